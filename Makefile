@@ -1,0 +1,48 @@
+# Each target sets up .venv by itself. PYTHON chooses the interpreter (3.11 or newer).
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# pytest-xdist: as many processes as cores; each keeps to one thread of BLAS.
+TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: demo test lint format bench clean
+.DEFAULT_GOAL := help
+
+help:  ## show this
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+demo: .venv/demo  ## train on three data sets, print a table, draw a polytope
+	$(BIN)/polyplane demo
+
+test: .venv/dev  ## run the tests
+	$(TEST_ENV) $(BIN)/python -m pytest -n auto --dist worksteal -q
+
+lint: .venv/dev  ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/dev  ## put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/dev  ## print the speed comparisons (needs POLYPLANE_DATA)
+	for script in benchmarks/peers/*.py; do $(BIN)/python $$script || exit 1; done
+
+clean:  ## remove what the other targets made
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON."; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/demo: pyproject.toml | .venv/bin/python
+	@echo "Installing polyplane into .venv (a minute or two, once) ..."
+	$(PIP) install -e ".[plot]"
+	@touch $@
+
+.venv/dev: pyproject.toml | .venv/bin/python
+	@echo "Installing polyplane and its development tools into .venv (a minute or two, once) ..."
+	$(PIP) install -e ".[dev]"
+	@touch $@ .venv/demo

@@ -1,0 +1,9 @@
+"""Classifiers made of hyperplanes."""
+
+from polyplane.learners.convex_polytope import ConvexPolytopeClassifier
+from polyplane.learners.pegasos import PegasosSVC
+from polyplane.planes import PlaneSet
+
+__version__ = "0.1.0.dev0"
+
+__all__ = ["ConvexPolytopeClassifier", "PegasosSVC", "PlaneSet"]

@@ -1,0 +1,64 @@
+"""What a long training shows while it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+
+class Progress:
+    """A bar with an estimate of the time left on a terminal, plain lines elsewhere, nothing when not `verbose`.
+
+    Parameters
+    ----------
+    title : str
+        What is being trained.
+    total : int
+        Number of steps to come.
+    verbose : int
+        0: silent.
+    """
+
+    def __init__(self, title: str, total: int, verbose: int) -> None:
+        self.title = title
+        self.total = total
+        self.verbose = verbose
+        self._bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if self.verbose and sys.stdout.isatty():
+            self._bar = _rich_bar()
+            self._task = self._bar.add_task(self.title, total=self.total, figures="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, done: int, figures: Mapping[str, float]) -> None:
+        """Show that `done` steps are finished, and the figures of the last one."""
+        if not self.verbose:
+            return
+        text = "  ".join(f"{name} {value:.5g}" for name, value in figures.items())
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, figures=text)
+        else:
+            print(f"{self.title}  {done}/{self.total}  {text}", flush=True)
+
+
+def _rich_bar() -> Any:
+    from rich import progress
+
+    return progress.Progress(
+        progress.TextColumn("[bold]{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[figures]}"),
+    )

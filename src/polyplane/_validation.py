@@ -1,0 +1,150 @@
+"""What comes in: matrices, labels, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_consistent_length, column_or_1d, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+Memory = TypeVar("Memory")
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rows that a learner trains on.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        The rows, never copied; float32 or float64.
+    y : ndarray of shape (n_rows,)
+        The classes, as integers.
+    weight : ndarray of shape (n_rows,)
+        Sample weight times class weight, in the dtype of X.
+    train : ndarray
+        The rows to train on: those of positive weight that are not held out.
+    n_classes : int
+        The number of classes, of which these rows need not show all.
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray
+    train: np.ndarray
+    n_classes: int
+    _memory: list[Any] = field(default_factory=list)
+
+    def recall(self, fresh: Callable[[], Memory]) -> Memory:
+        """What the learner remembers of these very rows; made by `fresh` at the first call.
+
+        It lives and dies with this object: other rows come with a memory of their own.
+        """
+        if not self._memory:
+            self._memory.append(fresh())
+        memory: Memory = self._memory[0]
+        return memory
+
+
+def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
+    """A finite float matrix that a kernel may walk through, dense in C order or CSR; copied only if it must be."""
+    if getattr(X, "dtype", None) == np.float16:
+        raise ValueError("X is float16, too coarse to sum over rows; convert it with X.astype(numpy.float32).")
+    X = validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        dtype=[np.float64, np.float32],
+        order="C",
+        reset=reset,
+    )
+    if sparse.issparse(X):
+        X.check_format(full_check=True)  # a kernel does not check bounds: a wrong index would read foreign memory
+    return X
+
+
+def check_targets(y: Any, n_rows: int) -> np.ndarray:
+    """Labels as a one-dimensional array, one per row."""
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    if len(y) != n_rows:
+        check_consistent_length(np.empty((n_rows, 1)), y)
+    return np.asarray(y)
+
+
+def check_classes(y: np.ndarray) -> np.ndarray:
+    """The sorted distinct labels, two or more."""
+    classes: np.ndarray = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"A classifier needs at least two classes; y has only one class, {classes[0]!r}.")
+    return classes
+
+
+def encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Labels as indices into `classes`."""
+    codes = np.searchsorted(classes, y)
+    codes[codes == len(classes)] = 0
+    unknown = classes[codes] != y
+    if unknown.any():
+        raise ValueError(
+            f"y holds the label {y[unknown][0]!r} (row {int(unknown.argmax())}), which is not among the known "
+            f"classes: {list(classes)}."
+        )
+    return codes
+
+
+def check_weights(
+    X: Any, y: np.ndarray, codes: np.ndarray, classes: np.ndarray, sample_weight: Any, class_weight: Any
+) -> np.ndarray:
+    """Sample weight times class weight of each row, in the dtype of X."""
+    weight: np.ndarray = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+    if class_weight is not None:
+        by_class = compute_class_weight(class_weight, classes=classes, y=y)
+        weight = weight * by_class[codes].astype(X.dtype)
+    present = np.unique(codes[weight > 0])
+    if len(present) == 0:
+        raise ValueError("All sample weights are zero: there is no row to learn from.")
+    return weight
+
+
+def hold_out(data: Data, fraction: float, seed: int) -> tuple[Data, np.ndarray]:
+    """Set aside a stratified part of the training rows; return what is left to train on, and the rows held out."""
+    from sklearn.model_selection import train_test_split  # slow to import, and seldom needed
+
+    try:
+        train, held_out = train_test_split(
+            data.train, test_size=fraction, random_state=seed, stratify=data.y[data.train]
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"early_stopping with validation_fraction={fraction} needs more rows of each class than there are: {error}"
+        ) from None
+    return Data(data.X, data.y, data.weight, train, data.n_classes), held_out
+
+
+@contextmanager
+def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
+    """Leave the estimator as it was when the block fails: a failed refit does not cost the fitted model."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def check_fitted_matrix(estimator: BaseEstimator, X: Any) -> Any:
+    """A matrix to predict on."""
+    check_is_fitted(estimator)
+    return check_matrix(estimator, X, reset=False)

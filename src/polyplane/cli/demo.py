@@ -1,0 +1,5 @@
+"""`polyplane demo`."""
+
+
+def demo() -> None:
+    """Train on three data sets, print a table, draw a polytope."""

@@ -1,0 +1,145 @@
+"""Algorithms 1 and 2 of the Convex Polytope Machine (Kantchelian et al., 2014): one epoch for one polytope."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyplane.kernels._jit import kernel
+from polyplane.kernels.rows import PlaneSums, add, scores
+
+#: A margin is thin, and its row looked at again on the next visit, below this multiple of the margin asked for.
+THIN = 1.2
+
+
+class Task(NamedTuple):
+    """What the polytope has to separate, and on which terms."""
+
+    labels: np.ndarray  # class of each row
+    weight: np.ndarray  # weight of each row
+    outer: int  # the class that lives outside
+    alpha: float
+    min_entropy: float  # in nats (the paper's h)
+    max_skip: int  # longest back-off, in visits
+
+
+class Memory(NamedTuple):
+    """What training remembers of each row, and of each plane's share of the outer class."""
+
+    skip: np.ndarray  # visits still to be passed over
+    patience: np.ndarray  # how many to pass over next time
+    natural: np.ndarray  # last plane that won each outer row
+    recorded: np.ndarray  # the same when the row last violated its margin (UNADJ), -1: never
+    counts: np.ndarray  # how many outer rows are recorded at each plane (n_k)
+    sums: np.ndarray  # the sums of n_k and of n_k log n_k: all that the entropy needs
+
+
+@kernel
+def _n_log_n(n: int) -> float:
+    return n * math.log(n) if n > 0 else 0.0
+
+
+@kernel
+def _recount(counts: np.ndarray, sums: np.ndarray) -> None:
+    sums[:] = 0.0
+    for n in counts:
+        sums[0] += n
+        sums[1] += _n_log_n(n)
+
+
+@kernel
+def _argmax(values: np.ndarray) -> int:
+    best = 0
+    for k in range(1, values.shape[0]):
+        if values[k] > values[best]:
+            best = k
+    return best
+
+
+@kernel
+def _best_of_rarer(score: np.ndarray, counts: np.ndarray, old: int, total: int, sum_n_log_n: float) -> int:
+    """The best-scoring plane whose recording would raise the entropy; -1 when there is none."""
+    entropy = math.log(total) - sum_n_log_n / total
+    best = -1
+    for k in range(score.shape[0]):
+        if old >= 0:
+            # Moving a row from `old` to `k` raises the entropy exactly when it evens out the two counts.
+            raises = counts[k] < counts[old] - 1
+        else:
+            grown = sum_n_log_n + _n_log_n(counts[k] + 1) - _n_log_n(counts[k])
+            raises = math.log(total + 1) - grown / (total + 1) > entropy
+        if raises and (best < 0 or score[k] > score[best]):
+            best = k
+    return best
+
+
+@kernel
+def _assign(score: np.ndarray, i: int, natural: int, memory: Memory, min_entropy: float) -> int:
+    """Algorithm 2, ASSIGN, in O(K)."""
+    counts, sums = memory.counts, memory.sums
+    old = memory.recorded[i]
+    total, before = int(sums[0]), sums[1]
+    after = before
+    if old != natural:
+        after += _n_log_n(counts[natural] + 1) - _n_log_n(counts[natural])
+        if old >= 0:
+            after += _n_log_n(counts[old] - 1) - _n_log_n(counts[old])
+    grown_total = total + 1 if old < 0 else total
+    chosen = natural
+    # The entropy of a few rows means nothing: let each plane see five on average.
+    if total >= 5 * counts.shape[0] and math.log(grown_total) - after / grown_total < min_entropy:
+        rarer = _best_of_rarer(score, counts, old, total, before)
+        chosen = rarer if rarer >= 0 else natural
+    if old >= 0:
+        counts[old] -= 1
+    counts[natural] += 1
+    memory.recorded[i] = natural
+    sums[0], sums[1] = grown_total, after
+    return chosen
+
+
+@kernel
+def polytope_epoch(
+    rows: Any, order: np.ndarray, t: int, planes: PlaneSums, task: Task, memory: Memory, score: np.ndarray
+) -> tuple[float, int]:
+    """Visit the rows in `order`; return the sum of the losses met and the number of rows that caused an update.
+
+    `planes` holds the sums ``V = alpha (t - 1) W``, never scaled: a row's margin is compared with ``alpha (t - 1)`` in
+    place of 1. `t` counts the visits made before this epoch.
+    """
+    tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
+    # Read from the tuples once: each reading counts a reference, and threads would quarrel over the counters.
+    labels, weights, skip, patience, natural = task.labels, task.weight, memory.skip, memory.patience, memory.natural
+    outer, alpha, max_skip = task.outer, task.alpha, task.max_skip
+    n_planes = score.shape[0]
+    _recount(memory.counts, memory.sums)
+    loss, n_updates = 0.0, 0
+    for i in order:
+        margin = max(alpha * t, tiny)
+        t += 1
+        if skip[i] > 0:
+            skip[i] -= 1
+            continue
+        scores(rows, i, planes, score)
+        z = _argmax(score)
+        if labels[i] == outer:
+            natural[i] = z
+            reached = float(score[z])
+            if reached < margin:
+                loss += weights[i] * (1.0 - reached / margin)
+                n_updates += 1
+                if task.min_entropy > 0.0:
+                    z = _assign(score, i, z, memory, task.min_entropy)
+                add(rows, i, planes, z, weights[i])
+        else:
+            reached = -float(score[z])
+            if reached < margin:
+                n_updates += 1
+                for k in range(n_planes):
+                    if score[k] > -margin:
+                        loss += weights[i] * (1.0 + score[k] / margin)
+                        add(rows, i, planes, k, -weights[i])
+        # Back-off: look away from a row for 1, 3, 7, ... visits while its margin is ample.
+        patience[i] = min(2 * patience[i] + 1, max_skip) if reached > THIN * margin else 0
+        skip[i] = patience[i]
+    return loss, n_updates

@@ -1,0 +1,155 @@
+"""Where dense and sparse data meet: the two operations that every training loop is made of.
+
+A kernel sees its data as `rows` and its planes as `PlaneSums`. It may ask for the scores of row ``i`` on all planes
+(`scores`), and add a multiple of row ``i`` to one plane (`add`). Both exist for `DenseRows` and for `SparseRows`,
+chosen by type when the kernel is compiled, so that each kernel is written once.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+from scipy import sparse
+
+
+class DenseRows(NamedTuple):
+    """A C-ordered matrix."""
+
+    values: np.ndarray
+
+
+class SparseRows(NamedTuple):
+    """The three arrays of a CSR matrix."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+class PlaneSums(NamedTuple):
+    """Unscaled planes, feature by feature.
+
+    `coef` has shape (n_features, n_planes), so that one feature's weights on all planes are neighbours in memory: a
+    non-zero of a row touches one or two cache lines. `bias_input` is the value of the constant feature, 0 without an
+    intercept.
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    bias_input: float
+
+
+def as_rows(X: Any) -> DenseRows | SparseRows:
+    """View a validated matrix as rows; nothing is copied."""
+    if sparse.issparse(X):
+        return SparseRows(X.data, X.indices, X.indptr)
+    return DenseRows(X)
+
+
+def scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> None:
+    """Write the score of row `i` on each plane into `out`. Callable from kernels only."""
+
+
+def add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> None:
+    """Add `amount` times row `i` to plane `k`. Callable from kernels only."""
+
+
+def _is(rows: Any, kind: type) -> bool:
+    return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is kind
+
+
+@overload(scores, jit_options={"fastmath": {"contract"}})
+def _scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
+    if _is(rows, DenseRows):
+        return _dense_scores
+    if _is(rows, SparseRows):
+        return _sparse_scores
+    return None
+
+
+@overload(add, jit_options={"fastmath": {"contract"}})
+def _add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> Any:
+    if _is(rows, DenseRows):
+        return _dense_add
+    if _is(rows, SparseRows):
+        return _sparse_add
+    return None
+
+
+# Scores are summed four features at a time: one pass over the planes' scores serves four weights. On 48 planes and 75
+# non-zeros this takes a third of the time of the plain double loop. A single plane is a dot product: of a dense row,
+# vectorised by re-association; of a sparse row in four scalar sums, as gathering is slower than loading.
+
+
+def _dense_scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
+    x, coef = rows.values[i], planes.coef
+    n_features, n_planes = coef.shape
+    if n_planes == 1:
+        out[0] = planes.intercept[0] + _dot(x, coef[:, 0])
+        return
+    for k in range(n_planes):
+        out[k] = planes.intercept[k]
+    whole = n_features - n_features % 4
+    for j in range(0, whole, 4):
+        a, b, c, d = coef[j], coef[j + 1], coef[j + 2], coef[j + 3]
+        for k in range(n_planes):
+            out[k] += x[j] * a[k] + x[j + 1] * b[k] + x[j + 2] * c[k] + x[j + 3] * d[k]
+    for j in range(whole, n_features):
+        for k in range(n_planes):
+            out[k] += x[j] * coef[j, k]
+
+
+def _sparse_scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
+    start, stop = np.intp(rows.indptr[i]), np.intp(rows.indptr[i + 1])
+    x, at, coef = rows.data[start:stop], rows.indices[start:stop], planes.coef
+    n_planes = coef.shape[1]
+    if n_planes == 1:
+        out[0] = planes.intercept[0] + _sparse_dot(x, at, coef.reshape(-1))
+        return
+    for k in range(n_planes):
+        out[k] = planes.intercept[k]
+    whole = x.shape[0] - x.shape[0] % 4
+    for p in range(0, whole, 4):
+        a, b, c, d = coef[at[p]], coef[at[p + 1]], coef[at[p + 2]], coef[at[p + 3]]
+        for k in range(n_planes):
+            out[k] += x[p] * a[k] + x[p + 1] * b[k] + x[p + 2] * c[k] + x[p + 3] * d[k]
+    for p in range(whole, x.shape[0]):
+        for k in range(n_planes):
+            out[k] += x[p] * coef[at[p], k]
+
+
+@njit(fastmath={"reassoc", "contract"})
+def _dot(x: np.ndarray, w: np.ndarray) -> Any:
+    total = x[0] * w[0]
+    for j in range(1, x.shape[0]):
+        total += x[j] * w[j]
+    return total
+
+
+@njit(fastmath={"contract"})
+def _sparse_dot(x: np.ndarray, at: np.ndarray, w: np.ndarray) -> Any:
+    whole = x.shape[0] - x.shape[0] % 4
+    a = b = c = d = w.dtype.type(0)
+    for p in range(0, whole, 4):
+        a += x[p] * w[np.uint64(at[p])]
+        b += x[p + 1] * w[np.uint64(at[p + 1])]
+        c += x[p + 2] * w[np.uint64(at[p + 2])]
+        d += x[p + 3] * w[np.uint64(at[p + 3])]
+    for p in range(whole, x.shape[0]):
+        a += x[p] * w[np.uint64(at[p])]
+    return (a + b) + (c + d)
+
+
+def _dense_add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> Any:
+    coef = planes.coef
+    for j in range(coef.shape[0]):
+        coef[j, k] += amount * rows.values[i, j]
+    planes.intercept[k] += amount * planes.bias_input
+
+
+def _sparse_add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> Any:
+    coef = planes.coef
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        coef[rows.indices[p], k] += amount * rows.data[p]
+    planes.intercept[k] += amount * planes.bias_input

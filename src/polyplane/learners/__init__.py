@@ -1,0 +1,1 @@
+"""The learners: one method, one file, one estimator."""

@@ -1,0 +1,26 @@
+import os
+
+import pytest
+
+from polyplane.datasets import load_local
+
+
+@pytest.fixture(scope="session")
+def local_data():
+    """Reads a real data set, or skips the test where it is not at hand."""
+
+    def load(name):
+        try:
+            return load_local(name)
+        except FileNotFoundError as error:
+            pytest.skip(str(error))
+
+    return load
+
+
+@pytest.fixture(autouse=True)
+def quiet_terminal(monkeypatch):
+    """Rich looks at these variables; tests should not depend on them."""
+    for name in ("FORCE_COLOR", "NO_COLOR", "TERM"):
+        if name in os.environ:
+            monkeypatch.delenv(name)

@@ -1,0 +1,1 @@
+"""The papers' algorithm boxes in plain NumPy: oracles for the kernels, and their documentation."""

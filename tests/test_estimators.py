@@ -1,0 +1,39 @@
+"""scikit-learn's own checks over every public estimator."""
+
+import inspect
+
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import polyplane
+
+SGD_WEIGHTS = "the visits are random, so a weighted row and a repeated row lead to different (equally good) planes"
+
+EXPECTED_FAILURES = {
+    name: {
+        "check_sample_weight_equivalence_on_dense_data": SGD_WEIGHTS,
+        "check_sample_weight_equivalence_on_sparse_data": SGD_WEIGHTS,
+    }
+    for name in ("ConvexPolytopeClassifier", "PegasosSVC")
+}
+
+ESTIMATORS = [
+    value
+    for name, value in sorted(vars(polyplane).items())
+    if inspect.isclass(value) and issubclass(value, BaseEstimator) and name in polyplane.__all__
+]
+
+
+@parametrize_with_checks(
+    [estimator() for estimator in ESTIMATORS],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator).__name__, {}),
+)
+@pytest.mark.filterwarnings("default")
+def test_scikit_learn_compatible(estimator, check):
+    check(estimator)
+
+
+def test_no_expected_failure_is_out_of_date():
+    names = {estimator.__name__ for estimator in ESTIMATORS}
+    assert set(EXPECTED_FAILURES) <= names

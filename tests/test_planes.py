@@ -1,0 +1,137 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+import polyplane.planes
+from polyplane import PlaneSet
+
+
+@st.composite
+def plane_sets(draw, n_features=3, dtype=np.float64):
+    sizes = draw(st.lists(st.integers(1, 4), min_size=2, max_size=4))
+    numbers = st.integers(-8, 8).map(float)  # exact in any order of summation, and ties are frequent
+    coef = draw(hnp.arrays(dtype, (sum(sizes), n_features), elements=numbers))
+    intercept = draw(hnp.arrays(dtype, sum(sizes), elements=numbers))
+    return PlaneSet(coef, intercept, np.cumsum([0, *sizes]))
+
+
+rows = hnp.arrays(np.float64, st.tuples(st.integers(1, 12), st.just(3)), elements=st.integers(-8, 8).map(float))
+
+
+@given(plane_sets(), rows)
+def test_scores_winners_and_margins_agree_with_their_definition(planes, X):
+    scores = np.array([[w @ x + b for w, b in zip(planes.coef, planes.intercept, strict=True)] for x in X])
+    by_class = np.column_stack([scores[:, planes.owners == c].max(axis=1) for c in range(planes.n_classes)])
+    np.testing.assert_array_equal(planes.scores(X), scores)
+    np.testing.assert_array_equal(planes.class_scores(X), by_class)
+    np.testing.assert_array_equal(planes.predict(X), by_class.argmax(axis=1))
+    np.testing.assert_array_equal(planes.winners(X), scores.argmax(axis=1))
+    ordered = np.sort(by_class, axis=1)
+    np.testing.assert_array_equal(planes.margins(X), ordered[:, -1] - ordered[:, -2])
+
+
+@given(plane_sets(), rows)
+def test_margins_are_negative_for_errors(planes, X):
+    y = np.zeros(len(X), dtype=int)
+    wrong = planes.class_scores(X)[:, 1:].max(axis=1) > planes.class_scores(X)[:, 0]
+    np.testing.assert_array_equal(planes.margins(X, y) < 0, wrong)
+
+
+@given(plane_sets(), rows, st.integers(1, 7), st.sampled_from([None, 1, 2]))
+@settings(max_examples=40, deadline=None)
+def test_blocks_threads_and_sparsity_change_nothing(planes, X, block, n_jobs):
+    whole = planes.class_scores(X), planes.winners(X)
+    before = polyplane.planes.BLOCK_SCORES
+    polyplane.planes.BLOCK_SCORES = block * planes.n_planes
+    try:
+        for matrix in (X, sparse.csr_array(X), sparse.csr_matrix(X)):
+            np.testing.assert_array_equal(planes.class_scores(matrix, n_jobs), whole[0])
+            np.testing.assert_array_equal(planes.winners(matrix, n_jobs), whole[1])
+    finally:
+        polyplane.planes.BLOCK_SCORES = before
+
+
+@given(plane_sets(), plane_sets(), rows)
+def test_merging_takes_the_better_score_of_each_class(a, b, X):
+    if a.n_classes != b.n_classes:
+        with pytest.raises(ValueError, match="same classes"):
+            a.merge(b)
+        return
+    merged = a.merge(b)
+    np.testing.assert_array_equal(merged.class_scores(X), np.maximum(a.class_scores(X), b.class_scores(X)))
+
+
+@given(plane_sets(), rows)
+def test_pruning_planes_that_never_win_changes_no_prediction(planes, X):
+    keep = np.isin(np.arange(planes.n_planes), planes.winners(X))
+    keep[planes.indptr[:-1]] = True
+    np.testing.assert_array_equal(planes.prune(keep).predict(X), planes.predict(X))
+
+
+def test_pruning_refuses_the_last_plane_of_a_class():
+    planes = PlaneSet(np.eye(3), np.zeros(3), [0, 1, 3])
+    with pytest.raises(ValueError, match="Class 0 would lose its last plane"):
+        planes.prune(np.array([False, True, True]))
+    with pytest.raises(ValueError, match="one boolean per plane"):
+        planes.prune(np.array([0, 1, 1]))
+
+
+def test_planes_of_a_class():
+    planes = PlaneSet(np.arange(6.0).reshape(3, 2), np.arange(3.0), [0, 1, 3])
+    coef, intercept = planes.of(1)
+    np.testing.assert_array_equal(coef, [[2, 3], [4, 5]])
+    np.testing.assert_array_equal(intercept, [1, 2])
+    with pytest.raises(ValueError, match="no class 2"):
+        planes.of(2)
+
+
+def test_equality_looks_at_values_and_dtype():
+    planes = PlaneSet(np.eye(2), np.zeros(2), [0, 1, 2])
+    assert planes == PlaneSet(np.eye(2), np.zeros(2), [0, 1, 2])
+    assert planes != PlaneSet(np.eye(2), np.ones(2), [0, 1, 2])
+    assert planes != PlaneSet(np.eye(2, dtype=np.float32), np.zeros(2, dtype=np.float32), [0, 1, 2])
+    assert planes != "planes"
+
+
+def test_arrays_are_read_only_even_after_pickling():
+    planes = PlaneSet(np.eye(2), np.zeros(2), [0, 1, 2])
+    again = pickle.loads(pickle.dumps(planes))
+    assert again == planes
+    for array in (planes.coef, planes.intercept, planes.indptr, again.coef):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("coef", "intercept", "indptr", "message"),
+    [
+        (np.eye(2, dtype=int), np.zeros(2), [0, 1, 2], "float32 or float64"),
+        (np.ones(2), np.zeros(2), [0, 1, 2], "matrix"),
+        (np.eye(2), np.zeros(3), [0, 1, 2], "one float64 per plane"),
+        (np.eye(2), np.zeros(2, dtype=np.float32), [0, 1, 2], "one float64 per plane"),
+        (np.full((2, 2), np.inf), np.zeros(2), [0, 1, 2], "finite"),
+        (np.eye(2), np.array([0, np.nan]), [0, 1, 2], "finite"),
+        (np.eye(2), np.zeros(2), [0, 1, 3], "from 0 to the number of planes"),
+        (np.eye(2), np.zeros(2), [0, 2, 2], "Class 1 owns no plane"),
+        (np.eye(2), np.zeros(2), [2], "from 0"),
+    ],
+)
+def test_broken_sets_are_refused(coef, intercept, indptr, message):
+    with pytest.raises(ValueError, match=message):
+        PlaneSet(coef, intercept, indptr)
+
+
+def test_a_matrix_of_other_width_is_refused():
+    with pytest.raises(ValueError, match="needs 2 columns"):
+        PlaneSet(np.eye(2), np.zeros(2), [0, 1, 2]).scores(np.ones((4, 3)))
+
+
+def test_float32_stays_float32():
+    planes = PlaneSet(np.eye(2, dtype=np.float32), np.zeros(2, dtype=np.float32), [0, 1, 2])
+    X = np.ones((3, 2), dtype=np.float32)
+    assert planes.scores(X).dtype == planes.class_scores(sparse.csr_array(X)).dtype == np.float32
