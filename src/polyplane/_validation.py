@@ -86,7 +86,7 @@ def check_classes(y: np.ndarray) -> np.ndarray:
     """The sorted distinct labels, two or more."""
     classes: np.ndarray = np.unique(y)
     if len(classes) < 2:
-        raise ValueError(f"A classifier needs at least two classes; y has only one class, {classes[0]!r}.")
+        raise ValueError(f"A classifier needs at least two classes; y has only one class, {classes.tolist()[0]!r}.")
     return classes
 
 
@@ -97,8 +97,8 @@ def encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     unknown = classes[codes] != y
     if unknown.any():
         raise ValueError(
-            f"y holds the label {y[unknown][0]!r} (row {int(unknown.argmax())}), which is not among the known "
-            f"classes: {list(classes)}."
+            f"y holds the label {y[unknown].tolist()[0]!r} (row {int(unknown.argmax())}), which is not among the known "
+            f"classes: {classes.tolist()}."
         )
     return codes
 

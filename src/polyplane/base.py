@@ -231,7 +231,7 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError("class_weight='balanced' needs all rows at once; pass partial_fit a dict of weights.")
         classes = check_classes(np.asarray(classes))
         if known is not None and not np.array_equal(known, classes):
-            raise ValueError(f"classes={list(classes)} is not the same as on the last call: {list(known)}.")
+            raise ValueError(f"classes={classes.tolist()} is not the same as on the last call: {known.tolist()}.")
         return classes
 
     def _train(self, state: Any, data: Data, held_out: np.ndarray | None) -> None:

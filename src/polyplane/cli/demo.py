@@ -1,5 +1,174 @@
-"""`polyplane demo`."""
+"""`polyplane demo`: the front door."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+
+KERNEL = "SVC, RBF kernel"
+#: One class lies inside of a polytope; six sides are enough.
+ENCLOSED = {"n_planes": 6, "sides": "inside", "alpha": 1e-5, "min_entropy": 0.9}
 
 
-def demo() -> None:
-    """Train on three data sets, print a table, draw a polytope."""
+class Task(NamedTuple):
+    """A data set, split, and what is known about it: parameters of `ConvexPolytopeClassifier`."""
+
+    name: str
+    known: dict[str, Any]
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+class Outcome(NamedTuple):
+    """How a classifier did on a task."""
+
+    error: float  # %
+    fit: float  # s
+    predict: float  # s per million rows
+    size: int  # bytes
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to draw the polytope.")] = Path("polyplane-demo.png"),
+    seed: Annotated[int, typer.Option(min=0, help="Source of all randomness.")] = 0,
+) -> None:
+    """Compare with LinearSVC and the RBF-SVM on three data sets, and draw the polytope that was learned."""
+    from rich.console import Console
+
+    if not out.resolve().parent.is_dir():
+        raise typer.BadParameter(f"There is no folder {out.resolve().parent}.", param_hint="--out")
+    console = Console(highlight=False)
+    console.print("\n[bold]Polyplane[/]: classifiers made of hyperplanes\n")
+    with console.status("Compiling (the first run on a machine takes some seconds) ..."):
+        _warm_up()
+    for task in _tasks(seed):
+        with console.status(f"{task.name} ..."):
+            outcomes = {name: _compete(machine, task) for name, machine in _contenders(task, seed).items()}
+        console.print(_table(task, outcomes))
+    console.print(_draw(task, out, seed))
+
+
+def _tasks(seed: int) -> Iterator[Task]:
+    from sklearn.datasets import load_breast_cancer, load_digits
+    from sklearn.model_selection import train_test_split
+
+    digits, cancer, hexagon = load_digits(), load_breast_cancer(), _hexagon(20_000, seed)
+    known_tasks: list[tuple[str, dict[str, Any], tuple[np.ndarray, np.ndarray]]] = [
+        ("Handwritten digits: 64 pixels, 10 classes", {"alpha": 1e-3}, (digits.data, digits.target)),
+        ("Breast cancer: 30 measurements, 2 classes", {"alpha": 1e-3}, (cancer.data, cancer.target)),
+        ("Inside or outside of a hexagon: 2 features, 2 classes", ENCLOSED, hexagon),
+    ]
+    for name, known, (X, y) in known_tasks:
+        X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
+        yield Task(name, known, X_train, y_train, X_test, y_test)
+
+
+def _hexagon(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(seed).uniform(-2.0, 2.0, size=(n_rows, 2))
+    angles = np.pi / 3 * np.arange(6)
+    inside = (X @ np.array([np.cos(angles), np.sin(angles)])).max(axis=1) < 1.2
+    return X, np.where(inside, "inside", "outside")
+
+
+def _contenders(task: Task, seed: int) -> dict[str, Any]:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC, LinearSVC
+
+    from polyplane import ConvexPolytopeClassifier
+
+    machines = {
+        "LinearSVC": LinearSVC(random_state=seed),
+        KERNEL: SVC(),
+        "Polyplane, convex polytope": ConvexPolytopeClassifier(random_state=seed, **task.known),
+    }
+    return {name: make_pipeline(StandardScaler(), machine) for name, machine in machines.items()}
+
+
+def _warm_up() -> None:
+    """Compile the kernels and import what is slow to import, so that no contender pays for it."""
+    X, y = _hexagon(200, seed=0)
+    for machine in _contenders(Task("", {}, X, y, X, y), seed=0).values():
+        machine.fit(X, y).predict(X)
+
+
+def _compete(machine: Any, task: Task) -> Outcome:
+    began = time.perf_counter()
+    machine.fit(task.X, task.y)
+    fitted = time.perf_counter()
+    error = 100 * (1 - machine.score(task.X_test, task.y_test))
+    rows = np.tile(task.X_test, (20_000 // len(task.X_test) + 1, 1))
+    scored = time.perf_counter()
+    machine.predict(rows)
+    seconds = (time.perf_counter() - scored) / len(rows) * 1e6
+    model = getattr(machine[-1], "planes_", machine[-1])
+    return Outcome(error, fitted - began, seconds, len(pickle.dumps(model)))
+
+
+def _table(task: Task, outcomes: dict[str, Outcome]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    title = f"[bold]{task.name}[/], {len(task.y):,} rows to learn from"
+    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", min_width=24)
+    for column in ("error", "fit", "predict 1M", "faster", "model"):
+        table.add_column(column, justify="right", no_wrap=True)
+    kernel = outcomes[KERNEL]
+    for name, outcome in outcomes.items():
+        table.add_row(
+            name,
+            f"{outcome.error:.2f} %",
+            f"{outcome.fit:.2f} s",
+            f"{outcome.predict:.2f} s",
+            "" if outcome is kernel else f"{kernel.predict / outcome.predict:,.0f} x",
+            f"{outcome.size / 1024:,.0f} KB",
+            style="bold green" if name.startswith("Polyplane") else "",
+        )
+    return table
+
+
+def _draw(task: Task, out: Path, seed: int) -> str:
+    """Draw one polytope around the inner class; return what to tell the user."""
+    from polyplane import ConvexPolytopeClassifier
+
+    machine = ConvexPolytopeClassifier(random_state=seed, **task.known).fit(task.X, task.y)
+    try:
+        _picture(machine, task, out)
+    except ImportError:
+        return 'For the picture of the polytope: [bold]pip install "polyplane\\[plot]"[/]'
+    except OSError as error:
+        raise typer.BadParameter(f"Cannot write {out}: {error.strerror}.", param_hint="--out") from None
+    return f"The polytope around the hexagon's inside is drawn in [bold]{out}[/].\n"
+
+
+def _picture(machine: Any, task: Task, out: Path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 7.2), dpi=150, layout="constrained")
+    axes = figure.subplots()
+    grid = np.linspace(-2, 2, 600)
+    points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    score = machine.decision_function(points).reshape(600, 600)
+    axes.contourf(grid, grid, score, levels=[-np.inf, 0, np.inf], colors=["#CFE5F2", "#FBECCD"])
+    for label, colour in {"inside": "#0072B2", "outside": "#E69F00"}.items():
+        rows = task.X_test[task.y_test == label][:800]
+        axes.scatter(rows[:, 0], rows[:, 1], s=9, color=colour, alpha=0.75, linewidths=0, label=label)
+    for (a, b), c in zip(*machine.planes_.of(1), strict=True):
+        foot = -c * np.array([a, b]) / (a * a + b * b)
+        axes.axline(foot, foot + np.array([-b, a]), color="#333333", linewidth=0.8, linestyle=(0, (5, 4)), zorder=1)
+    axes.contour(grid, grid, score, levels=[0], colors="black", linewidths=2.2)
+    axes.set(xlim=(-2, 2), ylim=(-2, 2), aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
+    error = 100 * (1 - machine.score(task.X_test, task.y_test))
+    axes.set_title(f"Six planes find the hexagon: {error:.1f} % test error", fontsize=15)
+    axes.legend(loc="upper right", markerscale=2.5, framealpha=0.95)
+    FigureCanvasAgg(figure).print_figure(out)

@@ -302,7 +302,7 @@ class ConvexPolytopeClassifier(PolytopeTrainer):
             return list(range(n_classes))
         enclosed = np.flatnonzero(self.classes_ == self.sides)
         if len(enclosed) != 1:
-            raise ValueError(f"sides={self.sides!r} is neither 'both' nor one of the labels {list(self.classes_)}.")
+            raise ValueError(f"sides={self.sides!r} is neither 'both' nor one of the labels {self.classes_.tolist()}.")
         if n_classes != 2:
             raise ValueError(f"sides={self.sides!r} encloses one of two classes, but y has {n_classes}; use 'both'.")
         return [1 - int(enclosed[0])]
