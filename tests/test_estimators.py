@@ -15,7 +15,7 @@ EXPECTED_FAILURES = {
         "check_sample_weight_equivalence_on_dense_data": SGD_WEIGHTS,
         "check_sample_weight_equivalence_on_sparse_data": SGD_WEIGHTS,
     }
-    for name in ("ConvexPolytopeClassifier", "PegasosSVC")
+    for name in ("ConvexPolytopeClassifier", "MultiHyperplaneClassifier", "PegasosSVC")
 }
 
 ESTIMATORS = [

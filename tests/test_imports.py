@@ -10,7 +10,7 @@ import polyplane
 PACKAGE = Path(polyplane.__file__).parent
 # A room may import from its own floor and from the floors before it.
 FLOORS = [
-    {"kernels", "_threads", "_progress"},
+    {"kernels", "_array_api", "_threads", "_progress"},
     {"planes", "_loop", "_validation"},
     {"base"},
     {"learners"},

@@ -1,9 +1,10 @@
 """Classifiers made of hyperplanes."""
 
 from polyplane.learners.convex_polytope import ConvexPolytopeClassifier
+from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
 from polyplane.learners.pegasos import PegasosSVC
 from polyplane.planes import PlaneSet
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["ConvexPolytopeClassifier", "PegasosSVC", "PlaneSet"]
+__all__ = ["ConvexPolytopeClassifier", "MultiHyperplaneClassifier", "PegasosSVC", "PlaneSet"]

@@ -33,6 +33,8 @@ class Data:
         The rows to train on: those of positive weight that are not held out.
     n_classes : int
         The number of classes, of which these rows need not show all.
+    stream : bool
+        More rows may follow, unlike these: no number of passes is planned.
     """
 
     X: Any
@@ -40,6 +42,7 @@ class Data:
     weight: np.ndarray
     train: np.ndarray
     n_classes: int
+    stream: bool = False
     _memory: list[Any] = field(default_factory=list)
 
     def recall(self, fresh: Callable[[], Memory]) -> Memory:

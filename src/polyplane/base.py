@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -145,7 +146,7 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         with all_or_nothing(self):
             self._validate_params()
             first = not hasattr(self, "_state")
-            data = self._take(X, y, sample_weight, self._agreed_classes(classes))
+            data = replace(self._take(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
             if first:
                 state = self._start(data, int(check_random_state(self.random_state).randint(2**31)))
                 self.n_iter_, self.history_ = 0, {}

@@ -1,8 +1,8 @@
 """Where dense and sparse data meet: the two operations that every training loop is made of.
 
 A kernel sees its data as `rows` and its planes as `PlaneSums`. It may ask for the scores of row ``i`` on all planes
-(`scores`), and add a multiple of row ``i`` to one plane (`add`). Both exist for `DenseRows` and for `SparseRows`,
-chosen by type when the kernel is compiled, so that each kernel is written once.
+(`scores`), and add a multiple of row ``i`` to one plane (`add`). Both exist for `DenseRows`, for `SparseRows`, and for
+`CentredRows` around either, chosen by type when the kernel is compiled, so that each kernel is written once.
 """
 
 from typing import Any, NamedTuple
@@ -27,17 +27,30 @@ class SparseRows(NamedTuple):
     indptr: np.ndarray
 
 
+class CentredRows(NamedTuple):
+    """Rows seen as ``factor * (x - centre)``, while what is stored, dense or sparse, stays as it is.
+
+    `along` holds the products of each row with the centre, `square` that of the centre with itself.
+    """
+
+    rows: DenseRows | SparseRows
+    along: np.ndarray
+    square: float
+    factor: float
+
+
 class PlaneSums(NamedTuple):
     """Unscaled planes, feature by feature.
 
     `coef` has shape (n_features, n_planes), so that one feature's weights on all planes are neighbours in memory: a
     non-zero of a row touches one or two cache lines. `bias_input` is the value of the constant feature, 0 without an
-    intercept.
+    intercept. `shift`, for centred rows alone, tells how many times the centre is to be taken off each plane's `coef`.
     """
 
     coef: np.ndarray
     intercept: np.ndarray
     bias_input: float
+    shift: np.ndarray = np.zeros(0)
 
 
 def as_rows(X: Any) -> DenseRows | SparseRows:
@@ -65,6 +78,8 @@ def _scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
         return _dense_scores
     if _is(rows, SparseRows):
         return _sparse_scores
+    if _is(rows, CentredRows):
+        return _centred_scores
     return None
 
 
@@ -74,6 +89,8 @@ def _add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> Any:
         return _dense_add
     if _is(rows, SparseRows):
         return _sparse_add
+    if _is(rows, CentredRows):
+        return _centred_add
     return None
 
 
@@ -153,3 +170,20 @@ def _sparse_add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> 
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
         coef[rows.indices[p], k] += amount * rows.data[p]
     planes.intercept[k] += amount * planes.bias_input
+
+
+# Of centred rows z = f (x - c), a plane's normal u and offset b are stored as f u = coef - shift c and
+# intercept = b - f u c, so that u z + b = coef x - shift (c x) + intercept. Adding a z to u then adds a f^2 x to coef.
+
+
+def _centred_scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
+    scores(rows.rows, i, planes, out)
+    for k in range(planes.shift.shape[0]):
+        out[k] -= planes.shift[k] * rows.along[i]
+
+
+def _centred_add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> Any:
+    part = amount * rows.factor * rows.factor
+    add(rows.rows, i, planes, k, part)
+    planes.intercept[k] += (amount - part) * planes.bias_input - part * (rows.along[i] - rows.square)
+    planes.shift[k] += part

@@ -1,0 +1,168 @@
+"""Stochastic training of multi-hyperplane machines by the margin loss (Djuric, Wang and Vucetic, 2020).
+
+Each plane is a column of `PlaneSums`; `owner` tells its class, -1 a column that is still free.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyplane.kernels._jit import kernel
+from polyplane.kernels.rows import PlaneSums, add, scores
+
+#: A margin is thin, and its row looked at again on the next visit, below this multiple of the margin asked for.
+THIN = 3.0
+
+
+class Rows(NamedTuple):
+    """What is known of each row, and how long to look away from it (back-off)."""
+
+    labels: np.ndarray
+    weight: np.ndarray
+    skip: np.ndarray
+    patience: np.ndarray
+    max_skip: int
+
+
+class Steps(NamedTuple):
+    """A step length, and by how much it falls at each visit."""
+
+    length: float
+    fall: float
+
+
+class Growth(NamedTuple):
+    """How an adaptive machine grows."""
+
+    alpha: float
+    decay: float  # of the chance to duplicate a plane (beta)
+    most: int  # planes of a class; 0: as many as there are already, none is born
+    draws: np.ndarray  # one uniform number per visit
+    assigned: np.ndarray  # plane of each row, where fixed for the epoch; empty: the best one
+
+
+@kernel
+def margin_epoch(
+    X: Any, order: np.ndarray, planes: PlaneSums, owner: np.ndarray, rows: Rows, steps: Steps, score: np.ndarray
+) -> float:
+    """Plain stochastic gradient descent; returns the sum of the losses met."""
+    labels, weights, skip, patience = rows.labels, rows.weight, rows.skip, rows.patience
+    loss = 0.0
+    for visit in range(order.shape[0]):
+        i = order[visit]
+        if skip[i] > 0:
+            skip[i] -= 1
+            continue
+        scores(X, i, planes, score)
+        own, rival = -1, -1
+        for k in range(score.shape[0]):
+            if owner[k] == labels[i]:
+                if own < 0 or score[k] > score[own]:
+                    own = k
+            elif rival < 0 or score[k] > score[rival]:
+                rival = k
+        reached = float(score[own]) - float(score[rival])
+        if reached < 1.0:
+            loss += weights[i] * (1.0 - reached)
+            step = weights[i] * (steps.length - visit * steps.fall)
+            add(X, i, planes, own, step)
+            add(X, i, planes, rival, -step)
+        # Back-off: look away from a row for 1, 3, 7, ... visits while its margin is ample.
+        patience[i] = min(2 * patience[i] + 1, rows.max_skip) if reached > THIN else 0
+        skip[i] = patience[i]
+    return loss
+
+
+@kernel
+def _answers(score: np.ndarray, owner: np.ndarray, size: int, best: np.ndarray, where: np.ndarray) -> None:
+    """Best plane of each class and its score; a class without planes answers 0 by none (-1)."""
+    best[:] = 0.0
+    where[:] = -1
+    for k in range(size):
+        c = owner[k]
+        if where[c] < 0 or score[k] > best[c]:
+            best[c] = score[k]
+            where[c] = k
+
+
+@kernel
+def _rival_of(label: int, best: np.ndarray, where: np.ndarray, counts: np.ndarray, most: int) -> int:
+    """The rival class with the best answer; a class that may still grow answers at least 0, by its next plane.
+
+    Among several that answer 0 so, the one whose planes come closest: the lowest index would collect all new planes.
+    """
+    rival, answer = -1, 0.0
+    for c in range(best.shape[0]):
+        if c == label:
+            continue
+        mine = max(best[c], 0.0) if where[c] < 0 or counts[c] < most else best[c]
+        if rival < 0 or mine > answer or (mine == answer and best[c] > best[rival]):
+            rival, answer = c, mine
+    return rival
+
+
+@kernel
+def adaptive_epoch(
+    X: Any,
+    order: np.ndarray,
+    planes: PlaneSums,
+    owner: np.ndarray,
+    counts: np.ndarray,
+    rows: Rows,
+    growth: Growth,
+    state: np.ndarray,
+) -> tuple[int, float]:
+    """AMM and GAMM: visit rows until `order` ends or no column is free; return how many were visited, and the losses.
+
+    `planes` holds the sums ``V = alpha (t - 1) W``, never scaled: margins are compared with ``alpha (t - 1)`` in place
+    of 1. `state` keeps the number of planes, that of the visits made, and the chance to duplicate (p).
+    """
+    size, t, chance = int(state[0]), int(state[1]), state[2]
+    tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
+    labels, weights, most = rows.labels, rows.weight, growth.most
+    score = np.empty(owner.shape[0], planes.coef.dtype)
+    best, where = np.empty(counts.shape[0]), np.empty(counts.shape[0], np.int64)
+    loss, visit = 0.0, 0
+    # One visit may bear three planes: its own, a copy of it, and one of the rival.
+    while visit < order.shape[0] and size + 3 <= owner.shape[0]:
+        i = order[visit]
+        label = labels[i]
+        margin = max(growth.alpha * t, tiny)
+        t += 1
+        visit += 1
+        scores(X, i, planes, score)
+        _answers(score, owner, size, best, where)
+        own, own_score = where[label], best[label]
+        if growth.assigned.shape[0] > 0:
+            own = growth.assigned[i]
+            own_score = float(score[own])
+        elif own < 0 or (own_score <= 0.0 and counts[label] < most):
+            own, own_score = -1, 0.0
+        other = _rival_of(label, best, where, counts, most)
+        rival, rival_score = where[other], best[other]
+        if rival < 0 or (rival_score <= 0.0 and counts[other] < most):
+            rival, rival_score = -1, 0.0
+        reached = own_score - rival_score
+        if reached < margin:
+            loss += weights[i] * (1.0 - reached / margin)
+            if own < 0:
+                own, size = size, size + 1
+                owner[own] = label
+                counts[label] += 1
+            if chance > 0.0 and growth.draws[visit - 1] < chance and counts[label] < most:
+                # The copy keeps the old plane, the original takes the update: the tie is broken at once.
+                planes.coef[:, size] = planes.coef[:, own]
+                planes.intercept[size] = planes.intercept[own]
+                planes.shift[size] = planes.shift[own]
+                owner[size] = label
+                counts[label] += 1
+                size += 1
+                chance *= growth.decay
+            if rival < 0:
+                rival, size = size, size + 1
+                owner[rival] = other
+                counts[other] += 1
+            add(X, i, planes, own, weights[i])
+            add(X, i, planes, rival, -weights[i])
+    state[0], state[1], state[2] = size, t, chance
+    return visit, loss
