@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from polyplane.datasets import load_local
+from polyplane.datasets import load_local, make_checkerboard, make_weights
 
 
 def test_a_local_set_is_read_dense_or_sparse(tmp_path, monkeypatch):
@@ -33,3 +33,35 @@ def test_an_absent_set_gets_a_sentence(tmp_path, monkeypatch):
         load_local("mnist")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         load_local("mnist", tmp_path)
+
+
+def test_checkerboards_alternate():
+    X, y = make_checkerboard(5000, (3, 5), random_state=0)
+    assert X.min() >= -1
+    assert X.max() <= 1
+    corner = (X[:, 0] < -1 / 3) & (X[:, 1] < -0.6)
+    beside = (X[:, 0] < -1 / 3) & (X[:, 1] > -0.6) & (X[:, 1] < -0.2)
+    assert set(y[corner]) == {0}
+    assert set(y[beside]) == {1}
+
+
+def test_flipped_labels_are_drawn_at_random():
+    _, clean = make_checkerboard(20_000, random_state=0)
+    _, noisy = make_checkerboard(20_000, flip_y=0.5, random_state=0)
+    assert np.mean(clean != noisy) == pytest.approx(0.25, abs=0.02)
+
+
+def test_weights_follow_their_planes():
+    X, y, planes = make_weights(3000, n_features=4, n_planes=30, random_state=1)
+    assert X.shape == (3000, 4)
+    assert planes.n_planes == 30
+    np.testing.assert_allclose((planes.coef**2).sum(axis=1) + planes.intercept**2, 1.0)
+    np.testing.assert_array_equal(planes.predict(X), y)
+    assert 0 < y.mean() < 1
+
+
+def test_makers_refuse_what_cannot_be_made():
+    with pytest.raises(ValueError, match="only one field"):
+        make_checkerboard(shape=(1, 1))
+    with pytest.raises(ValueError, match="leaves a class without a plane"):
+        make_weights(n_planes=1)
