@@ -1,9 +1,12 @@
-"""Independent work in threads."""
+"""Independent work in threads, and when BLAS should not use any."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
+from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -16,3 +19,19 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs
         return [function(item) for item in items]
     results: list[Result] = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(item) for item in items)
     return results
+
+
+#: Below so many multiplications a matrix product is done before its threads have met; on a busy machine they wait.
+WORTH_THREADS = 30_000_000
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def blas_threads(multiplications: int) -> AbstractContextManager[Any]:
+    """Keep BLAS to one thread for matrix products that are too small for more."""
+    if multiplications > WORTH_THREADS:
+        return nullcontext()
+    return _controller().limit(limits=1, user_api="blas")

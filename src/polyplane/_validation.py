@@ -114,8 +114,7 @@ def check_weights(
     if class_weight is not None:
         by_class = compute_class_weight(class_weight, classes=classes, y=y)
         weight = weight * by_class[codes].astype(X.dtype)
-    present = np.unique(codes[weight > 0])
-    if len(present) == 0:
+    if not weight.any():
         raise ValueError("All sample weights are zero: there is no row to learn from.")
     return weight
 

@@ -119,7 +119,7 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             held_out = None
             if getattr(self, "early_stopping", False):
                 data, held_out = hold_out(data, self.validation_fraction, seed)
-            if len(np.unique(data.y[data.train])) < 2:
+            if np.count_nonzero(np.bincount(data.y[data.train])) < 2:
                 raise ValueError("Fewer than two classes have rows of positive weight.")
             self._train(self._state if known else self._start(data, seed), data, held_out)
         return self

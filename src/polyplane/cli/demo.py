@@ -83,11 +83,12 @@ def _contenders(task: Task, seed: int) -> dict[str, Any]:
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC, LinearSVC
 
-    from polyplane import ConvexPolytopeClassifier
+    from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier
 
     machines = {
         "LinearSVC": LinearSVC(random_state=seed),
         KERNEL: SVC(),
+        "Polyplane, multi-hyperplane": MultiHyperplaneClassifier(random_state=seed),
         "Polyplane, convex polytope": ConvexPolytopeClassifier(random_state=seed, **task.known),
     }
     return {name: make_pipeline(StandardScaler(), machine) for name, machine in machines.items()}
@@ -117,7 +118,7 @@ def _table(task: Task, outcomes: dict[str, Outcome]) -> Any:
     from rich import box
     from rich.table import Table
 
-    title = f"[bold]{task.name}[/], {len(task.y):,} rows to learn from"
+    title = f"[bold]{task.name}[/], {len(task.y):,} rows"
     table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", min_width=24)
     for column in ("error", "fit", "predict 1M", "faster", "model"):

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from polyplane._array_api import namespace
+from polyplane._threads import blas_threads
 from polyplane._validation import Data
 from polyplane.learners._schedule import Schedule
 from polyplane.learners._tangent import Tangents, Units
@@ -177,13 +178,14 @@ class SmoothTraining(NamedTuple):
         awake = rest.wake(order)
         noise = self._noise_pool(state, rng)
         loss = 0.0
-        for first in range(0, len(awake), self.batch_size):
-            rows = awake[first : first + self.batch_size]
-            probability, gradient = self._gradient(state, data, rows, noise, rng)
-            state = self._move(state, gradient, first / len(awake))
-            loss -= float(data.weight[rows] @ np.log(probability))
-            if self.backoff:
-                rest.note(rows, probability > AMPLE, self.backoff)
+        with blas_threads(self.batch_size * state.W.size):
+            for first in range(0, len(awake), self.batch_size):
+                rows = awake[first : first + self.batch_size]
+                probability, gradient = self._gradient(state, data, rows, noise, rng)
+                state = self._move(state, gradient, first / len(awake))
+                loss -= float(data.weight[rows] @ np.log(probability))
+                if self.backoff:
+                    rest.note(rows, probability > AMPLE, self.backoff)
         return state._replace(epoch=state.epoch + 1, loss=loss / float(data.weight[order].sum()))
 
     def planes(self, state: SmoothState) -> PlaneSet:
