@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest-xdist: as many processes as cores; each keeps to one thread of BLAS.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint format bench clean
+.PHONY: help demo test lint format minimum bench clean
 .DEFAULT_GOAL := help
 
 help:  ## show this
@@ -26,11 +26,16 @@ format: .venv/dev  ## put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+minimum:  ## run the tests with the oldest versions of all dependencies, in .venv-minimum
+	$(PYTHON) -m venv .venv-minimum
+	.venv-minimum/bin/python -m pip --disable-pip-version-check --quiet install -e ".[dev]" -c minimum.txt
+	$(TEST_ENV) .venv-minimum/bin/python -m pytest -n auto --dist worksteal -q
+
 bench: .venv/dev  ## print the speed comparisons (needs POLYPLANE_DATA)
 	for script in benchmarks/peers/*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv .venv-minimum .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

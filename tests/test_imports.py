@@ -52,6 +52,6 @@ def test_importing_is_cheap():
         == ["False"] * 2
     )
     code = (
-        "import time, sklearn.base; start = time.perf_counter(); import polyplane; print(time.perf_counter() - start)"
+        "import time, sklearn.base; start = time.process_time(); import polyplane; print(time.process_time() - start)"
     )
     assert min(float(run(code)) for _ in range(3)) < 0.1
