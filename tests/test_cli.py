@@ -1,8 +1,11 @@
 import re
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
+import polyplane
 from polyplane.cli import app
 
 
@@ -42,3 +45,9 @@ def test_a_bad_path_is_refused_before_any_work(tmp_path):
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "nowhere" / "x.png")])
     assert result.exit_code == 2
     assert "There is no folder" in result.output
+
+
+def test_the_version_and_the_module_form():
+    assert polyplane.__version__ in CliRunner().invoke(app, ["--version"]).output
+    ran = subprocess.run([sys.executable, "-m", "polyplane", "--help"], check=True, capture_output=True, text=True)
+    assert "demo" in ran.stdout

@@ -9,7 +9,8 @@ from sklearn.preprocessing import StandardScaler
 from polyplane import MultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
 from polyplane.learners._smooth import dense_gradient, sparse_gradient
-from polyplane.learners._tangent import Units, kmeans
+from polyplane.learners._tangent import kmeans
+from polyplane.learners._units import Units
 from tests.reference.multi_hyperplane import log_loss, train_adaptive, train_margin
 
 CONTAINERS = [np.asarray, sparse.csr_matrix]
@@ -84,7 +85,7 @@ class TangentPlanes:
     def __init__(self, X, y, n_planes):
         from polyplane.learners._tangent import tangent_start
 
-        units = Units.of(X, np.arange(len(X)))
+        units = Units.common(X, np.ones(len(X)))
         seed = np.random.RandomState(0).randint(2**31)
         start = tangent_start(X, y, np.arange(len(X)), np.full(3, n_planes), units, 2.5, np.random.default_rng(seed))
         centres = start.centres.reshape(-1, X.shape[1])
@@ -116,7 +117,7 @@ def test_the_gradient_of_sparse_rows_centres_them_implicitly():
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.normal(size=(20, 9)) * (rng.random((20, 9)) < 0.4))
     W, y, weight = rng.normal(size=(2, 3, 10)), rng.integers(0, 2, 20), np.full(20, 1 / 20)
-    units = Units.of(X, np.arange(20))
+    units = Units.common(X, np.ones(20))
     dense = np.column_stack([units.take(X, np.arange(20)), np.ones(20)])
     for a, b in zip(
         sparse_gradient(W, X, np.eye(2)[y], weight, units), dense_gradient(W, dense, np.eye(2)[y], weight), strict=True

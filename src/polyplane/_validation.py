@@ -45,6 +45,13 @@ class Data:
     stream: bool = False
     _memory: list[Any] = field(default_factory=list)
 
+    @property
+    def training_weight(self) -> np.ndarray:
+        """The weight of each row in training, 0 for those that are held out."""
+        weight = np.zeros_like(self.weight)
+        weight[self.train] = self.weight[self.train]
+        return weight
+
     def recall(self, fresh: Callable[[], Memory]) -> Memory:
         """What the learner remembers of these very rows; made by `fresh` at the first call.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsOneClassifier
 
@@ -54,14 +55,16 @@ def mnist_2(n_planes, visits, alpha_visits, min_entropy):
 
 
 def mnist_one_vs_one():
-    """45 machines; alpha and entropy as for MNIST-2, a tenth of its rows and visits each."""
+    """45 machines, with the settings that had the least error on 10,000 held-out training rows.
+
+    Compared were n_planes 8, 12, 16, 32 and 64, alpha 2e-4 to 2e-3, min_entropy 0.8 to 0.95, and 100 to 300 passes, in
+    sixteen combinations; they differed little (1.5 to 1.8 %).
+    """
     X, y, X_test, y_test = mnist()
+    pair = ConvexPolytopeClassifier(16, alpha=5e-4, max_iter=200, min_entropy=0.9, average=False)
     runs = []
     for seed in SEEDS:
-        pair = ConvexPolytopeClassifier(
-            32, alpha=2000 / 1.2e6, max_iter=100, min_entropy=0.8, average=False, random_state=seed
-        )
-        machine = OneVsOneClassifier(pair).fit(X, y)
+        machine = OneVsOneClassifier(clone(pair).set_params(random_state=seed)).fit(X, y)
         runs.append(100 * (1 - machine.score(X_test, y_test)))
     return {"error": round(np.mean(runs), 4), "std": round(np.std(runs), 4), "runs": np.round(runs, 4).tolist()}
 
@@ -96,7 +99,7 @@ EXPERIMENTS = {
     "MNIST-2, K=96, 32M visits, min_entropy 0.9": lambda: mnist_2(96, 32e6, 5000, 0.9),
     "MNIST-2, K=96, 32M visits, min_entropy 0": lambda: mnist_2(96, 32e6, 5000, 0.0),
     "RCV1 topic subsets, K=16, 2M visits": rcv1,
-    "MNIST, one against one, K=32": mnist_one_vs_one,
+    "MNIST, one against one, K=16": mnist_one_vs_one,
     "MNIST, one polytope per class, K=48, 8M visits": mnist_native,
 }
 

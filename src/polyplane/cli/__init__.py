@@ -1,5 +1,7 @@
 """The command line: one file per command."""
 
+from typing import Annotated
+
 import typer
 
 from polyplane.cli.demo import demo
@@ -8,8 +10,20 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(demo)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import polyplane
+
+        typer.echo(f"polyplane {polyplane.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def polyplane() -> None:
+def polyplane(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Classifiers made of hyperplanes."""
 
 

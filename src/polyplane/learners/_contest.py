@@ -6,7 +6,8 @@ import numpy as np
 
 from polyplane._validation import Data
 from polyplane.learners._smooth import SmoothTraining
-from polyplane.learners._tangent import Units, tangent_start
+from polyplane.learners._tangent import tangent_start
+from polyplane.learners._units import Units
 
 #: Planes per class that compete; the last contender has as many as the rows allow.
 LEVELS = (1, 4, 16)

@@ -11,7 +11,8 @@ from polyplane._array_api import namespace
 from polyplane._threads import blas_threads
 from polyplane._validation import Data
 from polyplane.learners._schedule import Schedule
-from polyplane.learners._tangent import Tangents, Units
+from polyplane.learners._tangent import Tangents
+from polyplane.learners._units import Units
 from polyplane.planes import PlaneSet
 
 #: The least probability of a row's own class that is told from 0; below it the row no longer lifts its own planes.

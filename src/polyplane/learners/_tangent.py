@@ -10,42 +10,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+
+from polyplane.learners._units import Units
 
 #: Rows per centre that k-means looks at.
 ROWS_PER_CENTRE = 256
 #: Rows from which the lengths of the data are read.
 SAMPLE = 2000
-
-
-class Units(NamedTuple):
-    """The units in which training happens: features centred, then multiplied by one number."""
-
-    centre: np.ndarray
-    factor: float
-
-    @classmethod
-    def of(cls, X: Any, rows: np.ndarray) -> Units:
-        """Centre `rows` of X on 0 with a mean square norm of 1; shifting or multiplying X then changes nothing."""
-        share = np.zeros(X.shape[0], dtype=X.dtype)
-        share[rows] = 1.0 / len(rows)
-        centre = np.asarray(share @ X, dtype=X.dtype).ravel()
-        square = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
-        variance = float(share @ np.asarray(square).ravel()) - float(centre @ centre)
-        # A variance that is only rounding error of the mean square means that all rows are the same.
-        negligible = 10 * np.finfo(X.dtype).eps * float(share @ np.asarray(square).ravel())
-        return cls(centre, 1.0 / np.sqrt(variance) if variance > negligible else 1.0)
-
-    def take(self, X: Any, rows: np.ndarray) -> np.ndarray:
-        """Some rows of X, dense, in these units."""
-        taken = X[rows]
-        taken = taken.toarray() if sparse.issparse(taken) else taken
-        return (taken - self.centre) * taken.dtype.type(self.factor)
-
-    def fold(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Planes for rows in these units as planes for rows of X."""
-        coef = coef * coef.dtype.type(self.factor)
-        return coef, intercept - coef @ self.centre
 
 
 class Lengths(NamedTuple):

@@ -19,7 +19,8 @@ from polyplane.learners._contest import choose_planes
 from polyplane.learners._margin import AdaptiveTraining, MarginTraining
 from polyplane.learners._schedule import Schedule
 from polyplane.learners._smooth import SmoothTraining
-from polyplane.learners._tangent import Units, tangent_start
+from polyplane.learners._tangent import tangent_start
+from polyplane.learners._units import Units
 from polyplane.planes import PlaneSet
 
 #: A plane of a tangent start needs this many rows of its class.
@@ -282,7 +283,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     def _start(self, data: Data, seed: int) -> Any:
         if self.init == "zero" and self.alpha == 0:
             raise ValueError("alpha must be positive for init='zero': the steps are 1 / (alpha t).")
-        units = Units.of(data.X, data.train)
+        units = Units.common(data.X, data.training_weight)
         training = self._training(data)
         if isinstance(training, AdaptiveTraining):
             return training.start(data.n_classes, data.X.shape[1], units, seed)

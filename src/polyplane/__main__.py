@@ -1,0 +1,5 @@
+"""`python -m polyplane`: the command line."""
+
+from polyplane.cli import main
+
+main()
