@@ -28,6 +28,16 @@ def test_training_stops_at_the_total_or_when_converged():
     assert trained.history["time"] == sorted(trained.history["time"])
 
 
+def test_lines_are_not_too_many(capsys):
+    progress = Progress("x", 1000, verbose=1)
+    for done in range(1, 1001):
+        progress.update(done, {"loss": 1 / done})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "x  1/1000  loss 1"
+    assert lines[-1] == "x  1000/1000  loss 0.001"
+    assert len(lines) < 50
+
+
 def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     with Progress("polytopes", 4, verbose=1) as progress:

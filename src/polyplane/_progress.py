@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 
 class Progress:
     """A bar with an estimate of the time left on a terminal, plain lines elsewhere, nothing when not `verbose`.
+
+    Lines are at least half a second apart, but for the first and the last.
 
     Parameters
     ----------
@@ -26,6 +29,7 @@ class Progress:
         self.total = total
         self.verbose = verbose
         self._bar: Any = None
+        self._next_line = 0.0
 
     def __enter__(self) -> Progress:
         if self.verbose and sys.stdout.isatty():
@@ -47,7 +51,8 @@ class Progress:
         text = "  ".join(f"{name} {value:.5g}" for name, value in figures.items())
         if self._bar is not None:
             self._bar.update(self._task, completed=done, figures=text)
-        else:
+        elif done == self.total or time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + 0.5
             print(f"{self.title}  {done}/{self.total}  {text}", flush=True)
 
 

@@ -223,13 +223,13 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return Data(X, codes, weight, np.flatnonzero(weight > 0), len(self.classes_))
 
     def _agreed_classes(self, classes: Any) -> np.ndarray:
+        if getattr(self, "class_weight", None) == "balanced":
+            raise ValueError("class_weight='balanced' needs all rows at once; give a dict of weights instead.")
         known = getattr(self, "classes_", None)
         if classes is None:
             if known is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             return known
-        if getattr(self, "class_weight", None) == "balanced":
-            raise ValueError("class_weight='balanced' needs all rows at once; pass partial_fit a dict of weights.")
         classes = check_classes(np.asarray(classes))
         if known is not None and not np.array_equal(known, classes):
             raise ValueError(f"classes={classes.tolist()} is not the same as on the last call: {known.tolist()}.")
