@@ -21,6 +21,9 @@ import polyplane
 from polyplane.base import PlaneClassifier
 from polyplane.planes import PlaneSet
 
+# Twenty steps are few for a learner that warns when it stops before it has reached its `tol`.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 LEARNERS = [
     value for value in vars(polyplane).values() if inspect.isclass(value) and issubclass(value, PlaneClassifier)
 ]
