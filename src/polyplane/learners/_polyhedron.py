@@ -1,0 +1,222 @@
+"""What the learners of a single polyhedron share: which class is inside, how to start, and the planes they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from polyplane._validation import Data
+from polyplane.base import PlaneClassifier
+from polyplane.planes import PlaneSet
+
+#: Products with the covariance that find the long axis of a group of rows, near enough to cut it in two.
+POWER_STEPS = 10
+
+#: Rows of a dense matrix looked at together, where looking at them all would copy it.
+BLOCK_ROWS = 4096
+
+
+def row_blocks(n_rows: int) -> Iterator[slice]:
+    """Slices that cover the rows, block by block."""
+    return (slice(start, start + BLOCK_ROWS) for start in range(0, n_rows, BLOCK_ROWS))
+
+
+class Units(NamedTuple):
+    """The mean and the spread of each feature: the units in which planes are learned."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def raw(cls, n_features: int) -> Units:
+        """The features as they are."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
+    @classmethod
+    def standard(cls, X: Any, weight: np.ndarray) -> Units:
+        """Zero mean and unit variance over the weighted rows; a constant feature is centred only."""
+        if sparse.issparse(X):
+            from sklearn.utils.sparsefuncs import mean_variance_axis
+
+            mean, variance = mean_variance_axis(X, axis=0, weights=weight.astype(X.dtype))
+        else:
+            share = weight / weight.sum()
+            mean = share.astype(X.dtype) @ X
+            variance = sum(share[block] @ np.square(X[block] - mean) for block in row_blocks(len(X)))
+        scale = np.sqrt(np.asarray(variance, dtype=np.float64))
+        return cls(np.asarray(mean, dtype=np.float64), np.where(scale > 0, scale, 1.0))
+
+    def fold(self, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Planes over the features as they are, from planes (coefficients, then the offset) in these units."""
+        coef = planes[:, :-1] / self.scale
+        return coef, planes[:, -1] - coef @ self.mean
+
+
+class Rows(NamedTuple):
+    """A matrix seen in given units. The standardised matrix is never made: sparse stays sparse, nothing is copied.
+
+    Everything that the learners ask of their rows is one of two products, each a sum over rows.
+    """
+
+    X: Any
+    units: Units
+
+    def scores(self, planes: np.ndarray) -> np.ndarray:
+        """Score of each row on each plane, shape (n_planes, n_rows)."""
+        coef, intercept = self.units.fold(planes)
+        coef = coef.astype(self.X.dtype, copy=False)
+        product = np.asarray((self.X @ coef.T).T if sparse.issparse(self.X) else coef @ self.X.T, dtype=np.float64)
+        return np.add(product, intercept[:, None], order="C")
+
+    def sums(self, shares: np.ndarray) -> np.ndarray:
+        """Sums of the rows, each carrying a constant 1, times `shares` (n_sums, n_rows); (n_sums, n_features + 1)."""
+        single = shares.astype(self.X.dtype, copy=False)
+        product = (self.X.T @ single.T).T if sparse.issparse(self.X) else single @ self.X
+        total = shares.sum(axis=1)
+        features = (product - total[:, None] * self.units.mean) / self.units.scale
+        return np.column_stack([features, total])
+
+    def take(self, at: np.ndarray) -> np.ndarray:
+        """A few rows, in these units."""
+        chosen = self.X[at]
+        return ((chosen.toarray() if sparse.issparse(chosen) else chosen) - self.units.mean) / self.units.scale
+
+
+class PolyhedronLearner(PlaneClassifier):
+    """Learns the planes around one of two classes: a row is inside when all :math:`f_k(x) > 0`."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PlaneClassifier._parameter_constraints,
+        "inside": "no_validation",
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _take(self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None) -> Data:
+        data = super()._take(X, y, sample_weight, classes)
+        if data.n_classes != 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is multiclass ({data.n_classes} "
+                f"classes): wrap the estimator, OneVsRestClassifier({type(self).__name__}(...)) of sklearn.multiclass."
+            )
+        return data
+
+    def _inside_class(self) -> int:
+        """The class inside, as an index."""
+        if self.inside is None:
+            return 1
+        found = np.flatnonzero(self.classes_ == self.inside)
+        if len(found) != 1:
+            raise ValueError(f"inside={self.inside!r} is not one of the labels {self.classes_.tolist()}.")
+        return int(found[0])
+
+    def _check_rows(self, data: Data, inside: int) -> None:
+        """Whether there are rows enough to learn from; asked by `fit`, not of the pieces given to `partial_fit`."""
+        n_inside, n_rows = int((data.y[data.train] == inside).sum()), len(data.train)
+        if n_inside < 2:
+            label = self.classes_.tolist()[inside]
+            raise ValueError(f"The inside class {label!r} has a single row: a region needs two or more points.")
+        if self.n_planes > n_rows:
+            raise ValueError(f"n_planes={self.n_planes} is more than the {n_rows} rows to learn from.")
+
+    def _plane_set(self, coef: np.ndarray, intercept: np.ndarray, inside: int, dtype: Any) -> PlaneSet:
+        """The class outside owns the planes :math:`-f_k`, the class inside a zero plane."""
+        with np.errstate(over="ignore"):  # a PlaneSet refuses what is not finite, in words
+            around = (-coef.astype(dtype), -intercept.astype(dtype))
+        nothing = (np.zeros_like(around[0][:1]), np.zeros_like(around[1][:1]))
+        return PlaneSet.of_classes([nothing, around] if inside == 0 else [around, nothing])
+
+
+def training_weight(data: Data) -> np.ndarray:
+    """The weights of the rows, 0 for those that are held out."""
+    weight = np.zeros(len(data.y))
+    weight[data.train] = data.weight[data.train]
+    return weight
+
+
+def split_start(rows: Rows, is_inside: np.ndarray, weight: np.ndarray, n_planes: int) -> np.ndarray:
+    """Planes between the class inside and `n_planes` groups of the class outside, found without any randomness.
+
+    The widest group is cut across its long axis until there are enough (Su and Dy, 2007, for k-means). A row of weight
+    2 is the same as two rows.
+    """
+    groups = [_Group(rows, np.where(is_inside, 0.0, weight))]
+    while len(groups) < n_planes:
+        widest = max(range(len(groups)), key=lambda g: groups[g].line.spread)
+        groups[widest : widest + 1] = groups[widest].halves()
+    return _between(rows, is_inside, weight, np.stack([group.weight for group in groups]))
+
+
+def random_start(
+    rows: Rows, is_inside: np.ndarray, weight: np.ndarray, n_planes: int, rng: np.random.Generator
+) -> np.ndarray:
+    """The same, for groups around randomly chosen rows of the class outside."""
+    outside = np.where(is_inside, 0.0, weight)
+    few = int(np.count_nonzero(outside)) < n_planes
+    seeds = rows.take(rng.choice(len(weight), n_planes, replace=few, p=outside / outside.sum()))
+    nearness = rows.scores(np.column_stack([seeds, -0.5 * np.square(seeds).sum(axis=1)]))
+    groups = outside * (nearness.argmax(axis=0) == np.arange(n_planes)[:, None])
+    return _between(rows, is_inside, weight, groups)
+
+
+def blind_start(n_planes: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
+    """Random planes, for a first piece of data that does not show both classes."""
+    planes = rng.normal(size=(n_planes, n_features + 1)) / np.sqrt(n_features)
+    planes[:, -1] = 0.0
+    return planes
+
+
+class _Line(NamedTuple):
+    """How rows lie along the long axis of their group, from its centre, and how widely."""
+
+    along: np.ndarray
+    spread: float
+
+
+class _Group:
+    """Rows outside that share a plane at the start, given by their weights."""
+
+    def __init__(self, rows: Rows, weight: np.ndarray) -> None:
+        self.rows = rows
+        self.weight = weight
+
+    @cached_property
+    def line(self) -> _Line:
+        """The rows along the long axis, found by the power method."""
+        total = max(self.weight.sum(), np.finfo(float).tiny)
+        # Not the user's randomness: any fixed vector will do.
+        axis = np.random.default_rng(0).normal(size=self.rows.X.shape[1])
+        for _ in range(POWER_STEPS):
+            along = self.rows.scores(np.append(axis, 0.0)[None])[0]
+            along -= self.weight @ along / total
+            axis = self.rows.sums((self.weight * along)[None])[0, :-1]
+            length = np.linalg.norm(axis)
+            if length == 0:  # all rows are one point
+                return _Line(np.zeros(len(self.weight)), 0.0)
+            axis = axis / length
+        return _Line(along, float(length))
+
+    def halves(self) -> tuple[_Group, _Group]:
+        """The rows on either side of the centre; the whole group twice when it cannot be cut."""
+        upper = self.line.along > 0
+        if not self.weight[upper].any() or not self.weight[~upper].any():
+            return self, self
+        return _Group(self.rows, np.where(upper, self.weight, 0.0)), _Group(
+            self.rows, np.where(upper, 0.0, self.weight)
+        )
+
+
+def _between(rows: Rows, is_inside: np.ndarray, weight: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The planes midway between the centre of the class inside and the centres of groups of rows outside."""
+    sums = rows.sums(np.vstack([np.where(is_inside, weight, 0.0), groups]))
+    centres = sums[:, :-1] / np.maximum(sums[:, -1:], np.finfo(float).tiny)
+    normals = centres[:1] - centres[1:]
+    offsets = -0.5 * (normals * (centres[:1] + centres[1:])).sum(axis=1)
+    return np.column_stack([normals, offsets])

@@ -1,0 +1,521 @@
+"""PLUME and SPLA1: a polyhedron as a mixture of logistic experts."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from polyplane._validation import Data, check_fitted_matrix
+from polyplane.learners._polyhedron import (
+    PolyhedronLearner,
+    Rows,
+    Units,
+    blind_start,
+    random_start,
+    row_blocks,
+    split_start,
+    training_weight,
+)
+from polyplane.planes import PlaneSet
+
+#: EM steps that each start is given before the likeliest goes on.
+TRIAL_STEPS = 20
+
+#: Pairs of steps that BFGS remembers.
+BFGS_MEMORY = 10
+
+#: The Newton matrix has this many rows at the most; it then takes 0.2 GB.
+NEWTON_SIZE = 5_000
+
+#: Armijo's constant, and how often a step is halved before the search gives up.
+SUFFICIENT, HALVINGS = 1e-4, 40
+
+
+class Gates(NamedTuple):
+    """What the E-step knows of each row, first axis: planes."""
+
+    log_likelihood: np.ndarray  # of each row
+    gate: np.ndarray  # g: share of each plane before the label is seen
+    share: np.ndarray  # pi: the same after
+
+
+def soft_gates(scores: np.ndarray, sign: np.ndarray, gamma: float) -> Gates:
+    r"""The E-step of PLUME, in logarithms: :math:`\gamma w x` overflows easily."""
+    with np.errstate(over="ignore"):
+        log_gate = -gamma * (scores - scores.min(axis=0))
+    gate = np.exp(log_gate)
+    total = gate.sum(axis=0)
+    joint = log_gate + log_expit(sign * scores)
+    top = joint.max(axis=0)
+    share = np.exp(joint - top)
+    joint_total = share.sum(axis=0)
+    log_likelihood = np.minimum(
+        top + np.log(joint_total) - np.log(total), 0.0
+    )  # rounding may leave a probability over 1
+    return Gates(log_likelihood, gate / total, share / joint_total)
+
+
+def hard_gates(scores: np.ndarray, sign: np.ndarray) -> Gates:
+    """The E-step of SPLA1: each row belongs to its lowest plane."""
+    owner = scores.argmin(axis=0)
+    gate = (owner == np.arange(len(scores))[:, None]).astype(np.float64)
+    return Gates(log_expit(sign * scores.min(axis=0)), gate, gate)
+
+
+def log_expit(x: np.ndarray) -> np.ndarray:
+    """The logarithm of the logistic function; several times faster than SciPy's."""
+    result: np.ndarray = np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x)))
+    return result
+
+
+class Point(NamedTuple):
+    """Planes, how likely they are, and what the E-step says about them."""
+
+    planes: np.ndarray  # (n_planes, n_features + 1), offset last
+    value: float  # mean log-likelihood less the ridge
+    scores: np.ndarray
+    gates: Gates
+
+
+class Likelihood:
+    """The function that is maximised, over given rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    sign : ndarray of shape (n_rows,)
+        +1 inside, -1 outside.
+    weight : ndarray of shape (n_rows,)
+        Weights of the rows.
+    alpha : float
+        Strength of the ridge.
+    gamma : float or None
+        Sharpness of the gating; None is the limit, hard gating.
+    """
+
+    def __init__(self, rows: Rows, sign: np.ndarray, weight: np.ndarray, alpha: float, gamma: float | None) -> None:
+        self.rows = rows
+        self.sign = sign
+        self.weight = weight / weight.sum()
+        self.alpha = alpha
+        self.gamma = gamma
+
+    def at(self, planes: np.ndarray) -> Point:
+        """E-step: the likelihood of planes, and whose each row is."""
+        scores = self.rows.scores(planes)
+        gates = hard_gates(scores, self.sign) if self.gamma is None else soft_gates(scores, self.sign, self.gamma)
+        ridge = 0.5 * self.alpha * np.square(planes[:, :-1]).sum()
+        return Point(planes, float(self.weight @ gates.log_likelihood - ridge), scores, gates)
+
+    def gradient(self, point: Point) -> np.ndarray:
+        """Gradient of Q at the planes that it was taken at; there it is also that of the likelihood."""
+        _, gate, share = point.gates
+        pull = share * (self.sign * expit(-self.sign * point.scores))
+        if self.gamma is not None:
+            pull += self.gamma * (gate - share)
+        gradient = self.rows.sums(pull * self.weight)
+        gradient[:, :-1] -= self.alpha * point.planes[:, :-1]
+        return gradient
+
+    def curvature(self, point: Point) -> np.ndarray:
+        """Minus the Hessian of Q, positive semi-definite, of size ``n_planes * (n_features + 1)``."""
+        _, gate, share = point.gates
+        gamma = self.gamma or 0.0
+        n_planes, size = point.planes.shape
+        blocks = np.zeros((n_planes, size, n_planes, size))
+        for k in range(n_planes):
+            own = gamma**2 * gate[k] * (1 - gate[k]) + share[k] * expit(point.scores[k]) * expit(-point.scores[k])
+            blocks[k, :, k] = self._moment(own * self.weight)
+            blocks[k, range(size - 1), k, range(size - 1)] += self.alpha
+            for r in range(k) if gamma else ():
+                blocks[k, :, r] = blocks[r, :, k] = -(gamma**2) * self._moment(gate[k] * gate[r] * self.weight)
+        return blocks.reshape(n_planes * size, n_planes * size)
+
+    def _moment(self, weight: np.ndarray) -> np.ndarray:
+        """Sum of weight times the outer product of each row with itself, the constant 1 included."""
+        X, (mean, scale) = self.rows.X, self.rows.units
+        total, weight = weight.sum(), weight.astype(X.dtype)
+        first = np.asarray(X.T @ weight, dtype=np.float64)
+        if sparse.issparse(X):
+            second = (X.T @ sparse.diags_array(weight) @ X).toarray()
+        else:
+            second = sum(X[block].T @ (X[block] * weight[block, None]) for block in row_blocks(len(X)))
+        cross = np.outer(first, mean)
+        moment = np.empty((len(mean) + 1, len(mean) + 1))
+        moment[:-1, :-1] = (second - cross - cross.T + total * np.outer(mean, mean)) / np.outer(scale, scale)
+        moment[-1, :-1] = moment[:-1, -1] = (first - total * mean) / scale
+        moment[-1, -1] = total
+        return moment
+
+
+class Ascent:
+    """Climbs a likelihood, one M-step at a time, and remembers what the next step can use.
+
+    The search along the direction compares the likelihood itself, not Q: it rises at least as much as Q does (Jensen's
+    inequality) and has the same slope, so that it grants every step that Q would; and with hard gating, where a rise of
+    Q promises nothing, it still never falls.
+    """
+
+    here: Point
+    gradient: np.ndarray
+
+    def __init__(self, likelihood: Likelihood, solver: str) -> None:
+        self.likelihood = likelihood
+        self.solver = solver
+        self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=BFGS_MEMORY)
+        self.step = 1.0
+        self.started = False
+
+    def advance(self, planes: np.ndarray) -> Point:
+        """One step from `planes`; the same planes when none is likelier."""
+        if not self.started or self.here.planes is not planes:
+            self.started, self.here, self.step = True, self.likelihood.at(planes), 1.0
+            self.gradient = self.likelihood.gradient(self.here)
+            self.pairs.clear()
+        for direction in self._directions():
+            there = self._search(direction)
+            if there is not None:
+                self._move(there)
+                break
+        return self.here
+
+    def _directions(self) -> Iterator[np.ndarray]:
+        """The direction of the solver, and should it fail, the gradient."""
+        if self.solver == "newton":
+            yield self._newton()
+        elif self.solver == "bfgs" and self.pairs:
+            yield self._bfgs()
+            self.pairs.clear()
+        yield self.gradient
+
+    def _search(self, direction: np.ndarray) -> Point | None:
+        """Backtracking (Armijo): the first of the halved steps that makes the planes likelier by its due."""
+        here, slope = self.here, float(np.vdot(self.gradient, direction))
+        if not slope > 0:
+            return None
+        step = 2.0 * self.step if direction is self.gradient else 1.0
+        for _ in range(HALVINGS):
+            with np.errstate(over="ignore", invalid="ignore"):  # a step too long to compute is refused like any other
+                there = self.likelihood.at(here.planes + step * direction)
+            if there.value >= here.value + SUFFICIENT * step * slope and there.value > here.value:
+                if direction is self.gradient:
+                    self.step = step
+                return there
+            step *= 0.5
+        return None
+
+    def _move(self, there: Point) -> None:
+        gradient = self.likelihood.gradient(there)
+        moved, change = there.planes - self.here.planes, self.gradient - gradient
+        curvature = float(np.vdot(moved, change))
+        if curvature > 1e-10 * float(np.vdot(change, change)) > 0:  # the likelihood is not concave everywhere
+            self.pairs.append((moved, change, curvature))
+        self.here, self.gradient = there, gradient
+
+    def _newton(self) -> np.ndarray:
+        """The direction to the top of the parabola that Q looks like from here."""
+        matrix = self.likelihood.curvature(self.here)
+        # A plane without rows, or two planes that are one, leave the matrix singular: a ridge far below its scale.
+        matrix[np.diag_indices(len(matrix))] += 1e-9 * max(matrix.diagonal().max(), np.finfo(float).tiny)
+        try:
+            factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            return self.gradient
+        return linalg.cho_solve(factor, self.gradient.ravel()).reshape(self.gradient.shape)
+
+    def _bfgs(self) -> np.ndarray:
+        """The product of the remembered inverse Hessian with the gradient (Nocedal's two loops)."""
+        direction, amounts = self.gradient.copy(), []
+        for moved, change, curvature in reversed(self.pairs):
+            amounts.append(np.vdot(moved, direction) / curvature)
+            direction -= amounts[-1] * change
+        _, change, curvature = self.pairs[-1]
+        direction *= curvature / np.vdot(change, change)
+        for moved, change, curvature in self.pairs:
+            direction += (amounts.pop() - np.vdot(change, direction) / curvature) * moved
+        return direction
+
+
+class MixtureState(NamedTuple):
+    """Everything that training needs to go on."""
+
+    planes: np.ndarray  # in `units`, offset last
+    units: Units
+    inside: int
+    dtype: Any
+    log_likelihood: float
+
+
+class PolyhedralMixtureClassifier(PolyhedronLearner):
+    r"""One class inside a polyhedron, by a mixture of logistic experts: PLUME, and its hard limit SPLA1.
+
+    A row is inside when it is on the right side of all planes, :math:`h(x) = \min_k f_k(x) > 0` with
+    :math:`f_k(x) = w_k x + b_k`. Each plane is an expert, and the planes themselves say which expert answers:
+
+    .. math::
+
+        p(y \mid x) = \sum_k g_k(x) \, \sigma(y f_k(x)), \qquad
+        g_k(x) = \frac{e^{-\gamma f_k(x)}}{\sum_j e^{-\gamma f_j(x)}}
+
+    for :math:`y = +1` inside and :math:`-1` outside. The mean of :math:`\log p(y_i \mid x_i)` less
+    :math:`\frac{\alpha}{2} \sum_k |w_k|^2` is maximised by EM: the E-step finds the share that each plane has in each
+    row, :math:`\pi_k \propto g_k \sigma`, and the M-step makes one step uphill. Hard gating is the limit
+    :math:`\gamma \to \infty`: each row belongs to its lowest plane, :math:`p(y \mid x) = \sigma(y h(x))`.
+
+    Features are standardised on the way (and the planes given back for the features as they are), so that `alpha` and
+    `gamma` mean the same whatever the units. No standardised copy is made, and sparse rows stay sparse. `partial_fit`
+    makes one EM step on the rows it is given; its first piece sets the units, so it should not be small.
+
+    For more than two classes: ``sklearn.multiclass.OneVsRestClassifier(PolyhedralMixtureClassifier())``.
+
+    Parameters
+    ----------
+    n_planes : int, default=2
+        Sides of the polyhedron (K).
+    gating : "soft" or "hard", default="soft"
+        "soft" is PLUME, "hard" is SPLA1.
+    gamma : float, default=1.0
+        Sharpness of the soft gating (:math:`\gamma`); not used by the hard one.
+    solver : "bfgs", "gradient" or "newton", default="bfgs"
+        The M-step. "newton" solves a system of ``n_planes * (n_features + 1)`` unknowns at each step; the others need
+        products with the rows only.
+    inside : label or "auto", default=None
+        The class in the convex region. None: the second class. "auto": try both, keep the likelier.
+    n_init : int, default=1
+        Number of starts. The first splits the class outside along its long axes, the others at random; each is given 20
+        steps, and the likeliest goes on.
+    alpha : float, default=1e-3
+        Strength of the ridge, on standardised features. With 0 the likelihood of separable rows has no maximum: the
+        planes grow until `tol` or `max_iter` stops them, and a warning says so.
+    tol : float or None, default=1e-5
+        Stop when a step raises the mean log-likelihood by no more than this (the paper's :math:`\epsilon`, on the sum).
+    max_iter : int, default=200
+        EM steps.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes.
+    warm_start : bool, default=False
+        Go on from where the last `fit` ended.
+    random_state : int, RandomState or None, default=None
+        Source of the starts after the first.
+    n_jobs : int or None, default=None
+        Threads in prediction.
+    verbose : int, default=0
+        Show progress.
+
+    Attributes
+    ----------
+    planes_ : PlaneSet
+        The model: the class outside owns the planes :math:`-f_k`, the class inside the zero plane.
+    inside_ : label
+        The class inside.
+    classes_ : ndarray of shape (2,)
+        The labels.
+    coef_, intercept_ : ndarray
+        The planes, class by class: those of ``planes_``.
+    n_iter_ : int
+        EM steps made.
+    history_ : dict
+        After each step: "time", and "log_likelihood", the mean less the ridge, which never falls.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    K. Shah, P. S. Sastry and N. Manwani. PLUME: Polyhedral Learning Using Mixture of Experts. ICML 2019.
+
+    N. Manwani and P. S. Sastry. Learning Polyhedral Classifiers Using Logistic Function. ACML 2010 (SPLA1).
+
+    Examples
+    --------
+    >>> from polyplane import PolyhedralMixtureClassifier
+    >>> from polyplane.datasets import make_polyceptron_1
+    >>> X, y = make_polyceptron_1(random_state=0)
+    >>> mixture = PolyhedralMixtureClassifier(n_planes=3, gamma=2.0).fit(X[:700], y[:700])
+    >>> mixture.planes_
+    PlaneSet(n_classes=2, n_planes=4, n_features=10, dtype=float64)
+    >>> print(f"{mixture.score(X[700:], y[700:]):.2f}")
+    0.96
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PolyhedronLearner._parameter_constraints,
+        "n_planes": [Interval(Integral, 1, None, closed="left")],
+        "gating": [StrOptions({"soft", "hard"})],
+        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "solver": [StrOptions({"gradient", "newton", "bfgs"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_planes: int = 2,
+        *,
+        gating: str = "soft",
+        gamma: float = 1.0,
+        solver: str = "bfgs",
+        inside: Any = None,
+        n_init: int = 1,
+        alpha: float = 1e-3,
+        tol: float | None = 1e-5,
+        max_iter: int = 200,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_planes = n_planes
+        self.gating = gating
+        self.gamma = gamma
+        self.solver = solver
+        self.inside = inside
+        self.n_init = n_init
+        self.alpha = alpha
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        r"""Probabilities of the two classes that agree with `predict`: :math:`\sigma(h(x))` of being inside.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        p : ndarray of shape (n_rows, 2)
+            In the order of ``classes_``.
+        """
+        second = self.decision_function(X).astype(np.float64)  # in float32 small scores of both signs would become 0.5
+        return np.column_stack([expit(-second), expit(second)])
+
+    def mixture_proba(self, X: Any) -> np.ndarray:
+        r"""The posterior :math:`p(y \mid x)` of the mixture, which near an edge may disagree with `predict`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        p : ndarray of shape (n_rows, 2)
+            In the order of ``classes_``. With hard gating it is `predict_proba`.
+        """
+        if self.gating == "hard":
+            return self.predict_proba(X)
+        X = check_fitted_matrix(self, X)
+        around = self.planes_.owners != np.flatnonzero(self.classes_ == self.inside_)[0]
+        scores = -self.planes_.scores(X, self.n_jobs)[:, around].T.astype(np.float64)
+        inside, outside = (
+            np.exp(soft_gates(scores, np.full(X.shape[0], sign), self.gamma).log_likelihood) for sign in (1.0, -1.0)
+        )
+        swapped = self.classes_[0] == self.inside_
+        return np.column_stack([inside, outside] if swapped else [outside, inside])
+
+    def _start(self, data: Data, seed: int) -> MixtureState:
+        auto = isinstance(self.inside, str) and self.inside == "auto"
+        starts = [
+            start
+            for inside in ((0, 1) if auto else (self._inside_class(),))
+            for start in self._starts(data, inside, seed)
+        ]
+        if len(starts) == 1:
+            return starts[0]
+        return max((self._trial(start, data) for start in starts), key=lambda state: state.log_likelihood)
+
+    def _starts(self, data: Data, inside: int, seed: int) -> Iterator[MixtureState]:
+        weight = training_weight(data)
+        rows = Rows(data.X, Units.standard(data.X, weight))
+        is_inside = data.y == inside
+        for i in range(self.n_init):
+            rng = np.random.default_rng([seed, i])
+            if len(np.unique(data.y[data.train])) < 2:
+                planes = blind_start(self.n_planes, data.X.shape[1], rng)
+            elif i == 0:
+                planes = split_start(rows, is_inside, weight, self.n_planes)
+            else:
+                planes = random_start(rows, is_inside, weight, self.n_planes, rng)
+            yield MixtureState(planes, rows.units, inside, data.X.dtype, -np.inf)
+
+    def _trial(self, state: MixtureState, data: Data) -> MixtureState:
+        converged = self._stopping_rule()
+        for _ in range(min(TRIAL_STEPS, self.max_iter)):
+            state = self._step(state, data)
+            if converged(self._figures(state)):
+                break
+        return state
+
+    def _step(self, state: MixtureState, data: Data) -> MixtureState:
+        there = self._ascent(state, data).advance(state.planes)
+        return state._replace(planes=there.planes, log_likelihood=there.value)
+
+    def _ascent(self, state: MixtureState, data: Data) -> Ascent:
+        by_inside: dict[int, Ascent] = data.recall(dict)
+        if state.inside not in by_inside:
+            sign = np.where(data.y == state.inside, 1.0, -1.0)
+            rows = Rows(data.X, state.units)
+            gamma = self.gamma if self.gating == "soft" else None
+            by_inside[state.inside] = Ascent(
+                Likelihood(rows, sign, training_weight(data), self.alpha, gamma), self.solver
+            )
+        return by_inside[state.inside]
+
+    def _planes(self, state: MixtureState) -> PlaneSet:
+        return self._plane_set(*state.units.fold(state.planes), state.inside, state.dtype)
+
+    def _figures(self, state: MixtureState) -> Mapping[str, float]:
+        return {"log_likelihood": state.log_likelihood}
+
+    def _stopping_rule(self) -> Callable[[Mapping[str, float]], bool]:
+        last = -np.inf
+
+        def converged(figures: Mapping[str, float]) -> bool:
+            nonlocal last
+            gain, last = figures["log_likelihood"] - last, figures["log_likelihood"]
+            return self.tol is not None and gain <= self.tol
+
+        return converged
+
+    def _take(self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None) -> Data:
+        data = super()._take(X, y, sample_weight, classes)
+        size = self.n_planes * (data.X.shape[1] + 1)
+        if self.solver == "newton" and size > NEWTON_SIZE:
+            raise ValueError(f"solver='newton' would solve for {size} unknowns at each step; use solver='bfgs'.")
+        return data
+
+    def _train(self, state: MixtureState, data: Data, held_out: np.ndarray | None) -> None:
+        self._check_rows(data, state.inside)
+        super()._train(state, data, held_out)
+        if self.alpha == 0 and self._separated(self._state, data):
+            warnings.warn(
+                "The rows are perfectly separated, so their likelihood has no maximum: the planes are as steep as tol "
+                "and max_iter let them grow. Set alpha > 0 for planes that do not depend on when training stops.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _separated(self, state: MixtureState, data: Data) -> bool:
+        likelihood = self._ascent(state, data).likelihood
+        margin = likelihood.sign * likelihood.rows.scores(state.planes).min(axis=0)
+        return bool((margin[likelihood.weight > 0] > 0).all())
+
+    def _finish(self, state: MixtureState, data: Data) -> None:
+        self.inside_ = self.classes_[state.inside]

@@ -1,0 +1,160 @@
+"""What the learners of a single polyhedron have in common."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_classification
+from sklearn.multiclass import OneVsRestClassifier
+
+from polyplane import PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier
+from polyplane.learners._polyhedron import Rows, Units, random_start, split_start
+
+LEARNERS = [PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier]
+of_each = pytest.mark.parametrize("learner", LEARNERS)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    X, y = make_classification(80, 3, n_informative=3, n_redundant=0, random_state=0)
+    return X, np.where(y == 1, "yes", "no")
+
+
+@of_each
+def test_the_class_outside_owns_the_planes(learner, problem):
+    X, y = problem
+    for inside, outside in (("yes", "no"), ("no", "yes")):
+        fitted = learner(3, inside=inside, random_state=0).fit(X, y)
+        owner = list(fitted.classes_).index(outside)
+        assert fitted.inside_ == inside
+        assert len(fitted.planes_.of(owner)[0]) == 3
+        np.testing.assert_array_equal(fitted.planes_.of(1 - owner)[0], np.zeros((1, 3)))
+        lowest = -fitted.planes_.scores(X)[:, fitted.planes_.owners == owner].max(axis=1)
+        np.testing.assert_array_equal(fitted.predict(X) == inside, lowest > 0)
+    assert learner(random_state=0).fit(X, y).inside_ == "yes"
+
+
+@of_each
+def test_inside_must_be_a_label(learner, problem):
+    for wrong in ("maybe", 1, "both"):
+        with pytest.raises(ValueError, match=r"inside=.* is not one of the labels"):
+            learner(inside=wrong).fit(*problem)
+
+
+@of_each
+def test_three_classes_need_a_meta_estimator(learner):
+    X, y = make_blobs(90, centers=3, random_state=0)
+    with pytest.raises(ValueError, match=rf"Only binary.*OneVsRestClassifier\({learner.__name__}"):
+        learner().fit(X, y)
+    assert OneVsRestClassifier(learner(1)).fit(X, y).score(X, y) > 0.8
+
+
+@of_each
+def test_a_single_row_is_no_region(learner, problem):
+    X, _ = problem
+    y = np.array(["yes"] + ["no"] * 79)
+    with pytest.raises(ValueError, match="inside class 'yes' has a single row"):
+        learner(inside="yes").fit(X, y)
+    with pytest.raises(ValueError, match="inside class 'yes' has a single row"):
+        learner().fit(X, np.repeat(["yes", "no"], 40), sample_weight=np.r_[1, np.zeros(39), np.ones(40)])
+    assert learner(inside="no").fit(X, y).inside_ == "no"
+
+
+@of_each
+def test_more_planes_than_rows_are_refused(learner, problem):
+    X, y = problem
+    with pytest.raises(ValueError, match="n_planes=81 is more than the 80 rows"):
+        learner(81).fit(X, y)
+    with pytest.raises(ValueError, match="'n_planes' parameter"):
+        learner(0).fit(X, y)
+
+
+@of_each
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.full((80, 3), np.nan), "NaN"),
+        (np.full((80, 3), np.inf), "infinity"),
+        (np.ones(80), "1D array"),
+        (np.ones((0, 3)), "0 sample"),
+        (np.ones((79, 3)), "inconsistent numbers of samples"),
+        (np.full((80, 3), "text"), "convert string to float"),
+        (np.ones((80, 3), dtype=np.float16), "float16, too coarse"),
+    ],
+)
+def test_bad_rows_are_named_and_the_model_survives(learner, problem, X, message):
+    good, y = problem
+    fitted = learner(random_state=0).fit(good, y)
+    before = fitted.predict(good)
+    with pytest.raises(ValueError, match=message):
+        fitted.fit(X, y)
+    np.testing.assert_array_equal(fitted.predict(good), before)
+
+
+@of_each
+def test_a_failed_refit_leaves_the_model(learner, problem):
+    X, y = problem
+    fitted = learner(random_state=0).fit(X, y)
+    before = fitted.predict(X)
+    for bad in (np.arange(80) % 3, np.full(80, "yes")):
+        with pytest.raises(ValueError, match="class"):
+            fitted.fit(X, bad)
+    with pytest.raises(ValueError, match="sample_weight"):
+        fitted.fit(X, y, sample_weight=np.ones(7))
+    np.testing.assert_array_equal(fitted.predict(X), before)
+
+
+@of_each
+def test_constant_and_repeated_features_are_harmless(learner, problem):
+    X, y = problem
+    odd = np.column_stack([X, X[:, 0], np.full(len(X), 7.0), np.zeros(len(X))])
+    for matrix in (odd, sparse.csr_matrix(odd)):
+        fitted = learner(random_state=0).fit(matrix, y)
+        assert np.isfinite(fitted.coef_).all()
+        assert fitted.score(matrix, y) > 0.75
+
+
+@of_each
+def test_the_same_seed_gives_the_same_planes(learner, problem):
+    X, y = problem
+    one, two = (learner(3, n_init=3, random_state=7, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    assert one.planes_ == two.planes_
+
+
+@given(st.integers(0, 1000), st.integers(1, 5), st.sampled_from([np.asarray, sparse.csr_matrix]))
+@settings(max_examples=30, deadline=None)
+def test_products_in_standard_units_need_no_standardised_copy(seed, n_planes, container):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20, 3)) * [1, 100, 0.01] + [5, 0, 1]
+    weight = rng.uniform(0, 2, 20)
+    mean = np.average(X, axis=0, weights=weight)
+    scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    Z = np.column_stack([(X - mean) / scale, np.ones(20)])
+    rows = Rows(container(X), Units.standard(container(X), weight))
+    planes, shares = rng.normal(size=(n_planes, 4)), rng.normal(size=(n_planes, 20))
+    np.testing.assert_allclose(rows.scores(planes), planes @ Z.T, atol=1e-9)
+    np.testing.assert_allclose(rows.sums(shares), shares @ Z, atol=1e-7)
+    np.testing.assert_allclose(rows.take(np.array([3, 1])), Z[[3, 1], :-1], atol=1e-9)
+
+
+def test_the_start_puts_a_plane_before_each_group_outside():
+    centres = np.array([[0, 0], [9, 0], [-9, 0], [0, 6]])
+    X, group = make_blobs(200, centers=centres, cluster_std=0.5, random_state=0)
+    rows, ones = Rows(X, Units.raw(2)), np.ones(200)
+    for planes in (
+        split_start(rows, group == 0, ones, 3),
+        random_start(rows, group == 0, ones, 3, np.random.default_rng(1)),
+    ):
+        scores = rows.scores(planes)
+        assert ((scores.min(axis=0) > 0) == (group == 0)).all()
+    owner = rows.scores(split_start(rows, group == 0, ones, 3)).argmin(axis=0)
+    assert [len(set(owner[group == g])) for g in (1, 2, 3)] == [1, 1, 1]
+    assert len(set(owner[group > 0])) == 3
+
+
+def test_the_start_copes_with_identical_rows_outside():
+    X = np.r_[np.zeros((5, 2)), np.ones((5, 2))]
+    planes = split_start(Rows(X, Units.raw(2)), np.arange(10) < 5, np.ones(10), 4)
+    assert planes.shape == (4, 3)
+    assert np.isfinite(planes).all()
