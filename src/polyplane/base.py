@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
 from polyplane._loop import Plateau, record, train
 from polyplane._progress import Progress
@@ -70,6 +71,8 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     #: The figure that is watched for convergence; none is watched unless a learner records it.
     _converges_on: ClassVar[str] = "objective"
+    #: Whether a step on new rows keeps what was learned from earlier ones: there is `partial_fit`.
+    _takes_streams: ClassVar[bool] = True
 
     # What a learner writes.
 
@@ -124,6 +127,7 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             self._train(self._state if known else self._start(data, seed), data, held_out)
         return self
 
+    @available_if(lambda self: self._takes_streams)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Make one step on new rows.
 

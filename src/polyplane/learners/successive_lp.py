@@ -173,6 +173,8 @@ class SuccessiveLPClassifier(PolyhedronLearner):
         "n_init": [Interval(Integral, 1, None, closed="left")],
     }
 
+    _takes_streams = False  # a linear program needs all rows at once, and would forget those of earlier calls
+
     def __init__(
         self,
         n_planes: int = 2,
@@ -195,11 +197,6 @@ class SuccessiveLPClassifier(PolyhedronLearner):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    @property
-    def partial_fit(self) -> Any:
-        """Not offered: a linear program needs all rows at once, and would forget those of earlier calls."""
-        raise AttributeError(f"{type(self).__name__} has no partial_fit: a linear program needs all rows at once.")
 
     def _start(self, data: Data, seed: int) -> LPState:
         inside = self._inside_class()
