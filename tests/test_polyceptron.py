@@ -8,7 +8,8 @@ from sklearn.preprocessing import StandardScaler
 
 from polyplane import PolyceptronClassifier
 from polyplane.datasets import make_polyceptron_1, make_polyceptron_2, make_polyhedron
-from polyplane.learners._polyhedron import Rows, Units, split_start
+from polyplane.learners._polyhedron import Rows, split_start
+from polyplane.learners._units import Units
 from tests.reference import polyceptron as reference
 
 

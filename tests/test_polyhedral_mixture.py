@@ -14,7 +14,8 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from polyplane import PolyhedralMixtureClassifier
 from polyplane.datasets import make_polyceptron_1, make_polyhedron
-from polyplane.learners._polyhedron import Rows, Units, split_start
+from polyplane.learners._polyhedron import Rows, split_start
+from polyplane.learners._units import Units
 from polyplane.learners.polyhedral_mixture import Likelihood
 from tests.reference import polyhedral_mixture as reference
 
@@ -114,7 +115,7 @@ def test_the_learner_follows_the_box_of_the_paper(problem, solver, gating, conta
     path = reference.train(standardised(X), 2 * y - 1, start, soft, solver, n_steps, alpha)
     values = [reference.log_likelihood(standardised(X), 2 * y - 1, W, soft, alpha) for W in path[1:]]
     np.testing.assert_allclose(mixture.history_["log_likelihood"], values, atol=1e-9)
-    coef, intercept = rows.units.fold(path[-1])
+    coef, intercept = rows.units.fold(path[-1][:, :-1], path[-1][:, -1])
     np.testing.assert_allclose(mixture.planes_.of(0)[0], -coef, atol=1e-7)
     np.testing.assert_allclose(mixture.planes_.of(0)[1], -intercept, atol=1e-7)
 

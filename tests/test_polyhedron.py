@@ -9,7 +9,8 @@ from sklearn.datasets import make_blobs, make_classification
 from sklearn.multiclass import OneVsRestClassifier
 
 from polyplane import PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier
-from polyplane.learners._polyhedron import Rows, Units, random_start, split_start
+from polyplane.learners._polyhedron import Rows, random_start, split_start
+from polyplane.learners._units import Units
 
 LEARNERS = [PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier]
 of_each = pytest.mark.parametrize("learner", LEARNERS)
@@ -135,7 +136,7 @@ def test_products_in_standard_units_need_no_standardised_copy(seed, n_planes, co
     planes, shares = rng.normal(size=(n_planes, 4)), rng.normal(size=(n_planes, 20))
     np.testing.assert_allclose(rows.scores(planes), planes @ Z.T, atol=1e-9)
     np.testing.assert_allclose(rows.sums(shares), shares @ Z, atol=1e-7)
-    np.testing.assert_allclose(rows.take(np.array([3, 1])), Z[[3, 1], :-1], atol=1e-9)
+    np.testing.assert_allclose(rows.units.take(rows.X, np.array([3, 1])), Z[[3, 1], :-1], atol=1e-9)
 
 
 def test_the_start_puts_a_plane_before_each_group_outside():

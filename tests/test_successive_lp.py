@@ -5,7 +5,8 @@ from sklearn.datasets import make_classification
 
 from polyplane import SuccessiveLPClassifier
 from polyplane.datasets import make_polyceptron_1, make_polyhedron
-from polyplane.learners._polyhedron import Rows, Units, split_start
+from polyplane.learners._polyhedron import Rows, split_start
+from polyplane.learners._units import Units
 from tests.reference import successive_lp as reference
 
 
@@ -25,9 +26,9 @@ def test_the_first_program_is_the_reference(problem, container):
     learner = SuccessiveLPClassifier(3, max_iter=1).fit(container(X), y)
     units = Units.standard(X, np.ones(len(y)))
     if container is not np.asarray:
-        units = units._replace(mean=np.zeros(X.shape[1]))
+        units = units._replace(centre=np.zeros(X.shape[1]))
     start = split_start(Rows(X, units), y == 1, np.ones(len(y)), 3)
-    coef, intercept = units.fold(start)
+    coef, intercept = units.fold(start[:, :-1], start[:, -1])
     inside, outside = halves(X, y)
     owner = (outside[:, :-1] @ coef.T + intercept).argmin(axis=1)
     least, planes = reference.solve(inside, outside, owner, 3)

@@ -48,7 +48,7 @@ class Data:
     @property
     def training_weight(self) -> np.ndarray:
         """The weight of each row in training, 0 for those that are held out."""
-        weight = np.zeros_like(self.weight)
+        weight = np.zeros(len(self.y))
         weight[self.train] = self.weight[self.train]
         return weight
 

@@ -11,49 +11,11 @@ from scipy import sparse
 
 from polyplane._validation import Data
 from polyplane.base import PlaneClassifier
+from polyplane.learners._units import Units
 from polyplane.planes import PlaneSet
 
 #: Products with the covariance that find the long axis of a group of rows, near enough to cut it in two.
 POWER_STEPS = 10
-
-#: Rows of a dense matrix looked at together, where looking at them all would copy it.
-BLOCK_ROWS = 4096
-
-
-def row_blocks(n_rows: int) -> Iterator[slice]:
-    """Slices that cover the rows, block by block."""
-    return (slice(start, start + BLOCK_ROWS) for start in range(0, n_rows, BLOCK_ROWS))
-
-
-class Units(NamedTuple):
-    """The mean and the spread of each feature: the units in which planes are learned."""
-
-    mean: np.ndarray
-    scale: np.ndarray
-
-    @classmethod
-    def raw(cls, n_features: int) -> Units:
-        """The features as they are."""
-        return cls(np.zeros(n_features), np.ones(n_features))
-
-    @classmethod
-    def standard(cls, X: Any, weight: np.ndarray) -> Units:
-        """Zero mean and unit variance over the weighted rows; a constant feature is centred only."""
-        if sparse.issparse(X):
-            from sklearn.utils.sparsefuncs import mean_variance_axis
-
-            mean, variance = mean_variance_axis(X, axis=0, weights=weight.astype(X.dtype))
-        else:
-            share = weight / weight.sum()
-            mean = share.astype(X.dtype) @ X
-            variance = sum(share[block] @ np.square(X[block] - mean) for block in row_blocks(len(X)))
-        scale = np.sqrt(np.asarray(variance, dtype=np.float64))
-        return cls(np.asarray(mean, dtype=np.float64), np.where(scale > 0, scale, 1.0))
-
-    def fold(self, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Planes over the features as they are, from planes (coefficients, then the offset) in these units."""
-        coef = planes[:, :-1] / self.scale
-        return coef, planes[:, -1] - coef @ self.mean
 
 
 class Rows(NamedTuple):
@@ -67,7 +29,7 @@ class Rows(NamedTuple):
 
     def scores(self, planes: np.ndarray) -> np.ndarray:
         """Score of each row on each plane, shape (n_planes, n_rows)."""
-        coef, intercept = self.units.fold(planes)
+        coef, intercept = self.units.fold(planes[:, :-1], planes[:, -1])
         coef = coef.astype(self.X.dtype, copy=False)
         product = np.asarray((self.X @ coef.T).T if sparse.issparse(self.X) else coef @ self.X.T, dtype=np.float64)
         return np.add(product, intercept[:, None], order="C")
@@ -77,13 +39,8 @@ class Rows(NamedTuple):
         single = shares.astype(self.X.dtype, copy=False)
         product = (self.X.T @ single.T).T if sparse.issparse(self.X) else single @ self.X
         total = shares.sum(axis=1)
-        features = (product - total[:, None] * self.units.mean) / self.units.scale
+        features = (product - total[:, None] * self.units.centre) * self.units.factor
         return np.column_stack([features, total])
-
-    def take(self, at: np.ndarray) -> np.ndarray:
-        """A few rows, in these units."""
-        chosen = self.X[at]
-        return ((chosen.toarray() if sparse.issparse(chosen) else chosen) - self.units.mean) / self.units.scale
 
 
 class PolyhedronLearner(PlaneClassifier):
@@ -93,6 +50,9 @@ class PolyhedronLearner(PlaneClassifier):
         **PlaneClassifier._parameter_constraints,
         "inside": "no_validation",
     }
+
+    #: Steps that each start is given before the best goes on.
+    _trial_steps: ClassVar[int] = 20
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -126,19 +86,34 @@ class PolyhedronLearner(PlaneClassifier):
         if self.n_planes > n_rows:
             raise ValueError(f"n_planes={self.n_planes} is more than the {n_rows} rows to learn from.")
 
-    def _plane_set(self, coef: np.ndarray, intercept: np.ndarray, inside: int, dtype: Any) -> PlaneSet:
+    def _start_planes(self, rows: Rows, data: Data, inside: int, seed: int) -> Iterator[np.ndarray]:
+        """The planes that each of the `n_init` starts begins with."""
+        weight, is_inside = data.training_weight, data.y == inside
+        for i in range(self.n_init):
+            rng = np.random.default_rng([seed, i])
+            if len(np.unique(data.y[data.train])) < 2:
+                yield blind_start(self.n_planes, data.X.shape[1], rng)
+            elif i == 0:
+                yield split_start(rows, is_inside, weight, self.n_planes)
+            else:
+                yield random_start(rows, is_inside, weight, self.n_planes, rng)
+
+    def _trial(self, state: Any, data: Data) -> Any:
+        """The state after a few steps, by which starts are judged."""
+        converged = self._stopping_rule()
+        for _ in range(min(self._trial_steps, self.max_iter)):
+            state = self._step(state, data)
+            if converged(self._figures(state)):
+                break
+        return state
+
+    def _plane_set(self, planes: np.ndarray, units: Units, inside: int, dtype: Any) -> PlaneSet:
         """The class outside owns the planes :math:`-f_k`, the class inside a zero plane."""
+        coef, intercept = units.fold(planes[:, :-1], planes[:, -1])
         with np.errstate(over="ignore"):  # a PlaneSet refuses what is not finite, in words
             around = (-coef.astype(dtype), -intercept.astype(dtype))
         nothing = (np.zeros_like(around[0][:1]), np.zeros_like(around[1][:1]))
         return PlaneSet.of_classes([nothing, around] if inside == 0 else [around, nothing])
-
-
-def training_weight(data: Data) -> np.ndarray:
-    """The weights of the rows, 0 for those that are held out."""
-    weight = np.zeros(len(data.y))
-    weight[data.train] = data.weight[data.train]
-    return weight
 
 
 def split_start(rows: Rows, is_inside: np.ndarray, weight: np.ndarray, n_planes: int) -> np.ndarray:
@@ -160,7 +135,7 @@ def random_start(
     """The same, for groups around randomly chosen rows of the class outside."""
     outside = np.where(is_inside, 0.0, weight)
     few = int(np.count_nonzero(outside)) < n_planes
-    seeds = rows.take(rng.choice(len(weight), n_planes, replace=few, p=outside / outside.sum()))
+    seeds = rows.units.take(rows.X, rng.choice(len(weight), n_planes, replace=few, p=outside / outside.sum()))
     nearness = rows.scores(np.column_stack([seeds, -0.5 * np.square(seeds).sum(axis=1)]))
     groups = outside * (nearness.argmax(axis=0) == np.arange(n_planes)[:, None])
     return _between(rows, is_inside, weight, groups)

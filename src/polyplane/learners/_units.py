@@ -26,6 +26,17 @@ class Units(NamedTuple):
         total = float(variance.sum())
         return cls(mean.astype(X.dtype), 1.0 / np.sqrt(total) if total > 0 else 1.0)
 
+    @classmethod
+    def standard(cls, X: Any, weight: np.ndarray) -> Units:
+        """Zero mean and unit variance of each feature over the weighted rows; a constant feature is centred only."""
+        mean, variance = moments(X, weight)
+        return cls(mean, 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0)))
+
+    @classmethod
+    def raw(cls, n_features: int) -> Units:
+        """The features as they are."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
     def take(self, X: Any, rows: np.ndarray) -> np.ndarray:
         """Some rows of X, dense, in these units."""
         taken = X[rows]

