@@ -1,0 +1,117 @@
+"""How far from the optimum CuttingPlaneSVC ends, against LIBLINEAR run to the bitter end.
+
+Eight sets of two classes beside ``LinearSVC(loss="hinge", tol=1e-8, max_iter=1_000_000)`` and four of many classes
+beside ``LinearSVC(multi_class="crammer_singer", ...)``, with the same C and the intercept treated alike. Shown for each
+tol: the certificate, and the true excess over LIBLINEAR's objective, which must not be larger. Needs POLYPLANE_DATA.
+"""
+
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.svm import LinearSVC
+
+from polyplane import CuttingPlaneSVC
+from polyplane.datasets import load_local
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from results import Results
+
+ALL_TOL = (1e-2, 1e-3, 1e-4)
+
+
+def small(name):
+    data = load_local(name)
+    complete = ~np.isnan(data.data.astype(np.float64)).any(axis=1)
+    return StandardScaler().fit_transform(data.data[complete].astype(np.float64)), data.target[complete]
+
+
+def as_is(name):
+    data = load_local(name)
+    return data.data.astype(np.float64), data.target
+
+
+def mnist(n_rows=60_000):
+    data = load_local("mnist")
+    return sparse.csr_matrix(data.data[:n_rows].reshape(n_rows, -1) / 255.0), data.target[:n_rows]
+
+
+def news20():
+    data = load_local("news20")
+    return normalize(data.data.astype(np.float64)), data.target
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 16, y
+
+
+# name: (rows, C). C is such that LIBLINEAR, too, gets there in a minute or so.
+SETS = {
+    "heart, dense": (lambda: small("heart"), 1.0),
+    "ionosphere, dense": (lambda: small("ionosphere"), 1.0),
+    "pima, dense": (lambda: small("pima"), 1.0),
+    "breast_cancer_wisconsin, dense": (lambda: small("breast_cancer_wisconsin"), 1.0),
+    "a9a, sparse": (lambda: as_is("a9a"), 0.01),
+    "w8a, sparse": (lambda: as_is("w8a"), 0.1),
+    "ijcnn1, sparse": (lambda: as_is("ijcnn1"), 0.1),
+    "rcv1_subsets, sparse": (lambda: as_is("rcv1_subsets"), 1.0),
+    "digits, 10 classes, dense": (digits, 1.0),
+    "letter, 26 classes, dense": (lambda: as_is("letter"), 0.01),
+    "mnist, 10 classes, sparse": (mnist, 0.001),
+    "news20, 20 classes, sparse": (news20, 0.01),
+}
+
+
+def objective(coef, intercept, X, y, C):
+    scores = np.asarray(X @ coef.T + intercept)
+    if scores.shape[1] == 1:
+        losses = np.maximum(0, 1 - (2 * y - 1) * scores[:, 0])
+    else:
+        rows = np.arange(len(y))
+        losses = (scores - scores[rows, y][:, None] + (np.arange(scores.shape[1]) != y[:, None])).max(axis=1)
+    return ((coef**2).sum() + (intercept**2).sum()) / 2 + C * losses.sum()
+
+
+def measure(load, C):
+    X, y = load()
+    classes, y = np.unique(y, return_inverse=True)
+    binary = len(classes) == 2
+    kind = {"loss": "hinge", "dual": True} if binary else {"multi_class": "crammer_singer"}
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        peer = LinearSVC(C=C, tol=1e-8, max_iter=1_000_000, random_state=0, **kind).fit(X, y)
+    outcome = {"C": C, "linear_svc_s": round(time.perf_counter() - began, 2)}
+    optimum = outcome["linear_svc"] = objective(peer.coef_, peer.intercept_, X, y, C)
+    for tol in ALL_TOL:
+        began = time.perf_counter()
+        machine = CuttingPlaneSVC(C=C, tol=tol).fit(X, y)
+        seconds = time.perf_counter() - began
+        first = 1 if binary else 0
+        reached = objective(machine.coef_[first:], machine.intercept_[first:], X, y, C)
+        outcome[f"tol={tol:g}"] = {
+            "gap": machine.gap_,
+            "excess": 1 - optimum / reached,
+            "cuts": machine.n_cuts_,
+            "time_s": round(seconds, 3),
+            "bound_holds": bool(machine.history_["dual"][-1] <= optimum * (1 + 1e-9)),
+        }
+    return outcome
+
+
+if __name__ == "__main__":
+    results = Results(__file__, all_tol=ALL_TOL)
+    columns = " ".join(f"{'gap':>8} {'excess':>8} {'cuts':>5}" for _ in ALL_TOL)
+    print(f"{'':31} {'C':>6} {columns}")
+    for name, (load, C) in SETS.items():
+        f = results.get(name, lambda load=load, C=C: measure(load, C))
+        cells = [f[f"tol={tol:g}"] for tol in ALL_TOL]
+        shown = " ".join(f"{c['gap']:8.1e} {c['excess']:8.1e} {c['cuts']:5}" for c in cells)
+        kept = all(c["bound_holds"] and c["excess"] < tol for c, tol in zip(cells, ALL_TOL, strict=True))
+        print(f"{name:31} {C:6g} {shown} {'kept' if kept else 'BROKEN'}", flush=True)
