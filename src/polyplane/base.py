@@ -118,7 +118,7 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             self._validate_params()
             known = self.warm_start and hasattr(self, "_state")
             data = self._take(X, y, sample_weight, classes=self.classes_ if known else None)
-            seed = int(check_random_state(self.random_state).randint(2**31))
+            seed = self._seed()
             held_out = None
             if getattr(self, "early_stopping", False):
                 data, held_out = hold_out(data, self.validation_fraction, seed)
@@ -152,7 +152,7 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             first = not hasattr(self, "_state")
             data = replace(self._take(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
             if first:
-                state = self._start(data, int(check_random_state(self.random_state).randint(2**31)))
+                state = self._start(data, self._seed())
                 self.n_iter_, self.history_ = 0, {}
             else:
                 state = self._state
@@ -225,6 +225,10 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         codes = encode(y, self.classes_)
         weight = check_weights(X, y, codes, self.classes_, sample_weight, getattr(self, "class_weight", None))
         return Data(X, codes, weight, np.flatnonzero(weight > 0), len(self.classes_))
+
+    def _seed(self) -> int:
+        """From which a learner, where it needs any, draws all its randomness."""
+        return int(check_random_state(getattr(self, "random_state", 0)).randint(2**31))
 
     def _agreed_classes(self, classes: Any) -> np.ndarray:
         if getattr(self, "class_weight", None) == "balanced":

@@ -170,8 +170,6 @@ class CuttingPlaneSVC(PlaneClassifier):
         "tol": [Interval(Real, 0, 1, closed="neither"), None],
     }
 
-    random_state = 0  # nothing is random
-
     def __init__(
         self,
         C: float = 1.0,
