@@ -24,9 +24,7 @@ def halves(X, y):
 def test_the_first_program_is_the_reference(problem, container):
     X, y = problem
     learner = SuccessiveLPClassifier(3, max_iter=1).fit(container(X), y)
-    units = Units.standard(X, np.ones(len(y)))
-    if container is not np.asarray:
-        units = units._replace(centre=np.zeros(X.shape[1]))
+    units = Units.standard(X, np.ones(len(y)))._replace(centre=np.zeros(X.shape[1]))
     start = split_start(Rows(X, units), y == 1, np.ones(len(y)), 3)
     coef, intercept = units.fold(start[:, :-1], start[:, -1])
     inside, outside = halves(X, y)

@@ -135,7 +135,8 @@ def random_start(
     """The same, for groups around randomly chosen rows of the class outside."""
     outside = np.where(is_inside, 0.0, weight)
     few = int(np.count_nonzero(outside)) < n_planes
-    seeds = rows.units.take(rows.X, rng.choice(len(weight), n_planes, replace=few, p=outside / outside.sum()))
+    chosen = rng.choice(len(weight), n_planes, replace=few, p=outside / outside.sum())
+    seeds = rows.units.take(rows.X, chosen).astype(np.float64)
     nearness = rows.scores(np.column_stack([seeds, -0.5 * np.square(seeds).sum(axis=1)]))
     groups = outside * (nearness.argmax(axis=0) == np.arange(n_planes)[:, None])
     return _between(rows, is_inside, weight, groups)

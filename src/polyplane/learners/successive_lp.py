@@ -64,10 +64,7 @@ class Task:
 
 def _with_constant(X: Any, units: Units) -> sparse.csr_array:
     """Rows in given units, with a constant 1, as a sparse matrix."""
-    if sparse.issparse(X):
-        scaled = X @ sparse.diags_array(units.factor)
-    else:
-        scaled = sparse.csr_array((X - units.centre) * units.factor)
+    scaled = sparse.csr_array(X) @ sparse.diags_array(units.factor)
     return sparse.csr_array(sparse.hstack([scaled, np.ones((X.shape[0], 1))]))
 
 
@@ -110,8 +107,8 @@ class SuccessiveLPClassifier(PolyhedronLearner):
     that. Neither raises the objective; training ends when it no longer falls. Both classes weigh the same, however many
     rows they have; sample weights count within a class.
 
-    Features are standardised on the way (sparse ones scaled only), and the planes given back for the features as they
-    are. The programs hold ``n_planes`` copies of the rows inside: a method for hundreds or thousands of rows. For more
+    Features are scaled to unit variance on the way, and the planes given back for the features as they are. The
+    programs hold ``n_planes`` copies of the rows inside: a method for hundreds or thousands of rows. For more
     than two classes: ``sklearn.multiclass.OneVsRestClassifier(SuccessiveLPClassifier())``.
 
     Parameters
@@ -202,9 +199,8 @@ class SuccessiveLPClassifier(PolyhedronLearner):
     def _start(self, data: Data, seed: int) -> LPState:
         inside = self._inside_class()
         self._check_rows(data, inside)
-        units = Units.standard(data.X, data.training_weight)
-        if sparse.issparse(data.X):
-            units = units._replace(centre=np.zeros_like(units.centre))
+        # Not centred: sparse rows would become dense, and a linear program does not care.
+        units = Units.standard(data.X, data.training_weight)._replace(centre=np.zeros(data.X.shape[1]))
         rows = Rows(data.X, units)
         starts = self._start_planes(rows, data, inside, seed)
         states = [LPState(planes, units, inside, data.X.dtype, np.inf) for planes in starts]
