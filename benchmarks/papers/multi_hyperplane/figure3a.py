@@ -27,7 +27,7 @@ PICTURE = Path(__file__).parent / "results" / "figure3a.png"
 
 
 def zero(seed, **settings):
-    return MultiHyperplaneClassifier(init="zero", max_iter=30, average=1 / 3, random_state=seed, **settings)
+    return MultiHyperplaneClassifier(init="zero", max_iter=15, average=1 / 3, random_state=seed, **settings)
 
 
 def tangent(seed, **settings):
@@ -38,17 +38,17 @@ def svm(seed, **settings):
     return SVC(random_state=seed, **settings)
 
 
-ALPHAS = [1e-5, 1e-4, 1e-3, 1e-2]
+ALPHAS = [1e-5, 1e-4, 1e-3]
 MACHINES = {
     "AMM": (partial(zero, growth=0.0, prune=10.0), grid(alpha=ALPHAS)),
     "GAMM": (zero, grid(alpha=ALPHAS)),
     "tangent start, as it comes": (tangent, [{}]),
     "tangent start, log-loss": (
         tangent,
-        [{}, *grid(alpha=[0.05, 0.2]), *grid(n_planes=[8, 16, 32], max_iter=[5, 30])],
+        [{}, *grid(n_planes=[16, 64], eta0=[0.03, 0.3], alpha=[0.0, 0.2])],
     ),
-    "tangent start, hinge": (tangent, grid(loss=["hinge"], n_planes=[8, 16, 32, 64], max_iter=[5, 30])),
-    "RBF-SVM": (svm, grid(C=[0.3, 1, 10, 100], gamma=[3, 10, 30])),
+    "tangent start, hinge": (tangent, grid(loss=["hinge"], n_planes=[16, 64], eta0=[0.03, 0.3])),
+    "RBF-SVM": (svm, grid(C=[1, 10, 100], gamma=[5, 15])),
 }
 
 
@@ -63,7 +63,7 @@ def accuracy(name, level):
     settings = candidates[0]
     if len(candidates) > 1:
         split = rows_for(name, level, 5_000)
-        settings = choose(partial(make, 0), candidates, split.X, split.y, n_splits=3)["settings"]
+        settings = choose(partial(make, 0), candidates, split.X, split.y, n_splits=2)["settings"]
     runs = []
     for seed in SEEDS:
         split = rows_for(name, level, seed)
@@ -85,29 +85,36 @@ LOOKS = {
     "tangent start, hinge": ("#009E73", "D", "-"),
     "RBF-SVM": ("#D55E00", "^", "--"),
 }
+LABELS = {
+    "tangent start, as it comes": "tangent start,\nas it comes",
+    "RBF-SVM": "RBF-SVM,\na fifth of the rows",
+}
 
 
 def draw(figures):
+    """The picture, with the bands of the paper."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    fig, ax = plt.subplots(figsize=(8, 4.8), layout="constrained")
+    fig, ax = plt.subplots(figsize=(9.5, 4.8), layout="constrained")
     for name, (colour, marker, dashes) in LOOKS.items():
         mean, std = (np.array([figures[name, level][key] for level in LEVELS]) for key in ("accuracy", "std"))
-        ax.plot(LEVELS, mean, color=colour, marker=marker, linestyle=dashes, markersize=5, label=name)
+        ax.plot(LEVELS, mean, color=colour, marker=marker, linestyle=dashes, markersize=5, label=LABELS.get(name, name))
         ax.fill_between(LEVELS, mean - 2 * std, mean + 2 * std, color=colour, alpha=0.15, linewidth=0)
     ax.axhline(50, color="black", linewidth=0.8, linestyle=(0, (1, 3)))
+    ax.text(0.01, 49, "a guess", va="top", fontsize=9)
     ax.set(
         xlabel="share of training rows with a random label",
         ylabel="accuracy on clean rows, %",
         xlim=(0, 1),
-        ylim=(35, 101),
+        ylim=(38, 101),
     )
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, loc="lower left")
-    return fig, ax
+    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), title="bands: two deviations")
+    ax.set_title("Tuned, a tangent start reads the 4x4 checkerboard through more label noise than GAMM", loc="left")
+    fig.savefig(PICTURE, dpi=130)
 
 
 if __name__ == "__main__":
@@ -118,6 +125,4 @@ if __name__ == "__main__":
         for level in LEVELS:
             figures[name, level] = results.get(f"{name}, noise {level}", partial(accuracy, name, level))
         print(f"{name:27}", *(f"{figures[name, level]['accuracy']:6.2f}" for level in LEVELS), flush=True)
-    fig, ax = draw(figures)
-    ax.set_title("Label noise on the 4x4 checkerboard", loc="left")
-    fig.savefig(PICTURE, dpi=130)
+    draw(figures)
