@@ -13,8 +13,9 @@ from polyplane.learners._units import Units
 LEVELS = (1, 4, 16)
 #: Rows that they are trained and judged on.
 ROWS = 6000
-#: A loss within this factor of the best counts as a tie, which more planes win: all rows will be more than these.
-TIE = 1.05
+#: A loss within this factor of the best counts as a tie, which more planes win: widely so where the rows that are to be
+#: learned are many more than those of the contest.
+TIE, TIE_OF_A_SAMPLE = 1.02, 1.1
 
 
 def choose_planes(
@@ -40,7 +41,8 @@ def choose_planes(
             n_planes = np.clip(counts // 8, 1, contender)
             trial = Data(data.X, data.y, data.weight, np.sort(train), data.n_classes)
             losses[i] += _held_out_loss(trial, held_out, n_planes, units, scale, training, seed)
-    return contenders[int(np.flatnonzero(losses <= TIE * losses.min())[-1])]
+    tie = TIE_OF_A_SAMPLE if len(data.train) > ROWS else TIE
+    return contenders[int(np.flatnonzero(losses <= tie * losses.min())[-1])]
 
 
 def _held_out_loss(

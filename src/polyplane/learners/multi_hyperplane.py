@@ -48,7 +48,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     `init="zero"` is the papers' way: classes begin without planes and bear them while the margin loss, with
     :math:`\frac{\alpha}{2} \sum_k |w_k|^2`, is minimised with the steps :math:`1 / (\alpha t)`. It gives
 
-    * **AMM** with `growth=0`: a class that no plane of its own speaks for answers with a new zero plane;
+    * **AMM** with `growth=0` and `prune=10`: a class that no plane of its own speaks for answers with a new zero plane;
     * **GAMM** with `growth=0.2`: moreover, planes that err are duplicated at random;
     * **MM** with `growth=0`, `assignment="epoch"` and `n_planes`: a fixed number of planes, and rows that keep their
       plane for an epoch, which makes each epoch a convex problem.
@@ -96,7 +96,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     backoff : int, default=31
         Tangent start: a row that is amply right is not looked at for 1, 3, 7, ... and at the most this many visits. 0
         looks at all.
-    max_iter : int, default=30
+    max_iter : int, default=60
         Passes over the rows.
     tol : float or None, default=None
         Stop when the loss, or with `early_stopping` the validation error, has not fallen by this fraction for
@@ -195,7 +195,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
         average: float = 0.2,
         batch_size: int = 256,
         backoff: int = 31,
-        max_iter: int = 30,
+        max_iter: int = 60,
         tol: float | None = None,
         class_weight: Any = None,
         shuffle: bool = True,
