@@ -20,11 +20,11 @@ _STAMP = _source_stamp()
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function` for the CPU at hand: no GIL, cached on disk.
+    """Compile `function` for the CPU at hand: no GIL, cached on disk, products and sums fused.
 
     Numba's cache looks at the file of the function alone, not at the kernels it calls, and a wheel's files all carry
     one date: after an upgrade it could serve machine code of the old version. The stamp in the name prevents that.
     """
     function.__qualname__ = f"{function.__qualname__}_{_STAMP}"
-    compiled: Function = njit(nogil=True, cache=True, error_model="numpy")(function)
+    compiled: Function = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")(function)
     return compiled

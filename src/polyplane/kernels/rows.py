@@ -12,6 +12,9 @@ from numba import njit, types
 from numba.extending import overload
 from scipy import sparse
 
+# Positions in sparse rows are unsigned: of a signed one Numba asks at each use whether it counts from the end.
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+
 
 class DenseRows(NamedTuple):
     """A C-ordered matrix."""
@@ -72,7 +75,7 @@ def _is(rows: Any, kind: type) -> bool:
     return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is kind
 
 
-@overload(scores, jit_options={"fastmath": {"contract"}})
+@overload(scores, inline="always")
 def _scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
     if _is(rows, DenseRows):
         return _dense_scores
@@ -83,7 +86,7 @@ def _scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
     return None
 
 
-@overload(add, jit_options={"fastmath": {"contract"}})
+@overload(add, inline="always")
 def _add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> Any:
     if _is(rows, DenseRows):
         return _dense_add
@@ -118,22 +121,24 @@ def _dense_scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
 
 
 def _sparse_scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
-    start, stop = np.intp(rows.indptr[i]), np.intp(rows.indptr[i + 1])
-    x, at, coef = rows.data[start:stop], rows.indices[start:stop], planes.coef
+    x, at, coef = rows.data, rows.indices, planes.coef
+    start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
     n_planes = coef.shape[1]
     if n_planes == 1:
-        out[0] = planes.intercept[0] + _sparse_dot(x, at, coef.reshape(-1))
+        out[0] = planes.intercept[0] + _sparse_dot(x, at, start, stop, coef)
         return
     for k in range(n_planes):
         out[k] = planes.intercept[k]
-    whole = x.shape[0] - x.shape[0] % 4
-    for p in range(0, whole, 4):
-        a, b, c, d = coef[at[p]], coef[at[p + 1]], coef[at[p + 2]], coef[at[p + 3]]
+    whole = stop - (stop - start) % FOUR
+    for p in range(start, whole, FOUR):
+        x_a, x_b, x_c, x_d = x[p], x[p + ONE], x[p + TWO], x[p + THREE]
+        a, b, c, d = np.uint64(at[p]), np.uint64(at[p + ONE]), np.uint64(at[p + TWO]), np.uint64(at[p + THREE])
         for k in range(n_planes):
-            out[k] += x[p] * a[k] + x[p + 1] * b[k] + x[p + 2] * c[k] + x[p + 3] * d[k]
-    for p in range(whole, x.shape[0]):
+            out[k] += x_a * coef[a, k] + x_b * coef[b, k] + x_c * coef[c, k] + x_d * coef[d, k]
+    for p in range(whole, stop):
+        a = np.uint64(at[p])
         for k in range(n_planes):
-            out[k] += x[p] * coef[at[p], k]
+            out[k] += x[p] * coef[a, k]
 
 
 @njit(fastmath={"reassoc", "contract"})
@@ -145,16 +150,16 @@ def _dot(x: np.ndarray, w: np.ndarray) -> Any:
 
 
 @njit(fastmath={"contract"})
-def _sparse_dot(x: np.ndarray, at: np.ndarray, w: np.ndarray) -> Any:
-    whole = x.shape[0] - x.shape[0] % 4
+def _sparse_dot(x: np.ndarray, at: np.ndarray, start: int, stop: int, w: np.ndarray) -> Any:
+    whole = stop - (stop - start) % FOUR
     a = b = c = d = w.dtype.type(0)
-    for p in range(0, whole, 4):
-        a += x[p] * w[np.uint64(at[p])]
-        b += x[p + 1] * w[np.uint64(at[p + 1])]
-        c += x[p + 2] * w[np.uint64(at[p + 2])]
-        d += x[p + 3] * w[np.uint64(at[p + 3])]
-    for p in range(whole, x.shape[0]):
-        a += x[p] * w[np.uint64(at[p])]
+    for p in range(start, whole, FOUR):
+        a += x[p] * w[np.uint64(at[p]), 0]
+        b += x[p + ONE] * w[np.uint64(at[p + ONE]), 0]
+        c += x[p + TWO] * w[np.uint64(at[p + TWO]), 0]
+        d += x[p + THREE] * w[np.uint64(at[p + THREE]), 0]
+    for p in range(whole, stop):
+        a += x[p] * w[np.uint64(at[p]), 0]
     return (a + b) + (c + d)
 
 
@@ -166,9 +171,9 @@ def _dense_add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> A
 
 
 def _sparse_add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> Any:
-    coef = planes.coef
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        coef[rows.indices[p], k] += amount * rows.data[p]
+    x, at, coef = rows.data, rows.indices, planes.coef
+    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        coef[np.uint64(at[p]), k] += amount * x[p]
     planes.intercept[k] += amount * planes.bias_input
 
 
