@@ -63,7 +63,7 @@ def binary_sets():
     wine, kind = load_wine(return_X_y=True)
     iris, species = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)
-    words = normalize(sparse.random_array((400, 900), density=0.02, random_state=rng, format="csr"))
+    words = normalize(sparse.csr_matrix(rng.random((400, 900)) * (rng.random((400, 900)) < 0.02)))
     topic = np.asarray(words @ rng.normal(size=900) > 0)
     return {
         "cancer": (StandardScaler().fit_transform(cancer), malignant),
