@@ -218,7 +218,7 @@ class TestExactSearch:
     @QUICK
     @given(st.integers(0, 10_000), st.sampled_from([1, 2, 3, 6]), st.booleans())
     def test_the_subgradient_contains_zero(self, seed, n_columns, from_zero):
-        from polyplane.learners.cutting_plane import Line, _exact
+        from polyplane.learners._line_search import Line, _exact
 
         rng = np.random.default_rng(seed)
         X = np.round(rng.normal(size=(40, 3)), 1)

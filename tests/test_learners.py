@@ -99,9 +99,11 @@ class TestEveryLearner:
 
     def test_data_is_left_alone(self, learner, blobs):
         X, y = blobs
-        X, y = X.copy(), y.copy()
-        X.flags.writeable = y.flags.writeable = False
-        make(learner).fit(X, y)
+        given = X.copy(), y.copy()
+        given[0].flags.writeable = given[1].flags.writeable = False
+        make(learner).fit(*given)
+        np.testing.assert_array_equal(given[0], X)
+        np.testing.assert_array_equal(given[1], y)
 
     def test_rows_of_weight_zero_are_not_there(self, learner, blobs):
         X, y = blobs

@@ -14,9 +14,9 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from polyplane import PolyhedralMixtureClassifier
 from polyplane.datasets import make_polyceptron_1, make_polyhedron
+from polyplane.learners._mixture import Likelihood
 from polyplane.learners._polyhedron import Rows, split_start
 from polyplane.learners._units import Units
-from polyplane.learners.polyhedral_mixture import Likelihood
 from tests.reference import polyhedral_mixture as reference
 
 SOLVERS = ["gradient", "newton", "bfgs"]

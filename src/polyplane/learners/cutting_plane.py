@@ -19,12 +19,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from polyplane._validation import Data
 from polyplane.base import PlaneClassifier
 from polyplane.learners._cuts import Bundle, RowSums, Team
+from polyplane.learners._line_search import SEARCHES, Line, half_square
 from polyplane.planes import PlaneSet
 
 #: The next cut is made this far (lambda in the paper) from the best point towards the minimiser of the bundle.
 CUT_POINT = 0.1
-#: First distance (delta in the paper) of the outer two of the three points.
-WINDOW = 0.02
 #: Features that differ by more than this factor are warned about.
 LARGEST_SCALE = 1e3
 
@@ -292,7 +291,7 @@ class CuttingPlaneSVC(PlaneClassifier):
             sums.stand(search.best)
             if search.bundle.n_cuts == 1:
                 search.bundle.add(*sums.cut(0.0))
-            primal = _half_square(search.best) + self.C * float(sums.risks([0.0])[0])
+            primal = half_square(search.best) + self.C * float(sums.risks([0.0])[0])
             searches.append(search._replace(here=search.best, primal=primal, dual=0.0))
         return state._replace(searches=searches, rows=None)
 
@@ -325,72 +324,7 @@ class CuttingPlaneSVC(PlaneClassifier):
         """Take the objective afresh, of the planes as the model will hold them: interpolation gathers errors."""
         best = search.best.astype(rows.X.dtype).astype(np.float64)
         rows.look(best)
-        return search._replace(best=best, primal=_half_square(best) + self.C * float(rows.risks([1.0])[0]))
-
-
-class Line:
-    """The objective on the way from one set of planes to another (f in the paper)."""
-
-    def __init__(self, here: np.ndarray, there: np.ndarray, C: float, rows: RowSums) -> None:
-        self.here, self.along, self.C, self.rows = here, there - here, C, rows
-        self.height = _half_square(here)
-        self.slope = float(here.ravel() @ self.along.ravel())
-        self.curvature = 2.0 * _half_square(self.along)
-        # At the optimum the two ends differ by rounding errors, along which there is nothing to be found.
-        self.is_point = self.curvature <= 1e-24 * (self.height + _half_square(there))
-
-    def at(self, mu: float) -> np.ndarray:
-        """A point of the line."""
-        return self.here + mu * self.along
-
-    def objectives(self, *steps: float) -> list[float]:
-        """The objective at some points of the line."""
-        risks = self.rows.risks(list(steps))
-        return [
-            self.height + mu * self.slope + 0.5 * mu * mu * self.curvature + self.C * float(risk)
-            for mu, risk in zip(steps, risks, strict=True)
-        ]
-
-
-def _full_step(line: Line, last: float) -> tuple[float, float]:
-    """CPA: no search."""
-    return 1.0, line.objectives(1.0)[0]
-
-
-def _exact(line: Line, last: float) -> tuple[float, float]:
-    """Algorithm 3: the slope of the objective is a rising line with jumps; find where it passes 0."""
-    from polyplane.kernels.cutting_plane import first_zero
-
-    slope = line.slope + line.C * line.rows.slope()
-    mu = 0.0
-    if slope < 0.0:
-        at, rise = line.rows.kinks(-slope / line.curvature)  # the jumps only raise the slope: its zero is not beyond
-        mu = float(first_zero(at, line.C * rise, slope, line.curvature))
-    return mu, line.objectives(mu)[0]
-
-
-def _three_point(line: Line, last: float) -> tuple[float, float]:
-    """Algorithm 4: shift a window of three points, from where the last search ended, until the middle one is lowest."""
-    width = WINDOW
-    low, mid, high = last - width, last, last + width
-    f_low, f_mid, f_high = line.objectives(low, mid, high)
-    while f_high < f_mid:
-        width *= 2.0
-        low, mid, high = mid, high, high + width
-        f_low, f_mid, f_high = f_mid, f_high, line.objectives(high)[0]
-    while f_low < f_mid:
-        width *= 2.0
-        low, mid, high = low - width, low, mid
-        f_low, f_mid = line.objectives(low)[0], f_low
-    return mid, f_mid
-
-
-SEARCHES = {"none": _full_step, "exact": _exact, "three-point": _three_point}
-
-
-def _half_square(planes: np.ndarray) -> float:
-    flat = planes.ravel()
-    return 0.5 * float(flat @ flat)
+        return search._replace(best=best, primal=half_square(best) + self.C * float(rows.risks([1.0])[0]))
 
 
 def _without_cuts(state: CutState, n_searches: int) -> CutState:

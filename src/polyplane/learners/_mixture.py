@@ -1,0 +1,226 @@
+"""The likelihood of a polyhedral mixture, and the way uphill: the E-step and the M-step of PLUME and SPLA1."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.special import expit
+
+from polyplane.learners._polyhedron import Rows
+from polyplane.learners._units import row_blocks
+
+#: Pairs of steps that BFGS remembers.
+BFGS_MEMORY = 10
+
+#: Armijo's constant, and how often a step is halved before the search gives up.
+SUFFICIENT, HALVINGS = 1e-4, 40
+
+
+class Gates(NamedTuple):
+    """What the E-step knows of each row, first axis: planes."""
+
+    log_likelihood: np.ndarray  # of each row
+    gate: np.ndarray  # g: share of each plane before the label is seen
+    share: np.ndarray  # pi: the same after
+
+
+def soft_gates(scores: np.ndarray, sign: np.ndarray, gamma: float) -> Gates:
+    r"""The E-step of PLUME, in logarithms: :math:`\gamma w x` overflows easily."""
+    with np.errstate(over="ignore"):
+        log_gate = -gamma * (scores - scores.min(axis=0))
+    gate = np.exp(log_gate)
+    total = gate.sum(axis=0)
+    joint = log_gate + log_expit(sign * scores)
+    top = joint.max(axis=0)
+    share = np.exp(joint - top)
+    joint_total = share.sum(axis=0)
+    log_likelihood = np.minimum(
+        top + np.log(joint_total) - np.log(total), 0.0
+    )  # rounding may leave a probability over 1
+    return Gates(log_likelihood, gate / total, share / joint_total)
+
+
+def hard_gates(scores: np.ndarray, sign: np.ndarray) -> Gates:
+    """The E-step of SPLA1: each row belongs to its lowest plane."""
+    owner = scores.argmin(axis=0)
+    gate = (owner == np.arange(len(scores))[:, None]).astype(np.float64)
+    return Gates(log_expit(sign * scores.min(axis=0)), gate, gate)
+
+
+def log_expit(x: np.ndarray) -> np.ndarray:
+    """The logarithm of the logistic function; several times faster than SciPy's."""
+    result: np.ndarray = np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x)))
+    return result
+
+
+class Point(NamedTuple):
+    """Planes, how likely they are, and what the E-step says about them."""
+
+    planes: np.ndarray  # (n_planes, n_features + 1), offset last
+    value: float  # mean log-likelihood less the ridge
+    scores: np.ndarray
+    gates: Gates
+
+
+class Likelihood:
+    """The function that is maximised, over given rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    sign : ndarray of shape (n_rows,)
+        +1 inside, -1 outside.
+    weight : ndarray of shape (n_rows,)
+        Weights of the rows.
+    alpha : float
+        Strength of the ridge.
+    gamma : float or None
+        Sharpness of the gating; None is the limit, hard gating.
+    """
+
+    def __init__(self, rows: Rows, sign: np.ndarray, weight: np.ndarray, alpha: float, gamma: float | None) -> None:
+        self.rows = rows
+        self.sign = sign
+        self.weight = weight / weight.sum()
+        self.alpha = alpha
+        self.gamma = gamma
+
+    def at(self, planes: np.ndarray) -> Point:
+        """E-step: the likelihood of planes, and whose each row is."""
+        scores = self.rows.scores(planes)
+        gates = hard_gates(scores, self.sign) if self.gamma is None else soft_gates(scores, self.sign, self.gamma)
+        ridge = 0.5 * self.alpha * np.square(planes[:, :-1]).sum()
+        return Point(planes, float(self.weight @ gates.log_likelihood - ridge), scores, gates)
+
+    def gradient(self, point: Point) -> np.ndarray:
+        """Gradient of Q at the planes that it was taken at; there it is also that of the likelihood."""
+        _, gate, share = point.gates
+        pull = share * (self.sign * expit(-self.sign * point.scores))
+        if self.gamma is not None:
+            pull += self.gamma * (gate - share)
+        gradient = self.rows.sums(pull * self.weight)
+        gradient[:, :-1] -= self.alpha * point.planes[:, :-1]
+        return gradient
+
+    def curvature(self, point: Point) -> np.ndarray:
+        """Minus the Hessian of Q, positive semi-definite, of size ``n_planes * (n_features + 1)``."""
+        _, gate, share = point.gates
+        gamma = self.gamma or 0.0
+        n_planes, size = point.planes.shape
+        blocks = np.zeros((n_planes, size, n_planes, size))
+        for k in range(n_planes):
+            own = gamma**2 * gate[k] * (1 - gate[k]) + share[k] * expit(point.scores[k]) * expit(-point.scores[k])
+            blocks[k, :, k] = self._moment(own * self.weight)
+            blocks[k, range(size - 1), k, range(size - 1)] += self.alpha
+            for r in range(k) if gamma else ():
+                blocks[k, :, r] = blocks[r, :, k] = -(gamma**2) * self._moment(gate[k] * gate[r] * self.weight)
+        return blocks.reshape(n_planes * size, n_planes * size)
+
+    def _moment(self, weight: np.ndarray) -> np.ndarray:
+        """Sum of weight times the outer product of each row with itself, the constant 1 included."""
+        X, (mean, factor) = self.rows.X, self.rows.units
+        total, weight = weight.sum(), weight.astype(X.dtype)
+        first = np.asarray(X.T @ weight, dtype=np.float64)
+        if sparse.issparse(X):
+            second = (X.T @ sparse.diags_array(weight) @ X).toarray()
+        else:
+            second = sum(X[block].T @ (X[block] * weight[block, None]) for block in row_blocks(len(X)))
+        cross = np.outer(first, mean)
+        moment = np.empty((len(mean) + 1, len(mean) + 1))
+        moment[:-1, :-1] = (second - cross - cross.T + total * np.outer(mean, mean)) * np.outer(factor, factor)
+        moment[-1, :-1] = moment[:-1, -1] = (first - total * mean) * factor
+        moment[-1, -1] = total
+        return moment
+
+
+class Ascent:
+    """Climbs a likelihood, one M-step at a time, and remembers what the next step can use.
+
+    The search along the direction compares the likelihood itself, not Q: it rises at least as much as Q does (Jensen's
+    inequality) and has the same slope, so that it grants every step that Q would; and with hard gating, where a rise of
+    Q promises nothing, it still never falls.
+    """
+
+    here: Point
+    gradient: np.ndarray
+
+    def __init__(self, likelihood: Likelihood, solver: str) -> None:
+        self.likelihood = likelihood
+        self.solver = solver
+        self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=BFGS_MEMORY)
+        self.step = 1.0
+        self.started = False
+
+    def advance(self, planes: np.ndarray) -> Point:
+        """One step from `planes`; the same planes when none is likelier."""
+        if not self.started or self.here.planes is not planes:
+            self.started, self.here, self.step = True, self.likelihood.at(planes), 1.0
+            self.gradient = self.likelihood.gradient(self.here)
+            self.pairs.clear()
+        for direction in self._directions():
+            there = self._search(direction)
+            if there is not None:
+                self._move(there)
+                break
+        return self.here
+
+    def _directions(self) -> Iterator[np.ndarray]:
+        """The direction of the solver, and should it fail, the gradient."""
+        if self.solver == "newton":
+            yield self._newton()
+        elif self.solver == "bfgs" and self.pairs:
+            yield self._bfgs()
+            self.pairs.clear()
+        yield self.gradient
+
+    def _search(self, direction: np.ndarray) -> Point | None:
+        """Backtracking (Armijo): the first of the halved steps that makes the planes likelier by its due."""
+        here, slope = self.here, float(np.vdot(self.gradient, direction))
+        if not slope > 0:
+            return None
+        step = 2.0 * self.step if direction is self.gradient else 1.0
+        for _ in range(HALVINGS):
+            with np.errstate(over="ignore", invalid="ignore"):  # a step too long to compute is refused like any other
+                there = self.likelihood.at(here.planes + step * direction)
+            if there.value >= here.value + SUFFICIENT * step * slope and there.value > here.value:
+                if direction is self.gradient:
+                    self.step = step
+                return there
+            step *= 0.5
+        return None
+
+    def _move(self, there: Point) -> None:
+        gradient = self.likelihood.gradient(there)
+        moved, change = there.planes - self.here.planes, self.gradient - gradient
+        curvature = float(np.vdot(moved, change))
+        if curvature > 1e-10 * float(np.vdot(change, change)) > 0:  # the likelihood is not concave everywhere
+            self.pairs.append((moved, change, curvature))
+        self.here, self.gradient = there, gradient
+
+    def _newton(self) -> np.ndarray:
+        """The direction to the top of the parabola that Q looks like from here."""
+        matrix = self.likelihood.curvature(self.here)
+        # A plane without rows, or two planes that are one, leave the matrix singular: a ridge far below its scale.
+        matrix[np.diag_indices(len(matrix))] += 1e-9 * max(matrix.diagonal().max(), np.finfo(float).tiny)
+        try:
+            factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            return self.gradient
+        return linalg.cho_solve(factor, self.gradient.ravel()).reshape(self.gradient.shape)
+
+    def _bfgs(self) -> np.ndarray:
+        """The product of the remembered inverse Hessian with the gradient (Nocedal's two loops)."""
+        direction, amounts = self.gradient.copy(), []
+        for moved, change, curvature in reversed(self.pairs):
+            amounts.append(np.vdot(moved, direction) / curvature)
+            direction -= amounts[-1] * change
+        _, change, curvature = self.pairs[-1]
+        direction *= curvature / np.vdot(change, change)
+        for moved, change, curvature in self.pairs:
+            direction += (amounts.pop() - np.vdot(change, direction) / curvature) * moved
+        return direction
