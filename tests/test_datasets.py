@@ -65,3 +65,17 @@ def test_makers_refuse_what_cannot_be_made():
         make_checkerboard(shape=(1, 1))
     with pytest.raises(ValueError, match="leaves a class without a plane"):
         make_weights(n_planes=1)
+    with pytest.raises(ValueError, match="n_samples must be 1 or more"):
+        make_checkerboard(-1)
+    with pytest.raises(ValueError, match="flip_y is a share"):
+        make_checkerboard(flip_y=2.0)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK garbage", b"\x93NUMPY garbage"])
+def test_a_damaged_set_is_refused_by_name(tmp_path, content):
+    (tmp_path / "mnist.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"mnist\.npz is not a data set"):
+        load_local("mnist", tmp_path)
+    np.savez(tmp_path / "other.npz", A=np.eye(2))
+    with pytest.raises(ValueError, match=r"other\.npz is not a data set"):
+        load_local("other", tmp_path)

@@ -101,7 +101,7 @@ def test_the_pocket_never_gets_worse(problem, mode, average):
 
 def test_averaging_helps_where_classes_overlap():
     def mean_score(average):
-        sets = [make_polyhedron(3000, 5, 2, flip_y=0.2, random_state=seed) for seed in range(8)]
+        sets = [make_polyhedron(3000, 5, 2, flip_y=0.4, random_state=seed) for seed in range(8)]
         learner = PolyceptronClassifier(2, average=average, max_iter=300)
         return np.mean([learner.fit(X[:300], y[:300]).score(X[300:], y[300:]) for X, y in sets])
 

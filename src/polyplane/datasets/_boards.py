@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from polyplane.datasets._checks import check_counts, check_shares
 from polyplane.planes import PlaneSet
 
 
@@ -40,6 +41,8 @@ def make_checkerboard(
     >>> bool(((X[:, 0] * X[:, 1] < 0) == y).all())
     True
     """
+    check_counts(n_samples=n_samples)
+    check_shares(flip_y=flip_y)
     if min(shape) < 1 or max(shape) < 2:
         raise ValueError(f"shape={shape} has only one field.")
     rng = check_random_state(random_state)
@@ -85,6 +88,7 @@ def make_weights(
     >>> bool((planes.predict(X) == y).all())
     True
     """
+    check_counts(n_samples=n_samples, n_features=n_features)
     if n_planes < 2:
         raise ValueError(f"n_planes={n_planes} leaves a class without a plane; give at least 2.")
     rng = check_random_state(random_state)

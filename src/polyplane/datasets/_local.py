@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
@@ -34,10 +35,13 @@ def load_local(name: str, folder: str | os.PathLike[str] | None = None) -> Bunch
     path = Path(folder) / f"{name}.npz"
     if not path.is_file():
         raise FileNotFoundError(f"The data set {name!r} is not at hand: there is no file {path}.")
-    with np.load(path, allow_pickle=False) as arrays:
-        bunch = Bunch(data=_matrix(arrays, "X_train"), target=arrays["y_train"])
-        if "y_test" in arrays:
-            bunch.update(data_test=_matrix(arrays, "X_test"), target_test=arrays["y_test"])
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            bunch = Bunch(data=_matrix(arrays, "X_train"), target=arrays["y_train"])
+            if "y_test" in arrays:
+                bunch.update(data_test=_matrix(arrays, "X_test"), target_test=arrays["y_test"])
+    except (BadZipFile, KeyError, TypeError, ValueError, EOFError) as error:
+        raise ValueError(f"{path} is not a data set in the form described, or is damaged: {error}") from None
     return bunch
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from polyplane.datasets._checks import check_counts, check_shares
 from polyplane.planes import PlaneSet
 
 _HALFSPACES_1 = np.array(
@@ -106,7 +107,7 @@ def make_polyhedron(
     inside : float, default=0.5
         Share of the rows inside.
     flip_y : float, default=0.0
-        Share of the rows whose label is swapped after that: noise.
+        Share of the rows whose label is drawn anew after that, at random: noise.
     random_state : int, RandomState or None, default=None
         Source of planes, rows and noise.
     return_planes : bool, default=False
@@ -130,8 +131,8 @@ def make_polyhedron(
     >>> planes
     PlaneSet(n_classes=2, n_planes=7, n_features=3, dtype=float64)
     """
-    _check_counts(n_samples=n_samples, n_features=n_features, n_planes=n_planes)
-    _check_shares(inside=inside, flip_y=flip_y)
+    check_counts(n_samples=n_samples, n_features=n_features, n_planes=n_planes)
+    check_shares(inside=inside, flip_y=flip_y)
     rng = check_random_state(random_state)
     normals = rng.normal(size=(n_planes, n_features))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
@@ -140,25 +141,13 @@ def make_polyhedron(
     distance = float(np.quantile(outermost, inside))
     y = (outermost <= distance).astype(np.intp)
     planes = PlaneSet.of_classes([(normals, np.full(n_planes, -distance)), (np.zeros((1, n_features)), np.zeros(1))])
-    flipped = rng.permutation(n_samples)[: round(flip_y * n_samples)]
-    y[flipped] = 1 - y[flipped]
+    drawn = rng.permutation(n_samples)[: round(flip_y * n_samples)]
+    y[drawn] = rng.randint(2, size=len(drawn))
     return (X, y, planes) if return_planes else (X, y)
 
 
 def _uniform_rows(halfspaces: np.ndarray, n_samples: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
-    _check_counts(n_samples=n_samples)
+    check_counts(n_samples=n_samples)
     X = check_random_state(random_state).uniform(-1, 1, size=(n_samples, halfspaces.shape[1] - 1))
     inside = (X @ halfspaces[:, :-1].T + halfspaces[:, -1] >= 0).all(axis=1)
     return X, inside.astype(np.intp)
-
-
-def _check_counts(**counts: int) -> None:
-    for name, value in counts.items():
-        if value < 1:
-            raise ValueError(f"{name} must be 1 or more, not {value}.")
-
-
-def _check_shares(**shares: float) -> None:
-    for name, value in shares.items():
-        if not 0 <= value <= 1:
-            raise ValueError(f"{name} is a share, from 0 to 1, not {value}.")
