@@ -1,11 +1,13 @@
 """Independent work in threads, and when BLAS should not use any."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
@@ -19,6 +21,33 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs
         return [function(item) for item in items]
     results: list[Result] = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(item) for item in items)
     return results
+
+
+class Team:
+    """Threads that stay: a step calls on them a dozen times, and is over in the time that starting them would take.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of threads, as in joblib.
+    """
+
+    def __init__(self, n_jobs: int | None) -> None:
+        self.size = effective_n_jobs(1 if n_jobs is None else n_jobs)
+        self._pool = ThreadPoolExecutor(self.size) if self.size > 1 else None
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """``[function(item) for item in items]``, a share for each thread."""
+        if self._pool is None or len(items) < 2:
+            return [function(item) for item in items]
+        n_shares = min(self.size, len(items))
+        edges = [i * len(items) // n_shares for i in range(n_shares + 1)]
+        shares = [items[start:stop] for start, stop in pairwise(edges)]
+        return [
+            result
+            for share in self._pool.map(lambda share: [function(item) for item in share], shares)
+            for result in share
+        ]
 
 
 #: Below so many multiplications a matrix product is done before its threads have met; on a busy machine they wait.

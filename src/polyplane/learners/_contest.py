@@ -9,6 +9,8 @@ from polyplane.learners._smooth import SmoothTraining
 from polyplane.learners._tangent import tangent_start
 from polyplane.learners._units import Units
 
+#: A plane of a tangent start needs this many rows of its class.
+ROWS_PER_PLANE = 8
 #: Planes per class that compete; the last contender has as many as the rows allow.
 LEVELS = (1, 4, 16)
 #: Rows that they are trained and judged on.
@@ -38,7 +40,7 @@ def choose_planes(
         counts = np.bincount(data.y[train], minlength=data.n_classes)
         for i, contender in enumerate(contenders):
             # A sample has fewer rows than the whole, and bears fewer planes.
-            n_planes = np.clip(counts // 8, 1, contender)
+            n_planes = np.clip(counts // ROWS_PER_PLANE, 1, contender)
             trial = Data(data.X, data.y, data.weight, np.sort(train), data.n_classes)
             losses[i] += _held_out_loss(trial, held_out, n_planes, units, scale, training, seed)
     tie = TIE_OF_A_SAMPLE if len(data.train) > ROWS else TIE

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from polyplane._threads import Team
 
 #: Rows are taken in blocks of at least this many: the unit of work of a thread, whatever the number of threads.
 BLOCK_ROWS = 4096
@@ -26,32 +22,6 @@ REFACTOR = 16
 
 #: A cut is dropped after this many solutions in a row that make no use of it.
 IDLE = 25
-
-
-class Team:
-    """Threads that stay: a step calls on them a dozen times, and is over in the time that starting them would take.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        Number of threads, as in joblib.
-    """
-
-    def __init__(self, n_jobs: int | None) -> None:
-        self.size = effective_n_jobs(n_jobs or 1)
-        self._pool = ThreadPoolExecutor(self.size) if self.size > 1 else None
-
-    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """``[function(item) for item in items]``, a share for each thread."""
-        if self._pool is None or len(items) < 2:
-            return [function(item) for item in items]
-        edges = np.linspace(0, len(items), min(self.size, len(items)) + 1).astype(int).tolist()
-        shares = [items[start:stop] for start, stop in pairwise(edges)]
-        return [
-            result
-            for share in self._pool.map(lambda share: [function(item) for item in share], shares)
-            for result in share
-        ]
 
 
 class RowSums:

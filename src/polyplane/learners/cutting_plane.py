@@ -16,9 +16,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyplane._threads import Team
 from polyplane._validation import Data
 from polyplane.base import PlaneClassifier
-from polyplane.learners._cuts import Bundle, RowSums, Team
+from polyplane.learners._cuts import Bundle, RowSums
 from polyplane.learners._line_search import SEARCHES, Line, half_square
 from polyplane.planes import PlaneSet
 

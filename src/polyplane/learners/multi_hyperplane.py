@@ -15,16 +15,13 @@ from sklearn.utils.metaestimators import available_if
 
 from polyplane._validation import Data, check_fitted_matrix
 from polyplane.base import PlaneClassifier
-from polyplane.learners._contest import choose_planes
+from polyplane.learners._contest import ROWS_PER_PLANE, choose_planes
 from polyplane.learners._margin import AdaptiveTraining, MarginTraining
 from polyplane.learners._schedule import Schedule
 from polyplane.learners._smooth import SmoothTraining
 from polyplane.learners._tangent import tangent_start
 from polyplane.learners._units import Units
 from polyplane.planes import PlaneSet
-
-#: A plane of a tangent start needs this many rows of its class.
-ROWS_PER_PLANE = 8
 
 
 class MultiHyperplaneClassifier(PlaneClassifier):
