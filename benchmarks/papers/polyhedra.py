@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 import time
+import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +142,32 @@ def unfinished(folder: Path, jobs: dict[str, Callable[[], dict[str, Any]]]) -> I
             result = {**job(), "seconds": round(time.perf_counter() - began, 1), "versions": versions()}
             path.write_text(json.dumps(result, indent=1, default=str) + "\n")
         yield name, json.loads(path.read_text())
+
+
+def show_table(script: str, sets: list[str], methods: list[str], cell: Callable[[str, str, int], dict]) -> None:
+    """Fill the table of a paper, cell by cell, and print it beside the paper's figures (``expected.toml``).
+
+    ``--sets``, ``--methods`` and ``--repeats`` ask for a part of it.
+    """
+    here = Path(script).parent
+    parser = argparse.ArgumentParser(description=f"Fill the table of {here.name}.")
+    parser.add_argument("--sets", nargs="+", default=sets)
+    parser.add_argument("--methods", nargs="+", default=methods)
+    parser.add_argument("--repeats", type=int, default=10)
+    given = parser.parse_args()
+    paper = tomllib.loads((here / "expected.toml").read_text())
+    jobs = {
+        f"{name}_{method}": partial(cell, name, method, given.repeats)
+        for method in given.methods
+        for name in given.sets
+    }
+    for job, result in unfinished(here / "results", jobs):
+        mean, deviation = paper[result["set"]][result["method"]]
+        print(
+            f"{job:32} {result['accuracy']:6.2f} +- {result['std_over_repeats'] or 0:.2f}   "
+            f"paper {mean:.2f} +- {deviation:.2f}   fit {1e3 * result['median_fit_seconds']:.1f} ms",
+            flush=True,
+        )
 
 
 def versions() -> dict[str, str]:

@@ -6,9 +6,7 @@ in ``results``: an interrupted run goes on where it stopped.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tomllib
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -18,9 +16,8 @@ import numpy as np
 from polyplane import PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from polyhedra import load, nested_cv, unfinished
+from polyhedra import load, nested_cv, show_table
 
-HERE = Path(__file__).parent
 #: Planes and online passes of each set, as in the paper.
 SETS = {
     "dataset_1": (3, 300),
@@ -64,26 +61,5 @@ def cell(name: str, method: str, repeats: int) -> dict:
     return {"set": name, "method": method, "rows": len(y), "features": X.shape[1], "fixed": make.keywords, **result}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", nargs="+", default=list(SETS))
-    parser.add_argument("--methods", nargs="+", default=METHODS)
-    parser.add_argument("--repeats", type=int, default=10)
-    given = parser.parse_args()
-    paper = tomllib.loads((HERE / "expected.toml").read_text())
-    jobs = {
-        f"{name}_{method}": partial(cell, name, method, given.repeats)
-        for method in given.methods
-        for name in given.sets
-    }
-    for job, result in unfinished(HERE / "results", jobs):
-        mean, deviation = paper[result["set"]][result["method"]]
-        print(
-            f"{job:32} {result['accuracy']:6.2f} +- {result['std_over_repeats'] or 0:.2f}   "
-            f"paper {mean:.2f} +- {deviation:.2f}   fit {1e3 * result['median_fit_seconds']:.1f} ms",
-            flush=True,
-        )
-
-
 if __name__ == "__main__":
-    main()
+    show_table(__file__, list(SETS), METHODS, cell)
