@@ -14,7 +14,8 @@ FLOORS = [
     {"planes", "_loop", "_validation"},
     {"base"},
     {"learners"},
-    {"datasets"},
+    {"datasets", "geometry", "io"},
+    {"dask", "inspection"},
     {"cli"},
 ]
 
