@@ -32,7 +32,7 @@ minimum:  ## run the tests with the oldest versions of all dependencies, in .ven
 	$(TEST_ENV) .venv-minimum/bin/python -m pytest -n auto --dist worksteal -q
 
 bench: .venv/dev  ## print the speed comparisons (needs POLYPLANE_DATA)
-	for script in benchmarks/peers/*.py; do $(BIN)/python $$script || exit 1; done
+	for name in $(notdir $(basename $(wildcard benchmarks/peers/*.py))); do $(BIN)/python -m benchmarks.peers.$$name || exit 1; done
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .venv-minimum .pytest_cache .ruff_cache .mypy_cache .hypothesis
