@@ -43,7 +43,12 @@ class Results:
         if self.path.exists():
             before = json.loads(self.path.read_text())
             if before["settings"] == json.loads(json.dumps(settings)):
-                self.content["figures"] = before["figures"]
+                self.content |= {key: before[key] for key in ("environment", "figures")}
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """The versions and the machine of the latest figure."""
+        return self.content["environment"]
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -55,6 +60,7 @@ class Results:
         if name not in self.figures:
             print(f"{self.path.parts[-3]}/{self.path.stem}: {name} ...", file=sys.stderr, flush=True)
             began = time.perf_counter()
+            self.content["environment"] = environment()
             self.figures[name] = measure() | {"seconds": round(time.perf_counter() - began, 2)}
             self.path.parent.mkdir(parents=True, exist_ok=True)
             finished = self.path.with_suffix(".part")
