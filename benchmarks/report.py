@@ -148,9 +148,8 @@ def page(chapters: Sequence[Chapter], title: str, pictures: dict[str, bytes]) ->
     for i, chapter in enumerate(chapters):
         body.append(f'<h2 id="paper{i}">{html.escape(chapter.name)}</h2><p>{_inline(chapter.citation)}</p>')
         body += [_html_section(part, pictures) for part in chapter.sections]
-    head = (
-        f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{html.escape(title)}</title>'
-    )
+    meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    head = f"{meta}<title>{html.escape(title)}</title><style>{STYLE}</style>"
     text = "\n".join(body)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{text}\n</body></html>\n'
 
