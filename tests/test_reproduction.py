@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from benchmarks import report, reproduce
 from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, show
 from benchmarks.results import Results
