@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from polyplane._threads import in_threads
 from polyplane.datasets._checks import check_counts
 from polyplane.datasets._fields import smooth_fields
+from polyplane.datasets._loaders import load_mnist
 
 #: One past the last row of a stream without end: the rows are 64-bit numbers.
 LAST_ROW = 2**63 - 1
@@ -216,9 +217,7 @@ class InfiniteDigits:
 
 def _check_images(images: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
     if images is None:
-        from polyplane.datasets._local import load_local
-
-        images, labels = load_local("mnist").data, load_local("mnist").target
+        images, labels = load_mnist(return_X_y=True)
     images, labels = np.asarray(images), np.asarray(labels)
     side = round(images[0].size ** 0.5) if images.ndim > 1 and len(images) else 0
     if images.dtype != np.uint8 or not side or images.shape[1:] not in ((side, side), (side * side,)):
