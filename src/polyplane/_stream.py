@@ -101,7 +101,7 @@ class StreamLearner:
         >>> svm.n_iter_
         50
         >>> print(f"{np.nanmean(svm.history_['progressive_error']):.3f}")
-        0.008
+        0.011
         """
         self._check_stream(half_life, passes)
         options = StreamOptions(
