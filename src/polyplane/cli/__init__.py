@@ -4,10 +4,12 @@ from typing import Annotated
 
 import typer
 
+from polyplane.cli._common import register
 from polyplane.cli.demo import demo
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-app.command()(demo)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+for function in (demo,):
+    register(app, function)
 
 
 def _show_version(wanted: bool) -> None:
