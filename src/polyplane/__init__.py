@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from polyplane.io._model import load, save
     from polyplane.learners.convex_polytope import ConvexPolytopeClassifier
     from polyplane.learners.cutting_plane import CuttingPlaneSVC
     from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
@@ -25,6 +26,8 @@ _HOMES = {
     "PolyceptronClassifier": "learners.polyceptron",
     "PolyhedralMixtureClassifier": "learners.polyhedral_mixture",
     "SuccessiveLPClassifier": "learners.successive_lp",
+    "load": "io._model",
+    "save": "io._model",
 }
 
 __all__ = [
@@ -36,6 +39,8 @@ __all__ = [
     "PolyceptronClassifier",
     "PolyhedralMixtureClassifier",
     "SuccessiveLPClassifier",
+    "load",
+    "save",
 ]
 
 
