@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     """
 
     X: Any
-    y: np.ndarray | None
+    y: Any
     feature_names: tuple[str, ...] | None
     lines: np.ndarray
     facts: dict[str, Any]
