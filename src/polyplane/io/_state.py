@@ -21,10 +21,10 @@ from polyplane.io._schema import (
 )
 from polyplane.learners._cuts import Bundle
 from polyplane.learners._margin import MarginState
+from polyplane.learners._polytopes import Polytope, PolytopeState
 from polyplane.learners._smooth import Adam, SmoothState
 from polyplane.learners._tangent import Lengths, Tangents
 from polyplane.learners._units import Units
-from polyplane.learners.convex_polytope import Polytope, PolytopeState
 from polyplane.learners.cutting_plane import CutState, Search
 from polyplane.learners.polyceptron import PolyceptronState
 from polyplane.learners.polyhedral_mixture import MixtureState
@@ -64,9 +64,8 @@ POLYTOPES = Record(
         "seed": SEED,
         "epoch": WHOLE,
         "t": WHOLE,
-        "alpha": NUMBER,
-        "loss": NUMBER,
-        "updates": NUMBER,
+        **dict.fromkeys(("margin", "step", "loss", "updates"), NUMBER),
+        **dict.fromkeys(("window", "blends", "blend_rows", "blend_entries"), WHOLE),
     },
     _outside_of_each,
 )
