@@ -174,6 +174,15 @@ class TestRoundTrip:
         polyplane.save(machine, tmp_path / "m")
         assert_same_model(polyplane.load(tmp_path / "m"), machine)
 
+    def test_planes_may_be_replaced_by_fewer(self, small, tmp_path):
+        machine = pickle.loads(pickle.dumps(small))
+        machine.planes_ = machine.planes_.prune(np.array([True, False, True, True]))
+        polyplane.save(machine, tmp_path / "m")
+        loaded = polyplane.load(tmp_path / "m")
+        assert loaded.planes_ == machine.planes_
+        assert not hasattr(loaded, "plane_counts_")  # it would speak of other planes
+        assert not hasattr(loaded, "assignments_")
+
 
 class TestRefusal:
     def test_of_what_is_not_fitted(self, tmp_path):
