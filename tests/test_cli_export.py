@@ -163,7 +163,7 @@ class TestExport:
             ([], "Say what to write: --to onnx or --to json"),
             (["-o", "m.txt"], "Say what to write: --to onnx or --to json"),
             (["--to", "json", "--dtype", "float32"], "--dtype and --opset are for ONNX"),
-            (["--to", "onnx", "--opset", "3"], "opset=3 must be from 13 to 22"),
+            (["--to", "onnx", "--opset", "3"], "opset=3 must be from 13 to 21"),
             (["--to", "json", "-o", "none/m.json"], "No such file or directory"),
         ],
     )

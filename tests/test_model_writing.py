@@ -86,7 +86,7 @@ class TestWriting:
             polyplane.save(small, tmp_path / "none" / "m")
 
     def test_readers_see_the_old_or_the_new(self, old):
-        """Eight hundred readings beside a writer that goes back and forth between two models."""
+        """Two readers beside a writer that goes back and forth between two models."""
         models = [make("PegasosSVC", {"max_iter": n}).fit([[0.0], [1.0]], [0, 1]) for n in (1, 3)]
         polyplane.save(models[0], old)
         failures, done = [], threading.Event()

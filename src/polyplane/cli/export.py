@@ -18,7 +18,7 @@ Rows = Annotated[
     Literal["float32", "float64"] | None,
     typer.Option("--dtype", help="ONNX: the type of the rows that the graph takes. Default: that of the planes."),
 ]
-Opset = Annotated[int | None, typer.Option(help="ONNX: the version of the operator set, from 13 to 22. Default: 18.")]
+Opset = Annotated[int | None, typer.Option(help="ONNX: the version of the operator set, from 13 to 21. Default: 18.")]
 
 
 @command(

@@ -13,7 +13,7 @@ from polyplane.io._description import KINDS
 from polyplane.planes import PlaneSet
 
 #: Versions of the operator set that graphs are tested with, and the one that is used unless another is asked for.
-OLDEST_OPSET, OPSET, NEWEST_OPSET = 13, 18, 22
+OLDEST_OPSET, OPSET, NEWEST_OPSET = 13, 18, 21
 #: A file in the format of ONNX cannot be larger; graphs need but a little beside the planes.
 LARGEST_PLANES = 2_000_000_000
 
@@ -65,7 +65,7 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
     dtype : float32, float64 or None, default=None
         Of the rows that the graph takes; None: that of the planes.
     opset : int, default=18
-        Version of ONNX's operator set, from 13 to 22.
+        Version of ONNX's operator set, from 13 to 21.
 
     Returns
     -------
@@ -153,9 +153,9 @@ def register() -> None:
     >>> [output.name for output in graph.graph.output]
     ['label', 'scores']
     """
+    skl2onnx = _import("skl2onnx")
     from polyplane.io._skl2onnx import convert, declare_outputs, set_types
 
-    skl2onnx = _import("skl2onnx")
     for name, kind in KINDS.items():
         skl2onnx.update_registered_converter(
             kind.learner,
