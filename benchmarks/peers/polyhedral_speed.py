@@ -1,28 +1,25 @@
 """Time to fit the polyhedral mixture beside logistic regression on the same rows, both warm, in one run.
 
-``python benchmarks/peers/polyhedral_speed.py``, with POLYPLANE_DATA set. To be kept: with the
+``python -m benchmarks.peers.polyhedral_speed``, with POLYPLANE_DATA set. To be kept: with the
 BFGS solver and two planes at most 5 times as long on each small UCI set, and less than 10 times on Adult one-hot.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from benchmarks.papers.polyhedra import load, versions
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from polyplane import PolyhedralMixtureClassifier
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
-from polyhedra import load, versions
 
 BARS = {"ionosphere": 5, "heart": 5, "ilpd": 5, "pima": 5, "adult": 10}
 RESULTS = Path(__file__).parent / "results" / "polyhedral_speed.json"

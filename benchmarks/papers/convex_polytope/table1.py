@@ -5,11 +5,11 @@ topic subsets of RCV1-v2, with alpha and min_entropy chosen on 1,000 held-out tr
 Five orders of the rows each. Needs POLYPLANE_DATA.
 """
 
-import sys
 import tomllib
 from pathlib import Path
 
 import numpy as np
+from benchmarks.results import Results
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
@@ -17,9 +17,6 @@ from sklearn.multiclass import OneVsOneClassifier
 
 from polyplane import ConvexPolytopeClassifier
 from polyplane.datasets import load_local
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from results import Results
 
 SEEDS = range(5)
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())

@@ -4,15 +4,12 @@ C = 1, tol = 0.01. Kept are the features that are non-zero in most rows. RCV1 is
 POLYPLANE_DATA.
 """
 
-import sys
 import tomllib
 from pathlib import Path
 
 import numpy as np
-import sets
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from results import Results
+from benchmarks.papers.cutting_plane import sets
+from benchmarks.results import Results
 
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())
 

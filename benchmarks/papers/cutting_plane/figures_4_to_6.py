@@ -11,12 +11,10 @@ import warnings
 from functools import cache, partial
 from pathlib import Path
 
-import sets
+from benchmarks.papers.cutting_plane import sets
+from benchmarks.results import Results
 
 from polyplane import CuttingPlaneSVC
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from results import Results
 
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())
 ALL_C = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2]

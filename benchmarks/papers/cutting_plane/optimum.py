@@ -5,12 +5,11 @@ beside ``LinearSVC(multi_class="crammer_singer", ...)``, with the same C and the
 tol: the certificate, and the true excess over LIBLINEAR's objective, which must not be larger. Needs POLYPLANE_DATA.
 """
 
-import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
+from benchmarks.results import Results
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler, normalize
@@ -18,9 +17,6 @@ from sklearn.svm import LinearSVC
 
 from polyplane import CuttingPlaneSVC
 from polyplane.datasets import load_local
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from results import Results
 
 ALL_TOL = (1e-2, 1e-3, 1e-4)
 

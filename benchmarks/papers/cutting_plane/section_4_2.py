@@ -3,14 +3,11 @@
 C = 1, tol = 0.01. Needs POLYPLANE_DATA.
 """
 
-import sys
 import tomllib
 from pathlib import Path
 
-import sets
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from results import Results
+from benchmarks.papers.cutting_plane import sets
+from benchmarks.results import Results
 
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())["poker"]
 MAX_ITER = 20_000

@@ -14,13 +14,11 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+from benchmarks.choosing import choose, grid
+from benchmarks.data import board, prepared, real
+from benchmarks.results import Results
 
 from polyplane import MultiHyperplaneClassifier
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from choosing import choose, grid
-from data import board, prepared, real
-from results import Results
 
 SEEDS = range(5)
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())["errors"]

@@ -6,19 +6,16 @@ level every machine has its settings chosen on held-out training rows, as noisy 
 boards per level. Writes `results/figure3a.json` and `results/figure3a.png`.
 """
 
-import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from benchmarks.choosing import choose, grid
+from benchmarks.data import board
+from benchmarks.results import Results
 from sklearn.svm import SVC
 
 from polyplane import MultiHyperplaneClassifier
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from choosing import choose, grid
-from data import board
-from results import Results
 
 SEEDS = range(5)
 LEVELS = [round(0.1 * i, 1) for i in range(11)]

@@ -6,19 +6,16 @@ seed, since the luck of a run moves AMM more than alpha does. Five fresh boards,
 the last planes, as in the paper, and, with the same alpha, with the planes of the last third of the epochs averaged.
 """
 
-import sys
 import tomllib
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from benchmarks.data import board
+from benchmarks.results import Results
 from sklearn.model_selection import train_test_split
 
 from polyplane import MultiHyperplaneClassifier
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from data import board
-from results import Results
 
 SEEDS = range(5)
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())["table1"]

@@ -1,22 +1,18 @@
 """Table 1 of the PLUME paper: both gatings, three solvers, five sets, beside the paper's figures.
 
-``python benchmarks/papers/plume/table1.py``, with POLYPLANE_DATA set. Each cell is kept in
+``python -m benchmarks.papers.plume.table1``, with POLYPLANE_DATA set. Each cell is kept in
 ``results``: an interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
+from benchmarks.papers.polyhedra import load, nested_cv, show_table
 
 from polyplane import PolyhedralMixtureClassifier
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from polyhedra import load, nested_cv, show_table
 
 SETS = ["ionosphere", "heart", "ilpd", "pima", "adult"]
 METHODS = [f"{gating}_{solver}" for solver in ("bfgs", "gradient", "newton") for gating in ("soft", "hard")]

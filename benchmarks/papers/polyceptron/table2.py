@@ -1,22 +1,18 @@
 """Table 2 of the Polyceptron paper: batch and online Polyceptron, SPLA1 and PC-SLP, beside the paper's figures.
 
-``python benchmarks/papers/polyceptron/table2.py``, with POLYPLANE_DATA set. Each cell is kept
+``python -m benchmarks.papers.polyceptron.table2``, with POLYPLANE_DATA set. Each cell is kept
 in ``results``: an interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
+from benchmarks.papers.polyhedra import load, nested_cv, show_table
 
 from polyplane import PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from polyhedra import load, nested_cv, show_table
 
 #: Planes and online passes of each set, as in the paper.
 SETS = {
