@@ -50,6 +50,7 @@ def counterfactual(
     upper: Any = None,
     frozen: Any = None,
     scale: Any = None,
+    margin: float = 0.0,
 ) -> Counterfactual | None:
     r"""The nearest point that the planes give another class.
 
@@ -74,6 +75,8 @@ def counterfactual(
         The features that must stay as they are, as a mask or by their numbers; bounds do not concern them.
     scale : array-like of shape (n_features,), default=None
         The change of each feature that counts as 1: the distance is :math:`\sqrt{\sum_j (\Delta_j / s_j)^2}`. None: 1.
+    margin : float, default=0.0
+        The score by which the point must win, beyond what rounding needs.
 
     Returns
     -------
@@ -104,19 +107,21 @@ def counterfactual(
     before = int(planes.predict(row[None])[0])
     if target is not None and not 0 <= target < planes.n_classes:
         raise ValueError(f"target={target!r} is not one of the classes 0 to {planes.n_classes - 1}.")
-    if target == before and _allows(limits, row):
+    if not 0 <= margin < np.inf:
+        raise ValueError(f"margin={margin!r} must be finite and not negative.")
+    if target == before and margin == 0 and _allows(limits, row):
         return Counterfactual(row, np.zeros_like(row), 0.0, before, before, int(planes.winners(row[None])[0]))
     own = planes.owners != before if target is None else planes.owners == target
     region = Region(planes, np.flatnonzero(own), np.flatnonzero(~own), limits)
-    return _beyond_the_wall(planes, region, row, before, target)
+    return _beyond_the_wall(planes, region, row, before, target, margin)
 
 
 def _beyond_the_wall(
-    planes: PlaneSet, region: Region, row: np.ndarray, before: int, target: int | None
+    planes: PlaneSet, region: Region, row: np.ndarray, before: int, target: int | None, margin: float
 ) -> Counterfactual | None:
-    margin = _rounding(planes, row)
+    push = _rounding(planes, row)
     for _ in range(DOUBLINGS):
-        found = region.nearest(row.astype(np.float64), margin)
+        found = region.nearest(row.astype(np.float64), margin + push)
         if found is None:
             return None
         point = _in_bounds(found.point, row, region.limits)
@@ -126,14 +131,14 @@ def _beyond_the_wall(
             change = point - row
             distance = float(np.linalg.norm(change.astype(np.float64) / region.limits.scale))
             return Counterfactual(point, change, distance, before, after, plane)
-        margin *= 2.0
+        push *= 2.0
     return None
 
 
 def _rounding(planes: PlaneSet, row: np.ndarray) -> float:
     """More than the scores of a row, and the answer of a quadratic program, can be wrong by."""
     size = np.abs(planes.coef).astype(np.float64) @ np.abs(row).astype(np.float64) + np.abs(planes.intercept)
-    eps = float(np.finfo(np.result_type(planes.coef, row)).eps)
+    eps = float(np.finfo(row.dtype).eps)
     share = max(2.0 * eps * (8.0 + planes.n_features**0.5), 10 * TOLERANCE)
     return max(share * float(size.max()), float(np.finfo(np.float32).tiny))
 
