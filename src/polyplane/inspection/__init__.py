@@ -1,13 +1,15 @@
 """See it and explain it: what a model does, and why."""
 
+from polyplane.inspection._model_explanation import ModelExplanation, PlaneRule
+from polyplane.inspection._row_explanation import Flip, RowExplanation
 from polyplane.inspection.displays import (
     HistoryDisplay,
     MarginDisplay,
     PlaneUsageDisplay,
     PlaneWeightsDisplay,
 )
-from polyplane.inspection.model import ModelExplanation, PlaneRule, explain_model
-from polyplane.inspection.row import Flip, RowExplanation, explain_row
+from polyplane.inspection.model import explain_model
+from polyplane.inspection.row import explain_row
 from polyplane.inspection.units import OwnUnits, unwrap
 
 __all__ = [
