@@ -8,8 +8,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from polyplane import ConvexPolytopeClassifier, CuttingPlaneSVC, PolyhedralMixtureClassifier
-from polyplane.inspection import HistoryDisplay, MarginDisplay, PlaneUsageDisplay, PlaneWeightsDisplay
+from polyplane import ConvexPolytopeClassifier, CuttingPlaneSVC, MultiHyperplaneClassifier, PolyhedralMixtureClassifier
+from polyplane.datasets import make_checkerboard
+from polyplane.inspection import HistoryDisplay, MarginDisplay, PlaneUsageDisplay, PlaneWeightsDisplay, RegionsDisplay
 
 matplotlib.use("agg")
 
@@ -112,3 +113,24 @@ def test_axes_may_be_given(machine, iris):
 def test_bad_input_is_one_sentence(machine, iris, call, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
         call(machine, *iris)
+
+
+def test_regions_are_the_predictions():
+    X, y = make_checkerboard(2000, (2, 2), random_state=0)
+    machine = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(n_planes=2, random_state=0)).fit(3 + X, y)
+    display = RegionsDisplay.from_estimator(machine, 3 + X, y, margin=1.0)
+    left, right, bottom, top = display.box
+    assert sum(cell.area for cell in display.cells_) == pytest.approx((right - left) * (top - bottom))
+    for cell in display.cells_:
+        assert machine.predict(cell.vertices.mean(axis=0, keepdims=True)) == [machine.classes_[cell.c]]
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["0", "1"]
+
+
+def test_regions_show_a_slice_of_more_features(iris):
+    X, y = iris
+    machine = CuttingPlaneSVC().fit(X, y)
+    display = RegionsDisplay.from_estimator(machine, X, y, features=(2, 3), feature_names=["a", "b", "c", "d"])
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("c", "d")
+    point = X.mean(axis=0)
+    point[[2, 3]] = display.cells_[0].vertices.mean(axis=0)
+    assert machine.predict(point[None]) == [machine.classes_[display.cells_[0].c]]

@@ -7,8 +7,10 @@ from polyplane.inspection.displays import (
     MarginDisplay,
     PlaneUsageDisplay,
     PlaneWeightsDisplay,
+    RegionsDisplay,
 )
 from polyplane.inspection.model import explain_model
+from polyplane.inspection.report import model_report
 from polyplane.inspection.row import explain_row
 from polyplane.inspection.units import OwnUnits, unwrap
 
@@ -21,8 +23,10 @@ __all__ = [
     "PlaneRule",
     "PlaneUsageDisplay",
     "PlaneWeightsDisplay",
+    "RegionsDisplay",
     "RowExplanation",
     "explain_model",
     "explain_row",
+    "model_report",
     "unwrap",
 ]

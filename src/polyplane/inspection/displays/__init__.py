@@ -2,7 +2,8 @@
 
 from polyplane.inspection.displays._history import HistoryDisplay
 from polyplane.inspection.displays._margin import MarginDisplay
+from polyplane.inspection.displays._regions import RegionsDisplay
 from polyplane.inspection.displays._usage import PlaneUsageDisplay
 from polyplane.inspection.displays._weights import PlaneWeightsDisplay
 
-__all__ = ["HistoryDisplay", "MarginDisplay", "PlaneUsageDisplay", "PlaneWeightsDisplay"]
+__all__ = ["HistoryDisplay", "MarginDisplay", "PlaneUsageDisplay", "PlaneWeightsDisplay", "RegionsDisplay"]

@@ -70,11 +70,11 @@ def names_of(model: PlaneClassifier, feature_names: Any = None) -> list[str]:
     return [str(name) for name in names]
 
 
-def codes_of(model: PlaneClassifier, y: Any) -> np.ndarray:
-    """Labels as positions in `classes_`."""
+def codes_of(classes: np.ndarray, y: Any) -> np.ndarray:
+    """Labels as positions in the sorted `classes`."""
     y = np.asarray(y)
-    unknown = ~np.isin(y, model.classes_)
+    unknown = ~np.isin(y, classes)
     if unknown.any():
         raise ValueError(f"y holds {y[unknown][0]!r}, which is not a class of the model.")
-    codes: np.ndarray = np.searchsorted(model.classes_, y)
+    codes: np.ndarray = np.searchsorted(classes, y)
     return codes

@@ -60,7 +60,9 @@ class MarginDisplay:
             With `ax_` and `figure_`.
         """
         model = behind(estimator)
-        return cls(margins=model.planes_.margins(rows_for(estimator, X), codes_of(model, y))).plot(ax=ax, **kwargs)
+        return cls(margins=model.planes_.margins(rows_for(estimator, X), codes_of(model.classes_, y))).plot(
+            ax=ax, **kwargs
+        )
 
     def plot(self, ax: Any = None, *, bins: int = 60) -> Self:
         """Draw a histogram.

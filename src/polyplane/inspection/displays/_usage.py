@@ -74,7 +74,7 @@ class PlaneUsageDisplay:
         usage = np.bincount(winners, minlength=planes.n_planes) / len(winners)
         errors = None
         if y is not None:
-            wrong = planes.owners[winners] != codes_of(model, y)
+            wrong = planes.owners[winners] != codes_of(model.classes_, y)
             errors = np.bincount(winners[wrong], minlength=planes.n_planes) / len(winners)
         return cls(usage=usage, owners=planes.owners, classes=model.classes_, errors=errors).plot(ax=ax, **kwargs)
 
