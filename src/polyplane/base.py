@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from polyplane._loop import Plateau, record, train
 from polyplane._progress import Progress
+from polyplane._stream import StreamLearner
 from polyplane._validation import (
     Data,
     all_or_nothing,
@@ -30,7 +31,7 @@ from polyplane._validation import (
 from polyplane.planes import PlaneSet
 
 
-class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """A classifier made of planes.
 
     A learner names its parameters in ``__init__`` and writes three methods: `_start`, `_step` and `_planes`. It may
@@ -71,8 +72,6 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     #: The figure that is watched for convergence; none is watched unless a learner records it.
     _converges_on: ClassVar[str] = "objective"
-    #: Whether a step on new rows keeps what was learned from earlier ones: there is `partial_fit`.
-    _takes_streams: ClassVar[bool] = True
 
     # What a learner writes.
 

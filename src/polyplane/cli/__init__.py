@@ -4,10 +4,15 @@ from typing import Annotated
 
 import typer
 
+from polyplane.cli._common import register
 from polyplane.cli.demo import demo
+from polyplane.cli.evaluate import evaluate
+from polyplane.cli.predict import predict
+from polyplane.cli.train import train
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-app.command()(demo)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+for function in (demo, train, predict, evaluate):
+    register(app, function)
 
 
 def _show_version(wanted: bool) -> None:

@@ -11,6 +11,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
+from polyplane.cli._common import command
+
 KERNEL = "SVC, RBF kernel"
 #: One class lies inside of a polytope; six sides are enough.
 ENCLOSED = {"n_planes": 6, "sides": "inside", "alpha": 1e-5, "min_entropy": 0.9}
@@ -36,6 +38,7 @@ class Outcome(NamedTuple):
     size: int  # bytes
 
 
+@command("polyplane demo", "polyplane demo --out polytope.png --seed 7")
 def demo(
     out: Annotated[Path, typer.Option(help="Where to draw the polytope.")] = Path("polyplane-demo.png"),
     seed: Annotated[int, typer.Option(min=0, help="Source of all randomness.")] = 0,
