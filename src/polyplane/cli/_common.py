@@ -88,6 +88,7 @@ def one_sentence(name: str, debug: bool) -> Iterator[None]:
         warnings.simplefilter("ignore")
         for category in (UserWarning, RuntimeWarning):
             warnings.simplefilter("always", category)
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # columns were matched by name before
         warnings.showwarning = lambda message, *_, **__: note(str(message))
         try:
             yield

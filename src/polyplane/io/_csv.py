@@ -29,7 +29,7 @@ def csv_pieces(source: Source, layout: Layout) -> Iterator[Rows]:
                     continue
                 delimiter, names = _names(header, source.name)
                 columns = choose_columns(names, layout, source.name)
-            out, line = _parse(text[start:size], line, delimiter, columns, layout, source.name)
+            out, line = _parse(text[start:size], line, delimiter, columns, source.name)
             yield _piece(source.name, text[start:size], out, columns, layout)
 
 
@@ -63,12 +63,12 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _parse(text: np.ndarray, line: int, delimiter: str, columns: Columns, layout: Layout, name: str) -> tuple[Any, int]:
+def _parse(text: np.ndarray, line: int, delimiter: str, columns: Columns, name: str) -> tuple[Any, int]:
     from polyplane.kernels import delimited as parser
 
     n_hard = 1024
     while True:
-        out = _room_for(len(text), n_hard, columns, layout.dtype)
+        out = _room_for(len(text), n_hard, columns)
         status = parser.parse_delimited(text, len(text), line, ord(delimiter), columns.uses, out)
         if status != parser.MANY_HARD:
             break
@@ -78,12 +78,12 @@ def _parse(text: np.ndarray, line: int, delimiter: str, columns: Columns, layout
     return out, int(out.tally[parser.LINE])
 
 
-def _room_for(size: int, n_hard: int, columns: Columns, dtype: Any) -> Any:
+def _room_for(size: int, n_hard: int, columns: Columns) -> Any:
     from polyplane.kernels.delimited import Cells
 
     most_rows = size // (2 * len(columns.uses)) + 2
     return Cells(
-        np.empty((most_rows, len(columns.names)), dtype=dtype),
+        np.empty((most_rows, len(columns.names))),
         np.zeros(most_rows),
         np.zeros((most_rows, 2), dtype=np.int64),
         np.empty(most_rows, dtype=np.int64),
@@ -106,7 +106,8 @@ def _piece(name: str, text: np.ndarray, out: Any, columns: Columns, layout: Layo
         else:
             out.values[row, feature] = value
     y = labels_of(name, text, out, n_rows, layout) if columns.label is not None else None
-    return Rows(out.values[:n_rows].copy(), y, columns.names, lines, {"format": "csv", "label": columns.label})
+    X = out.values[:n_rows].astype(layout.dtype)
+    return Rows(X, y, columns.names, lines, {"format": "csv", "label": columns.label})
 
 
 def _complaint(name: str, text: np.ndarray, status: int, tally: np.ndarray, columns: Columns, delimiter: str) -> str:

@@ -43,7 +43,7 @@ def _raw_pieces(source: Source, layout: Layout) -> Iterator[Any]:
     with source.open() as file:
         for text, size in line_blocks(file, source.name):
             while True:
-                out = _room_for(size, n_hard, layout.dtype)
+                out = _room_for(size, n_hard)
                 status = parser.parse_svmlight(text, size, line, limit, out)
                 if status != parser.MANY_HARD:
                     break
@@ -55,13 +55,13 @@ def _raw_pieces(source: Source, layout: Layout) -> Iterator[Any]:
                 yield _piece(source.name, text, out, layout)
 
 
-def _room_for(size: int, n_hard: int, dtype: Any) -> Any:
+def _room_for(size: int, n_hard: int) -> Any:
     """Arrays that no block of `size` characters overfills; what is not used of them costs nothing."""
     from polyplane.kernels.svmlight import Parsed
 
     most_values, most_rows = size // 4 + 2, size // 2 + 2
     return Parsed(
-        np.empty(most_values, dtype=dtype),
+        np.empty(most_values),
         np.empty(most_values, dtype=np.int32),
         np.empty(most_rows + 1, dtype=np.int64),
         np.empty(most_rows),
@@ -87,7 +87,7 @@ def _piece(name: str, text: np.ndarray, out: Any, layout: Layout) -> Any:
             own = out.indices[indptr[row] : indptr[row + 1]]
             out.values[indptr[row] + np.searchsorted(own, index)] = value
     used = int(indptr[-1])
-    X_raw = (out.values[:used].copy(), out.indices[:used].copy(), indptr, int(out.tally[SMALLEST]))
+    X_raw = (out.values[:used].astype(layout.dtype), out.indices[:used].copy(), indptr, int(out.tally[SMALLEST]))
     return (*X_raw, int(out.tally[LARGEST])), labels_of(name, text, out, n_rows, layout), lines
 
 

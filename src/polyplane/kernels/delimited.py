@@ -43,7 +43,7 @@ def _ends_line(c: Any) -> Any:
 
 @njit
 def _past_cell(text: np.ndarray, at: Any, delimiter: int) -> Any:
-    """The span of the cell at `at` without its quotes, and where it ends; not even a quote may hide a line's end."""
+    """The span of the cell at `at` without its quotes, where it ends, and whether its quotes are closed by then."""
     if text[at] != QUOTE:
         start = at
         while text[at] != delimiter and not _ends_line(text[at]):
@@ -51,14 +51,14 @@ def _past_cell(text: np.ndarray, at: Any, delimiter: int) -> Any:
         stop = at
         while stop > start and text[stop - _ONE] == SPACE:
             stop -= _ONE
-        return start, stop, at
+        return start, stop, at, True
     at += _ONE
     start = at
     while text[at] != QUOTE or text[at + _ONE] == QUOTE:
         if text[at] == NEWLINE:
-            return start, start, at
+            return start, at, at, False
         at += _ONE + np.uint64(text[at] == QUOTE)
-    return start, at, at + _ONE
+    return start, at, at + _ONE, True
 
 
 @njit
@@ -100,7 +100,9 @@ def _row(text: np.ndarray, at: Any, delimiter: int, uses: np.ndarray, out: Cells
         out.tally[COLUMN] = column
         while text[at] == SPACE:
             at += _ONE
-        start, stop, end = _past_cell(text, at, delimiter)
+        start, stop, end, closed = _past_cell(text, at, delimiter)
+        if not closed:
+            return start, BAD_QUOTE
         status = _cell(text, start, stop, uses[column], out)
         if status != DONE:
             return start, status
