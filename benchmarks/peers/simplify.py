@@ -2,7 +2,7 @@
 
 Machines grown from zero (GAMM) and from a tangent start; planes and test errors before and after, in percent, and the
 seconds it takes. Five seeds each; means are printed. Tolerances are shares of the training rows whose predictions may
-change. The settings of GAMM are those that held-out training rows prefer (`papers/multi_hyperplane/errors.py`), with the
+change. GAMM has the settings that held-out training rows prefer (`papers/multi_hyperplane/errors.py`), with the
 paper's 15 passes. Names of sets as arguments measure these only. Needs POLYPLANE_DATA.
 """
 
