@@ -349,9 +349,9 @@ def test_simplifying_a_grown_machine_halves_it(local_data):
 
     data = local_data("ijcnn1")
     scaler = StandardScaler(with_mean=False).fit(data.data)
-    X, X_test = scaler.transform(data.data)[:20_000], scaler.transform(data.data_test)[:20_000]
-    y, y_test = data.target[:20_000], data.target_test[:20_000]
-    machine = MultiHyperplaneClassifier(init="zero", max_iter=5, average=1 / 3, alpha=1e-5, random_state=0).fit(X, y)
+    X, X_test = scaler.transform(data.data)[:10_000], scaler.transform(data.data_test)[:10_000]
+    y, y_test = data.target[:10_000], data.target_test[:10_000]
+    machine = MultiHyperplaneClassifier(init="zero", max_iter=3, average=1 / 3, alpha=1e-5, random_state=0).fit(X, y)
     fewer = simplify(machine.planes_, X)
     assert fewer.n_planes <= machine.planes_.n_planes / 2
     error, error_of_fewer = (

@@ -131,8 +131,10 @@ def _surely_winning(planes: PlaneSet, limits: Limits) -> np.ndarray:
     away = coef - coef.mean(axis=0)
     lengths = np.linalg.norm(away, axis=1, keepdims=True)
     away = np.divide(away, lengths, out=np.zeros_like(away), where=lengths > 0)
-    spread = float(np.abs(intercept).max()) / max(float(lengths.max()), np.finfo(float).tiny) + 1.0
     sure = np.zeros(planes.n_planes, dtype=bool)
+    if not lengths.any():
+        return sure
+    spread = float(np.abs(intercept).max()) / float(lengths.max()) + 1.0
     for far in (0.3, 1.0, 3.0, 10.0, 100.0):
         scores = np.clip(far * spread * away, limits.lower, limits.upper) @ coef.T + intercept
         own = scores.diagonal().copy()

@@ -139,8 +139,12 @@ def _cell(planes: PlaneSet, p: int, corners: np.ndarray) -> Cell | None:
         vertices, across = _cut(vertices, across, ahead[:, rival], rival)
         if len(vertices) < 3:
             return None
-    cell = Cell(vertices, across, p, int(planes.owners[p]))
-    return cell if cell.area > 0 else None
+    # Where three planes meet, rounding leaves edges of no length.
+    lengths = np.abs(np.roll(vertices, -1, axis=0) - vertices).max(axis=1)
+    real = lengths > 1e-12 * np.ptp(corners, axis=0).max()
+    if np.count_nonzero(real) < 3:
+        return None
+    return Cell(vertices[real], across[real], p, int(planes.owners[p]))
 
 
 def _cut(vertices: np.ndarray, across: np.ndarray, ahead: np.ndarray, rival: int) -> tuple[np.ndarray, np.ndarray]:
