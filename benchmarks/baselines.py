@@ -6,6 +6,7 @@ along (`prototorch`), and none has LVQ2.1 as the papers ran it: a plain one live
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
@@ -154,6 +155,40 @@ def choose_baseline(name, X, y, n_splits=2, rungs=None):
     """Settings with the least error on held-out fifths of the training rows."""
     rungs = {1: 3} if rungs is None else rungs
     return choose(partial(baseline, name), candidates(name, X), X, y, n_splits, rungs)
+
+
+def baseline_errors(name, split, choice_rows=None, seeds=(0,), settings=None):
+    """Test errors of a baseline with what held-out training rows prefer, and the median times of one run.
+
+    Parameters
+    ----------
+    name : str
+        Which baseline.
+    split : Split
+        Training and test rows.
+    choice_rows : int or None, default=None
+        How many of the training rows the choice is made on; None: all.
+    seeds : sequence of int, default=(0,)
+        One run each.
+    settings : dict or None, default=None
+        Settings that need no choice.
+    """
+    if settings is None:
+        rows = np.random.default_rng(0).permutation(len(split.y))[:choice_rows]
+        settings = choose_baseline(name, split.X[rows], split.y[rows])["settings"]
+    runs, fit, predict = [], [], []
+    for seed in seeds:
+        times = [time.perf_counter()]
+        machine = baseline(name, seed, **settings).fit(split.X, split.y)
+        times.append(time.perf_counter())
+        runs.append(100 * (1 - machine.score(split.X_test, split.y_test)))
+        times.append(time.perf_counter())
+        fit.append(times[1] - times[0])
+        predict.append(times[2] - times[1])
+    figures = {"error": np.mean(runs), "fit_seconds": np.median(fit), "predict_seconds": np.median(predict)}
+    figures |= {"std": np.std(runs)} if len(runs) > 1 else {}
+    told = {"settings": settings, "runs": np.round(runs, 4).tolist(), "rows": len(split.y)}
+    return {key: round(float(value), 4) for key, value in figures.items()} | told
 
 
 class Quiet:
