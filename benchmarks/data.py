@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyplane.datasets import load_local, make_checkerboard
+from polyplane.datasets import load_local, make_checkerboard, make_weights
 
 #: Sets whose features are of different kinds; boards and pixels are taken as they are.
 STANDARDISED = {"ijcnn1", "letter"}
@@ -27,6 +27,13 @@ def board(shape, seed, flip_y=0.0):
     X, y = make_checkerboard(15_000, shape, flip_y=flip_y, random_state=seed)
     X_test, y_test = make_checkerboard(5_000, shape, random_state=10_000 + seed)
     return Split(X.astype(np.float32), y, X_test.astype(np.float32), y_test)
+
+
+def weights(n_features, n_planes, seed):
+    """Fresh weights data: 15,000 rows to train on and 5,000 to test on, of the same planes."""
+    X, y, _ = make_weights(20_000, n_features, n_planes, random_state=seed)
+    X = X.astype(np.float32)
+    return Split(X[:15_000], y[:15_000], X[15_000:], y[15_000:])
 
 
 def real(name):
