@@ -116,7 +116,7 @@ class Baseline(NamedTuple):
 
 
 BASELINES = {
-    "linear SVM": Baseline(partial(LinearSVC, max_iter=5_000), grid(C=[0.01, 0.1, 1, 10])),
+    "linear SVM": Baseline(LinearSVC, grid(C=[0.01, 0.1, 1, 10])),
     "RBF-SVM": Baseline(partial(SVC, cache_size=1_000), grid(C=[1, 10, 100], gamma=[0.3, 1, 3, 10])),
     "CART": Baseline(DecisionTreeClassifier, grid(ccp_alpha=[0, 1e-4, 3e-4, 1e-3, 3e-3])),
     "random forest": Baseline(
@@ -158,7 +158,7 @@ def choose_baseline(name, X, y, n_splits=2, rungs=None):
 
 
 def baseline_errors(name, split, choice_rows=None, seeds=(0,), settings=None):
-    """Test errors of a baseline with what held-out training rows prefer, and the median times of one run.
+    """Test errors of a baseline with what held-out training rows prefer, and the median processor times of one run.
 
     Parameters
     ----------
@@ -178,11 +178,11 @@ def baseline_errors(name, split, choice_rows=None, seeds=(0,), settings=None):
         settings = choose_baseline(name, split.X[rows], split.y[rows])["settings"]
     runs, fit, predict = [], [], []
     for seed in seeds:
-        times = [time.perf_counter()]
+        times = [time.process_time()]
         machine = baseline(name, seed, **settings).fit(split.X, split.y)
-        times.append(time.perf_counter())
+        times.append(time.process_time())
         runs.append(100 * (1 - machine.score(split.X_test, split.y_test)))
-        times.append(time.perf_counter())
+        times.append(time.process_time())
         fit.append(times[1] - times[0])
         predict.append(times[2] - times[1])
     figures = {"error": np.mean(runs), "fit_seconds": np.median(fit), "predict_seconds": np.median(predict)}

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyplane.datasets import load_local, make_checkerboard, make_weights
+from polyplane.datasets import InfiniteDigits, load_local, make_checkerboard, make_weights
 
 #: Sets whose features are of different kinds; boards and pixels are taken as they are.
 STANDARDISED = {"ijcnn1", "letter"}
@@ -47,6 +47,15 @@ def pixels(name="mnist"):
     data = load_local(name)
     X, X_test = (sparse.csr_matrix(x.reshape(len(x), -1) / np.float32(255)) for x in (data.data, data.data_test))
     return Split(X, data.target, X_test, data.target_test)
+
+
+def digits(n_rows):
+    """The first rows of `InfiniteDigits`, which stand in for MNIST8M, as sparse rows; tested on MNIST's own rows."""
+    mnist = pixels()
+    data = load_local("mnist")
+    batches = InfiniteDigits(data.data, data.target).batches(20_000, stop=n_rows)
+    parts, labels = zip(*((sparse.csr_matrix(X), y) for X, y in batches), strict=True)
+    return mnist._replace(X=sparse.vstack(parts, format="csr"), y=np.concatenate(labels))
 
 
 def rcv1():
