@@ -36,6 +36,8 @@ OTHERS: dict[str, tuple[str, Any, list[dict[str, Any]]]] = {
     "forest": ("random forest", "random forest", grid(n_estimators=[100])),
 }
 METHODS = MIXTURES | {method: title for method, (title, _, _) in OTHERS.items()}
+#: Methods whose cross-validation is repeated less often.
+SLOW = {"cpm", "lvq", "mlp", "boosting", "forest"}
 #: Adult is large: what is chosen is chosen on so many of its rows, and the kernel machine learns from no more than so.
 CHOICE_ROWS, KERNEL_ROWS = 3_000, 6_000
 LARGE = 10_000
@@ -62,12 +64,12 @@ def mixture(method: str) -> dict[str, Any]:
 
 
 def repeats_of(name: str, method: str, quick: bool) -> int:
-    """How often the cross-validation is repeated: ten times, on Adult less where fits take long."""
+    """How often the cross-validation is repeated: ten times, less where fits take long."""
     if quick:
         return 1
-    if name != "adult" or method.endswith("bfgs"):
-        return 10
-    return 3 if method in MIXTURES else 1
+    if name == "adult":
+        return 10 if method.endswith("bfgs") else 1
+    return 3 if method in SLOW else 10
 
 
 def cell(name: str, method: str, quick: bool) -> dict[str, Any]:
