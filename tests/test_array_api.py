@@ -23,12 +23,12 @@ from polyplane import (
     SuccessiveLPClassifier,
 )
 from polyplane._array_api import device_of, host_dtype, namespace, to_numpy, within_device_memory
+from polyplane._threads import Team
+from polyplane.datasets import DeviceDigits, InfiniteDigits
 from polyplane.learners._array_sums import ArrayRowSums
 from polyplane.learners._cuts import RowSums
 from polyplane.learners._line_search import _first_zero
 from polyplane.learners._tangent import kmeans
-
-strict = pytest.importorskip("array_api_strict")
 
 LIBRARIES = ["numpy", "strict", "strict on a device", "torch", "torch on cuda", "cupy"]
 
@@ -38,6 +38,7 @@ def maker(library):
     if library == "numpy":
         return np.asarray
     if library.startswith("strict"):
+        strict = pytest.importorskip("array_api_strict")
         device = strict.Device("CPU_DEVICE" if library == "strict" else "device1")
         return lambda array: strict.asarray(array, device=device)
     if library == "cupy":
@@ -205,9 +206,9 @@ class TestArrayRowSums:
     """Against the compiled sums, on the same rows; also for CSR matrices."""
 
     @pytest.mark.parametrize("n_planes", [1, 4])
-    @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, strict.asarray])
+    @pytest.mark.parametrize("form", ["numpy", "csr", "strict"])
     def test_sums_are_those_of_the_kernels(self, n_planes, form):
-        from polyplane._threads import Team
+        form = sparse.csr_matrix if form == "csr" else maker(form)
 
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200, 5))
@@ -258,6 +259,39 @@ NUMBA_LEARNERS = [
 ]
 
 
+class TestDeviceDigits:
+    images = np.random.default_rng(0).integers(0, 256, (7, 12, 12)).astype(np.uint8)
+
+    @pytest.mark.parametrize("strength", [0.1, 8.0])
+    def test_the_same_bytes(self, array, strength):
+        strengths = dict.fromkeys(("rotation", "scale", "shear", "shift", "elastic", "thickness"), strength)
+        digits = InfiniteDigits(self.images, np.arange(7), random_state=3, **strengths)
+        device_digits = DeviceDigits(digits, array(np.zeros(1)))
+        for first in (0, 2**40):
+            X, y = device_digits[first : first + 50]
+            expected = digits[first : first + 50]
+            assert device_of(X) == device_of(array(np.zeros(1)))
+            np.testing.assert_array_equal(to_numpy(X), expected[0])
+            np.testing.assert_array_equal(y, expected[1])
+
+    def test_blocks_do_not_show(self, array, monkeypatch):
+        digits = InfiniteDigits(self.images, np.arange(7))
+        monkeypatch.setattr("polyplane.datasets._digits_device.BLOCK", 16)
+        X, _ = DeviceDigits(digits, array(np.zeros(1)))[3:400]
+        np.testing.assert_array_equal(to_numpy(X), digits[3:400][0])
+
+    def test_batches_are_learned_from_where_they_are_made(self, array):
+        digits = InfiniteDigits(self.images, np.arange(7))
+        machine = MultiHyperplaneClassifier(1, max_iter=5, random_state=0)
+        for X, y in DeviceDigits(digits, array(np.zeros(1))).batches(100, stop=350):
+            machine.partial_fit(X, y, classes=range(7))
+        assert device_of(machine.coef_) == device_of(X)
+        expected = list(digits.batches(100, stop=350))[-1][0]
+        assert X.shape == expected.shape
+        np.testing.assert_allclose(to_numpy(X), expected, rtol=1e-6)
+        assert (machine.to_numpy().predict(digits[:7][0].astype(np.float32) / 255) == np.arange(7)).all()
+
+
 class TestBadInput:
     X, y = blobs(2)
 
@@ -277,10 +311,12 @@ class TestBadInput:
                 machine.predict(on_device(self.X))
 
     def test_host_array_without_dispatch_is_taken_as_numpy(self):
-        fitted = CuttingPlaneSVC().fit(strict.asarray(self.X), strict.asarray(self.y))
+        array = maker("strict")
+        fitted = CuttingPlaneSVC().fit(array(self.X), array(self.y))
         assert type(fitted.coef_) is np.ndarray
 
     def test_two_devices(self, on_device):
+        strict = namespace(on_device(self.y))
         elsewhere = strict.asarray(self.y, device=strict.Device("device2"))
         with pytest.raises(ValueError, match=r"y is .*device2.* but X is .*device1.*move one"):
             CuttingPlaneSVC().fit(on_device(self.X), elsewhere)
@@ -307,6 +343,7 @@ class TestBadInput:
         )
 
     def test_no_float64_there(self, on_device):
+        strict = namespace(on_device(self.y))
         coarse = strict.asarray(self.X, device=strict.Device("no_float64"))
         planes = PlaneSet(np.eye(2, 6), np.zeros(2), [0, 1, 2])
         with pytest.raises(ValueError, match=r"float64, which .*no_float64.* does not have"):

@@ -144,14 +144,17 @@ def put(array: Any, index: Any, values: Any) -> None:
 
 def at_most(array: Any, bound: float) -> Any:
     """The smaller of each entry and `bound`; what is not a number stays so."""
-    xp = namespace(array)
-    return np.minimum(array, bound) if xp is np else xp.clip(array, max=bound)
+    if namespace(array) is np:
+        return np.minimum(array, bound)
+    # PyTorch's own: that of the compatible namespace asks the device on the way.
+    return array.clamp(max=bound) if array_api_compat.is_torch_array(array) else namespace(array).clip(array, max=bound)
 
 
 def at_least(array: Any, bound: float) -> Any:
     """The larger of each entry and `bound`; what is not a number stays so."""
-    xp = namespace(array)
-    return np.maximum(array, bound) if xp is np else xp.clip(array, min=bound)
+    if namespace(array) is np:
+        return np.maximum(array, bound)
+    return array.clamp(min=bound) if array_api_compat.is_torch_array(array) else namespace(array).clip(array, min=bound)
 
 
 def expit(array: Any) -> Any:

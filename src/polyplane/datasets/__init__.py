@@ -2,6 +2,7 @@
 
 from polyplane.datasets._boards import make_checkerboard, make_weights
 from polyplane.datasets._digits import InfiniteDigits
+from polyplane.datasets._digits_device import DeviceDigits
 from polyplane.datasets._loaders import (
     load_a9a,
     load_adult,
@@ -27,6 +28,7 @@ from polyplane.datasets._local import load_local
 from polyplane.datasets._polyhedra import make_polyceptron_1, make_polyceptron_2, make_polyhedron
 
 __all__ = [
+    "DeviceDigits",
     "InfiniteDigits",
     "load_a9a",
     "load_adult",

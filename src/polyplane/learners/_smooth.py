@@ -37,6 +37,7 @@ DECAY = (0.9, 0.99)
 EPSILON = 1e-4
 #: Rows per step that the above, and the length of a step, are meant for.
 USUAL_BATCH = 256
+RATE_POWER, MEMORY_POWER = 0.5, 1.0
 
 
 class SmoothState(NamedTuple):
@@ -122,7 +123,8 @@ class SmoothTraining(NamedTuple):
     @property
     def decay(self) -> tuple[float, float]:
         """Adam's memory reaches back over the same number of rows, whatever the batch."""
-        return DECAY[0] ** self._stretch, DECAY[1] ** self._stretch
+        k = self._stretch**MEMORY_POWER
+        return DECAY[0] ** k, DECAY[1] ** k
 
     @property
     def _stretch(self) -> float:
@@ -149,7 +151,7 @@ class SmoothTraining(NamedTuple):
         for first in range(0, n_rows, self.batch_size):
             fraction = first / n_rows
             t += 1
-            rate = self.eta0 * self._stretch**0.5 * self.schedule.rate(state.epoch, fraction)
+            rate = self.eta0 * self._stretch**RATE_POWER * self.schedule.rate(state.epoch, fraction)
             if self.schedule.averages(state.epoch, fraction, self.tail):
                 n_averaged = min(n_averaged + 1, self.schedule.window)
             else:
