@@ -46,18 +46,18 @@ class Draws(NamedTuple):
     """All that chance decides in an epoch, drawn on the host: the same whatever the device."""
 
     order: np.ndarray
-    noise: np.ndarray | None  # NOISE_ROWS rows, of variance 1
-    rng: np.random.Generator  # which rows get which noise is drawn when it is known how many are awake
+    noise: np.ndarray | None = None  # NOISE_ROWS rows, of variance 1
+    noise_rows: np.ndarray | None = None  # which of them the rows get that are awake, in their order
 
     @classmethod
     def of(cls, train: np.ndarray, shuffle: bool, noise_shape: tuple[int, Any] | None, seed: list[int]) -> Draws:
         """Those of an epoch: `noise_shape` tells the number of features and the dtype, None that there is no noise."""
         rng = np.random.default_rng(seed)
         order = rng.permutation(train) if shuffle else train
-        noise = None
-        if noise_shape is not None:
-            noise = rng.standard_normal((NOISE_ROWS, noise_shape[0]), dtype=noise_shape[1])
-        return cls(order, noise, rng)
+        if noise_shape is None:
+            return cls(order)
+        noise = rng.standard_normal((NOISE_ROWS, noise_shape[0]), dtype=noise_shape[1])
+        return cls(order, noise, rng.integers(0, NOISE_ROWS, len(order)))
 
 
 class Visits:
@@ -66,6 +66,7 @@ class Visits:
     def __init__(self, data: Data) -> None:
         kind = kind_of(data.X)
         self.y, self.weight = like(data.y, kind), like(data.weight, kind)
+        self.total = float(data.weight[data.train].sum())
         self.rest = Rest.fresh(len(data.y), kind)
         self.dtype = host_dtype(kind)
         self._ahead: tuple[list[int], Future[Draws]] | None = None
