@@ -2,8 +2,8 @@
 What would flip it?
 ===================
 
-The region of a class is a union of convex pieces, so the nearest point of another class can be found exactly. Some features
-may be frozen or bounded.
+The region of a class is a union of convex pieces, so the nearest point of another class can be found exactly. Some
+features may be frozen or bounded.
 """
 
 # %%

@@ -2,8 +2,8 @@
 When the world changes
 ======================
 
-In a stream that drifts, old rows mislead. `half_life` lets them fade: the machine forgets on purpose, and errs less on rows that
-it has not seen yet.
+In a stream that drifts, old rows mislead. `half_life` lets them fade: the machine forgets on purpose, and errs less
+on rows that it has not seen yet.
 """
 
 # %%

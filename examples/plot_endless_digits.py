@@ -2,8 +2,8 @@
 Digits without end
 ==================
 
-`InfiniteDigits` makes as many deformed images as you like from those you have; image number i is always the same. A machine that
-never sees an image twice learns what digits have in common.
+`InfiniteDigits` makes as many deformed images as you like from those you have; image number i is always the same. A
+machine that never sees an image twice learns what digits have in common.
 """
 
 # %%

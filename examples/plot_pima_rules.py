@@ -2,8 +2,8 @@
 Two rules for a physician
 =========================
 
-PLUME finds a few half-spaces around one class. On the diabetes data of the Pima two are enough for the accuracy of far
-larger models, and two inequalities can be read, doubted and remembered.
+PLUME finds a few half-spaces around one class. On the diabetes data of the Pima two are enough for the accuracy of
+far larger models, and two inequalities can be read, doubted and remembered.
 """
 
 # %%

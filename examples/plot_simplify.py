@@ -2,8 +2,8 @@
 Fewer planes, the same predictions
 ==================================
 
-GAMM grows more planes than it needs. `simplify` removes those whose rows fall to other planes of the same class, and says the
-same about the rows it is shown, up to a tolerance.
+GAMM grows more planes than it needs. `simplify` removes those whose rows fall to other planes of the same class, and
+says the same about the rows it is shown, up to a tolerance.
 """
 
 # %%
