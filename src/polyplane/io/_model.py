@@ -180,6 +180,8 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
             return _read(file)
         except DamagedError as error:
             raise ModelFileError(f"{Path(path)} {error}.") from error
+        except RecursionError as error:
+            raise ModelFileError(f"{Path(path)} has a damaged header.") from error
 
 
 def _read(file: BinaryIO) -> ModelFile:
