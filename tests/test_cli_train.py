@@ -197,6 +197,40 @@ def test_what_cannot_be_done_is_refused_and_nothing_written(data, tmp_path, opti
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_bad_test_file_does_not_cost_the_model(data, tmp_path):
+    out, bad = tmp_path / "m.safetensors", tmp_path / "bad.svm"
+    bad.write_text("1 1:1\n0 x\n")
+    said = refused("train", data / "cancer.svm", "--learner", "pegasos", *QUICK, "--out", out, "--test", bad)
+    assert "m.safetensors is written, but could not be tested: " in said
+    assert said.endswith("bad.svm, line 2: expected index:value, found 'x'.")
+    assert polyplane.load(out).n_iter_ == 5
+
+
+def interrupting(after):
+    """Ctrl-C during the step of Pegasos that comes after so many."""
+    from polyplane.learners.pegasos import PegasosSVC
+
+    step, count = PegasosSVC._step, iter(range(10**9))
+
+    def watched(self, state, data):
+        if next(count) == after:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, state, data)
+
+    return watched
+
+
+@pytest.mark.parametrize("option", [["--cv", "3"], ["--tune"]])
+def test_ctrl_c_ends_searches_too(data, tmp_path, monkeypatch, option):
+    from polyplane.learners.pegasos import PegasosSVC
+
+    monkeypatch.setattr(PegasosSVC, "_step", interrupting(after=120))
+    arguments = ["train", data / "cancer.svm", "--learner", "pegasos", "--out", tmp_path / "m", *option]
+    result = run(*arguments, code=130)
+    assert result.stderr.endswith("polyplane train: interrupted; nothing was written.\n")
+    assert not (tmp_path / "m").exists()
+
+
 @pytest.mark.parametrize("learner", ["mixture", "polyceptron", "successive-lp"])
 def test_learners_of_two_classes_say_so(data, tmp_path, learner):
     said = refused("train", data / "iris.csv", "--learner", learner, "--out", tmp_path / "m")
