@@ -112,11 +112,13 @@ def _trained(model: Any, candidate: dict[str, Any], X: Any, y: np.ndarray, share
         machine.set_params(C=candidate["C"] * share)
     if "verbose" in machine.get_params():
         machine.set_params(verbose=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         try:
             with limited(machine, seconds):
                 machine.fit(X, y)
         except ValueError:
             return None
+    if any(str(warning.message).startswith("Interrupted") for warning in said):
+        raise KeyboardInterrupt
     return machine

@@ -128,8 +128,15 @@ def _table(task: Task, outcomes: dict[str, Outcome]) -> Any:
     from rich.table import Table
 
     title = f"[bold]{task.name}[/], {len(task.y):,} rows"
-    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("", min_width=24)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,  # the widest row fits into 80 columns
+    )
+    table.add_column("", min_width=24, no_wrap=True)
     for column in ("error", "fit", "predict 1M", "faster", "model"):
         table.add_column(column, justify="right", no_wrap=True)
     kernel = outcomes[KERNEL]
