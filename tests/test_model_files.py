@@ -100,7 +100,7 @@ class TestRoundTrip:
         assert {name for name, _ in WAYS} == {learner.__name__ for learner in LEARNERS}
 
     @pytest.mark.parametrize(("name", "params"), WAYS)
-    @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         seed=st.integers(0, 1000),
         dtype=st.sampled_from([np.float32, np.float64]),

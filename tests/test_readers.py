@@ -328,6 +328,25 @@ def test_files_without_rows(file, name, content, message):
     assert str(path) in refused(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "format"),
+    [
+        ("1 2:3\n", "svmlight"),
+        ("2:3\n", "svmlight"),
+        ("# c\n\n+1\n+1 1:2\n", "svmlight"),
+        ("a b 1:2\n", None),
+        ("only,names\n1,2\n", "csv"),
+        ("p\tq\n1\t2\n", "csv"),
+    ],
+)
+def test_texts_without_a_telling_name(file, content, format):
+    path = file("x", content)
+    if format is None:
+        refused(path)
+    else:
+        assert read(path, labels="ignore").facts["format"] == format
+
+
 def test_missing_files_and_wrong_options(tmp_path, file):
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "nothing")
@@ -367,6 +386,28 @@ def test_batches_of_wide_rows_are_smaller(file, monkeypatch):
     assert [part.X.shape[0] for part in batches(path, 8)] == [3, 3, 3, 1]
     table = file("x.csv", "a,b,c,label\n" + "1,2,3,0\n" * 70)
     assert [part.X.shape[0] for part in batches(table, 50)] == [33, 33, 4]
+
+
+class Dribble(io.RawIOBase):
+    """A pipe whose writer is slow: a few characters at a time."""
+
+    def __init__(self, raw):
+        self.raw = raw
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        n = min(3, len(buffer), len(self.raw))
+        buffer[:n], self.raw = self.raw[:n], self.raw[n:]
+        return n
+
+
+def test_a_slow_pipe_is_waited_for(monkeypatch):
+    pipe = io.BufferedReader(Dribble(b"first,second,label\n1,2,a\n3,4,b\n"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
+    assert [part.y.tolist() for part in batches("-")] == [["a", "b"]]
+    assert not pipe.closed
 
 
 def test_standard_input_is_read_once(monkeypatch):

@@ -21,7 +21,7 @@ from polyplane.base import PlaneClassifier
 
 LEARNERS = [
     value
-    for value in vars(polyplane).values()
+    for value in (getattr(polyplane, name) for name in polyplane.__all__)
     if inspect.isclass(value) and issubclass(value, PlaneClassifier) and value._takes_streams
 ]
 
@@ -186,7 +186,7 @@ class TestRefusals:
             ((np.zeros((0, 4)), []), "Batch 13 of the stream has no rows"),
             ((np.zeros((2, 4)), ["up", "left"]), "Batch 13 of the stream: y holds the label 'left' .row 1."),
             ((np.zeros((2, 4)), ["up"]), "Batch 13 of the stream: .*inconsistent numbers of samples"),
-            ((np.zeros((2, 4)), ["up", "down"], [0, 0]), "Batch 13 of the stream: All sample weights are zero"),
+            ((np.zeros((2, 4)), ["up", "down"], [0, 0]), "Batch 13 of the stream: Sample weights must contain"),
             (np.zeros((2, 4)), r"Batch 13 of the stream is not \(X, y\)"),
             ((np.zeros((2, 4)),), r"Batch 13 of the stream is not \(X, y\)"),
         ],
@@ -236,13 +236,13 @@ class TestNewFeatures:
         """Sparse batches that get wider and narrower."""
         rng = np.random.default_rng(seed)
         for width in (3, 5, 4, 200, 6, 300):
-            X = sparse.random_array((80, width), density=0.5, format="csr", rng=rng, data_sampler=rng.normal)
+            X = sparse.random_array((400, width), density=0.5, format="csr", rng=rng, data_sampler=rng.normal)
             yield X, np.where(np.asarray(X[:, [0]].todense()).ravel() > 0, 1, 0)
 
     @pytest.mark.parametrize("average", [True, False])
     def test_planes_grow_with_zero_weights(self, average):
         machine = ConvexPolytopeClassifier(3, average=average, random_state=0).fit_stream(self.growing())
-        wide = [(sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(80, 300)), y) for X, y in self.growing()]
+        wide = [(sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(400, 300)), y) for X, y in self.growing()]
         all_along = ConvexPolytopeClassifier(3, average=average, random_state=0).fit_stream(wide)
         assert machine.n_features_in_ == machine.planes_.n_features == 300
         np.testing.assert_allclose(machine.coef_, all_along.coef_, atol=1e-12)
@@ -298,9 +298,9 @@ class TestDrift:
             make(ConvexPolytopeClassifier, n_planes=2, alpha=1e-3).fit_stream(turned, half_life=half_life)
             for half_life in (300, None)
         )
-        late = slice(50, 80)
-        assert np.mean(fading.history_["progressive_error"][late]) < 0.1
-        assert np.mean(steady.history_["progressive_error"][late]) > 0.3
+        after = slice(42, 52)
+        assert np.mean(fading.history_["progressive_error"][after]) < 0.15
+        assert np.mean(steady.history_["progressive_error"][after]) > 0.5
 
     def test_steps_may_fall_again(self):
         machine = make(PegasosSVC, average=False).fit_stream(BATCHES, half_life=50)
@@ -325,31 +325,28 @@ class TestGoingOn:
         X, y = (np.concatenate(parts) for parts in zip(*BATCHES, strict=True))
         told = []
 
-        def batches(start=0):
-            told.append(start)
-            for i in range(start, len(y), 50):
-                yield X[i : i + 50], y[i : i + 50]
+        def source(n_batches):
+            """Batches that break off after so many."""
+            left = iter(range(n_batches))
 
-        def breaks(start=0):
-            for number, batch in enumerate(batches(start)):
-                if number == 20:
-                    raise OSError("no more")
-                yield batch
+            def batches(start=0):
+                told.append(start)
+                for i in range(start, len(y), 50):
+                    if next(left, None) is None:
+                        raise OSError("no more")
+                    yield X[i : i + 50], y[i : i + 50]
 
-        def limited(start=0):
-            yield from batches(start)
+            return batches
 
         path = tmp_path / "checkpoint"
         options = {"passes": 2, "half_life": half_life, "prefetch": prefetch}
-        whole = make(ConvexPolytopeClassifier).fit_stream(limited, **options)
+        whole = make(ConvexPolytopeClassifier).fit_stream(source(100), **options)
         with pytest.raises(OSError, match="no more"):
-            make(ConvexPolytopeClassifier).fit_stream(
-                lambda start=0: breaks(start) if told.count(0) > 2 else batches(start), checkpoint=path, **options
-            )
+            make(ConvexPolytopeClassifier).fit_stream(source(18), checkpoint=path, **options)
         told.clear()
-        resumed = make(ConvexPolytopeClassifier).fit_stream(batches, checkpoint=path, resume=True, **options)
+        resumed = make(ConvexPolytopeClassifier).fit_stream(source(100), checkpoint=path, resume=True, **options)
         assert resumed.planes_ == whole.planes_
-        assert told[0] > 0
+        assert told == [150]
 
     def test_resume_without_a_file_begins_and_a_finished_one_is_left_alone(self, tmp_path):
         path = tmp_path / "checkpoint"

@@ -100,8 +100,8 @@ class StreamLearner:
         >>> svm = PegasosSVC(alpha=1e-3, random_state=0).fit_stream(batches)
         >>> svm.n_iter_
         50
-        >>> print(f"{np.mean(svm.history_['progressive_error'][-10:]):.2f}")
-        0.01
+        >>> print(f"{np.nanmean(svm.history_['progressive_error']):.3f}")
+        0.011
         """
         self._check_stream(half_life, passes)
         options = StreamOptions(

@@ -25,6 +25,7 @@ Label = Annotated[
         metavar="COLUMN",
         help="The label column of a table, by name or by place (0 is the first, -1 the last). Default: the one called "
         "label, class, target or y, else the last.",
+        rich_help_panel="The data",
     ),
 ]
 ZeroBased = Annotated[
@@ -33,11 +34,16 @@ ZeroBased = Annotated[
         "--zero-based/--one-based",
         help="If the first feature of an svmlight file is 0 or 1. Default: as in training, or as the file suggests.",
         show_default=False,
+        rich_help_panel="The data",
     ),
 ]
 Format = Annotated[
     str | None,
-    typer.Option(metavar="FORMAT", help="svmlight, csv, parquet or npz. Default: what content and extension say."),
+    typer.Option(
+        metavar="FORMAT",
+        help="svmlight, csv, parquet or npz. Default: what content and extension say.",
+        rich_help_panel="The data",
+    ),
 ]
 
 

@@ -64,6 +64,7 @@ class Moments:
     def __init__(self) -> None:
         self.n_rows = 0
         self.is_sparse = False
+        self.precision = 0.0
         self.mean: Any = 0.0
         self.squares: Any = 0.0
         self.largest: Any = 0.0
@@ -76,7 +77,7 @@ class Moments:
 
         n = X.shape[0]
         mean, variance = moments(X, np.ones(n))
-        self.is_sparse = hasattr(X, "indptr")
+        self.is_sparse, self.precision = hasattr(X, "indptr"), float(np.finfo(X.dtype).eps)
         largest = np.abs(X).max(axis=0)
         largest = largest.toarray().ravel() if self.is_sparse else largest
         if self.n_rows == 0:
@@ -99,6 +100,7 @@ class Moments:
         if method == "maxabs":
             return Scaling(method, np.zeros(len(self.mean)), 1.0 / np.where(self.largest > 0, self.largest, 1.0))
         variance = self.squares / self.n_rows
+        variance[variance <= np.square(16 * self.precision * self.mean)] = 0.0  # a constant, but for rounding
         centre = np.zeros(len(self.mean)) if self.is_sparse else self.mean
         return Scaling(method, centre, 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0)))
 

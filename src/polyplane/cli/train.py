@@ -21,31 +21,67 @@ if TYPE_CHECKING:
 #: Seconds that a search for parameters takes when no time limit is given, and its share of one that is.
 TUNING_TIME, TUNING_SHARE = 60.0, 0.5
 
-LearnerOption = Annotated[Learner | None, typer.Option(help=f"How to find planes.  [default: {DEFAULT}]")]
+HOW, DATA, LIMITS = "How to learn", "The data", "Time and memory"
+
+LearnerOption = Annotated[
+    Learner | None,
+    typer.Option(
+        metavar="NAME",
+        help="multi-hyperplane (default), convex-polytope, svm and pegasos for any number of classes; mixture, "
+        "polyceptron and successive-lp for two.",
+        rich_help_panel=HOW,
+    ),
+]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the learner; may be given again and again."),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A parameter of the learner; may be given again and again.",
+        rich_help_panel=HOW,
+    ),
 ]
-Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to write the model.")]
-TestFile = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Rows to test the model on.")]
-Folds = Annotated[int | None, typer.Option(min=2, metavar="K", help="Estimate the error by K-fold cross-validation.")]
 Scale = Annotated[
     Method,
     typer.Option(
-        help="Scale features for training: standard (mean 0, variance 1; sparse rows keep their mean) or maxabs. The "
-        "planes are turned back into the data's own units."
+        metavar="METHOD",
+        help="Scale features for training: none, standard (mean 0, variance 1; sparse rows keep their mean) or maxabs. "
+        "The planes are turned back into the data's own units.",
+        rich_help_panel=HOW,
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Source of all randomness.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads to train with, where the learner can.")]
-TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="End training after this time.")]
-Stream = Annotated[bool, typer.Option("--stream", help="Read rows in parts: for data larger than memory.")]
-Passes = Annotated[int | None, typer.Option(min=1, help="Passes over a stream.  [default: 1]")]
-BatchRows = Annotated[int, typer.Option(min=1, help="Rows of a part of a stream.")]
-Resume = Annotated[str | None, typer.Option(metavar="MODEL", help="Go on training this model.")]
-Tune = Annotated[bool, typer.Option("--tune", help="Search for good parameters first, on rows held out.")]
-Classes = Annotated[str | None, typer.Option(metavar="A,B,...", help="All labels, for a stream from standard input.")]
-Features = Annotated[int | None, typer.Option(min=1, metavar="N", help="The number of features, if not all are used.")]
+Tune = Annotated[
+    bool,
+    typer.Option("--tune", help="Search for good parameters first, on rows held out: a minute.", rich_help_panel=HOW),
+]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Source of all randomness.", rich_help_panel=HOW)]
+Resume = Annotated[str | None, typer.Option(metavar="MODEL", help="Go on training this model.", rich_help_panel=HOW)]
+Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to write the model.")]
+TestFile = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Rows to test the model on.")]
+Folds = Annotated[int | None, typer.Option(min=2, metavar="K", help="Estimate the error by K-fold cross-validation.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Threads to train with, where a learner can.", rich_help_panel=LIMITS),
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="End training after this time.", rich_help_panel=LIMITS)
+]
+Stream = Annotated[
+    bool,
+    typer.Option("--stream", help="Read rows in parts, for data larger than memory.", rich_help_panel=LIMITS),
+]
+Passes = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Passes over a stream; one if not said.", rich_help_panel=LIMITS)
+]
+BatchRows = Annotated[int, typer.Option(metavar="N", min=1, help="Rows in a part of a stream.", rich_help_panel=LIMITS)]
+Classes = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="All labels, for a stream from standard input.", rich_help_panel=DATA),
+]
+Features = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="The number of features, if the file may not use all.", rich_help_panel=DATA),
+]
 
 
 @command(

@@ -83,13 +83,11 @@ def _label_column(header: list[str], layout: Layout, name: str) -> int | None:
 
 def _unexpected_column(header: list[str], layout: Layout, usual: list[int]) -> int | None:
     """Where labels are optional: the column that is no feature and is called like a label, or is one too many."""
-    if layout.feature_names is not None:
-        expected = set(layout.feature_names)
-        usual = [j for j in usual if header[j] not in expected]
-        return usual[0] if len(usual) == 1 else None
-    if layout.n_features is not None and len(header) == layout.n_features + 1:
-        return usual[0] if len(usual) == 1 else len(header) - 1
-    return None
+    usual = [j for j in usual if header[j] not in set(layout.feature_names or ())]
+    if len(usual) == 1:
+        return usual[0]
+    one_too_many = layout.feature_names is None and layout.n_features == len(header) - 1
+    return len(header) - 1 if one_too_many else None
 
 
 def _is_place(text: str) -> bool:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedReader, BytesIO
+from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +25,7 @@ EXTENSIONS = {
 }
 #: How much of a text is read and parsed at a time, and how long a line may be.
 BLOCK, LONGEST_LINE = 1 << 22, 1 << 28
-_SPARSE_LINE = re.compile(rb"\s*([^\s:]+(\s+|$))?(qid:\d+\s+)?(\d+:\S+|$)")
+_SPARSE_LINE = re.compile(rb"\s*([^\s:]+\s+)?(qid:\d+\s+)?\d+:\S")
 
 
 class Source:
@@ -79,7 +79,7 @@ class Source:
         """Open for reading; what a damaged compressed file raises becomes a sentence."""
         try:
             if self.is_stdin and self._kept is None:
-                self._piped = self._piped or _decompressed(sys.stdin.buffer)
+                self._piped = self._piped or _decompressed(_Borrowed(sys.stdin.buffer))
                 yield self._piped
             else:
                 with Path(self.path).open("rb") if self._kept is None else BytesIO(self._kept) as raw:
@@ -116,6 +116,19 @@ def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
             if len(buffer) >= LONGEST_LINE:
                 raise ValueError(f"{name} has a line of more than {LONGEST_LINE >> 20} MB: it is not a table of rows.")
             buffer = buffer + bytearray(len(buffer))
+
+
+class _Borrowed(RawIOBase):
+    """Standard input, which is not ours to close. A read waits for all it asks for: half a line tells no format."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return int(self.file.readinto(buffer))
 
 
 def _damages() -> tuple[type[Exception], ...]:
@@ -158,6 +171,8 @@ def _text_format(start: bytes, name: str) -> str:
         return "svmlight"
     if any(delimiter in line for delimiter in b",;\t|"):
         return "csv"
+    if len(line.split()) == 1 and any(map(_SPARSE_LINE.match, lines)):  # a label alone is a row of zeros
+        return "svmlight"
     raise ValueError(
         f"{name}: the first line is neither 'label index:value ...' (svmlight) nor a header with commas or tabs (CSV)."
     )

@@ -1,0 +1,56 @@
+"""Smooth random displacements for images, in whole numbers."""
+
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+#: Fields to pick from.
+N_FIELDS = 1024
+#: Fields made at a time.
+CHUNK = 128
+#: Width of the box that the noise is averaged over, three times in each direction: about a Gaussian of 4.5 pixels.
+BOX = 9
+
+
+def smooth_fields(side: int, deviation: float, key: int) -> np.ndarray:
+    """Fields of white noise, smoothed.
+
+    Parameters
+    ----------
+    side : int
+        Height and width of the images.
+    deviation : float
+        Standard deviation of the displacements, in pixels.
+    key : int
+        32-bit key of the noise.
+
+    Returns
+    -------
+    fields : ndarray of shape (n_fields, side * side), int16
+        Displacements in 1/256 of a pixel.
+    """
+    weights = np.convolve(np.convolve(np.ones(BOX, np.int64), np.ones(BOX, np.int64)), np.ones(BOX, np.int64))
+    raw_deviation = isqrt(2**32 // 12) * int((weights**2).sum())  # that of 16-bit noise, after smoothing
+    fields = np.empty((N_FIELDS, side * side), dtype=np.int16)
+    for first in range(0, N_FIELDS, CHUNK):
+        raw = _smoothed(_noise(first, side + 3 * (BOX - 1), key))
+        fields[first : first + CHUNK] = (raw * round(deviation * 2**18) // (raw_deviation * 2**10)).reshape(CHUNK, -1)
+    return fields
+
+
+def _noise(first: int, side: int, key: int) -> np.ndarray:
+    """Whole numbers from -32768 to 32767: for each cell of each field a hash of its number and the key."""
+    from polyplane.kernels.digits import mix
+
+    cells = np.arange(first * side * side, (first + CHUNK) * side * side, dtype=np.int64)
+    array_mix: Any = getattr(mix, "py_func", mix)  # without Numba it is not compiled
+    words = array_mix(array_mix(cells) ^ array_mix(np.array(key ^ 0xFFFFFFFF)))
+    return ((words >> 16) - 32768).reshape(CHUNK, side, side)
+
+
+def _smoothed(field: np.ndarray) -> np.ndarray:
+    """Sums over boxes, three times down and three times across; what a box does not fit into is lost."""
+    for axis in (1, 2, 1, 2, 1, 2):
+        field = np.lib.stride_tricks.sliding_window_view(field, BOX, axis=axis).sum(axis=-1)
+    return field

@@ -1,0 +1,141 @@
+"""The sums over rows of the cutting-plane SVM as matrix products: on any device, and where Numba is not installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane._array_api import astype, at_least, like, namespace, to_numpy, widest_float
+
+
+class ArrayRowSums:
+    """The same sums as those of `RowSums`, over arrays of any library.
+
+    What has one number per row stays where the rows are; planes, sums and cuts, which are small, live on the host.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_features)
+        The rows; never copied.
+    target : ndarray of shape (n_rows,)
+        Sign of each row for one plane, class of each row for more.
+    weight : ndarray of shape (n_rows,)
+        Weight of each row.
+    n_planes : int
+        1 for two classes, otherwise the number of classes.
+    bias_input : float
+        Value of the constant feature, the last one of the planes.
+    """
+
+    def __init__(self, X: Any, target: np.ndarray, weight: np.ndarray, n_planes: int, bias_input: float) -> None:
+        self.X, self.xp, self.bias_input = X, namespace(X), bias_input
+        self.wide = widest_float(X)
+        self.binary = n_planes == 1
+        self.weight = like(weight, X, self.wide)
+        # Of two classes the signs; of more, which column is a row's own.
+        self.sign: Any = like(target, X, X.dtype)[:, None] if self.binary else None
+        self.own: Any = None if self.binary else like(target[:, None] == np.arange(n_planes), X)
+        self.here = self.there = like(np.zeros((1, n_planes)), X, X.dtype)
+
+    def stand(self, planes: np.ndarray) -> None:
+        """Be at `planes`."""
+        self.look(planes)
+        self.here = self.there
+
+    def look(self, planes: np.ndarray) -> None:
+        """Look at `planes`: the one product with X of an iteration."""
+        xp = self.xp
+        coef, intercept = like(planes[:, :-1], self.X, self.X.dtype), self.bias_input * planes[:, -1]
+        outputs = self.X @ coef.T
+        outputs += like(intercept, self.X, self.X.dtype)
+        if self.binary:
+            self.there = 1.0 - self.sign * outputs
+            return
+        zero = xp.zeros_like(outputs)
+        mine = xp.sum(xp.where(self.own, outputs, zero), axis=1, keepdims=True)
+        self.there = xp.where(self.own, zero, outputs + (1.0 - mine))
+
+    def risks(self, steps: list[float]) -> np.ndarray:
+        """The weighted sum of the losses at each of `steps` of the way from here to there."""
+        xp = self.xp
+        losses = (at_least(xp.max(self._at(mu), axis=1), 0.0) for mu in steps)
+        return np.asarray(to_numpy(xp.stack([self.weight @ astype(loss, self.wide) for loss in losses])), dtype=float)
+
+    def slope(self) -> float:
+        """The right derivative of the risk on the way from here to there."""
+        return float(self.weight @ self._first_lines()[1])
+
+    def kinks(self, furthest: float) -> tuple[np.ndarray, np.ndarray]:
+        """Where up to `furthest` the slope of the risk jumps, sorted, and by how much.
+
+        All rows walk together along the upper envelopes of their lines, each to its next kink.
+        """
+        xp = self.xp
+        lines, slopes = self._lines()
+        value, slope = self._first_lines()
+        found = []
+        while True:
+            steeper = slopes > slope[:, None]
+            rise = xp.where(steeper, slopes - slope[:, None], xp.ones_like(slopes))
+            crossings = xp.where(steeper, (value[:, None] - lines) / rise, xp.full_like(slopes, xp.inf))
+            crossing = xp.min(crossings, axis=1)
+            goes_on = crossing <= furthest
+            if not xp.any(goes_on):
+                break
+            first = crossings == crossing[:, None]
+            best = xp.max(xp.where(first & steeper, slopes, xp.full_like(slopes, -xp.inf)), axis=1)
+            chosen = first & (slopes == best[:, None])
+            found.append((crossing[goes_on], (self.weight * (best - slope))[goes_on]))
+            next_value = xp.max(xp.where(chosen, lines, xp.full_like(lines, -xp.inf)), axis=1)
+            value, slope = xp.where(goes_on, next_value, value), xp.where(goes_on, best, slope)
+        if not found:
+            return np.empty(0), np.empty(0)
+        at, rises = (xp.concat(parts) for parts in zip(*found, strict=True))
+        order = xp.argsort(at)
+        return to_numpy(xp.take(at, order)).astype(float), to_numpy(xp.take(rises, order)).astype(float)
+
+    def cut(self, mu: float) -> tuple[np.ndarray, float]:
+        """Sub-gradient and offset of the cut at a point of the way from here to there."""
+        xp = self.xp
+        violations = self._at(mu)
+        if self.binary:
+            shares = xp.where(violations >= 0, -self.sign * self._weight_column(), xp.zeros_like(violations))
+            chosen = violations[:, 0] >= 0
+        else:
+            rivals = xp.where(self.own, xp.full_like(violations, -xp.inf), violations)
+            chosen = xp.max(rivals, axis=1) >= 0
+            columns = like(np.arange(rivals.shape[1]), self.X)
+            takes = (xp.argmax(rivals, axis=1)[:, None] == columns) & chosen[:, None]
+            gives = self.own & chosen[:, None]
+            shares = (astype(takes, self.X.dtype) - astype(gives, self.X.dtype)) * self._weight_column()
+        normal = to_numpy(shares.T @ self.X if not sparse.issparse(self.X) else (self.X.T @ shares).T)
+        bias = self.bias_input * to_numpy(xp.sum(astype(shares, self.wide), axis=0))
+        offset = float(xp.sum(xp.where(chosen, self.weight, xp.zeros_like(self.weight))))
+        return np.column_stack([normal, bias]).astype(float), offset
+
+    def move(self, mu: float) -> None:
+        """Go to a point of the way from here to there."""
+        self.here = self._at(mu)
+
+    def _at(self, mu: float) -> Any:
+        """Violations at a point of the way."""
+        return self.here + mu * (self.there - self.here)
+
+    def _weight_column(self) -> Any:
+        return astype(self.weight, self.X.dtype)[:, None]
+
+    def _lines(self) -> tuple[Any, Any]:
+        """The lines of each row, the loss 0 among them: values here, and slopes."""
+        here, there = astype(self.here, self.wide), astype(self.there, self.wide)
+        nothing = self.xp.zeros_like(here[:, :1])
+        return self.xp.concat([nothing, here], axis=1), self.xp.concat([nothing, there - here], axis=1)
+
+    def _first_lines(self) -> tuple[Any, Any]:
+        """Value and slope, just after 0, of the largest line of each row."""
+        xp = self.xp
+        lines, slopes = self._lines()
+        value = xp.max(lines, axis=1)
+        slope = xp.max(xp.where(lines == value[:, None], slopes, xp.full_like(slopes, -xp.inf)), axis=1)
+        return value, slope
