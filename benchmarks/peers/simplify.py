@@ -14,7 +14,7 @@ from benchmarks.data import prepared, real
 from benchmarks.results import Results
 
 from polyplane import MultiHyperplaneClassifier
-from polyplane.geometry import redundant_planes, simplify
+from polyplane.geometry import simplify
 
 SEEDS = range(5)
 TOLERANCES = (0.0, 0.001, 0.005)
@@ -37,7 +37,7 @@ def simplified(name, settings, seed):
         wrong = learner.classes_[planes.predict(X_test)] != split.y_test
         return {"planes": planes.n_planes, "error": 100 * float(np.mean(wrong))}
 
-    rows = {"all": outcome(learner.planes_) | {"redundant": int(redundant_planes(learner.planes_).sum())}}
+    rows = {"all": outcome(learner.planes_)}
     for tolerance in TOLERANCES:
         began = time.process_time()
         fewer = simplify(learner.planes_, X, tolerance)
@@ -55,9 +55,7 @@ def measure(name, settings):
 
 def show(label, rows):
     whole = rows["all"]
-    print(
-        f"\n{label}: {whole['planes']:.0f} planes, {whole['redundant']:.0f} win nowhere, error {whole['error']:.2f} %"
-    )
+    print(f"\n{label}: {whole['planes']:.1f} planes, error {whole['error']:.2f} %")
     print(f"{'tolerance':>12} {'planes':>8} {'removed':>8} {'error, %':>9} {'change':>7} {'seconds':>8}")
     for tolerance in map("{:g}".format, TOLERANCES):
         row = rows[tolerance]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import linprog
 
 from polyplane.geometry._counterfactual import check_limits
@@ -14,6 +15,8 @@ from polyplane.planes import PlaneSet
 
 #: A region whose largest ball is smaller than this, in units of the walls' distances, counts as empty.
 TOO_THIN = 1e-7
+#: A linear program begins with so many of the walls, and takes so many others in at a time.
+FIRST_WALLS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +122,7 @@ def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) 
     for p in np.flatnonzero(~winning)[::-1]:
         rivals = alive.copy()
         rivals[p] = False
-        if left[owners[p]] > 1 and _ball(planes, int(p), rivals, limits) is None:
+        if left[owners[p]] > 1 and not _wins_somewhere(planes, int(p), rivals, limits):
             alive[p] = False
             left[owners[p]] -= 1
     return ~alive
@@ -147,36 +150,73 @@ def _surely_winning(planes: PlaneSet, limits: Limits) -> np.ndarray:
 
 def _ball(planes: PlaneSet, p: int, rivals: np.ndarray, limits: Limits) -> Ball | None:
     """The largest ball in which plane `p` beats the rivals (a mask); None when there is none."""
-    normals = planes.coef[rivals].astype(np.float64) - planes.coef[p]
-    offsets = planes.intercept[p] - planes.intercept[rivals].astype(np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", normals, normals))
-    flat = lengths == 0
-    first = np.arange(planes.n_planes)[rivals][flat] > p
-    if ((offsets[flat] < 0) | (offsets[flat] == 0) & ~first).any():
+    program = _Program.of(planes, p, rivals, limits)
+    if program is None:
         return None
-    normals, offsets = normals[~flat] / lengths[~flat, None], offsets[~flat] / lengths[~flat]
-    center, radius = _largest_ball(normals, offsets, limits)
-    return None if center is None else Ball(center, radius, p)
+    center, radius = program.solve(1.0)
+    if radius >= 1.0 - TOO_THIN:  # so large a ball fits: is there a largest one?
+        largest, radius = program.solve(np.inf)
+        center = largest if radius < np.inf else program.solve(1.0 / program.unit)[0]
+    return Ball(center * program.unit, radius * program.unit, p) if radius > TOO_THIN else None
 
 
-def _largest_ball(normals: np.ndarray, offsets: np.ndarray, limits: Limits) -> tuple[np.ndarray | None, float]:
-    """The largest ball with ``normals @ x <= offsets`` and within the box; normals have length 1."""
-    n_features = normals.shape[1]
-    eye = np.eye(n_features)
-    below, above = np.isfinite(limits.lower), np.isfinite(limits.upper)
-    normals = np.vstack([normals, -eye[below], eye[above]])
-    offsets = np.concatenate([offsets, -limits.lower[below], limits.upper[above]])
-    unit = max(float(np.abs(offsets).max(initial=0.0)), np.finfo(float).tiny) if offsets.any() else 1.0
-    rows = np.column_stack([normals, np.ones(len(normals))])
-    goal = np.append(np.zeros(n_features), -1.0)
-    for most in (None, 1.0 / unit):  # balls of any size: one of radius 1
-        bounds = [(None, None)] * n_features + [(None, most)]
-        found = linprog(goal, A_ub=rows, b_ub=offsets / unit, bounds=bounds, method="highs")
-        if found.status == 0:
-            break
-    if found.status != 0:
-        raise ArithmeticError(f"A linear program failed: {found.message}")
-    radius = float(found.x[-1])
-    if radius <= min(TOO_THIN, 0.5 / unit):
-        return None, radius * unit
-    return found.x[:-1] * unit, radius * unit if most is None else np.inf
+def _wins_somewhere(planes: PlaneSet, p: int, rivals: np.ndarray, limits: Limits) -> bool:
+    """Whether there is any ball: a small one is found sooner than the largest."""
+    program = _Program.of(planes, p, rivals, limits)
+    return program is not None and program.solve(1e3 * TOO_THIN)[1] > TOO_THIN
+
+
+class _Program:
+    """The linear program of the largest ball. Walls are met as they are needed: few of many touch it.
+
+    Lengths are measured in a unit, so that the walls' distances from 0 are at most 1.
+    """
+
+    def __init__(self, normals: np.ndarray, offsets: np.ndarray, limits: Limits) -> None:
+        below, above = np.isfinite(limits.lower), np.isfinite(limits.upper)
+        edges = np.concatenate([-limits.lower[below], limits.upper[above]])
+        size = float(np.abs(np.concatenate([offsets, edges])).max(initial=0.0))
+        self.unit = max(size, float(np.finfo(np.float32).tiny)) if size > 0 else 1.0
+        self.normals, self.offsets, self.edges = normals, offsets / self.unit, edges / self.unit
+        eye = sparse.eye_array(normals.shape[1], format="csr")
+        self.box = sparse.vstack([-eye[below], eye[above]], format="csr")
+
+    @classmethod
+    def of(cls, planes: PlaneSet, p: int, rivals: np.ndarray, limits: Limits) -> _Program | None:
+        """The program of the region in which plane `p` beats the rivals; None when an equal or parallel one wins."""
+        normals = planes.coef[rivals].astype(np.float64) - planes.coef[p]
+        offsets = planes.intercept[p] - planes.intercept[rivals].astype(np.float64)
+        lengths = np.sqrt(np.einsum("ij,ij->i", normals, normals))
+        flat = lengths == 0
+        first = np.arange(planes.n_planes)[rivals][flat] > p
+        if ((offsets[flat] < 0) | (offsets[flat] == 0) & ~first).any():
+            return None
+        return cls(normals[~flat] / lengths[~flat, None], offsets[~flat] / lengths[~flat], limits)
+
+    def solve(self, most: float) -> tuple[np.ndarray, float]:
+        """The centre and radius of the largest ball, no larger than `most`; infinite: without that, or any, limit."""
+        n_walls = len(self.offsets)
+        met = np.arange(n_walls) if most == np.inf else np.argsort(self.offsets, kind="stable")[:FIRST_WALLS]
+        while True:
+            found = self._with(met, most)
+            if found.status == 3:
+                return np.zeros(self.normals.shape[1]), np.inf
+            if found.status != 0:
+                raise ArithmeticError(f"A linear program failed: {found.message}")
+            center, radius = found.x[:-1], float(found.x[-1])
+            over = self.normals @ center + radius - self.offsets
+            over[met] = 0.0
+            new = np.argsort(-over, kind="stable")[:FIRST_WALLS]
+            new = new[over[new] > 0.01 * TOO_THIN]
+            if not len(new):
+                return center, radius
+            met = np.concatenate([met, new])
+
+    def _with(self, met: np.ndarray, most: float) -> Any:
+        rows = sparse.vstack([sparse.csr_array(self.normals[met]), self.box], format="csr")
+        rows = sparse.hstack([rows, np.ones((rows.shape[0], 1))], format="csr")
+        n_features = self.normals.shape[1]
+        goal = np.append(np.zeros(n_features), -1.0)
+        bounds = [(None, None)] * n_features + [(None, None if most == np.inf else most)]
+        limits = np.concatenate([self.offsets[met], self.edges])
+        return linprog(goal, A_ub=rows, b_ub=limits, bounds=bounds, method="highs-ds")
