@@ -8,12 +8,15 @@ import numpy as np
 from scipy import sparse
 
 from polyplane._array_api import astype, at_least, like, namespace, to_numpy, widest_float
+from polyplane.learners._units import row_blocks
 
 
 class ArrayRowSums:
     """The same sums as those of `RowSums`, over arrays of any library.
 
-    What has one number per row stays where the rows are; planes, sums and cuts, which are small, live on the host.
+    What has one number per row stays where the rows are; planes, sums and cuts, which are small, live on the host. Sums
+    run in float64, also over float32 rows, where the device has it: cuts decide by signs, and a sum that differs in its
+    last digits soon leads to other cuts.
 
     Parameters
     ----------
@@ -47,21 +50,30 @@ class ArrayRowSums:
     def look(self, planes: np.ndarray) -> None:
         """Look at `planes`: the one product with X of an iteration."""
         xp = self.xp
-        coef, intercept = like(planes[:, :-1], self.X, self.X.dtype), self.bias_input * planes[:, -1]
-        outputs = self.X @ coef.T
-        outputs += like(intercept, self.X, self.X.dtype)
+        outputs = self._outputs(planes)
         if self.binary:
-            self.there = 1.0 - self.sign * outputs
+            self.there = astype(1.0 - self.sign * outputs, self.X.dtype)
             return
         zero = xp.zeros_like(outputs)
         mine = xp.sum(xp.where(self.own, outputs, zero), axis=1, keepdims=True)
         self.there = xp.where(self.own, zero, outputs + (1.0 - mine))
 
+    def _outputs(self, planes: np.ndarray) -> Any:
+        """Scores of all rows; on a single plane in float64, which costs no more time: memory is the bottleneck."""
+        dtype = self.wide if self.binary else self.X.dtype
+        coef = like(planes[:, :-1], self.X, dtype).T
+        intercept = like(self.bias_input * planes[:, -1], self.X, dtype)
+        if sparse.issparse(self.X):
+            return self.X @ coef + intercept
+        parts = [astype(self.X[block, :], dtype) @ coef + intercept for block in row_blocks(self.X)]
+        return astype(parts[0] if len(parts) == 1 else self.xp.concat(parts), self.X.dtype)
+
     def risks(self, steps: list[float]) -> np.ndarray:
         """The weighted sum of the losses at each of `steps` of the way from here to there."""
         xp = self.xp
-        losses = (at_least(xp.max(self._at(mu), axis=1), 0.0) for mu in steps)
-        return np.asarray(to_numpy(xp.stack([self.weight @ astype(loss, self.wide) for loss in losses])), dtype=float)
+        here, along = self._way()
+        points = here[:, :, None] + along[:, :, None] * like(np.array(steps), self.X, self.wide)
+        return np.asarray(to_numpy(self.weight @ at_least(xp.max(points, axis=1), 0.0)), dtype=float)
 
     def slope(self) -> float:
         """The right derivative of the risk on the way from here to there."""
@@ -99,38 +111,48 @@ class ArrayRowSums:
     def cut(self, mu: float) -> tuple[np.ndarray, float]:
         """Sub-gradient and offset of the cut at a point of the way from here to there."""
         xp = self.xp
-        violations = self._at(mu)
+        violations, weight = self._at(mu), self.weight[:, None]
         if self.binary:
-            shares = xp.where(violations >= 0, -self.sign * self._weight_column(), xp.zeros_like(violations))
-            chosen = violations[:, 0] >= 0
+            taken = astype(violations >= 0, self.wide) * weight
+            shares = -astype(self.sign, self.wide) * taken
         else:
             rivals = xp.where(self.own, xp.full_like(violations, -xp.inf), violations)
-            chosen = xp.max(rivals, axis=1) >= 0
+            taken = astype(xp.max(rivals, axis=1, keepdims=True) >= 0, self.wide) * weight
             columns = like(np.arange(rivals.shape[1]), self.X)
-            takes = (xp.argmax(rivals, axis=1)[:, None] == columns) & chosen[:, None]
-            gives = self.own & chosen[:, None]
-            shares = (astype(takes, self.X.dtype) - astype(gives, self.X.dtype)) * self._weight_column()
-        normal = to_numpy(shares.T @ self.X if not sparse.issparse(self.X) else (self.X.T @ shares).T)
-        bias = self.bias_input * to_numpy(xp.sum(astype(shares, self.wide), axis=0))
-        offset = float(xp.sum(xp.where(chosen, self.weight, xp.zeros_like(self.weight))))
-        return np.column_stack([normal, bias]).astype(float), offset
+            rival = astype(xp.argmax(rivals, axis=1)[:, None] == columns, self.wide)
+            shares = (rival - astype(self.own, self.wide)) * taken
+        # All comes home in one transfer: the sums, the totals of the shares, and what was taken.
+        flat = xp.concat([xp.reshape(self._sums(shares), (-1,)), xp.sum(shares, axis=0), xp.sum(taken, axis=0)])
+        *numbers, offset = to_numpy(flat).tolist()
+        sums, totals = np.split(np.array(numbers), [-shares.shape[1]])
+        return np.column_stack([sums.reshape(shares.shape[1], -1), self.bias_input * totals]), offset
+
+    def _sums(self, shares: Any) -> Any:
+        """Sums of the rows times `shares`, shape (n_planes, n_features)."""
+        if sparse.issparse(self.X):
+            return (self.X.T @ shares).T
+        blocks = row_blocks(self.X)
+        return sum(shares[block, :].T @ astype(self.X[block, :], shares.dtype) for block in blocks)
 
     def move(self, mu: float) -> None:
         """Go to a point of the way from here to there."""
-        self.here = self._at(mu)
+        self.here = astype(self._at(mu), self.X.dtype)
+
+    def _way(self) -> tuple[Any, Any]:
+        """Violations here, and how they change on the way."""
+        here = astype(self.here, self.wide)
+        return here, astype(self.there, self.wide) - here
 
     def _at(self, mu: float) -> Any:
         """Violations at a point of the way."""
-        return self.here + mu * (self.there - self.here)
-
-    def _weight_column(self) -> Any:
-        return astype(self.weight, self.X.dtype)[:, None]
+        here, along = self._way()
+        return here + mu * along
 
     def _lines(self) -> tuple[Any, Any]:
         """The lines of each row, the loss 0 among them: values here, and slopes."""
-        here, there = astype(self.here, self.wide), astype(self.there, self.wide)
+        here, along = self._way()
         nothing = self.xp.zeros_like(here[:, :1])
-        return self.xp.concat([nothing, here], axis=1), self.xp.concat([nothing, there - here], axis=1)
+        return self.xp.concat([nothing, here], axis=1), self.xp.concat([nothing, along], axis=1)
 
     def _first_lines(self) -> tuple[Any, Any]:
         """Value and slope, just after 0, of the largest line of each row."""

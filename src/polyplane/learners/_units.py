@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from polyplane._array_api import host_dtype, like, namespace, take_rows, to_numpy
+from polyplane._array_api import host_dtype, is_on_host, like, namespace, take_rows, to_numpy
 
 #: Rows of a dense matrix looked at together, where looking at them all would copy it; on a device, how many numbers.
 BLOCK_ROWS, DEVICE_BLOCK = 4096, 1 << 26
@@ -76,5 +76,5 @@ def moments(X: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def row_blocks(X: Any) -> Iterator[slice]:
     """Slices that cover the rows of a dense matrix, block by block."""
     n_rows, n_features = X.shape
-    size = BLOCK_ROWS if namespace(X) is np else max(1, DEVICE_BLOCK // n_features)
+    size = BLOCK_ROWS if is_on_host(X) else max(1, DEVICE_BLOCK // n_features)
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
