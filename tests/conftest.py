@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from polyplane.datasets import load_local
+from polyplane.datasets import load_dataset
 
 
 @pytest.fixture(scope="session")
@@ -11,7 +11,7 @@ def local_data():
 
     def load(name):
         try:
-            return load_local(name)
+            return load_dataset(name, download_if_missing=False)
         except FileNotFoundError as error:
             pytest.skip(str(error))
 

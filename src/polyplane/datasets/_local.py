@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
 
-import numpy as np
-from scipy import sparse
 from sklearn.utils import Bunch
+
+from polyplane.datasets._store import read_arrays
 
 
 def load_local(name: str, folder: str | os.PathLike[str] | None = None) -> Bunch:
@@ -35,18 +33,8 @@ def load_local(name: str, folder: str | os.PathLike[str] | None = None) -> Bunch
     path = Path(folder) / f"{name}.npz"
     if not path.is_file():
         raise FileNotFoundError(f"The data set {name!r} is not at hand: there is no file {path}.")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            bunch = Bunch(data=_matrix(arrays, "X_train"), target=arrays["y_train"])
-            if "y_test" in arrays:
-                bunch.update(data_test=_matrix(arrays, "X_test"), target_test=arrays["y_test"])
-    except (BadZipFile, KeyError, TypeError, ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a data set in the form described, or is damaged: {error}") from None
+    arrays = read_arrays(path)
+    bunch = Bunch(data=arrays["X_train"], target=arrays["y_train"])
+    if "y_test" in arrays:
+        bunch.update(data_test=arrays["X_test"], target_test=arrays["y_test"])
     return bunch
-
-
-def _matrix(arrays: Any, key: str) -> Any:
-    if key in arrays:
-        return arrays[key]
-    parts = tuple(arrays[f"{key}_{part}"] for part in ("data", "indices", "indptr"))
-    return sparse.csr_matrix(parts, shape=tuple(arrays[f"{key}_shape"]))

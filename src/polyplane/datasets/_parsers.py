@@ -1,0 +1,180 @@
+"""From the files of a set's public home to its arrays."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import lzma
+import tarfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy import sparse
+
+#: Files in, arrays out.
+Parser = Callable[[Sequence[Path]], dict[str, Any]]
+
+_OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The content of a file, unpacked as its name says."""
+    opened: IO[bytes] = _OPENERS.get(path.suffix, open)(path, "rb")
+    return opened
+
+
+def open_text(path: Path) -> IO[str]:
+    """The same, as text."""
+    opened: IO[str] = _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8")
+    return opened
+
+
+def svmlight(n_features: int, *, n_train: int = 1, dtype: DTypeLike = np.float32, dense: bool = False) -> Parser:
+    """Files in svmlight's form: the first `n_train` hold training rows, the others test rows."""
+
+    def read(paths: Sequence[Path]) -> tuple[Any, np.ndarray]:
+        from sklearn.datasets import load_svmlight_file
+
+        pairs = []
+        for path in paths:
+            with open_bytes(path) as file:
+                pairs.append(load_svmlight_file(file, n_features=n_features, zero_based=False, dtype=np.float32))
+        X = (pairs[0][0] if len(pairs) == 1 else sparse.vstack([X for X, _ in pairs], format="csr")).astype(dtype)
+        return (X.toarray() if dense else X), np.concatenate([y for _, y in pairs]).astype(np.int8)
+
+    def parse(paths: Sequence[Path]) -> dict[str, Any]:
+        arrays = dict(zip(("X_train", "y_train"), read(paths[:n_train]), strict=True))
+        if paths[n_train:]:
+            arrays |= dict(zip(("X_test", "y_test"), read(paths[n_train:]), strict=True))
+        return arrays
+
+    return parse
+
+
+def table(
+    *,
+    label: int = -1,
+    delimiter: str | None = ",",
+    dtype: DTypeLike = np.float32,
+    codes: dict[str, float] | None = None,
+    labels: dict[str, str] | None = None,
+    numbered: bool = False,
+) -> Parser:
+    """Text with one row per line: training rows in the first file, test rows in the second, if there is one.
+
+    `label` is the column of the label; `codes` are words that stand for numbers, `labels` words that stand for labels
+    (otherwise numbers). Rows that are `numbered` have their number in the first column, which is no feature. Lines
+    that start with ``@`` or ``%`` are ARFF's.
+    """
+    words = (codes or {}) | {word: float(n) for n, word in enumerate(labels or {})}
+
+    def number(word: str) -> float:
+        word = word.strip()
+        return words[word] if word in words else float(word)
+
+    def read(path: Path, part: str) -> dict[str, Any]:
+        with open_text(path) as file:
+            lines = (line for line in file if line.strip() and line[0] not in "@%")
+            converters: Any = number if words else None
+            cells = np.loadtxt(lines, delimiter=delimiter, converters=converters, ndmin=2)
+        y = cells[:, label].astype(np.int8)
+        first = {"id": cells[:, 0].astype(np.int64)} if numbered else {}
+        used = np.delete(cells, [label, 0] if numbered else [label], axis=1).astype(dtype)
+        return first | {f"X_{part}": used, f"y_{part}": np.array(list(labels.values()))[y] if labels else y}
+
+    def parse(paths: Sequence[Path]) -> dict[str, Any]:
+        arrays: dict[str, Any] = {}
+        for part, path in zip(("train", "test"), paths, strict=False):
+            arrays |= read(path, part)
+        return arrays
+
+    return parse
+
+
+def idx(paths: Sequence[Path]) -> dict[str, Any]:
+    """The four files of MNIST: images and labels to train on, images and labels to test on."""
+    arrays = {}
+    for key, path in zip(("X_train", "y_train", "X_test", "y_test"), paths, strict=True):
+        with open_bytes(path) as file:
+            content = file.read()
+        n_axes = content[3]
+        shape = np.frombuffer(content, ">i4", n_axes, offset=4)
+        values = np.frombuffer(content, np.uint8, offset=4 + 4 * n_axes)
+        arrays[key] = values.reshape(shape[0], -1) if n_axes > 1 else values
+    return arrays
+
+
+ADULT_COLUMNS = [
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education_num",
+    "marital_status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital_gain",
+    "capital_loss",
+    "hours_per_week",
+    "native_country",
+]
+ADULT_WORDS = [
+    "workclass",
+    "education",
+    "marital_status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "native_country",
+]
+
+
+def adult(paths: Sequence[Path]) -> dict[str, Any]:
+    """The two files of Adult; words become their number among the sorted words of the column."""
+    read = []
+    for path in paths:
+        with open_text(path) as file:
+            rows = csv.reader(file, skipinitialspace=True)
+            read.append([row for row in rows if len(row) == len(ADULT_COLUMNS) + 1])  # the others are remarks
+    columns = list(zip(*(row for rows in read for row in rows), strict=True))
+    arrays: dict[str, Any] = {"feature_names": np.array(ADULT_COLUMNS), "categorical": np.array(ADULT_WORDS)}
+    X = np.empty((len(columns[0]), len(ADULT_COLUMNS)), dtype=np.float32)
+    for j, name in enumerate(ADULT_COLUMNS):
+        if name in ADULT_WORDS:
+            arrays[f"levels_{name}"], X[:, j] = np.unique(np.array(columns[j]), return_inverse=True)
+        else:
+            X[:, j] = np.array(columns[j], dtype=np.float64)
+    y = np.array([word.rstrip(".") for word in columns[-1]])
+    n_train = len(read[0])
+    return arrays | {"X_train": X[:n_train], "y_train": y[:n_train], "X_test": X[n_train:], "y_test": y[n_train:]}
+
+
+def url_days(n_features: int) -> Parser:
+    """The archive of the malicious URLs: one svmlight file a day; `day` tells which day a row is of."""
+
+    def parse(paths: Sequence[Path]) -> dict[str, Any]:
+        from sklearn.datasets import load_svmlight_file
+
+        days: dict[int, tuple[Any, np.ndarray]] = {}
+        with tarfile.open(paths[0], "r:gz") as archive:
+            for member in archive:
+                name = Path(member.name)
+                file = archive.extractfile(member) if name.suffix == ".svm" else None
+                if file is not None:
+                    day = int(name.stem.removeprefix("Day"))
+                    days[day] = load_svmlight_file(file, n_features=n_features, zero_based=False, dtype=np.float32)
+        ordered = [days[day] for day in sorted(days)]
+        return {
+            "X_train": sparse.vstack([X for X, _ in ordered], format="csr"),
+            "y_train": np.concatenate([y for _, y in ordered]).astype(np.int8),
+            "day": np.repeat(np.array(sorted(days), dtype=np.int16), [len(y) for _, y in ordered]),
+        }
+
+    return parse

@@ -1,0 +1,108 @@
+"""Data sets as `.npz` files: reading, writing, and knowing them by their content.
+
+The file of a set holds `X_train`, `y_train` and, where the set has a split of its own, `X_test`, `y_test`; a sparse
+matrix is held as `X_train_data`, `X_train_indices`, `X_train_indptr` and `X_train_shape`. Other arrays are extras.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from scipy import sparse
+
+Arrays = Mapping[str, Any]
+#: What the reading of a damaged file may end in.
+_DAMAGES = (
+    AttributeError,
+    BadZipFile,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
+#: Names of the digests in a file of the cache, for parts whose content is not known beforehand.
+DIGEST = "sha256_{}"
+
+
+def read_arrays(path: Path) -> dict[str, Any]:
+    """All that a file holds, sparse matrices put together.
+
+    Raises
+    ------
+    ValueError
+        When the file is damaged or of another form.
+    """
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {key: stored[key] for key in stored}
+        for part in ("X_train", "X_test"):
+            if f"{part}_shape" in arrays:
+                arrays[part] = _take_matrix(arrays, part)
+        for part in parts(arrays) or ["train"]:
+            if arrays[f"X_{part}"].shape[:1] != arrays[f"y_{part}"].shape:
+                raise ValueError(f"X_{part} and y_{part} differ in length")
+    except _DAMAGES as error:
+        raise ValueError(f"{path} is not a data set in the form described, or is damaged: {error}") from None
+    return arrays
+
+
+def write_arrays(path: Path, arrays: Arrays) -> None:
+    """Write a file in that form, with a digest of each part."""
+    stored: dict[str, Any] = {DIGEST.format(part): np.array(digest(arrays, part)) for part in parts(arrays)}
+    for key, value in arrays.items():
+        if sparse.issparse(value):
+            stored |= {f"{key}_{piece}": getattr(value, piece) for piece in ("data", "indices", "indptr", "shape")}
+        else:
+            stored[key] = value
+    with path.open("wb") as file:
+        np.savez_compressed(file, **stored)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def parts(arrays: Arrays) -> list[str]:
+    """Which of ``train`` and ``test`` are there."""
+    return [part for part in ("train", "test") if f"y_{part}" in arrays]
+
+
+def digest(arrays: Arrays, part: str, n_rows: int | None = None) -> str:
+    """SHA256 of the (first) rows and labels of a part: their types, shapes and values, whatever file they came from."""
+    X, y = arrays[f"X_{part}"][:n_rows], arrays[f"y_{part}"][:n_rows]
+    pieces = [y]
+    if sparse.issparse(X):
+        if not X.has_sorted_indices:
+            X = X.sorted_indices()
+        pieces += [np.array(X.shape), X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data]
+    else:
+        pieces.append(X)
+    total = hashlib.sha256()
+    for piece in pieces:
+        piece = np.ascontiguousarray(piece)
+        if piece.dtype.kind == "f":  # there is more than one zero, and more than one "not a number"
+            piece = np.where(np.isnan(piece), piece.dtype.type(np.nan), piece + 0)
+        piece = piece.astype(piece.dtype.newbyteorder("<"), copy=False)
+        total.update(f"{piece.dtype.str}{piece.shape}".encode())
+        total.update(piece.data if piece.dtype.kind != "U" else piece.tobytes())
+    return total.hexdigest()
+
+
+def _take_matrix(arrays: dict[str, Any], key: str) -> Any:
+    """Put a CSR matrix together from its pieces, which leave `arrays`."""
+    data, indices, indptr = (arrays.pop(f"{key}_{piece}") for piece in ("data", "indices", "indptr"))
+    matrix = sparse.csr_matrix((data, indices, indptr), shape=tuple(arrays.pop(f"{key}_shape")))
+    matrix.check_format(full_check=True)
+    return matrix
