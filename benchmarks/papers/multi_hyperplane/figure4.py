@@ -41,7 +41,8 @@ def draw(fig):
             side, side, planes.predict(grid).reshape(400, 400), levels=[-0.5, 0.5, 1.5], colors=FIELDS, alpha=0.5
         )
         ax.scatter(*X.T, c=np.array(POINTS)[y], s=3, linewidths=0)
-        ax.set(title=f"n_w = {name.split()[0]}", xticks=[0, 1], yticks=[0, 1], aspect="equal")
+        active = len(np.unique((grid @ planes.coef.T + planes.intercept).argmax(axis=1)))
+        ax.set(title=f"{name}, of which {active} win points", xticks=[0, 1], yticks=[0, 1], aspect="equal")
 
 
 def plots(figures):
