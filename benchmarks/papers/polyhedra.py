@@ -236,6 +236,6 @@ def dot_plot(figure: Any, tables: Iterable[Table], columns: int) -> None:
         axis.tick_params(labelsize=13)
         axis.grid(color="0.9")
         axis.set_axisbelow(True)
-    axes[0].invert_yaxis()
+    axes[0].set_ylim(len(tables[0].rows) - 0.5, -0.5)
     axes[0].legend(fontsize=13)
     figure.supxlabel("accuracy in %, mean and deviation over repetitions", fontsize=14)

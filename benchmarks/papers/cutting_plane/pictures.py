@@ -17,6 +17,17 @@ def _axes(figure, n_rows, panels, size=(15, 8)):
     return axes
 
 
+def _plain_log(axis):
+    """Make the upward axis logarithmic, with ticks at 1, 2, 5, 10 and so on, written out."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 300 else (1,)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_minor_locator(NullLocator())
+
+
 def _line(axis, points, name):
     """A line through (x, y, finished) triples; open marks where a run was cut off."""
     if not points:
@@ -42,7 +53,7 @@ def _costs(axes, found_at, values):
         found = [(value, f) for value, f in found if f is not None]
         for axis, key in zip(axes, ("iterations", "time_s"), strict=True):
             _line(axis, [(v, f[key], f.get("gap", 0) < 0.01) for v, f in found if key in f], search)
-            axis.set_yscale("log")
+            _plain_log(axis)
 
 
 def over_c(figure, figures, panels, all_c, at):
@@ -74,7 +85,7 @@ def errors(figure, figures, panels, all_c, all_tol, at_c, at_tol):
             _line(axis, [(v, e, True) for v, e in zip(values, paper, strict=False)], "paper")
             found = [(v, at(figures, name, v)) for v in values]
             _line(axis, [(v, f["error"], f.get("gap", 0) < 0.01) for v, f in found if f is not None], "OCA-T")
-            axis.set_ylim(bottom=0)
+            axis.set_ylim(0, 1.15 * axis.get_ylim()[1])
         column[0].set_xlabel("C", fontsize=15)
         column[1].set_xlabel("tol", fontsize=15)
         column[1].invert_xaxis()

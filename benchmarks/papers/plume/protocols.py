@@ -29,9 +29,9 @@ VARIANTS = {
 }
 PROTOCOL = """\
 The two cells of ILPD furthest below the paper, and those of Pima beside them: every setting of Table 1 on ten times ten
-folds (seeds 0 to 9), without an inner choice. Then the setting is chosen as a paper might: the one that is best over all
-outer folds, or in each repetition the one that is best on its ten folds. Such figures are too good, since the rows that
-chose also judge. Scaling to [0, 1] changes nothing at all: the learner works in units of its own. Quick: two
+folds (seeds 0 to 9), without an inner choice. Then the setting is chosen as a paper might: the one that is best over
+all outer folds, or in each repetition the one that is best on its ten folds. Such figures are too good, since the rows
+that chose also judge. Scaling to [0, 1] changes nothing at all: the learner works in units of its own. Quick: two
 repetitions."""
 
 

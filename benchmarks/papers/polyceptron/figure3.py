@@ -24,11 +24,11 @@ are made. Quick: three runs of at most 1,000 passes. The paper has a plot of one
 shows is that all training rows are right after finitely many passes."""
 
 
-def run(name, seed, max_passes):
+def run(name, seed, max_passes, n_init=1):
     """Wrong training rows after some of the passes."""
     X, y = load(name)
     machine = PolyceptronClassifier(
-        SETS[name], mode="online", eta0=1.0, inside=1, max_iter=max_passes, random_state=seed
+        SETS[name], mode="online", eta0=1.0, inside=1, max_iter=max_passes, n_init=n_init, random_state=seed
     )
     wrong = np.rint(len(y) * np.asarray(fitted(machine, X, y).history_["error"])).astype(int)
     kept = np.unique(np.geomspace(1, len(wrong), 150).astype(int))
@@ -37,9 +37,13 @@ def run(name, seed, max_passes):
 
 
 def measure(results):
+    max_passes = 1_000 if results.quick else MAX_PASSES
     for name in SETS:
         for seed in SEEDS[:3] if results.quick else SEEDS:
-            results.get(f"{name}, seed {seed}", partial(run, name, seed, 1_000 if results.quick else MAX_PASSES))
+            first = results.get(f"{name}, seed {seed}", partial(run, name, seed, max_passes))
+            if not first["converged"]:
+                again = partial(run, name, seed, max_passes, n_init=2)
+                results.get(f"{name}, seed {seed}, better of two starts", again)
 
 
 def runs_of(figures, name):
@@ -53,6 +57,9 @@ def tables(figures):
         passes = [run["passes"] if run["converged"] else np.inf for run in runs]
         median = Figure(float(np.median(passes))) if passes else None
         why = f"{np.isfinite(passes).sum()} of {len(passes)} runs end so; the fastest after {min(passes, default=0)}."
+        again = [f for key, f in figures.items() if key.startswith(name) and key.endswith("starts")]
+        ends = [str(f["passes"]) if f["converged"] else "no number of" for f in again]
+        why += f" From the better of two starts the others end after {', '.join(ends)} passes." if ends else ""
         rows.append(Row(TITLES[name], None, median, why if passes else ""))
     note = "The paper has no numbers, but a run on each set that ends so."
     yield Table("Passes of the online Polyceptron until no training row is wrong, median", rows, digits=0, note=note)
@@ -61,7 +68,8 @@ def tables(figures):
 def plots(figures):
     caption = (
         "Training rows on the wrong side after each pass of the online Polyceptron, one line per run. Both sets can be "
-        "parted by a polyhedron, and the lines fall to 0: the runs converge, as in the paper, which has no proof of it."
+        "parted by a polyhedron, and nearly all lines fall to 0, as in the paper, which has no proof that they must: one "
+        "run on Dataset 2 does not, but does from a second start."
     )
 
     def draw(figure):
@@ -81,7 +89,9 @@ def plots(figures):
             axis.tick_params(labelsize=13)
             axis.grid(color="0.9")
         axes[0].set_ylabel("wrong rows of 1,000", fontsize=14)
-        figure.suptitle("Figure 3: the online Polyceptron ends with no row wrong (dots)", fontsize=16)
+        every = [run["converged"] for name in SETS for run in runs_of(figures, name)]
+        title = f"Figure 3: {sum(every)} of {len(every)} runs of the online Polyceptron end with no row wrong (dots)"
+        figure.suptitle(title, fontsize=16)
 
     return [Plot("polyceptron-figure3", caption, draw)]
 
