@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest-xdist: as many processes as cores; each keeps to one thread of BLAS.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test lint format minimum bench clean
+.PHONY: help demo test lint format minimum bench reproduce clean
 .DEFAULT_GOAL := help
 
 help:  ## show this
@@ -32,10 +32,14 @@ minimum:  ## run the tests with the oldest versions of all dependencies, in .ven
 	$(TEST_ENV) .venv-minimum/bin/python -m pytest -n auto --dist worksteal -q
 
 bench: .venv/dev  ## print the speed comparisons (needs POLYPLANE_DATA)
-	for script in benchmarks/peers/*.py; do $(BIN)/python $$script || exit 1; done
+	for name in $(notdir $(basename $(wildcard benchmarks/peers/*.py))); do $(BIN)/python -m benchmarks.peers.$$name || exit 1; done
+
+# make reproduce PAPER=cpm: one paper. QUICK=1: minutes, fewer repetitions, two experiments at a time. FRESH=1: all anew.
+reproduce: .venv/dev  ## measure every table and figure of the papers (PAPER=cpm, QUICK=1, FRESH=1), write the report
+	$(TEST_ENV) $(BIN)/python -m benchmarks.reproduce $(PAPER) $(if $(QUICK),--quick --jobs 2) $(if $(FRESH),--fresh)
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .venv-minimum .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv .venv-minimum build .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -197,6 +197,40 @@ def test_what_cannot_be_done_is_refused_and_nothing_written(data, tmp_path, opti
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_bad_test_file_does_not_cost_the_model(data, tmp_path):
+    out, bad = tmp_path / "m.safetensors", tmp_path / "bad.svm"
+    bad.write_text("1 1:1\n0 x\n")
+    said = refused("train", data / "cancer.svm", "--learner", "pegasos", *QUICK, "--out", out, "--test", bad)
+    assert "m.safetensors is written, but could not be tested: " in said
+    assert said.endswith("bad.svm, line 2: expected index:value, found 'x'.")
+    assert polyplane.load(out).n_iter_ == 5
+
+
+def interrupting(after):
+    """Ctrl-C during the step of Pegasos that comes after so many."""
+    from polyplane.learners.pegasos import PegasosSVC
+
+    step, count = PegasosSVC._step, iter(range(10**9))
+
+    def watched(self, state, data):
+        if next(count) == after:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, state, data)
+
+    return watched
+
+
+@pytest.mark.parametrize("option", [["--cv", "3"], ["--tune"]])
+def test_ctrl_c_ends_searches_too(data, tmp_path, monkeypatch, option):
+    from polyplane.learners.pegasos import PegasosSVC
+
+    monkeypatch.setattr(PegasosSVC, "_step", interrupting(after=120))
+    arguments = ["train", data / "cancer.svm", "--learner", "pegasos", "--out", tmp_path / "m", *option]
+    result = run(*arguments, code=130)
+    assert result.stderr.endswith("polyplane train: interrupted; nothing was written.\n")
+    assert not (tmp_path / "m").exists()
+
+
 @pytest.mark.parametrize("learner", ["mixture", "polyceptron", "successive-lp"])
 def test_learners_of_two_classes_say_so(data, tmp_path, learner):
     said = refused("train", data / "iris.csv", "--learner", learner, "--out", tmp_path / "m")
@@ -259,21 +293,39 @@ def test_errors_of_our_own_and_debug(data, tmp_path, monkeypatch):
     assert isinstance(result.exception, AssertionError)
 
 
-def program(*arguments, **options):
-    return subprocess.Popen([sys.executable, "-m", "polyplane", *map(str, arguments)], **options)
+MOMENTS = {
+    "training": ("polyplane.learners.pegasos", "PegasosSVC", "_step", "pass"),
+    "writing": ("polyplane.io", "_model", "write_container", "args[0].write(b'half of it'), args[0].flush()"),
+}
 
 
-def test_a_process_that_is_killed_leaves_the_old_model_or_the_new(data, tmp_path):
-    """Killed at several moments of a training that takes seconds; then the model file is still a whole one."""
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_process_that_is_killed_leaves_the_old_model(data, tmp_path, moment):
+    """Killed by SIGKILL while it trains, or when half of the new file is written."""
+    module, owner, name, first = MOMENTS[moment]
+    code = (
+        "import importlib, time\n"
+        f"owner = getattr(importlib.import_module({module!r}), {owner!r})\n"
+        "def stall(*args):\n"
+        f"    {first}\n"
+        "    print('now', flush=True)\n"
+        "    time.sleep(600)\n"
+        f"setattr(owner, {name!r}, stall)\n"
+        "from polyplane.cli import main\n"
+        "main()\n"
+    )
     out = tmp_path / "m.safetensors"
-    train = ["train", data / "cancer.svm", "--learner", "pegasos", "--out", out, "--set", "max_iter=3000"]
-    run(*train, *QUICK)
-    for wait in (1.0, 1.6, 2.2):
-        process = program(*train, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert polyplane.load(out).n_iter_ in (5, 3000)
+    train = ["train", data / "cancer.svm", "--learner", "pegasos", "--out", out, *QUICK]
+    run(*train)
+    before = out.read_bytes()
+    command = [sys.executable, "-c", code, *map(str, train), "--seed", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "now\n"
+        process.kill()
+    assert out.read_bytes() == before
+    assert polyplane.load(out).n_iter_ == 5
+    run(*train, "--seed", "1")
+    assert out.read_bytes() != before
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent in another way there")

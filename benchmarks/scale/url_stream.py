@@ -17,7 +17,7 @@ from polyplane.datasets import make_url_stream
 
 DAYS, ROWS_PER_DAY, FEATURES = 120, 20_000, 3_200_000
 #: In days; None: nothing is forgotten.
-HALF_LIVES = (None, 20, 5, 2)
+HALF_LIVES = (None, 40, 20, 10)
 
 
 def one_pass(machine, part, half_life):
@@ -70,8 +70,8 @@ if __name__ == "__main__":
     part = parser.parse_args().part
     results = Results(__file__, alpha="100 / rows", min_entropy=0.8, n_planes=10)
     drawn = {}
-    for kind, run in (("K=10", polytope), ("one plane", linear)):
-        for half_life in HALF_LIVES:
+    for kind, run, half_lives in (("K=10", polytope, HALF_LIVES), ("one plane", linear, (None, 20))):
+        for half_life in half_lives:
             label = f"{kind}, " + ("nothing forgotten" if half_life is None else f"half-life {half_life} days")
             name = f"{DAYS * int(ROWS_PER_DAY * part)} rows, {label}"
             found = results.get(name, lambda run=run, h=half_life: in_a_fresh_process(run, part, h))

@@ -35,6 +35,8 @@ def check(order: Order, passes: int | None, resume: str | None) -> None:
     folder = Path(order.out).resolve().parent
     if not folder.is_dir():
         raise UserError(f"--out {order.out}: there is no folder {folder}.")
+    if order.test is not None and order.test != "-":
+        Path(order.test).open("rb").close()  # better now than after the training
     if order.time_limit is not None and order.time_limit <= 0:
         raise UserError(f"--time-limit {order.time_limit:g}: expected a positive number of seconds.")
     if passes is not None and not order.stream:

@@ -27,6 +27,8 @@ def cross_validate(k: int, model: Any, rows: Rows, plan: Plan, seed: int) -> lis
     for train_rows, test_rows in StratifiedKFold(k, shuffle=True, random_state=seed).split(rows.lines, rows.y):
         part = rows._replace(X=rows.X[train_rows], y=rows.y[train_rows], lines=rows.lines[train_rows])
         fitted = fit_rows(clone(model).set_params(warm_start=False), part, plan)
+        if fitted.interrupted:
+            raise KeyboardInterrupt
         wrong = fitted.model.planes_.predict(rows.X[test_rows])
         errors.append(100 * float((fitted.model.classes_[wrong] != rows.y[test_rows]).mean()))
     return errors
@@ -37,7 +39,10 @@ def test_error(fitted: Fitted, order: Order) -> float:
     from polyplane.cli.evaluate import test
 
     assert order.test is not None
-    found = test(Known(fitted.model, fitted.facts), order.test, {})
+    try:
+        found = test(Known(fitted.model, fitted.facts), order.test, {})
+    except (UserError, ValueError, OSError) as error:
+        raise UserError(f"{order.out} is written, but could not be tested: {error}") from error
     return 100 * (1 - found.accuracy)
 
 

@@ -56,7 +56,7 @@ def tune(model: Any, learner: str, X: Any, y: np.ndarray, fixed: set[str], budge
     from sklearn.model_selection import train_test_split
 
     began = time.perf_counter()
-    candidates = _candidates(learner, model, fixed)
+    candidates = _candidates(learner, fixed)
     try:
         split = train_test_split(X, y, test_size=HELD_OUT, random_state=seed, stratify=y)
     except ValueError as reason:
@@ -70,7 +70,8 @@ def tune(model: Any, learner: str, X: Any, y: np.ndarray, fixed: set[str], budge
             left = budget - (time.perf_counter() - began)
             if left <= 0 and n_tried:
                 break
-            error = _try(model, candidate, X_train[:size], y_train[:size], X_test, y_test, max(left, 0.1))
+            trained = _trained(model, candidate, X_train[:size], y_train[:size], len(y_train) / size, max(left, 0.1))
+            error = 1.0 if trained is None else float((trained.predict(X_test) != y_test).mean())
             results.append((error, candidate))
             n_tried += 1
         # A round that was cut short is not compared with itself alone: the leaders of the one before stay in the race.
@@ -83,7 +84,7 @@ def tune(model: Any, learner: str, X: Any, y: np.ndarray, fixed: set[str], budge
     return Tuned(best[1], 100 * best[0], n_tried, time.perf_counter() - began)
 
 
-def _candidates(learner: str, model: Any, fixed: set[str]) -> list[dict[str, Any]]:
+def _candidates(learner: str, fixed: set[str]) -> list[dict[str, Any]]:
     """All combinations of what is to be searched, the defaults first."""
     grid = {name: values for name, values in GRIDS[learner].items() if name not in fixed}
     if not grid:
@@ -99,20 +100,25 @@ def _sizes(n_rows: int, n_candidates: int) -> list[int]:
     return [n_rows // KEEP**k for k in reversed(range(n_rounds))]
 
 
-def _try(
-    model: Any, candidate: dict[str, Any], X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, seconds: float
-) -> float:
-    """The error of a candidate; one that cannot be trained on these rows has none to show."""
+def _trained(model: Any, candidate: dict[str, Any], X: Any, y: np.ndarray, share: float, seconds: float) -> Any | None:
+    """A machine with the parameters of a candidate; none where it cannot be trained on these rows.
+
+    C weighs a sum over rows: on one row out of `share` it counts so many times more.
+    """
     from sklearn.base import clone
 
     machine = clone(model).set_params(**candidate)
+    if "C" in candidate:
+        machine.set_params(C=candidate["C"] * share)
     if "verbose" in machine.get_params():
         machine.set_params(verbose=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         try:
             with limited(machine, seconds):
                 machine.fit(X, y)
         except ValueError:
-            return 1.0
-    return float((machine.predict(X_test) != y_test).mean())
+            return None
+    if any(str(warning.message).startswith("Interrupted") for warning in said):
+        raise KeyboardInterrupt
+    return machine

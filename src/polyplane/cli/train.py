@@ -10,7 +10,7 @@ import typer
 from polyplane.cli._common import INTERRUPTED, AsJson, UserError, command
 from polyplane.cli._data import DataFile, Format, Known, Label, ZeroBased, options
 from polyplane.cli._fitting import Fitted, Plan, Survey, fit_rows, fit_stream, survey
-from polyplane.cli._learners import DEFAULT, Learner, make, name_of, parse_settings, set_parameters
+from polyplane.cli._learners import DEFAULT, Learner, check_classes, make, name_of, parse_settings, set_parameters
 from polyplane.cli._order import Order, check, reading, taken_up
 from polyplane.cli._report import cross_validate, tell, test_error
 from polyplane.cli._scaling import Method, from_metadata, scaling_of
@@ -150,9 +150,9 @@ def _run(order: Order, model: Any, before: Known | None, parameters: dict[str, A
     fitted.model.set_params(warm_start=False)
     if "verbose" in model.get_params():
         model.set_params(verbose=0)
+    save(fitted.model, order.out, metadata={key: value for key, value in fitted.facts.items() if value is not None})
     if order.test is not None:
         extra["test_error_percent"] = test_error(fitted, order)
-    save(fitted.model, order.out, metadata={key: value for key, value in fitted.facts.items() if value is not None})
     tell(order, fitted, extra)
     if fitted.interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -165,6 +165,7 @@ def _in_memory(
 
     rows = read(order.data, **reading(order, before))
     if order.tune:
+        check_classes(model, plan.learner, len(set(rows.y.tolist())))
         _tune(order, model, plan, rows, parameters, extra)
     if order.cv is not None:
         extra["cv_error_percent"] = cross_validate(order.cv, model, rows, plan, order.seed)

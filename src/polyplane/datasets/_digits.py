@@ -47,7 +47,7 @@ class InfiniteDigits:
         Largest slant.
     shift : float, default=1.0
         Largest shift down, and across, in pixels.
-    elastic : float, default=0.5
+    elastic : float, default=0.7
         Standard deviation of the smooth displacements, in pixels, in each direction.
     thickness : float, default=0.2
         Largest share of the steepness that is added to or taken off each pixel; strokes become bolder or finer.
@@ -62,6 +62,10 @@ class InfiniteDigits:
         The images that all others come from.
     labels : ndarray of shape (n_base,)
         Their labels.
+    key : int
+        The 32-bit key of all hashes (k below).
+    strengths : ndarray of shape (7,)
+        The largest values of the seven numbers drawn for an image, in 1/65536.
     fields : ndarray of shape (n_fields, side * side)
         The smooth displacements to pick from, in 1/256 of a pixel.
 
@@ -103,7 +107,7 @@ class InfiniteDigits:
     >>> digits = InfiniteDigits(ring, [0])
     >>> X, y = digits[1_000_000:1_000_003]
     >>> X.shape, X.dtype, int(X[0].sum())
-    ((3, 784), dtype('uint8'), 47086)
+    ((3, 784), dtype('uint8'), 47386)
     >>> for X, y in digits.batches(1000, stop=2500):
     ...     print(X.shape, X.dtype)
     (1000, 784) float32
@@ -121,7 +125,7 @@ class InfiniteDigits:
         scale: float = 0.1,
         shear: float = 0.1,
         shift: float = 1.0,
-        elastic: float = 0.5,
+        elastic: float = 0.7,
         thickness: float = 0.2,
         random_state: Any = 0,
         n_jobs: int | None = 1,
@@ -133,11 +137,11 @@ class InfiniteDigits:
         self.images, self.labels = _check_images(images, labels)
         self.n_rows = n_rows
         self.n_jobs = n_jobs
-        self._strengths = _whole_strengths(
+        self.strengths = _whole_strengths(
             rotation=rotation, scale=scale, shear=shear, shift=shift, thickness=thickness, elastic=elastic
         )
-        self._key = mix(_seed(random_state))
-        self.fields = smooth_fields(self.images.shape[1], elastic, self._key)
+        self.key = mix(_seed(random_state))
+        self.fields = smooth_fields(self.images.shape[1], elastic, self.key)
 
     def __len__(self) -> int:
         if self.n_rows is None:
@@ -194,7 +198,7 @@ class InfiniteDigits:
 
         def share(edge: tuple[int, int]) -> None:
             part = slice(*edge)
-            deform(self.images, rows[part], self._key, self._strengths, self.fields, X[part])
+            deform(self.images, rows[part], self.key, self.strengths, self.fields, X[part])
 
         in_threads(share, pairwise(edges), n_shares)
         return X, self.labels[rows % len(self.images)]

@@ -1,6 +1,5 @@
 """What goes in and out: data files and model files."""
 
-from polyplane.io._atomic import replace_file
 from polyplane.io._json import to_json
 from polyplane.io._model import ModelFile, ModelFileError, load, read_model, save
 from polyplane.io._read import Batches, batches, read
@@ -15,7 +14,6 @@ __all__ = [
     "load",
     "read",
     "read_model",
-    "replace_file",
     "save",
     "to_json",
 ]

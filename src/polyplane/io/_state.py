@@ -20,9 +20,10 @@ from polyplane.io._schema import (
     Whole,
 )
 from polyplane.learners._cuts import Bundle
+from polyplane.learners._log_loss import Adam
 from polyplane.learners._margin import MarginState
 from polyplane.learners._polytopes import Polytope, PolytopeState
-from polyplane.learners._smooth import Adam, SmoothState
+from polyplane.learners._smooth import SmoothState
 from polyplane.learners._tangent import Lengths, Tangents
 from polyplane.learners._units import Units
 from polyplane.learners.cutting_plane import CutState, Search
