@@ -94,32 +94,45 @@ def _cell(text: np.ndarray, start: Any, stop: Any, use: int, out: Cells) -> Any:
 
 
 @njit
+def _any_cell(text: np.ndarray, at: Any, delimiter: int, use: int, out: Cells) -> Any:
+    """Read the cell at `at`, whatever it holds; return where it ends, and the status."""
+    while text[at] == SPACE:
+        at += _ONE
+    start, stop, end, closed = _past_cell(text, at, delimiter)
+    if not closed:
+        return start, BAD_QUOTE
+    status = _cell(text, start, stop, use, out)
+    if status != DONE:
+        return start, status
+    while text[end] == SPACE:
+        end += _ONE
+    if text[end] != delimiter and not _ends_line(text[end]):
+        return start, BAD_QUOTE
+    return end, DONE
+
+
+@njit
 def _row(text: np.ndarray, at: Any, delimiter: int, uses: np.ndarray, out: Cells) -> Any:
     """Read the row at `at`; return where it ends, and the status."""
+    row, last = out.tally[N_ROWS], len(uses) - 1
     for column in range(len(uses)):
-        out.tally[COLUMN] = column
-        while text[at] == SPACE:
-            at += _ONE
-        start, stop, end, closed = _past_cell(text, at, delimiter)
-        if not closed:
-            return start, BAD_QUOTE
-        status = _cell(text, start, stop, uses[column], out)
-        if status != DONE:
-            return start, status
-        at = end
-        while text[at] == SPACE:
-            at += _ONE
-        last = column == len(uses) - 1
-        if _ends_line(text[at]):
-            if not last:
-                return at, FEW_COLUMNS
-        elif text[at] != delimiter:
-            return start, BAD_QUOTE
-        elif last:
-            return at, MANY_COLUMNS
+        use, plain = uses[column], False
+        if use >= 0:  # most cells are numbers without anything around them
+            value, end, kind = number(text, at)
+            plain = kind == GOOD and (text[end] == delimiter or _ends_line(text[end]))
+        if plain:
+            out.values[row, use] = value
+            at = end
         else:
+            out.tally[COLUMN] = column
+            at, status = _any_cell(text, at, delimiter, use, out)
+            if status != DONE:
+                return at, status
+        if column < last:
+            if text[at] != delimiter:
+                return at, FEW_COLUMNS
             at += _ONE
-    return at, DONE
+    return at, DONE if _ends_line(text[at]) else MANY_COLUMNS
 
 
 @kernel
