@@ -41,6 +41,9 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
     -----
     Memory is that of a block of scores and of a few numbers per row, not of all scores.
 
+    Rows that a model was trained on and fits without error need fewer of its planes than new rows do: where such a
+    model must stay as good, give rows that it has not seen as well.
+
     Examples
     --------
     >>> import numpy as np
