@@ -13,7 +13,7 @@ import numpy as np
 from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier
 from polyplane.datasets import InfiniteDigits, load_mnist
 
-DEFAULTS = {"rotation": 0.2, "scale": 0.1, "shear": 0.1, "shift": 1.0, "elastic": 0.7, "thickness": 0.2}
+DEFAULTS = {"rotation": 0.15, "scale": 0.07, "shear": 0.07, "shift": 0.7, "elastic": 0.5, "thickness": 0.15}
 N_BASE, BATCH = 50_000, 50_000
 
 
