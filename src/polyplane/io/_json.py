@@ -66,6 +66,7 @@ def to_json(model: PlaneClassifier) -> str:
     import polyplane
 
     check_is_fitted(model)
+    model = model.to_numpy()
     head = {
         "form": FORM,
         "polyplane": polyplane.__version__,

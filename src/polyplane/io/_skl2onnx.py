@@ -74,7 +74,7 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
         label, wanted = (variable.full_name for variable in operator.outputs)
         outputs = {"label": label}
     sink = Container(scope, container, outputs)
-    model, rows = operator.raw_operator, operator.inputs[0]
+    model, rows = operator.raw_operator.to_numpy(), operator.inputs[0]
     found = build_graph(model, rows.full_name, _dtype(rows), sink)
     if nested:
         _column_per_class(sink, found["scores"], _dtype(rows), len(model.classes_), wanted)
@@ -102,7 +102,7 @@ def _dtype(rows: Any) -> np.dtype[Any]:
 
 
 def _types(model: Any, rows: Any) -> dict[str, Any]:
-    planes, n_rows = model.planes_, rows.get_first_dimension()
+    planes, n_rows = model.planes_.to_numpy(), rows.get_first_dimension()
     precise = np.result_type(_dtype(rows), planes.coef.dtype)
     number = data_types.DoubleTensorType if precise == np.float64 else data_types.FloatTensorType
     label = LABELS.get(label_array(model.classes_).dtype.kind, data_types.Int64TensorType)

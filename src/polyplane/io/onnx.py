@@ -78,6 +78,7 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
     """
     onnx = import_package("onnx")
     _check(model, opset)
+    model = model.to_numpy()
     rows = np.dtype(model.planes_.coef.dtype if dtype is None else dtype)
     if rows not in (np.float32, np.float64):
         raise ValueError(f"dtype={rows.name!r} must be 'float32' or 'float64'.")
