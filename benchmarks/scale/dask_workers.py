@@ -76,7 +76,7 @@ def compare(machine, split, repeats):
     }
 
 
-def main(repeats=2):
+def main(repeats=1):
     results = Results(__file__, workers=2, threads=1, rounds=DaskPlaneClassifier(CuttingPlaneSVC()).rounds)
     results.content["figures"].clear()  # times of different runs do not compare
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0)
