@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -206,37 +207,51 @@ def _largest(held: Held) -> np.ndarray:
     return np.asarray(X.todense() if hasattr(X, "todense") else X).ravel()
 
 
+class Line(NamedTuple):
+    """The long axis of a group of rows, where its centre lies on it, and how widely the rows are spread."""
+
+    axis: np.ndarray
+    centre: float
+    spread: float
+
+
 class Group:
     """Rows outside that share a plane at the start: those on given sides of the cuts made so far."""
 
     def __init__(self, cluster: Cluster, units: Units, inside: int, cuts: tuple[Any, ...] = ()) -> None:
         self.cluster, self.terms = cluster, (units, inside, cuts)
-        axis, length = np.random.default_rng(0).normal(size=cluster.n_features), 0.0
+
+    @cached_property
+    def line(self) -> Line:
+        """The rows along the long axis, found by the power method."""
+        following = np.random.default_rng(0).normal(size=self.cluster.n_features)
         for _ in range(POWER_STEPS):
-            self.axis = axis
-            along, plain = cluster.sum(_sums_along, self.terms, axis)
-            self.centre = along[-1] / max(plain[-1], np.finfo(float).tiny)
-            axis = along[:-1] - self.centre * plain[:-1]
-            length = float(np.linalg.norm(axis))
+            axis = following
+            along, plain = self.cluster.sum(_sums_along, self.terms, axis)
+            centre = along[-1] / max(plain[-1], np.finfo(float).tiny)
+            following = along[:-1] - centre * plain[:-1]
+            length = float(np.linalg.norm(following))
             if length == 0:
                 break
-            axis = axis / length
-        self.spread, self.weight = length, float(plain[-1])
+            following = following / length
+        return Line(axis, centre, length)
 
     def halves(self) -> tuple[Group, Group]:
         """The rows on either side of the centre; the whole group twice when it cannot be cut."""
         units, inside, cuts = self.terms
-        both = [Group(self.cluster, units, inside, (*cuts, (self.axis, self.centre, up))) for up in (True, False)]
-        if self.spread == 0 or not all(half.weight > 0 for half in both):
+        both = [(*cuts, (self.line.axis, self.line.centre, upper)) for upper in (True, False)]
+        sums = self.cluster.sum(_group_sums, units, inside, both)
+        if self.line.spread == 0 or not (sums[1:, -1] > 0).all():
             return self, self
-        return both[0], both[1]
+        upper, lower = (Group(self.cluster, units, inside, half) for half in both)
+        return upper, lower
 
 
 def split_start(cluster: Cluster, units: Units, inside: int, n_planes: int) -> np.ndarray:
     """The start of `polyplane.learners._polyhedron.split_start`, over all partitions."""
     groups = [Group(cluster, units, inside)]
     while len(groups) < n_planes:
-        widest = max(range(len(groups)), key=lambda g: groups[g].spread)
+        widest = max(range(len(groups)), key=lambda g: groups[g].line.spread)
         groups[widest : widest + 1] = groups[widest].halves()
     sums = cluster.sum(_group_sums, units, inside, [group.terms[2] for group in groups])
     centres = sums[:, :-1] / np.maximum(sums[:, -1:], np.finfo(float).tiny)

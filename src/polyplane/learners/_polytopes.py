@@ -129,7 +129,7 @@ class PolytopeTrainer(PlaneClassifier):
             return self._epoch(state, side, order, data, place.rows)
 
         ahead = place.team.size > 1 and not data.stream
-        done = place.team.each(work, range(len(state.polytopes) + ahead))
+        done = place.team.map(work, range(len(state.polytopes) + ahead))
         if ahead:
             place.next_order = state.epoch + 1, done.pop()
         polytopes, losses, updates, margins = zip(*done, strict=True)
@@ -192,7 +192,7 @@ class PolytopeTrainer(PlaneClassifier):
             return polytope._replace(mean=_blend(polytope, state.margin, share))
 
         place = data.recall(lambda: Workplace(len(state.polytopes), len(data.y), self.n_jobs))
-        polytopes = place.team.each(blend, state.polytopes)
+        polytopes = place.team.map(blend, state.polytopes)
         return state._replace(polytopes=polytopes, blends=state.blends + 1, blend_rows=0, blend_entries=0)
 
     def _planes(self, state: PolytopeState) -> PlaneSet:
