@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyplane.datasets import InfiniteDigits, load_local, make_checkerboard, make_weights
+from polyplane.datasets import InfiniteDigits, load_local, make_checkerboard, make_url_stream, make_weights
 
 #: Sets whose features are of different kinds; boards and pixels are taken as they are.
 STANDARDISED = {"ijcnn1", "letter"}
@@ -62,6 +62,14 @@ def rcv1():
     """The topic subsets of RCV1-v2, which stand in for LIBSVM's RCV1-bin: the same two pairs of topics, fewer rows."""
     data = load_local("rcv1_subsets")
     return Split(data.data.astype(np.float32), data.target, data.data_test.astype(np.float32), data.target_test)
+
+
+def url(rows_per_day=1_000):
+    """The stream of `make_url_stream`, which stands in for the malicious-URL data: half of each of 120 days to test."""
+    X, y = zip(*make_url_stream(rows_per_day=rows_per_day), strict=True)
+    half = rows_per_day // 2
+    train, test = (sparse.vstack([x[part] for x in X], format="csr") for part in (slice(half), slice(half, None)))
+    return Split(train, np.concatenate([t[:half] for t in y]), test, np.concatenate([t[half:] for t in y]))
 
 
 def one_class(split, *labels):
