@@ -98,6 +98,8 @@ def _other(X, y, method, repeats, quick):
     _, kind, settings = OTHERS[method]
     make = (lambda **settings: baseline(kind, **settings).machine) if isinstance(kind, str) else kind
     large = len(y) > LARGE
+    if method == "cpm" and large:
+        make = partial(make, max_iter=10)
     if method == "mlp" and large:
         settings = grid(hidden_layer_sizes=[(16,)], early_stopping=[True], alpha=[1e-4])
     if sparse.issparse(X):

@@ -68,7 +68,7 @@ def tables(figures):
 def plots(figures):
     caption = (
         "Training rows on the wrong side after each pass of the online Polyceptron, one line per run. Both sets can be "
-        "parted by a polyhedron, and nearly all lines fall to 0, as in the paper, which does not prove that they must: "
+        "parted by a polyhedron, and nearly all lines fall to 0, as in the paper, which has no proof that they must: "
         "one run on Dataset 2 does not, but does from a second start."
     )
 
