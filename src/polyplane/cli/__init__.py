@@ -7,11 +7,14 @@ import typer
 from polyplane.cli._common import paragraphs, register
 from polyplane.cli.demo import demo
 from polyplane.cli.evaluate import evaluate
+from polyplane.cli.explain import explain
+from polyplane.cli.export import export
+from polyplane.cli.info import info
 from polyplane.cli.predict import predict
 from polyplane.cli.train import train
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
-for function in (demo, train, predict, evaluate):
+for function in (demo, train, predict, evaluate, explain, info, export):
     register(app, function)
 
 

@@ -2,6 +2,7 @@
 
 from polyplane.datasets._boards import make_checkerboard, make_weights
 from polyplane.datasets._digits import InfiniteDigits
+from polyplane.datasets._digits_device import DeviceDigits
 from polyplane.datasets._loaders import (
     load_a9a,
     load_adult,
@@ -25,8 +26,10 @@ from polyplane.datasets._loaders import (
 )
 from polyplane.datasets._local import load_local
 from polyplane.datasets._polyhedra import make_polyceptron_1, make_polyceptron_2, make_polyhedron
+from polyplane.datasets._url import make_url_stream
 
 __all__ = [
+    "DeviceDigits",
     "InfiniteDigits",
     "load_a9a",
     "load_adult",
@@ -52,5 +55,6 @@ __all__ = [
     "make_polyceptron_1",
     "make_polyceptron_2",
     "make_polyhedron",
+    "make_url_stream",
     "make_weights",
 ]

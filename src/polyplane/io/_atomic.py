@@ -30,22 +30,38 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     mode = _mode(target)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    # 0o666 less the umask, as for any new file: the private mode of `tempfile` would lock out other readers.
-    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with open(descriptor, "w+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
+    with _named(path, temporary):
+        descriptor = _create(temporary)
+        try:
+            with open(descriptor, "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if mode is not None:
+                os.chmod(temporary, mode)
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
     _sync_folder(target.parent)
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str], temporary: Path) -> Iterator[None]:
+    """Let errors speak of the file that the user knows."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, temporary, str(temporary)):
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _create(path: Path) -> int:
+    # 0o666 less the umask, as for any new file: the private mode of `tempfile` would lock out other readers.
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
 
 
 def _mode(target: Path) -> int | None:

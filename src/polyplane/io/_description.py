@@ -41,6 +41,8 @@ KINDS = {
         Kind(SuccessiveLPClassifier, ("LPState",), ("inside_",)),
     )
 }
+#: The arrays of a PlaneSet.
+PLANES = ("coef", "intercept", "indptr")
 #: Whole numbers that any fitted estimator has.
 COUNTS = ("n_features_in_", "n_iter_")
 #: Kinds of labels: booleans, whole numbers, floats, texts.
@@ -62,16 +64,10 @@ def describe(model: PlaneClassifier, packer: Packer) -> dict[str, Any]:
         "classes": _pack_labels(model.classes_),
         "feature_names": None if names is None else [str(name) for name in names],
         "planes": {part: packer.array(getattr(model.planes_, part), f"planes.{part}") for part in PLANES},
-        "history": {
-            name: packer.array(np.array(figures, dtype=np.float64), f"history.{name}")
-            for name, figures in history.items()
-        },
+        "history": {name: packer.array(figures, f"history.{name}") for name, figures in history.items()},
         "fitted": _pack_attributes(model, kind, packer),
         "state": _pack_state(own.get("_state"), packer),
     }
-
-
-PLANES = ("coef", "intercept", "indptr")
 
 
 def _pack_labels(classes: np.ndarray) -> dict[str, Any]:

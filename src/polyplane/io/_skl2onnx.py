@@ -8,7 +8,7 @@ import numpy as np
 from skl2onnx.common import data_types
 from skl2onnx.common.utils import check_input_and_output_numbers
 
-from polyplane.io import onnx as graphs
+from polyplane.io._graph import build_graph, element_type, label_array
 
 LABELS = {"O": data_types.StringTensorType, "b": data_types.BooleanTensorType, "f": data_types.DoubleTensorType}
 
@@ -33,13 +33,17 @@ class Container:
             self.container.add_initializer(unique, None, None, onnx.numpy_helper.from_array(array, unique))
         return unique
 
-    def node(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add an operator, and say what its output is called."""
-        unique = self.names.setdefault(output, self.scope.get_unique_variable_name(output))
+    def several(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> list[str]:
+        """Add an operator with several outputs, and say what they are called."""
+        unique = [self.names.setdefault(name, self.scope.get_unique_variable_name(name)) for name in outputs]
         inputs = [self.names.get(name, name) for name in inputs]
         name = self.scope.get_unique_operator_name(op)
-        self.container.add_node(op, inputs, [unique], op_version=self.opset, name=name, **attributes)
+        self.container.add_node(op, inputs, unique, op_version=self.opset, name=name, **attributes)
         return unique
+
+    def node(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """Add an operator, and say what its output is called."""
+        return self.several(op, inputs, [output], **attributes)[0]
 
 
 def declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
@@ -70,8 +74,8 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
         label, wanted = (variable.full_name for variable in operator.outputs)
         outputs = {"label": label}
     sink = Container(scope, container, outputs)
-    model, rows = operator.raw_operator, operator.inputs[0]
-    found = graphs._build(model, rows.full_name, _dtype(rows), sink)
+    model, rows = operator.raw_operator.to_numpy(), operator.inputs[0]
+    found = build_graph(model, rows.full_name, _dtype(rows), sink)
     if nested:
         _column_per_class(sink, found["scores"], _dtype(rows), len(model.classes_), wanted)
 
@@ -80,7 +84,7 @@ def _column_per_class(sink: Container, have: Any, want: Any, n_classes: int, out
     """Scores as an estimator around this one reads them: a column for each class, in the type of the rows."""
     scores = "scores"
     if have != want:
-        scores = sink.node("Cast", [scores], "cast_scores", to=graphs._element_type(want))
+        scores = sink.node("Cast", [scores], "cast_scores", to=element_type(want))
     sink.names["columns"] = output
     if n_classes > 2:
         sink.node("Identity", [scores], "columns")
@@ -98,10 +102,10 @@ def _dtype(rows: Any) -> np.dtype[Any]:
 
 
 def _types(model: Any, rows: Any) -> dict[str, Any]:
-    planes, n_rows = model.planes_, rows.get_first_dimension()
+    planes, n_rows = model.planes_.to_numpy(), rows.get_first_dimension()
     precise = np.result_type(_dtype(rows), planes.coef.dtype)
     number = data_types.DoubleTensorType if precise == np.float64 else data_types.FloatTensorType
-    label = LABELS.get(graphs.label_array(model.classes_).dtype.kind, data_types.Int64TensorType)
+    label = LABELS.get(label_array(model.classes_).dtype.kind, data_types.Int64TensorType)
     soft = number if type(model).__name__ == "MultiHyperplaneClassifier" else data_types.DoubleTensorType
     shape = [n_rows] if planes.n_classes == 2 else [n_rows, planes.n_classes]
     return {"label": label([n_rows]), "scores": number(shape), "probabilities": soft([n_rows, planes.n_classes])}

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane.base import PlaneClassifier
 from polyplane.io._description import KINDS
-from polyplane.planes import PlaneSet
+from polyplane.io._graph import build_graph, element_type, import_package
 
 #: Versions of the operator set that graphs are tested with, and the one that is used unless another is asked for.
-OLDEST_OPSET, OPSET, NEWEST_OPSET = 13, 18, 22
+OLDEST_OPSET, OPSET, NEWEST_OPSET = 13, 18, 21
 #: A file in the format of ONNX cannot be larger; graphs need but a little beside the planes.
 LARGEST_PLANES = 2_000_000_000
-
-
-class Sink(Protocol):
-    """Where the parts of a graph go."""
-
-    opset: int
-
-    def constant(self, name: str, array: np.ndarray) -> str:
-        """Add an array, and say under what name."""
-
-    def node(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add an operator, and say what its output is called."""
 
 
 def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) -> Any:
@@ -41,15 +29,17 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
 
           X (rows, features)
           │
-        [Cast]     where the planes are float64 and X is not, or the other way round
+        [Cast]       where the planes are float64 and X is not, or the other way round
           │
-        MatMul ◄── coef.T (features, planes)
+        MatMul ◄──── coef.T (features, planes)
           │
-         Add ◄──── intercept (planes)
+         Add ◄────── intercept (planes)
           │
-        [Gather] ◄─ own (classes, most planes of a class)    a class's planes, the last one repeated
+       [Reshape]     to (rows, classes, planes of a class); or where classes have different numbers of planes,
+          │          [Split] into one array for each class
+      [ReduceMax]    over the planes of a class
           │
-      [ReduceMax]  over the planes of a class; these two only where a class has more than one
+       [Concat]      the classes again; these only where a class has more than one plane
           │
           ├────────────────────┬──────────────────────────┐  (rows, classes)
         ArgMax                 │                          │
@@ -65,7 +55,7 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
     dtype : float32, float64 or None, default=None
         Of the rows that the graph takes; None: that of the planes.
     opset : int, default=18
-        Version of ONNX's operator set, from 13 to 22.
+        Version of ONNX's operator set, from 13 to 21.
 
     Returns
     -------
@@ -86,14 +76,15 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
     >>> [output.name for output in graph.graph.output]
     ['label', 'scores']
     """
-    onnx = _import("onnx")
+    onnx = import_package("onnx")
     _check(model, opset)
+    model = model.to_numpy()
     rows = np.dtype(model.planes_.coef.dtype if dtype is None else dtype)
     if rows not in (np.float32, np.float64):
         raise ValueError(f"dtype={rows.name!r} must be 'float32' or 'float64'.")
     sink = _Graph(opset)
     n_classes, n_features = model.planes_.n_classes, model.planes_.n_features
-    outputs = _build(model, "X", rows, sink)
+    outputs = build_graph(model, "X", rows, sink)
     shapes: dict[str, list[Any]] = {
         "label": ["rows"],
         "scores": ["rows"] if n_classes == 2 else ["rows", n_classes],
@@ -103,8 +94,8 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
     graph = onnx.helper.make_graph(
         sink.nodes,
         type(model).__name__,
-        [value_info("X", _element_type(rows), ["rows", n_features])],
-        [value_info(name, _element_type(kind), shapes[name]) for name, kind in outputs.items()],
+        [value_info("X", element_type(rows), ["rows", n_features])],
+        [value_info(name, element_type(kind), shapes[name]) for name, kind in outputs.items()],
         sink.constants,
     )
     return _finish(graph, model, opset)
@@ -113,7 +104,7 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
 def _finish(graph: Any, model: PlaneClassifier, opset: int) -> Any:
     import polyplane
 
-    onnx = _import("onnx")
+    onnx = import_package("onnx")
     imports = [onnx.helper.make_opsetid("", opset)]
     # Not the newest version of the file format but the oldest that will do: runtimes refuse what they do not know.
     proto = onnx.helper.make_model(
@@ -153,9 +144,9 @@ def register() -> None:
     >>> [output.name for output in graph.graph.output]
     ['label', 'scores']
     """
+    skl2onnx = import_package("skl2onnx")
     from polyplane.io._skl2onnx import convert, declare_outputs, set_types
 
-    skl2onnx = _import("skl2onnx")
     for name, kind in KINDS.items():
         skl2onnx.update_registered_converter(
             kind.learner,
@@ -168,59 +159,6 @@ def register() -> None:
         )
 
 
-def _build(model: PlaneClassifier, rows: str, dtype: np.dtype[Any], sink: Sink) -> dict[str, np.dtype[Any]]:
-    """The graph from rows to the outputs, whose names and dtypes are returned."""
-    planes = model.planes_
-    precise = np.result_type(dtype, planes.coef.dtype)
-    best = _class_scores(planes, rows, dtype, sink)
-    labels = label_array(model.classes_)
-    winner = sink.node("ArgMax", [best], "winner", axis=1, keepdims=0)
-    sink.node("Gather", [sink.constant("classes", labels), winner], "label", axis=0)
-    if planes.n_classes == 2:
-        first, second = (
-            sink.node("Gather", [best, sink.constant(f"class_{c}", np.array(c))], f"score_{c}", axis=1) for c in (0, 1)
-        )
-        sink.node("Sub", [second, first], "scores")
-    else:
-        sink.node("Identity", [best], "scores")
-    outputs = {"label": labels.dtype, "scores": precise}
-    if hasattr(model, "predict_proba"):
-        outputs["probabilities"] = _probabilities(model, best, precise, sink)
-    return outputs
-
-
-def _class_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
-    """The best of the planes of each class."""
-    precise = np.result_type(dtype, planes.coef.dtype)
-    if dtype != precise:
-        rows = sink.node("Cast", [rows], "precise_rows", to=_element_type(precise))
-    coef = sink.constant("coef", np.ascontiguousarray(planes.coef.T, dtype=precise))
-    intercept = sink.constant("intercept", planes.intercept.astype(precise))
-    scores = sink.node("Add", [sink.node("MatMul", [rows, coef], "products"), intercept], "plane_scores")
-    if planes.n_planes == planes.n_classes:
-        return scores
-    first, last = planes.indptr[:-1, None], planes.indptr[1:, None] - 1
-    own = np.minimum(first + np.arange((last - first).max() + 1), last)
-    by_class = sink.node("Gather", [scores, sink.constant("own", own.astype(np.int64))], "own_scores", axis=1)
-    if sink.opset >= 18:
-        axes = sink.constant("axis", np.array([2]))
-        return sink.node("ReduceMax", [by_class, axes], "class_scores", keepdims=0)
-    return sink.node("ReduceMax", [by_class], "class_scores", axes=[2], keepdims=0)
-
-
-def _probabilities(model: Any, best: str, precise: np.dtype[Any], sink: Sink) -> np.dtype[Any]:
-    """What `predict_proba` gives."""
-    if type(model).__name__ == "MultiHyperplaneClassifier":
-        sink.node("Softmax", [best], "probabilities", axis=1)
-        return precise
-    double = np.dtype(np.float64)
-    second = sink.node("Cast", ["scores"], "second", to=_element_type(double))
-    column = sink.node("Unsqueeze", [second, sink.constant("columns", np.array([1]))], "column")
-    both = sink.node("Mul", [column, sink.constant("signs", np.array([[-1.0, 1.0]]))], "both")
-    sink.node("Sigmoid", [both], "probabilities")
-    return double
-
-
 class _Graph:
     """Collects the parts of a graph of ONNX's own."""
 
@@ -231,31 +169,17 @@ class _Graph:
 
     def constant(self, name: str, array: np.ndarray) -> str:
         """Add an array, and say under what name."""
-        self.constants.append(_import("onnx").numpy_helper.from_array(array, name))
+        self.constants.append(import_package("onnx").numpy_helper.from_array(array, name))
         return name
+
+    def several(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> list[str]:
+        """Add an operator with several outputs, and say what they are called."""
+        self.nodes.append(import_package("onnx").helper.make_node(op, inputs, outputs, name=outputs[0], **attributes))
+        return outputs
 
     def node(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
         """Add an operator, and say what its output is called."""
-        self.nodes.append(_import("onnx").helper.make_node(op, inputs, [output], name=output, **attributes))
-        return output
-
-
-def label_array(classes: np.ndarray) -> np.ndarray:
-    """The labels in a type of ONNX: texts, booleans, float64, or int64."""
-    if classes.dtype.kind in "UO":
-        for label in classes.tolist():
-            try:
-                str(label).encode()
-            except UnicodeEncodeError:
-                raise ValueError(f"The label {label!r} is not valid Unicode, which ONNX needs.") from None
-        return classes.astype(object)
-    return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))
-
-
-def _element_type(dtype: np.dtype[Any]) -> int:
-    onnx = _import("onnx")
-    number: int = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    return number
+        return self.several(op, inputs, [output], **attributes)[0]
 
 
 def _check(model: Any, opset: int) -> None:
@@ -266,12 +190,3 @@ def _check(model: Any, opset: int) -> None:
         raise ValueError(f"opset={opset} must be from {OLDEST_OPSET} to {NEWEST_OPSET}.")
     if model.planes_.coef.nbytes > LARGEST_PLANES:
         raise ValueError("The planes take more than 2 GB, the most that a file in the format of ONNX can hold.")
-
-
-def _import(name: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(f'{name} is needed for this: pip install "polyplane[onnx]"') from error
