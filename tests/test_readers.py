@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -194,6 +195,19 @@ def test_a_feature_beyond_those_expected(file):
     assert "line 2: feature index 4 is beyond the 4 features expected" in refused(zero, n_features=4)
 
 
+@given(st.text(st.sampled_from('01 :.e-+#q\t\r\n"x,'), max_size=200))
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_read_or_refused(tmp_path_factory, text):
+    folder = tmp_path_factory.mktemp("any")
+    for name, start in (("x.svm", ""), ("x.csv", "a,b\n")):
+        (folder / name).write_bytes((start + text).encode())
+        for labels in ("auto", "ignore"):
+            with suppress(ValueError):
+                rows = read(folder / name, labels=labels)
+                assert len(rows.lines) == rows.X.shape[0] > 0
+                assert np.isfinite(rows.X.data if name == "x.svm" else rows.X).all()
+
+
 # Tables.
 
 
@@ -239,11 +253,17 @@ def test_columns_are_matched_by_name(file):
         ("1,2,x,4", "line 3: more columns than the 3 of the header"),
         ('1,2,"x', "line 3: column 'label' is not a closed quotation"),
         ("1,2,", "line 3: the row has no label"),
+        ("1,2\r3,x", "line 3, column 'b': expected a number, found '2\\r3'"),
         ("1,1e999,x", "line 3: '1e999,x' is too large a number"),
     ],
 )
 def test_bad_table_lines(file, line, message):
     assert message in refused(file("x.csv", f"a,b,label\n1,2,x\n{line}\n1,2,x\n"))
+
+
+def test_columns_that_are_not_wanted_may_be_empty(file):
+    path = file("x.csv", "a,label\n" + "1,\n" * 5000)
+    assert read(path, labels="ignore").X.ravel().tolist() == [1.0] * 5000
 
 
 def test_bad_headers(file):

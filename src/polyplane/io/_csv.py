@@ -81,7 +81,7 @@ def _parse(text: np.ndarray, line: int, delimiter: str, columns: Columns, name: 
 def _room_for(size: int, n_hard: int, columns: Columns) -> Any:
     from polyplane.kernels.delimited import Cells
 
-    most_rows = size // (2 * len(columns.uses)) + 2
+    most_rows = size // (len(columns.uses) + len(columns.names)) + 2
     return Cells(
         np.empty((most_rows, len(columns.names))),
         np.zeros(most_rows),

@@ -37,8 +37,8 @@ LINE, COLUMN, POSITION, N_ROWS, N_HARD, N_TEXT = range(6)
 
 
 @njit
-def _ends_line(c: Any) -> Any:
-    return c in (NEWLINE, RETURN)
+def _ends_line(text: np.ndarray, at: Any) -> Any:
+    return text[at] == NEWLINE or (text[at] == RETURN and text[at + _ONE] == NEWLINE)
 
 
 @njit
@@ -46,7 +46,7 @@ def _past_cell(text: np.ndarray, at: Any, delimiter: int) -> Any:
     """The span of the cell at `at` without its quotes, where it ends, and whether its quotes are closed by then."""
     if text[at] != QUOTE:
         start = at
-        while text[at] != delimiter and not _ends_line(text[at]):
+        while text[at] != delimiter and not _ends_line(text, at):
             at += _ONE
         stop = at
         while stop > start and text[stop - _ONE] == SPACE:
@@ -106,7 +106,7 @@ def _any_cell(text: np.ndarray, at: Any, delimiter: int, use: int, out: Cells) -
         return start, status
     while text[end] == SPACE:
         end += _ONE
-    if text[end] != delimiter and not _ends_line(text[end]):
+    if text[end] != delimiter and not _ends_line(text, end):
         return start, BAD_QUOTE
     return end, DONE
 
@@ -119,7 +119,7 @@ def _row(text: np.ndarray, at: Any, delimiter: int, uses: np.ndarray, out: Cells
         use, plain = uses[column], False
         if use >= 0:  # most cells are numbers without anything around them
             value, end, kind = number(text, at)
-            plain = kind == GOOD and (text[end] == delimiter or _ends_line(text[end]))
+            plain = kind == GOOD and (text[end] == delimiter or _ends_line(text, end))
         if plain:
             out.values[row, use] = value
             at = end
@@ -132,7 +132,7 @@ def _row(text: np.ndarray, at: Any, delimiter: int, uses: np.ndarray, out: Cells
             if text[at] != delimiter:
                 return at, FEW_COLUMNS
             at += _ONE
-    return at, DONE if _ends_line(text[at]) else MANY_COLUMNS
+    return at, DONE if _ends_line(text, at) else MANY_COLUMNS
 
 
 @kernel
@@ -152,7 +152,7 @@ def parse_delimited(text: np.ndarray, size: int, first_line: int, delimiter: int
     uses : ndarray of int64
         What each column is: the place of a feature, `LABEL` or `SKIPPED`.
     out : Cells
-        Where to write, large enough: a cell takes two characters.
+        Where to write, large enough: a cell takes a character, and one more if it is a feature.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def parse_delimited(text: np.ndarray, size: int, first_line: int, delimiter: int
     at, stop, line, status = np.uint64(0), np.uint64(size), first_line, DONE
     out.tally[:] = 0
     while at < stop:
-        if not _ends_line(text[at]):
+        if not _ends_line(text, at):
             out.lines[out.tally[N_ROWS]] = line
             at, status = _row(text, at, delimiter, uses, out)
             if status != DONE:
