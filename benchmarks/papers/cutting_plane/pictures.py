@@ -129,7 +129,8 @@ def standing_still(figure, curves):
     axis.tick_params(labelsize=13)
     axis.grid(color="0.9")
     axis.legend(fontsize=14)
-    axis.set_title("POKER: the exact search stands still, the inexact one does not", fontsize=16)
+    ends = ", ".join(f"{search} {iterations[-1]:,}" for search, (iterations, _) in curves.items())
+    axis.set_title(f"POKER, iterations: {ends}", fontsize=16)
 
 
 def _finish(figure, axes, labels, title):
