@@ -54,6 +54,15 @@ decimals = st.one_of(
 )
 
 
+@pytest.fixture(autouse=True, params=["kernel", "plain"])
+def way(request, monkeypatch):
+    """All tests are run with the kernel alone, and with short texts read by plain Python where that can."""
+    from polyplane.io import _svmlight
+
+    if request.param == "kernel":
+        monkeypatch.setattr(_svmlight, "SMALL", 0)
+
+
 @given(st.lists(decimals.filter(lambda text: np.isfinite(float(text))), min_size=1, max_size=30))
 @settings(max_examples=200, deadline=None)
 def test_numbers_are_those_of_float(tmp_path_factory, texts):
@@ -206,6 +215,33 @@ def test_any_text_is_read_or_refused(tmp_path_factory, text):
                 rows = read(folder / name, labels=labels)
                 assert len(rows.lines) == rows.X.shape[0] > 0
                 assert np.isfinite(rows.X.data if name == "x.svm" else rows.X).all()
+
+
+words = ["1:2", "2:0.5", "3:-1e-3", "4:nan", "0:7", "x", "qid:3", "5:1e999", "2:.5#c", "6:1_0", "9999999999:1", "\r"]
+labels = ["1", "-1", "+2.5", "a", "", "1e400"]
+rows_of_text = st.lists(
+    st.tuples(st.sampled_from(labels), st.lists(st.sampled_from(words), max_size=5)), max_size=6
+).map(lambda rows: "\n".join(" ".join([label, *pairs]) for label, pairs in rows))
+
+
+@given(rows_of_text)
+@settings(max_examples=300, deadline=None)
+def test_short_texts_are_read_alike_by_both_ways(tmp_path_factory, text):
+    from polyplane.io import _svmlight
+
+    path = tmp_path_factory.mktemp("ways") / "x.svm"
+    path.write_bytes(text.encode())
+    outcomes = []
+    for limit in (0, 1 << 16):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_svmlight, "SMALL", limit)
+            try:
+                rows = read(path)
+            except ValueError as error:
+                outcomes.append(str(error))
+            else:
+                outcomes.append((rows.X.toarray().tolist(), rows.y.tolist(), rows.lines.tolist(), rows.facts))
+    assert outcomes[0] == outcomes[1]
 
 
 # Tables.

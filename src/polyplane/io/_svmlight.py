@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyplane.io._rows import Layout, Rows, csr
+from polyplane.io._small import SMALL, Short, parse_small
 from polyplane.io._sources import Source, line_blocks
 from polyplane.io._text import labels_of, not_a_number, shown
 
@@ -36,23 +37,40 @@ def svmlight_pieces(source: Source, layout: Layout) -> Iterator[Rows]:
 
 
 def _raw_pieces(source: Source, layout: Layout) -> Iterator[Any]:
-    from polyplane.kernels import svmlight as parser
-
     limit = LARGEST_INDEX if layout.n_features is None else layout.n_features - (layout.zero_based is True)
-    line, n_hard = 1, 1024
+    line = 1
     with source.open() as file:
         for text, size in line_blocks(file, source.name):
-            while True:
-                out = _room_for(size, n_hard)
-                status = parser.parse_svmlight(text, size, line, limit, out)
-                if status != parser.MANY_HARD:
-                    break
-                n_hard *= 8
-            if status != parser.DONE:
-                raise ValueError(_complaint(source.name, text, status, out.tally, layout))
-            line = int(out.tally[parser.LINE])
-            if out.tally[parser.N_ROWS]:
-                yield _piece(source.name, text, out, layout)
+            if line == 1 and size <= SMALL and (short := parse_small(bytes(text[:size]), limit)) is not None:
+                line += short.n_lines
+                if len(short.lines):
+                    yield _short_piece(source.name, text, short, layout)
+                continue
+            out = _parse(text, size, line, limit, layout, source.name)
+            line, piece = _piece(source.name, text, out, layout)
+            if len(piece[-1]):
+                yield piece
+
+
+def _short_piece(name: str, text: np.ndarray, short: Short, layout: Layout) -> Any:
+    smallest, largest = (short.indices.min(), short.indices.max()) if len(short.indices) else (LARGEST_INDEX + 1, -1)
+    X_raw = (short.values.astype(layout.dtype), short.indices, short.indptr, int(smallest), int(largest))
+    return X_raw, labels_of(name, text, short, len(short.lines), layout), short.lines
+
+
+def _parse(text: np.ndarray, size: int, line: int, limit: int, layout: Layout, name: str) -> Any:
+    from polyplane.kernels import svmlight as parser
+
+    n_hard = 1024
+    while True:
+        out = _room_for(size, n_hard)
+        status = parser.parse_svmlight(text, size, line, limit, out)
+        if status != parser.MANY_HARD:
+            break
+        n_hard *= 8
+    if status != parser.DONE:
+        raise ValueError(_complaint(name, text, status, out.tally, layout))
+    return out
 
 
 def _room_for(size: int, n_hard: int) -> Any:
@@ -72,8 +90,9 @@ def _room_for(size: int, n_hard: int) -> Any:
     )
 
 
-def _piece(name: str, text: np.ndarray, out: Any, layout: Layout) -> Any:
-    from polyplane.kernels.svmlight import LARGEST, N_HARD, N_ROWS, SMALLEST
+def _piece(name: str, text: np.ndarray, out: Any, layout: Layout) -> tuple[int, Any]:
+    """The next line, and the rows of a block: matrix, labels, lines."""
+    from polyplane.kernels.svmlight import LARGEST, LINE, N_HARD, N_ROWS, SMALLEST
 
     n_rows = int(out.tally[N_ROWS])
     indptr, lines = out.indptr[: n_rows + 1].copy(), out.lines[:n_rows].copy()
@@ -88,7 +107,8 @@ def _piece(name: str, text: np.ndarray, out: Any, layout: Layout) -> Any:
             out.values[indptr[row] + np.searchsorted(own, index)] = value
     used = int(indptr[-1])
     X_raw = (out.values[:used].astype(layout.dtype), out.indices[:used].copy(), indptr, int(out.tally[SMALLEST]))
-    return (*X_raw, int(out.tally[LARGEST])), labels_of(name, text, out, n_rows, layout), lines
+    labels = labels_of(name, text, out, n_rows, layout)
+    return int(out.tally[LINE]), ((*X_raw, int(out.tally[LARGEST])), labels, lines)
 
 
 def _base(layout: Layout, X_raw: Any, lines: np.ndarray, name: str) -> int:
