@@ -1,7 +1,9 @@
 """Two worker processes on one machine against the plain fit: errors, and times.
 
 For each set and learner the plain estimator, on one thread, and `DaskPlaneClassifier` on a `LocalCluster` of two
-workers with one thread each, which hold the rows; times without the start of the cluster and without compiling. Run from the repository root: ``python -m benchmarks.scale.dask_workers``. Needs POLYPLANE_DATA.
+workers with one thread each, which hold the rows; times without the start of the cluster and without compiling.
+
+Run from the repository root: ``python -m benchmarks.scale.dask_workers``. Needs POLYPLANE_DATA.
 """
 
 import time
