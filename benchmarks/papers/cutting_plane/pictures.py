@@ -112,6 +112,8 @@ def features(figure, curves):
         column[1].set_xlabel("features", fontsize=15)
     title = "Figure 7: fewer non-zeros, not fewer features, make the line search the larger share"
     _finish(figure, axes, ("line search, % of OCA-E's time", "speed-up by OCA-T"), title)
+    axes[0, 0].get_legend().remove()
+    axes[0, 1].legend(loc="lower right", fontsize=13)
 
 
 def standing_still(figure, curves):
