@@ -24,14 +24,14 @@ names = ["pregnancies", "glucose", "blood pressure", "skin fold", "insulin", "BM
 X = np.asarray(X, dtype=np.float64)
 X[:, 1:6][X[:, 1:6] == 0] = np.nan
 machine = make_pipeline(
-    SimpleImputer(strategy="median"), StandardScaler(), PolyhedralMixtureClassifier(alpha=0.1, random_state=0)
+    SimpleImputer(strategy="median"), StandardScaler(), PolyhedralMixtureClassifier(inside="pos", random_state=0)
 )
 print(f"accuracy by 10-fold cross-validation: {cross_val_score(machine, X, y, cv=10).mean():.3f}")
 
 # %%
-# Small terms are left out and numbers rounded as long as 98 % of the persons keep their class:
+# Small terms are left out and numbers rounded as long as 95 % of the persons keep their class:
 machine.fit(X, y)
-rules = explain_model(machine, X, tolerance=0.02, feature_names=names)
+rules = explain_model(machine, X, tolerance=0.05, feature_names=names)
 print(rules)
 
 # %%

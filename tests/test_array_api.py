@@ -24,7 +24,7 @@ from polyplane import (
 )
 from polyplane._array_api import device_of, host_dtype, namespace, to_numpy, within_device_memory
 from polyplane._threads import Team
-from polyplane.datasets import DeviceDigits, InfiniteDigits
+from polyplane.datasets import DeviceDigits, InfiniteDigits, make_checkerboard
 from polyplane.learners._array_sums import ArrayRowSums
 from polyplane.learners._cuts import RowSums
 from polyplane.learners._line_search import _first_zero
@@ -146,6 +146,25 @@ class TestMultiHyperplane:
         expected, fitted = clone(machine).fit(X, y), clone(machine).fit(array(X), y)
         np.testing.assert_allclose(fitted.history_["loss"], expected.history_["loss"], rtol=1e-3)
         assert fitted.history_["validation_error"] == pytest.approx(expected.history_["validation_error"], abs=0.03)
+
+    @pytest.mark.parametrize("batch_size", [4096, 16_384])
+    def test_large_batches_keep_the_accuracy(self, batch_size):
+        X, y = make_checkerboard(12_000, (4, 4), random_state=0)
+        X_test, y_test = make_checkerboard(4_000, (4, 4), random_state=1)
+        how = {"n_planes": 16, "max_iter": 20, "random_state": 0}
+        usual, large = (
+            np.mean(MultiHyperplaneClassifier(batch_size=size, **how).fit(X, y).predict(X_test) != y_test)
+            for size in (256, batch_size)
+        )
+        assert usual < 0.05
+        assert large < usual + 0.01
+
+    def test_few_rows_are_learned_in_the_usual_batches(self):
+        X, y = blobs(3)
+        usual, large = (
+            MultiHyperplaneClassifier(2, batch_size=size, max_iter=2, random_state=0).fit(X, y) for size in (256, 4096)
+        )
+        assert usual.planes_ == large.planes_
 
     def test_kmeans_serves_idle_centres(self, array):
         X = np.repeat(np.arange(5.0), 20)[:, None].astype(np.float32) ** 2

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,7 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
-from polyplane.dask import DaskPlaneClassifier  # noqa: E402
+from polyplane.dask import DaskPlaneClassifier, _rounds  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +33,7 @@ def client():
     with (
         dask.config.set(settings),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -86,14 +85,14 @@ class TestExact:
 
     @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
     def test_many_classes(self, client, groups, multi_class):
-        machine = CuttingPlaneSVC(C=0.01, multi_class=multi_class)
+        machine = CuttingPlaneSVC(C=0.001, multi_class=multi_class, tol=0.05)
         found = DaskPlaneClassifier(machine).fit(*spread(*groups)).to_local()
         np.testing.assert_allclose(found.coef_, clone(machine).fit(*groups).coef_, atol=1e-6)
 
     def test_sparse_blocks_and_weights(self, client, rows):
         X, y = rows
         weight = np.linspace(0.2, 2.0, len(y))
-        machine = CuttingPlaneSVC(C=0.05)
+        machine = CuttingPlaneSVC(C=0.01, tol=0.05)
         blocks = spread(X, y)[0].map_blocks(sparse.csr_matrix)
         found = DaskPlaneClassifier(machine).fit(blocks, spread(X, y)[1], da.from_array(weight, chunks=300)).to_local()
         np.testing.assert_allclose(found.coef_, clone(machine).fit(X, y, weight).coef_, atol=1e-6)
@@ -119,18 +118,24 @@ class TestRounds:
 
 
 class TestLosses:
-    def test_a_worker_that_is_killed_costs_its_work_alone(self, client, groups):
-        """The first worker to take up an epoch of the second round is shot."""
+    def test_a_worker_that_is_killed_costs_its_work_alone(self, client, monkeypatch, groups):
+        """Between two rounds a worker is shot, with the rows that it holds and what it remembers of them."""
         X, y = spread(*groups)
-        machine = DaskPlaneClassifier(ConvexPolytopeClassifier(4, max_iter=400, backoff=0, random_state=0), rounds=6)
+        machine = DaskPlaneClassifier(ConvexPolytopeClassifier(4, max_iter=24, random_state=0), rounds=6)
         expected = clone(machine).fit(X, y).to_local()
-        pids = list(client.run(os.getpid).values())
-        shot = threading.Timer(0.3, os.kill, (pids[0], signal.SIGKILL))
-        shot.start()
+        pids, mixed, mix = list(client.run(os.getpid).values()), [], _rounds.mix
+
+        def mix_and_shoot(states, weights):
+            mixed.append(len(states))
+            if len(mixed) == 3:
+                os.kill(pids[0], signal.SIGKILL)
+            return mix(states, weights)
+
+        monkeypatch.setattr(_rounds, "mix", mix_and_shoot)
         found = clone(machine).fit(X, y).to_local()
-        shot.join()
         client.wait_for_workers(2, timeout=60)
-        assert set(client.run(os.getpid).values()) != set(pids)
+        assert mixed == [2] * 6
+        assert pids[0] not in client.run(os.getpid).values()
         assert found.planes_ == expected.planes_
 
     def test_no_client(self, monkeypatch, rows):
@@ -146,7 +151,7 @@ class TestPrediction:
     def test_is_lazy_and_the_same(self, client, groups):
         X, y = groups
         lazy, labels = spread(X, y)
-        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01)).fit(lazy, labels)
+        machine = DaskPlaneClassifier(PegasosSVC(max_iter=2, random_state=0), rounds=1).fit(lazy, labels)
         local = machine.to_local()
         predicted, scores = machine.predict(lazy), machine.decision_function(lazy)
         assert dask.is_dask_collection(predicted)
@@ -164,16 +169,16 @@ class TestPrediction:
         y = (y == "yes").astype(int)
         frame = pd.DataFrame(X, columns=list("abcdef")).assign(label=y)
         lazy = dd.from_pandas(frame, npartitions=3)
-        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.05)).fit(lazy[list("abcdef")], lazy["label"])
+        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(lazy[list("abcdef")], lazy["label"])
         local = machine.to_local()
         assert local.feature_names_in_.tolist() == list("abcdef")
         predicted = machine.predict(lazy[list("abcdef")]).compute()
         assert predicted.index.equals(frame.index)
         np.testing.assert_array_equal(predicted, local.predict(frame[list("abcdef")]))
-        np.testing.assert_allclose(local.coef_, CuttingPlaneSVC(C=0.05).fit(X, y).coef_, atol=1e-6)
+        np.testing.assert_allclose(local.coef_, CuttingPlaneSVC(C=0.01, tol=0.05).fit(X, y).coef_, atol=1e-6)
         unknown = lazy[list("abcdef")].values  # the sizes of its chunks are not known
         assert np.isnan(unknown.chunks[0]).all()
-        again = DaskPlaneClassifier(CuttingPlaneSVC(C=0.05)).fit(unknown, lazy["label"].values)
+        again = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(unknown, lazy["label"].values)
         np.testing.assert_allclose(again.to_local().coef_, local.coef_, atol=1e-9)
         assert len(again.predict(unknown).compute()) == len(y)
 
@@ -200,12 +205,13 @@ class TestRefusals:
         lazy = spread(X[order], y[order])
         with pytest.raises(ValueError, match="Each partition misses a class: shuffle the rows"):
             DaskPlaneClassifier(PegasosSVC()).fit(*lazy)
-        exact = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01)).fit(*lazy).to_local()
-        np.testing.assert_allclose(exact.coef_, CuttingPlaneSVC(C=0.01).fit(X, y).coef_, atol=1e-6)
+        machine = CuttingPlaneSVC(C=0.001, tol=0.05)
+        exact = DaskPlaneClassifier(machine).fit(*lazy).to_local()
+        np.testing.assert_allclose(exact.coef_, clone(machine).fit(X, y).coef_, atol=1e-6)
 
     def test_bad_rows_are_named_and_nothing_is_lost(self, client, rows):
         X, y = rows
-        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.05)).fit(*spread(X, y))
+        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(*spread(X, y))
         before = machine.to_local()
         bad = X.copy()
         bad[400, 3] = np.nan
@@ -224,10 +230,10 @@ class TestRefusals:
     def test_empty_partitions_are_passed_over(self, client, rows):
         X, y = rows
         parts = [slice(0, 200), slice(200, 200), slice(200, 500)]
-        found = DaskPlaneClassifier(CuttingPlaneSVC(C=0.05)).fit(
+        found = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(
             [dask.delayed(X[part]) for part in parts], [dask.delayed(y[part]) for part in parts]
         )
-        np.testing.assert_allclose(found.to_local().coef_, CuttingPlaneSVC(C=0.05).fit(X, y).coef_, atol=1e-6)
+        np.testing.assert_allclose(found.to_local().coef_, CuttingPlaneSVC(C=0.01, tol=0.05).fit(X, y).coef_, atol=1e-6)
 
     def test_a_cluster_without_workers(self, client, monkeypatch, rows):
         monkeypatch.setattr(client, "nthreads", dict)
@@ -236,7 +242,7 @@ class TestRefusals:
 
     def test_a_cluster_that_dies(self, client, monkeypatch, rows):
         """What the client raises when the scheduler is gone."""
-        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.05)).fit(*spread(*rows))
+        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(*spread(*rows))
         before = machine.to_local()
 
         def lost(*_, **__):

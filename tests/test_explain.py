@@ -331,3 +331,13 @@ def test_two_rules_for_diabetes(local_data):
     assert lines[0] == "Class 'pos' if all of:"
     assert lines[1].startswith("  1. age")
     assert lines[2].startswith("  2. glucose")
+
+
+def test_notebooks_show_text_whatever_is_in_it():
+    X, y = load_iris(return_X_y=True)
+    names = ["<script>", "b", "c", "d"]
+    machine = CuttingPlaneSVC().fit(X[y < 2], np.array(["<i>", "x"])[y[y < 2]])
+    for explanation in (explain_model(machine, feature_names=names), explain_row(machine, X[:1], feature_names=names)):
+        assert "&lt;" in explanation._repr_html_()
+        assert "<i>" not in explanation._repr_html_()
+        assert "<script>" not in explanation._repr_html_()

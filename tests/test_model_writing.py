@@ -30,7 +30,7 @@ class TestWriting:
 
     @pytest.mark.parametrize("failing", ["write", "fsync", "replace"])
     def test_a_full_disk_costs_nothing(self, small, old, failing, monkeypatch):
-        import polyplane.io._atomic as atomic
+        import polyplane._files as atomic
 
         before = old.read_bytes()
 

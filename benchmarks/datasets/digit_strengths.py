@@ -42,4 +42,4 @@ def main(n_images):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000)

@@ -71,7 +71,7 @@ def by_protocol(split, n_planes, visits, n_held_out, seeds=SEEDS, choice_visits=
     return tuned | chosen | {"error_free_entropy": free["error"], "std_free_entropy": free["std"]}
 
 
-def amm_errors(split, n_held_out, seeds=SEEDS, epochs=15):
+def amm_errors(split, n_held_out, seeds=SEEDS, epochs=15, alphas=(1e-7, 1e-6, 1e-5, 1e-4, 1e-3)):
     """AMM as the paper sets it: pruning as it comes, alpha by held-out training rows."""
     kept, held_out = _held_out(split, n_held_out)
 
@@ -83,7 +83,7 @@ def amm_errors(split, n_held_out, seeds=SEEDS, epochs=15):
     def held_out_error(alpha):
         return 1 - machine(alpha).fit(split.X[kept], split.y[kept]).score(split.X[held_out], split.y[held_out])
 
-    alpha = min((1e-7, 1e-6, 1e-5, 1e-4, 1e-3), key=held_out_error)
+    alpha = min(alphas, key=held_out_error)
     return errors(machine(alpha), split, seeds) | {"alpha": alpha, "rows": len(split.y)}
 
 
@@ -114,6 +114,16 @@ def learning_curve(split, n_planes, visits, alpha_visits, min_entropy, shares=(0
             runs.append(100 * (1 - machine.score(split.X_test, split.y_test)))
         figures[str(len(rows))] = round(float(np.mean(runs)), 4)
     return {"error_by_rows": figures}
+
+
+def visits_curve(split, n_planes, alpha_visits, min_entropy, budgets, seed=0):
+    """Test errors against the budget of visits, one run each."""
+    figures = {}
+    for visits in budgets:
+        machine = budgeted(n_planes, visits, len(split.y), alpha_visits, min_entropy).set_params(random_state=seed)
+        accuracy = machine.fit(split.X, split.y).score(split.X_test, split.y_test)
+        figures[str(round(visits))] = round(100 * (1 - accuracy), 4)
+    return {"error_by_visits": figures}
 
 
 def _held_out(split, n_held_out):

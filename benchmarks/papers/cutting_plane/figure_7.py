@@ -80,7 +80,7 @@ def tables(figures):
             for n_features in numbers_of(name, pick):
                 found = figures.get(f"{name}, {n_features} {pick}")
                 label = f"{n_features} {words}"
-                why = "" if found is None else f"{found['non_zeros']:.1f} % of all non-zeros are in these features."
+                why = _why(figures, name, n_features, pick)
                 ours = (None, None) if found is None else (Figure(found["share"]), Figure(found["speedup"]))
                 shares.append(Row(label, paper_of(name, n_features, "search_share"), ours[0], why))
                 speedups.append(Row(label, paper_of(name, n_features, "speedup"), ours[1], why))
@@ -88,6 +88,19 @@ def tables(figures):
         yield Table(f"{title}: share of OCA-E's time spent on the line search, in %", shares, None, 1, _note(name))
         better = None if name == "rcv1" else "higher"
         yield Table(f"{title}: speed-up of OCA-T over OCA-E", speedups, better, 2, _note(name))
+
+
+def _why(figures, name, n_features, pick):
+    """How many non-zeros are left, and what the same number of features gives that takes more of them away."""
+    found, other = (figures.get(f"{name}, {n_features} {p}") for p in (pick, "at random"))
+    if found is None:
+        return ""
+    words = f"{found['non_zeros']:.1f} % of all non-zeros are in these features."
+    if pick == "at random" or other is None:
+        return words
+    return (
+        f"{words} At random: {other['non_zeros']:.1f} %, share {other['share']:.1f} %, speed-up {other['speedup']:.2f}."
+    )
 
 
 def _note(name):
@@ -105,7 +118,9 @@ def plots(figures):
         paper = sets.EXPECTED[f"features_{name}"]
         curves[name, "paper"] = list(zip(paper["features"], paper["search_share"], paper["speedup"], strict=True))
         for pick in PICKS:
-            found = [(n, figures.get(f"{name}, {n} {pick}")) for n in paper["features"]]
+            # All features are the same however they are picked: both curves begin there.
+            names = [f"{name}, {n} {pick if n in numbers_of(name, pick) else 'frequent'}" for n in paper["features"]]
+            found = [(n, figures.get(key)) for n, key in zip(paper["features"], names, strict=True)]
             curves[name, pick] = [(n, f["share"], f["speedup"]) for n, f in found if f is not None]
     caption = (
         "Share of the exact line search in OCA-E's time, and what OCA-T gains, with fewer and fewer features. The "

@@ -112,6 +112,8 @@ def features(figure, curves):
         column[1].set_xlabel("features", fontsize=15)
     title = "Figure 7: fewer non-zeros, not fewer features, make the line search the larger share"
     _finish(figure, axes, ("line search, % of OCA-E's time", "speed-up by OCA-T"), title)
+    axes[0, 0].get_legend().remove()
+    axes[0, 1].legend(loc="lower right", fontsize=13)
 
 
 def standing_still(figure, curves):
@@ -129,7 +131,8 @@ def standing_still(figure, curves):
     axis.tick_params(labelsize=13)
     axis.grid(color="0.9")
     axis.legend(fontsize=14)
-    axis.set_title("POKER: the exact search stands still, the inexact one does not", fontsize=16)
+    ends = ", ".join(f"{search} {iterations[-1]:,}" for search, (iterations, _) in curves.items())
+    axis.set_title(f"POKER, iterations: {ends}", fontsize=16)
 
 
 def _finish(figure, axes, labels, title):

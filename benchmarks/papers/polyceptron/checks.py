@@ -102,9 +102,9 @@ def remarks():
     if "dataset 1, draws" in figures:
         found = figures["dataset 1, draws"]
         words["dataset_1, spla1"] = (
-            f"A matter of the draw and the ridge: with alpha 0.0001 the mean over 20 draws of Dataset 1 is {found['test']:.2f} and the deviation "
-            f"{found['test_std']:.2f}, from {min(found['test_by_run']):.2f} to {max(found['test_by_run']):.2f} "
-            "(experiment: checks)."
+            "A matter of the draw and the ridge: with alpha 0.0001 the mean over 20 draws of Dataset 1 is "
+            f"{found['test']:.2f} and the deviation {found['test_std']:.2f}, from {min(found['test_by_run']):.2f} to "
+            f"{max(found['test_by_run']):.2f} (experiment: checks)."
         )
     return words
 

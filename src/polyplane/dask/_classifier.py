@@ -66,7 +66,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = da.from_array(StandardScaler().fit_transform(X), chunks=(200, -1))
     >>> y = da.from_array(y, chunks=200)
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     svm = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01)).fit(X, y)
     ...     labels = svm.predict(X).compute()
     >>> print(f"{(labels == y.compute()).mean():.2f}")

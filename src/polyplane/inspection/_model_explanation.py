@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.inspection._result import data_frame, plain
+from polyplane.inspection._result import as_html, data_frame, plain
 from polyplane.inspection.rounding import Readable
 from polyplane.inspection.rules import number, sum_of_terms
 from polyplane.planes import PlaneSet
@@ -146,6 +146,9 @@ class ModelExplanation:
                 "typical_rows": [list(rule.typical) for rule in self.rules],
             }
         )
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
 
     def __str__(self) -> str:
         return self.to_text(top=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -27,3 +28,8 @@ def data_frame(columns: dict[str, Any]) -> Any:
     except ImportError:
         raise ImportError("A data frame needs pandas: pip install pandas.") from None
     return pd.DataFrame(columns)
+
+
+def as_html(text: str) -> str:
+    """Text for notebooks, whatever is in it."""
+    return f"<pre>{escape(text)}</pre>"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.inspection._result import data_frame, plain
+from polyplane.inspection._result import as_html, data_frame, plain
 from polyplane.inspection.rules import number, quoted
 
 
@@ -133,6 +133,9 @@ class RowExplanation:
             }
         )
         return frame.sort_values("share", key=abs, ascending=False, ignore_index=True, kind="stable")
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
 
     def __str__(self) -> str:
         return self.to_text(top=10)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from polyplane._files import replace_file
 from polyplane.inspection._markup import Markup, assemble
 from polyplane.inspection._model_explanation import ModelExplanation
 from polyplane.inspection._result import plain
@@ -134,7 +135,9 @@ def model_report(
     headline = title or planes.learner
     body = _body(outcome, planes, headline, chosen, pictures=image_shape is not None)
     page = assemble(body, headline, json.dumps(content))
-    return _write(Path(path), page)
+    with replace_file(path) as file:
+        file.write(page.encode())
+    return Path(path)
 
 
 def _outcome(model: OwnUnits, X: Any, y: Any) -> Outcome:
@@ -299,14 +302,3 @@ def _errors(page: Markup, outcome: Outcome, chosen: Sequence[int]) -> None:
 
 def _percent(part: Any, whole: Any) -> str:
     return f"{100 * part / whole:.1f}" if whole else "-"
-
-
-def _write(path: Path, page: str) -> Path:
-    """Replace the file in one step, once the page is complete."""
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_text(page, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    return path

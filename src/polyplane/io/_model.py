@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from sklearn.utils.validation import check_is_fitted
 
+from polyplane._files import replace_file
 from polyplane.base import PlaneClassifier
-from polyplane.io._atomic import replace_file
 from polyplane.io._description import KINDS, describe, rebuild
 from polyplane.io._safetensors import DamagedError, Header, parse_json, read_arrays, read_header, write_container
 from polyplane.io._values import Packer, Unpacker

@@ -83,7 +83,9 @@ class PolyceptronClassifier(PolyhedronLearner):
     with the fewest training errors are kept (the pocket).
 
     The perceptron rule is not blind to units: standardise the features first. For more than two classes:
-    ``sklearn.multiclass.OneVsRestClassifier(PolyceptronClassifier())``.
+    ``sklearn.multiclass.OneVsRestClassifier(PolyceptronClassifier())``. Under
+    ``sklearn.config_context(array_api_dispatch=True)`` the batch form learns from arrays of PyTorch and CuPy where they
+    are.
 
     Parameters
     ----------

@@ -52,6 +52,7 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
     `gamma` mean the same whatever the units. No standardised copy is made, and sparse rows stay sparse. `partial_fit`
     makes one EM step on the rows it is given; its first piece sets the units, so it should not be small.
 
+    Under ``sklearn.config_context(array_api_dispatch=True)`` it learns from arrays of PyTorch and CuPy where they are.
     For more than two classes: ``sklearn.multiclass.OneVsRestClassifier(PolyhedralMixtureClassifier())``.
 
     Parameters
