@@ -79,12 +79,7 @@ def cluster(workers, features=10_000, planes=16, epochs=20):
 
 
 def project(figures, rows=10**9, epochs=10):
-    """Hours for many rows on N workers: work shared by N, and rounds that cost more the more models are to be mixed.
-
-    The models of all workers come to one place and go back: a round costs its latency, and for each worker the time of
-    moving and adding up one model, taken from rounds of one and two workers here. Workers help as long as their share
-    of the work is more than that: up to about the root of work per round over time per model.
-    """
+    """Hours for many rows on N workers, by the formula in README.md, and where more of them no longer help."""
     per_row = figures["rows = 800000"]["training"] / 800_000
     one, two = (figures[f"workers = {n}"]["round"] for n in (1, 2))
     model = max(two - one, 1e-3)

@@ -43,7 +43,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
     ----------
     estimator : PlaneClassifier
         What to train, with its parameters; `n_jobs` and `verbose` are not used.
-    rounds : int, default=20
+    rounds : int, default=10
         How often the models are mixed; the estimator's `max_iter` epochs are shared among the rounds.
 
     Attributes
@@ -78,7 +78,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         "rounds": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, estimator: PlaneClassifier, *, rounds: int = 20) -> None:
+    def __init__(self, estimator: PlaneClassifier, *, rounds: int = 10) -> None:
         self.estimator = estimator
         self.rounds = rounds
 
