@@ -10,8 +10,10 @@ import polyplane
 PACKAGE = Path(polyplane.__file__).parent
 # A room may import from its own floor and from the floors before it.
 FLOORS = [
-    {"kernels", "_array_api", "_threads", "_progress"},
+    {"kernels", "_array_api", "_threads", "_files", "_progress", "_batches"},
     {"planes", "_loop", "_validation"},
+    {"_stream_run"},
+    {"_stream"},
     {"base"},
     {"learners"},
     {"datasets", "geometry", "io"},

@@ -40,27 +40,39 @@ class Plateau:
 
 
 class Interrupt:
-    """Turns the first Ctrl-C into a request to stop after the step at hand; the second one is raised at once."""
+    """Turns the first Ctrl-C into a request to stop after the step at hand; the second one is raised at once.
 
-    requested = False
+    Parameters
+    ----------
+    *signals : int
+        What to watch for besides Ctrl-C, such as ``signal.SIGTERM``.
+    """
+
+    def __init__(self, *signals: int) -> None:
+        self.requested: int | None = None
+        self._signals = (signal.SIGINT, *signals)
 
     def _handle(self, signum: int, frame: Any) -> None:
         if self.requested:
             raise KeyboardInterrupt
-        self.requested = True
+        self.requested = signum
 
     @contextmanager
     def watched(self) -> Any:
-        """Watch for Ctrl-C: in the main thread, the only one that is ever interrupted, over the default handler."""
-        default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if threading.current_thread() is not threading.main_thread() or not default:
-            yield self
-            return
-        signal.signal(signal.SIGINT, self._handle)
+        """Watch: in the main thread, the only one that is ever interrupted, over the default handlers."""
+        defaults = (signal.default_int_handler, signal.SIG_DFL)
+        before = {
+            signum: signal.getsignal(signum)
+            for signum in self._signals
+            if threading.current_thread() is threading.main_thread() and signal.getsignal(signum) in defaults
+        }
+        for signum in before:
+            signal.signal(signum, self._handle)
         try:
             yield self
         finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
 
 
 class Trained(NamedTuple):
@@ -102,7 +114,7 @@ def train(
     began = time.perf_counter()
     n_iter = 0
     with Interrupt().watched() as interrupt, progress:
-        while n_iter < progress.total:
+        while progress.total is None or n_iter < progress.total:
             state = step(state)
             n_iter += 1
             row = dict(figures(state))

@@ -18,13 +18,13 @@ class Progress:
     ----------
     title : str
         What is being trained.
-    total : int
-        Number of steps to come.
+    total : int or None
+        Number of steps to come; None: not known.
     verbose : int
         0: silent.
     """
 
-    def __init__(self, title: str, total: int, verbose: int) -> None:
+    def __init__(self, title: str, total: int | None, verbose: int) -> None:
         self.title = title
         self.total = total
         self.verbose = verbose
@@ -53,7 +53,8 @@ class Progress:
             self._bar.update(self._task, completed=done, figures=text)
         elif done == self.total or time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + 0.5
-            print(f"{self.title}  {done}/{self.total}  {text}", flush=True)
+            place = f"{done}" if self.total is None else f"{done}/{self.total}"
+            print(f"{self.title}  {place}  {text}", flush=True)
 
 
 def _rich_bar() -> Any:

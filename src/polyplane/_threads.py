@@ -1,26 +1,16 @@
 """Independent work in threads, and when BLAS should not use any."""
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from itertools import pairwise
 from typing import Any, TypeVar
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> list[Result]:
-    """``[function(item) for item in items]``, in up to `n_jobs` threads; the results do not depend on their number."""
-    items = list(items)
-    if n_jobs in (None, 1) or len(items) < 2:
-        return [function(item) for item in items]
-    results: list[Result] = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(item) for item in items)
-    return results
 
 
 class Team:
@@ -29,25 +19,45 @@ class Team:
     Parameters
     ----------
     n_jobs : int or None
-        Number of threads, as in joblib.
+        Number of threads, as in joblib, with the one that calls.
     """
 
     def __init__(self, n_jobs: int | None) -> None:
         self.size = effective_n_jobs(1 if n_jobs is None else n_jobs)
-        self._pool = ThreadPoolExecutor(self.size) if self.size > 1 else None
+        self._pool = ThreadPoolExecutor(self.size - 1) if self.size > 1 else None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """``[function(item) for item in items]``, a share for each thread."""
+        """``[function(item) for item in items]``; each thread takes the next item when it is done with its last."""
         if self._pool is None or len(items) < 2:
             return [function(item) for item in items]
-        n_shares = min(self.size, len(items))
-        edges = [i * len(items) // n_shares for i in range(n_shares + 1)]
-        shares = [items[start:stop] for start, stop in pairwise(edges)]
-        return [
-            result
-            for share in self._pool.map(lambda share: [function(item) for item in share], shares)
-            for result in share
-        ]
+        results: dict[int, Result] = {}
+        waiting = iter(range(len(items)))  # taking the next of a range is a single act, whoever does it
+
+        def work() -> None:
+            for i in waiting:
+                results[i] = function(items[i])
+
+        helpers = [self._pool.submit(work) for _ in range(min(self.size, len(items)) - 1)]
+        try:
+            work()
+        finally:
+            wait(helpers)
+        for helper in helpers:
+            helper.result()
+        return [results[i] for i in range(len(items))]
+
+
+def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> list[Result]:
+    """``[function(item) for item in items]``, in up to `n_jobs` threads; the results do not depend on their number.
+
+    While there are several, BLAS keeps to one thread in each of them: cores are not asked for twice.
+    """
+    items = list(items)
+    team = Team(1 if len(items) < 2 else n_jobs)
+    if team.size == 1:
+        return team.map(function, items)
+    with one_blas_thread():
+        return team.map(function, items)
 
 
 #: Below so many multiplications a matrix product is done before its threads have met; on a busy machine they wait.
@@ -59,8 +69,12 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Keep BLAS to one thread."""
+    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limited
+
+
 def blas_threads(multiplications: int) -> AbstractContextManager[Any]:
     """Keep BLAS to one thread for matrix products that are too small for more."""
-    if multiplications > WORTH_THREADS:
-        return nullcontext()
-    return _controller().limit(limits=1, user_api="blas")
+    return nullcontext() if multiplications > WORTH_THREADS else one_blas_thread()

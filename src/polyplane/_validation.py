@@ -47,6 +47,8 @@ class Data:
         The number of classes, of which these rows need not show all.
     stream : bool
         More rows may follow, unlike these: no number of passes is planned.
+    half_life : float or None
+        In a stream that drifts, the number of rows after which what a row taught counts for half.
     """
 
     X: Any
@@ -55,6 +57,7 @@ class Data:
     train: np.ndarray
     n_classes: int
     stream: bool = False
+    half_life: float | None = None
     _memory: list[Any] = field(default_factory=list)
 
     @property

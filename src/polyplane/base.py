@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from polyplane._array_api import brought_home, labels_of, take_rows, to_numpy
 from polyplane._loop import Plateau, record, train
 from polyplane._progress import Progress
+from polyplane._stream import StreamLearner
 from polyplane._validation import (
     Data,
     all_or_nothing,
@@ -34,7 +35,7 @@ from polyplane._validation import (
 from polyplane.planes import PlaneSet
 
 
-class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """A classifier made of planes.
 
     A learner names its parameters in ``__init__`` and writes three methods: `_start`, `_step` and `_planes`. It may
@@ -75,8 +76,6 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     #: The figure that is watched for convergence; none is watched unless a learner records it.
     _converges_on: ClassVar[str] = "objective"
-    #: Whether a step on new rows keeps what was learned from earlier ones: there is `partial_fit`.
-    _takes_streams: ClassVar[bool] = True
 
     # What a learner writes.
 

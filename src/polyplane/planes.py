@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -200,6 +202,18 @@ class PlaneSet:
             f"PlaneSet(n_classes={self.n_classes}, n_planes={self.n_planes}, n_features={self.n_features}, "
             f"dtype={host_dtype(self.coef)}{device})"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the planes of each class."""
+        home = self.to_numpy()
+        norms = np.linalg.norm(home.coef, axis=1)
+        rows = "".join(
+            f"<tr><td>{c}</td><td>{stop - start}</td><td>{norms[start:stop].min():.3g}</td>"
+            f"<td>{norms[start:stop].max():.3g}</td></tr>"
+            for c, (start, stop) in enumerate(pairwise(home.indptr.tolist()))
+        )
+        heads = "".join(f"<th>{head}</th>" for head in ("class", "planes", "shortest", "longest"))
+        return f"<table><caption>{escape(repr(self))}</caption><tr>{heads}</tr>{rows}</table>"
 
     def __reduce__(self) -> tuple[type[PlaneSet], tuple[Any, ...]]:
         return PlaneSet, self._arrays()

@@ -26,6 +26,7 @@ from polyplane.datasets._loaders import (
 )
 from polyplane.datasets._local import load_local
 from polyplane.datasets._polyhedra import make_polyceptron_1, make_polyceptron_2, make_polyhedron
+from polyplane.datasets._url import make_url_stream
 
 __all__ = [
     "DeviceDigits",
@@ -54,5 +55,6 @@ __all__ = [
     "make_polyceptron_1",
     "make_polyceptron_2",
     "make_polyhedron",
+    "make_url_stream",
     "make_weights",
 ]

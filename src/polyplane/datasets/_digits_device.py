@@ -135,14 +135,14 @@ class DeviceDigits:
 
     def _draw(self, rows: Any, position: int) -> Any:
         """The word at a position of each row's stream; see `polyplane.kernels.digits.draw`."""
-        stem = _mix(_mix((rows >> 32) ^ self.digits._key) ^ (rows & MASK))
+        stem = _mix(_mix((rows >> 32) ^ self.digits.key) ^ (rows & MASK))
         return _mix((stem + position * GOLDEN) & MASK)
 
     def _deformed(self, rows: Any) -> Any:
         """The images with these numbers; see `polyplane.kernels.digits.resample`."""
         xp, grid = namespace(rows), self.grid
         *words, picked = (self._draw(rows, j) for j in range(8))
-        strengths = zip(words, self.digits._strengths.tolist(), strict=True)
+        strengths = zip(words, self.digits.strengths.tolist(), strict=True)
         numbers = [(((word & 0xFFFF) + (word >> 16) - 0xFFFF) * strength) >> 16 for word, strength in strengths]
         angle, row_scale, column_scale, shear, row_shift, column_shift, thickness = numbers
         bend = (angle * angle) >> 17

@@ -34,6 +34,14 @@ class Memory(NamedTuple):
     sums: np.ndarray  # the sums of n_k and of n_k log n_k: all that the entropy needs
 
 
+class Pace(NamedTuple):
+    """How far training has come: the planes are ``W = V / margin``, with V what is stored."""
+
+    t: int  # visits made so far
+    margin: float
+    window: int  # after so many visits the steps 1 / (alpha t) fall no more
+
+
 @kernel
 def _n_log_n(n: int) -> float:
     return n * math.log(n) if n > 0 else 0.0
@@ -100,22 +108,30 @@ def _assign(score: np.ndarray, i: int, natural: int, memory: Memory, min_entropy
 
 @kernel
 def polytope_epoch(
-    rows: Any, order: np.ndarray, t: int, planes: PlaneSums, task: Task, memory: Memory, score: np.ndarray
-) -> tuple[float, int]:
-    """Visit the rows in `order`; return the sum of the losses met and the number of rows that caused an update.
+    rows: Any, order: np.ndarray, pace: Pace, planes: PlaneSums, task: Task, memory: Memory, score: np.ndarray
+) -> tuple[float, int, float]:
+    """Visit the rows in `order`; return the sum of the losses met, the number of rows that moved a plane, the margin.
 
-    `planes` holds the sums ``V = alpha (t - 1) W``, never scaled: a row's margin is compared with ``alpha (t - 1)`` in
-    place of 1. `t` counts the visits made before this epoch.
+    `planes` holds the sums ``V = margin W``, never scaled: a row's score is compared with the margin in place of 1.
+    With the steps ``1 / (alpha t)`` the margin is ``alpha t``, and an update adds the row itself. From ``t = window``
+    on the steps stay ``1 / (alpha window)``: then ``W`` loses ``1 / window`` of itself at each visit, which for V means
+    that the margin, and with it what an update adds, grows by as much.
     """
     tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
     # Read from the tuples once: each reading counts a reference, and threads would quarrel over the counters.
     labels, weights, skip, patience, natural = task.labels, task.weight, memory.skip, memory.patience, memory.natural
     outer, alpha, max_skip = task.outer, task.alpha, task.max_skip
+    t, window, upcoming = pace.t, pace.window, pace.margin
+    growth = window / (window - 1.0)
     n_planes = score.shape[0]
     _recount(memory.counts, memory.sums)
-    loss, n_updates = 0.0, 0
+    loss, n_updates, amount = 0.0, 0, 1.0
     for i in order:
-        margin = max(alpha * t, tiny)
+        if t < window:
+            margin, upcoming = max(alpha * t, tiny), alpha * (t + 1)
+        else:
+            margin, upcoming = upcoming, upcoming * growth
+            amount = upcoming / (alpha * window)
         t += 1
         if skip[i] > 0:
             skip[i] -= 1
@@ -130,7 +146,7 @@ def polytope_epoch(
                 n_updates += 1
                 if task.min_entropy > 0.0:
                     z = _assign(score, i, z, memory, task.min_entropy)
-                add(rows, i, planes, z, weights[i])
+                add(rows, i, planes, z, weights[i] * amount)
         else:
             reached = -float(score[z])
             if reached < margin:
@@ -138,8 +154,8 @@ def polytope_epoch(
                 for k in range(n_planes):
                     if score[k] > -margin:
                         loss += weights[i] * (1.0 + score[k] / margin)
-                        add(rows, i, planes, k, -weights[i])
+                        add(rows, i, planes, k, -weights[i] * amount)
         # Back-off: look away from a row for 1, 3, 7, ... visits while its margin is ample.
         patience[i] = min(2 * patience[i] + 1, max_skip) if reached > THIN * margin else 0
         skip[i] = patience[i]
-    return loss, n_updates
+    return loss, n_updates, upcoming

@@ -103,7 +103,8 @@ class MarginTraining(NamedTuple):
 
     def start(self, tangents: Tangents, units: Units, seed: int) -> MarginState:
         """The state before the first epoch."""
-        centres, owner = tangents.centres[tangents.real], np.nonzero(tangents.real)[0]
+        centres = tangents.centres[tangents.real]
+        owner = np.nonzero(tangents.real)[0].copy()  # in one piece, as in any other state: one kernel to compile
         coef, intercept = units.fold(
             2 * tangents.scale * centres, (-tangents.scale * (centres**2).sum(axis=1)).astype(centres.dtype)
         )

@@ -2,153 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from polyplane._threads import in_threads
 from polyplane._validation import Data
-from polyplane.base import PlaneClassifier
-from polyplane.planes import PlaneSet
-
-
-class Polytope(NamedTuple):
-    """One polytope in training: its class lives outside."""
-
-    outer: int
-    coef: np.ndarray  # (n_features, n_planes): alpha * t times the planes
-    intercept: np.ndarray
-    counts: np.ndarray  # rows recorded at each plane, for the entropy
-    mean: tuple[np.ndarray, np.ndarray] | None  # running average of coef and intercept, when asked for
-
-
-class PolytopeState(NamedTuple):
-    """Everything that training needs to go on."""
-
-    polytopes: list[Polytope]
-    seed: int
-    epoch: int
-    t: int
-    alpha: float
-    loss: float  # mean over the rows of the last epoch
-    updates: float  # share of them that moved a plane
-
-
-class RowMemory(NamedTuple):
-    """What is remembered of each row: by polytope (first axis), or by the one polytope that has it outside."""
-
-    skip: np.ndarray
-    patience: np.ndarray
-    natural: np.ndarray
-    recorded: np.ndarray
-
-    @classmethod
-    def fresh(cls, n_polytopes: int, n_rows: int) -> RowMemory:
-        """Nothing seen yet."""
-        return cls(
-            np.zeros((n_polytopes, n_rows), dtype=np.uint8),
-            np.zeros((n_polytopes, n_rows), dtype=np.uint8),
-            np.full(n_rows, -1, dtype=np.int32),
-            np.full(n_rows, -1, dtype=np.int32),
-        )
-
-
-class PolytopeTrainer(PlaneClassifier):
-    """Trains polytopes by stochastic gradient descent, each class of `_outer_classes` outside one of its own."""
-
-    _converges_on = "loss"
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "backoff": [Interval(Integral, 0, 255, closed="both")],
-        "average": ["boolean"],
-    }
-
-    def _outer_classes(self, n_classes: int) -> list[int]:
-        return list(range(n_classes))
-
-    def _start(self, data: Data, seed: int) -> PolytopeState:
-        n_features = data.X.shape[1]
-        polytopes = [
-            Polytope(
-                outer,
-                np.zeros((n_features, self.n_planes), dtype=data.X.dtype),
-                np.zeros(self.n_planes, dtype=data.X.dtype),
-                np.zeros(self.n_planes, dtype=np.int64),
-                None,
-            )
-            for outer in self._outer_classes(data.n_classes)
-        ]
-        return PolytopeState(polytopes, seed, 0, 0, self.alpha, math.inf, 1.0)
-
-    def _step(self, state: PolytopeState, data: Data) -> PolytopeState:
-        order = data.train
-        if self.shuffle:
-            order = np.random.default_rng([state.seed, state.epoch]).permutation(order)
-        memory = data.recall(lambda: RowMemory.fresh(len(state.polytopes), len(data.y)))
-
-        def epoch(side: int) -> tuple[Polytope, float, int]:
-            return self._epoch(state, side, order, data, memory)
-
-        polytopes, losses, updates = zip(*in_threads(epoch, range(len(state.polytopes)), self.n_jobs), strict=True)
-        visits = len(order)
-        return state._replace(
-            polytopes=list(polytopes),
-            epoch=state.epoch + 1,
-            t=state.t + visits,
-            alpha=self.alpha,
-            loss=sum(losses) / visits,
-            updates=sum(updates) / visits / len(polytopes),
-        )
-
-    def _epoch(
-        self, state: PolytopeState, side: int, order: np.ndarray, data: Data, memory: RowMemory
-    ) -> tuple[Polytope, float, int]:
-        from polyplane.kernels.polytope import Memory, Task, polytope_epoch
-        from polyplane.kernels.rows import PlaneSums, as_rows
-
-        polytope = state.polytopes[side]
-        n_planes = len(polytope.intercept)
-        planes = PlaneSums(polytope.coef, polytope.intercept, 1.0 if self.fit_intercept else 0.0)
-        task = Task(
-            data.y,
-            data.weight,
-            polytope.outer,
-            float(self.alpha),
-            self.min_entropy * math.log(n_planes),
-            int(self.backoff),
-        )
-        kept = Memory(
-            memory.skip[side], memory.patience[side], memory.natural, memory.recorded, polytope.counts, np.empty(2)
-        )
-        score = np.empty(n_planes, dtype=polytope.coef.dtype)
-        loss, updates = polytope_epoch(as_rows(data.X), order, state.t, planes, task, kept, score)
-        if self.average:
-            polytope = polytope._replace(mean=_blend(polytope, state.epoch, self.alpha * (state.t + len(order))))
-        return polytope, loss, updates
-
-    def _planes(self, state: PolytopeState) -> PlaneSet:
-        scale = 1.0 / (state.alpha * state.t)
-        owned = {}
-        for polytope in state.polytopes:
-            coef, intercept = polytope.mean or (polytope.coef * scale, polytope.intercept * scale)
-            owned[polytope.outer] = (np.ascontiguousarray(coef.T), intercept)
-        coef, intercept = owned[state.polytopes[0].outer]
-        nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
-        return PlaneSet.of_classes(owned.get(c, nothing) for c in range(len(self.classes_)))
-
-    def _figures(self, state: PolytopeState) -> Mapping[str, float]:
-        return {"loss": state.loss, "updates": state.updates, "step": 1.0 / (state.alpha * state.t)}
-
-    def _stopping_rule(self) -> Callable[[Mapping[str, float]], bool]:
-        level = super()._stopping_rule()
-        # Before the steps 1 / (alpha t) have fallen to 1 the planes still jump about, and so does the loss.
-        return lambda figures: figures["step"] <= 1.0 and level(figures)
+from polyplane.learners._polytopes import PolytopeState, PolytopeTrainer, Workplace
 
 
 class ConvexPolytopeClassifier(PolytopeTrainer):
@@ -188,7 +49,8 @@ class ConvexPolytopeClassifier(PolytopeTrainer):
         A row whose margin is ample is not looked at for 1, 3, 7, ... and at the most this many visits. 0 is the paper's
         loop, several times slower.
     average : bool, default=True
-        Use a running average of the planes, late passes weighing most, instead of the last ones.
+        Use a running average of the planes, late passes weighing most, instead of the last ones, unless these err
+        clearly less on the rows of `fit`.
     fit_intercept : bool, default=True
         Learn an offset of each plane, regularised like the rest.
     class_weight : dict, "balanced" or None, default=None
@@ -308,22 +170,10 @@ class ConvexPolytopeClassifier(PolytopeTrainer):
         return [1 - int(enclosed[0])]
 
     def _finish(self, state: PolytopeState, data: Data) -> None:
-        natural = data.recall(lambda: RowMemory.fresh(0, len(data.y))).natural
+        super()._finish(state, data)
+        natural = data.recall(lambda: Workplace(0, len(data.y), 1)).rows.natural
         first = self.planes_.indptr[data.y]
         trained = np.isin(data.y, [polytope.outer for polytope in state.polytopes])
         seen = natural >= 0
         self.assignments_ = np.where(seen, first + natural, np.where(trained, -1, first))
         self.plane_counts_ = np.bincount(self.assignments_[self.assignments_ >= 0], minlength=self.planes_.n_planes)
-
-
-def _blend(polytope: Polytope, epoch: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Polynomial-decay averaging (Shamir and Zhang, 2013) of the planes at the ends of epochs: late ones count most."""
-    now = (polytope.coef / scale, polytope.intercept / scale)
-    if polytope.mean is None:
-        return now
-    share = 4.0 / (epoch + 4.0)
-    for mean, new in zip(polytope.mean, now, strict=True):
-        mean *= 1.0 - share
-        new *= share
-        mean += new
-    return polytope.mean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyplane.learners.convex_polytope import PolytopeTrainer
+from polyplane.learners._polytopes import PolytopeTrainer
 
 
 class PegasosSVC(PolytopeTrainer):

@@ -1,0 +1,216 @@
+"""What all commands share: errors in one sentence, tables for people, text and JSON for programs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, NamedTuple, NoReturn
+
+import typer
+
+#: What a script can rely on. 2 is also what a wrong option gives.
+FAILED, USER_ERROR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+
+#: The option that every command which reports figures has.
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+_Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+class UserError(Exception):
+    """What the user can put right; its text is one sentence that says how."""
+
+
+class Table(NamedTuple):
+    """A table: rich on a terminal, tab-separated when piped.
+
+    Parameters
+    ----------
+    title : str
+        What it shows.
+    columns : sequence of str
+        The names of the columns; none: names and values, without a header.
+    rows : list of sequences
+        What is in them; numbers are set to the right.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: list[Sequence[Any]]
+
+
+def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command: errors become one sentence and an exit code, and ``--debug`` shows them in full.
+
+    Parameters
+    ----------
+    *examples : str
+        Command lines, for the end of its help.
+
+    Returns
+    -------
+    decorator : callable
+        What `register` takes.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(*args: Any, debug: bool = False, **options: Any) -> None:
+            with one_sentence(function.__name__, debug):
+                function(*args, **options)
+
+        signature = inspect.signature(function, eval_str=True)
+        switch = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_Debug)
+        run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), switch])  # type: ignore[attr-defined]
+        run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+        run.__annotations__ |= {"debug": _Debug, "return": None}
+        run.examples = examples  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def register(app: typer.Typer, function: Callable[..., None]) -> None:
+    """Add a command to the program, with its examples at the end of its help."""
+    lines = getattr(function, "examples", ())
+    epilog = "\n\n".join(["[bold]Examples[/]", *(f"  {line}" for line in lines)]) if lines else None
+    app.command(help=paragraphs(function.__doc__), epilog=epilog)(function)
+
+
+def paragraphs(text: str | None) -> str:
+    """A docstring as help: the terminal, not the source, breaks its lines."""
+    return "\n\n".join(_one_line(part) for part in (text or "").split("\n\n"))
+
+
+@contextmanager
+def one_sentence(name: str, debug: bool) -> Iterator[None]:
+    """Turn what goes wrong into a sentence on standard error and an exit code; warnings into notes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for category in (UserWarning, RuntimeWarning):
+            warnings.simplefilter("always", category)
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # columns were matched by name before
+        warnings.showwarning = lambda message, *_, **__: note(str(message))
+        try:
+            yield
+        except BrokenPipeError:  # `| head` has seen enough
+            _forget_stdout()
+            raise typer.Exit(PIPE_CLOSED) from None
+        except (KeyboardInterrupt, UserError, ValueError, OSError, ImportError, MemoryError) as error:
+            if debug:
+                raise
+            _leave(f"polyplane {name}: {_sentence(error)}", INTERRUPTED if _is_interrupt(error) else USER_ERROR)
+        except Exception as error:
+            if debug or type(error).__module__.partition(".")[0] in ("click", "typer"):
+                raise  # a usage error or an exit: the framework's own
+            what = f"{type(error).__name__}: {error}".rstrip(": ")
+            _leave(f"polyplane {name}: an error in polyplane itself, {what} (--debug shows where).", FAILED)
+
+
+def note(text: str) -> None:
+    """Say something beside the results: one line on standard error."""
+    typer.echo(f"note: {_one_line(text)}", err=True)
+
+
+def present(content: Mapping[str, Any], tables: Iterable[Table], as_json: bool) -> None:
+    """Print the outcome of a command: `tables`, or with `as_json` its `content`."""
+    if as_json:
+        typer.echo(json.dumps(_plain(content), ensure_ascii=False, allow_nan=False))
+    elif sys.stdout.isatty():
+        _present_rich(tables)
+    else:
+        typer.echo("\n\n".join("\n".join(_tabbed(table)) for table in tables))
+
+
+def show_number(value: Any) -> str:
+    """A number or a label as people like to read it: six digits."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question about the nearest known word, to be added to a sentence; nothing when none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    return isinstance(error, KeyboardInterrupt)
+
+
+def _sentence(error: BaseException) -> str:
+    if _is_interrupt(error):
+        return "interrupted; nothing was written."
+    if isinstance(error, MemoryError):
+        return "there is not enough memory; --stream reads the rows in parts."
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'standard output'}: {error.strerror}."
+    return _one_line(str(error)) or type(error).__name__
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _leave(sentence: str, code: int) -> NoReturn:
+    typer.echo(sentence, err=True)
+    raise typer.Exit(code) from None
+
+
+def _forget_stdout() -> None:
+    """Give what is still unwritten to nobody, so that the interpreter does not complain at its end."""
+    import os
+
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # not a real file: a test's
+        return
+
+
+def _plain(value: Any) -> Any:
+    """The value in the types of JSON."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and value - value != 0 else value
+
+
+def _tabbed(table: Table) -> Iterator[str]:
+    if table.columns:
+        yield "\t".join(table.columns)
+    for row in table.rows:
+        yield "\t".join(show_number(cell) for cell in row)
+
+
+def _present_rich(tables: Iterable[Table]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    console = Console(highlight=False)
+    for table in tables:
+        drawn = RichTable(
+            title=f"[bold]{escape(table.title)}[/]" if table.title else None,
+            title_justify="left",
+            title_style="",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            show_header=bool(table.columns),
+        )
+        width = max((len(row) for row in table.rows), default=len(table.columns))
+        for j in range(width):
+            numeric = any(isinstance(row[j], int | float) for row in table.rows)
+            header = escape(table.columns[j]) if table.columns else ""
+            drawn.add_column(header, justify="right" if numeric else "left")
+        for row in table.rows:
+            drawn.add_row(*(escape(show_number(cell)) for cell in row))
+        console.print(drawn)

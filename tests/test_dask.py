@@ -1,0 +1,254 @@
+"""Learners over the partitions of a real cluster of two worker processes."""
+
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_classification
+
+from polyplane import (
+    ConvexPolytopeClassifier,
+    CuttingPlaneSVC,
+    MultiHyperplaneClassifier,
+    PegasosSVC,
+    PolyceptronClassifier,
+    PolyhedralMixtureClassifier,
+    SuccessiveLPClassifier,
+)
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+
+from polyplane.dask import DaskPlaneClassifier, _rounds  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def client():
+    settings = {"distributed.worker.memory.terminate": False, "distributed.comm.timeouts.connect": "60s"}
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = make_classification(
+        500, 6, n_informative=5, n_redundant=0, n_clusters_per_class=2, flip_y=0.05, random_state=1
+    )
+    return X, np.array(["no", "yes"])[y]
+
+
+@pytest.fixture(scope="module")
+def groups():
+    return make_blobs(600, centers=4, n_features=5, cluster_std=2.0, random_state=0)
+
+
+def spread(X, y, size=300):
+    return da.from_array(X, chunks=(size, -1)), da.from_array(y, chunks=size)
+
+
+EXACT = [
+    CuttingPlaneSVC(C=0.02),
+    CuttingPlaneSVC(C=0.01, line_search="none", fit_intercept=False, max_iter=8),
+    PolyhedralMixtureClassifier(3, max_iter=6),
+    PolyhedralMixtureClassifier(2, solver="newton", gating="hard", max_iter=3, inside="no"),
+    PolyceptronClassifier(2, max_iter=8, average=True, class_weight="balanced"),
+]
+IN_ROUNDS = [
+    ConvexPolytopeClassifier(4, alpha=1e-2, max_iter=20, random_state=0),
+    MultiHyperplaneClassifier(3, max_iter=20, random_state=0),
+    MultiHyperplaneClassifier(3, loss="hinge", max_iter=20, random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+class TestExact:
+    @pytest.mark.parametrize("machine", EXACT, ids=str)
+    def test_the_same_planes_as_on_one_machine(self, client, rows, machine):
+        local = clone(machine).fit(*rows)
+        found = DaskPlaneClassifier(machine).fit(*spread(*rows)).to_local()
+        assert type(found) is type(machine)
+        assert found.get_params() == machine.get_params()
+        np.testing.assert_allclose(found.coef_, local.coef_, atol=1e-6)
+        np.testing.assert_allclose(found.intercept_, local.intercept_, atol=1e-6)
+        assert found.n_iter_ == local.n_iter_
+
+    @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+    def test_many_classes(self, client, groups, multi_class):
+        machine = CuttingPlaneSVC(C=0.001, multi_class=multi_class, tol=0.05)
+        found = DaskPlaneClassifier(machine).fit(*spread(*groups)).to_local()
+        np.testing.assert_allclose(found.coef_, clone(machine).fit(*groups).coef_, atol=1e-6)
+
+    def test_sparse_blocks_and_weights(self, client, rows):
+        X, y = rows
+        weight = np.linspace(0.2, 2.0, len(y))
+        machine = CuttingPlaneSVC(C=0.01, tol=0.05)
+        blocks = spread(X, y)[0].map_blocks(sparse.csr_matrix)
+        found = DaskPlaneClassifier(machine).fit(blocks, spread(X, y)[1], da.from_array(weight, chunks=300)).to_local()
+        np.testing.assert_allclose(found.coef_, clone(machine).fit(X, y, weight).coef_, atol=1e-6)
+
+
+class TestRounds:
+    @pytest.mark.parametrize("machine", IN_ROUNDS, ids=str)
+    def test_about_as_good_as_on_one_machine(self, client, groups, machine):
+        X, y = groups
+        found = DaskPlaneClassifier(machine, rounds=4).fit(*spread(X, y))
+        local = clone(machine).fit(X, y)
+        assert found.to_local().score(X, y) > local.score(X, y) - 0.03
+        assert found.to_local().n_iter_ == 20
+        assert found.to_local().history_["epochs"] == [5.0, 10.0, 15.0, 20.0]
+
+    def test_goes_on_without_the_cluster(self, client, groups):
+        machine = (
+            DaskPlaneClassifier(PegasosSVC(alpha=1e-2, max_iter=4, random_state=0), rounds=2)
+            .fit(*spread(*groups))
+            .to_local()
+        )
+        assert machine.partial_fit(*groups).score(*groups) > 0.8
+
+
+class TestLosses:
+    def test_a_worker_that_is_killed_costs_its_work_alone(self, client, monkeypatch, groups):
+        """Between two rounds a worker is shot, with the rows that it holds and what it remembers of them."""
+        X, y = spread(*groups)
+        machine = DaskPlaneClassifier(ConvexPolytopeClassifier(4, max_iter=24, random_state=0), rounds=6)
+        expected = clone(machine).fit(X, y).to_local()
+        pids, mixed, mix = list(client.run(os.getpid).values()), [], _rounds.mix
+
+        def mix_and_shoot(states, weights):
+            mixed.append(len(states))
+            if len(mixed) == 3:
+                os.kill(pids[0], signal.SIGKILL)
+            return mix(states, weights)
+
+        monkeypatch.setattr(_rounds, "mix", mix_and_shoot)
+        found = clone(machine).fit(X, y).to_local()
+        client.wait_for_workers(2, timeout=60)
+        assert mixed == [2] * 6
+        assert pids[0] not in client.run(os.getpid).values()
+        assert found.planes_ == expected.planes_
+
+    def test_no_client(self, monkeypatch, rows):
+        def nobody():
+            raise ValueError("No clients found")
+
+        monkeypatch.setattr(distributed, "default_client", nobody)
+        with pytest.raises(ValueError, match="There is no Dask client: connect to a cluster first"):
+            DaskPlaneClassifier(PegasosSVC()).fit(*spread(*rows))
+
+
+class TestPrediction:
+    def test_is_lazy_and_the_same(self, client, groups):
+        X, y = groups
+        lazy, labels = spread(X, y)
+        machine = DaskPlaneClassifier(PegasosSVC(max_iter=2, random_state=0), rounds=1).fit(lazy, labels)
+        local = machine.to_local()
+        predicted, scores = machine.predict(lazy), machine.decision_function(lazy)
+        assert dask.is_dask_collection(predicted)
+        assert predicted.chunks == labels.chunks
+        assert scores.shape == (600, 4)
+        np.testing.assert_array_equal(predicted.compute(), local.predict(X))
+        np.testing.assert_allclose(scores.compute(), local.decision_function(X))
+        parts = machine.predict([dask.delayed(X[:100]), dask.delayed(X[100:])])
+        np.testing.assert_array_equal(np.concatenate(dask.compute(*parts)), local.predict(X))
+
+    def test_dataframes(self, client, rows):
+        import dask.dataframe as dd
+
+        X, y = rows
+        y = (y == "yes").astype(int)
+        frame = pd.DataFrame(X, columns=list("abcdef")).assign(label=y)
+        lazy = dd.from_pandas(frame, npartitions=3)
+        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(lazy[list("abcdef")], lazy["label"])
+        local = machine.to_local()
+        assert local.feature_names_in_.tolist() == list("abcdef")
+        predicted = machine.predict(lazy[list("abcdef")]).compute()
+        assert predicted.index.equals(frame.index)
+        np.testing.assert_array_equal(predicted, local.predict(frame[list("abcdef")]))
+        np.testing.assert_allclose(local.coef_, CuttingPlaneSVC(C=0.01, tol=0.05).fit(X, y).coef_, atol=1e-6)
+        unknown = lazy[list("abcdef")].values  # the sizes of its chunks are not known
+        assert np.isnan(unknown.chunks[0]).all()
+        again = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(unknown, lazy["label"].values)
+        np.testing.assert_allclose(again.to_local().coef_, local.coef_, atol=1e-9)
+        assert len(again.predict(unknown).compute()) == len(y)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("machine", "message"),
+        [
+            (CuttingPlaneSVC(line_search="exact"), "sorts all rows"),
+            (PolyceptronClassifier(mode="online"), "use mode='batch'"),
+            (PolyhedralMixtureClassifier(n_init=3), "n_init=3 picks rows at random"),
+            (MultiHyperplaneClassifier(init="zero"), "use 'tangent'"),
+            (ConvexPolytopeClassifier(early_stopping=True), "holds rows out"),
+            (SuccessiveLPClassifier(), "needs all rows at once"),
+        ],
+    )
+    def test_what_would_move_the_rows(self, client, rows, machine, message):
+        with pytest.raises(ValueError, match=message):
+            DaskPlaneClassifier(machine).fit(*spread(*rows))
+
+    def test_partitions_that_miss_a_class(self, client, groups):
+        X, y = groups
+        order = np.argsort(y)
+        lazy = spread(X[order], y[order])
+        with pytest.raises(ValueError, match="Each partition misses a class: shuffle the rows"):
+            DaskPlaneClassifier(PegasosSVC()).fit(*lazy)
+        machine = CuttingPlaneSVC(C=0.001, tol=0.05)
+        exact = DaskPlaneClassifier(machine).fit(*lazy).to_local()
+        np.testing.assert_allclose(exact.coef_, clone(machine).fit(X, y).coef_, atol=1e-6)
+
+    def test_bad_rows_are_named_and_nothing_is_lost(self, client, rows):
+        X, y = rows
+        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(*spread(X, y))
+        before = machine.to_local()
+        bad = X.copy()
+        bad[400, 3] = np.nan
+        with pytest.raises(ValueError, match=r"Partition 1: .*NaN"):
+            machine.fit(*spread(bad, y))
+        with pytest.raises(TypeError, match="X is a ndarray; a Dask array"):
+            machine.fit(X, y)
+        with pytest.raises(ValueError, match=r"numbers of partitions differ \(X has 2, y has 1\)"):
+            machine.fit([dask.delayed(X[:10]), dask.delayed(X[10:])], [dask.delayed(y)])
+        with pytest.raises(ValueError, match="Partition 1 has 5 features of float64, and partition 0 has 6"):
+            machine.fit([dask.delayed(X), dask.delayed(X[:, :5])], [dask.delayed(y)] * 2)
+        with pytest.raises(ValueError, match="only one class"):
+            machine.fit(*spread(X, np.full(len(y), "no")))
+        assert machine.to_local() is before
+
+    def test_empty_partitions_are_passed_over(self, client, rows):
+        X, y = rows
+        parts = [slice(0, 200), slice(200, 200), slice(200, 500)]
+        found = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(
+            [dask.delayed(X[part]) for part in parts], [dask.delayed(y[part]) for part in parts]
+        )
+        np.testing.assert_allclose(found.to_local().coef_, CuttingPlaneSVC(C=0.01, tol=0.05).fit(X, y).coef_, atol=1e-6)
+
+    def test_a_cluster_without_workers(self, client, monkeypatch, rows):
+        monkeypatch.setattr(client, "nthreads", dict)
+        with pytest.raises(RuntimeError, match="has no workers; start some"):
+            DaskPlaneClassifier(PegasosSVC()).fit(*spread(*rows))
+
+    def test_a_cluster_that_dies(self, client, monkeypatch, rows):
+        """What the client raises when the scheduler is gone."""
+        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(*spread(*rows))
+        before = machine.to_local()
+
+        def lost(*_, **__):
+            raise distributed.comm.CommClosedError("in connection to scheduler: Stream is closed")
+
+        monkeypatch.setattr(client, "gather", lost)
+        with pytest.raises(RuntimeError, match="The Dask cluster was lost during fit; the estimator is as before"):
+            machine.fit(*spread(*rows))
+        assert machine.to_local() is before

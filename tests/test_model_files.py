@@ -1,0 +1,240 @@
+"""Model files: the same model, to the last bit."""
+
+import inspect
+import json
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn import config_context
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+import polyplane
+from polyplane.base import PlaneClassifier
+from polyplane.io import read_model
+from tests.machines import LABELS, METADATA, machine_with_everything, make, some_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+LEARNERS = [
+    value
+    for value in (getattr(polyplane, name) for name in polyplane.__all__)
+    if inspect.isclass(value) and issubclass(value, PlaneClassifier)
+]
+# Each way to train has a state of its own.
+WAYS = [
+    ("PegasosSVC", {}),
+    ("PegasosSVC", {"average": False, "early_stopping": True}),
+    ("ConvexPolytopeClassifier", {"n_planes": 3}),
+    ("ConvexPolytopeClassifier", {"n_planes": 2, "early_stopping": True, "average": False}),
+    ("CuttingPlaneSVC", {"tol": None}),
+    ("CuttingPlaneSVC", {"multi_class": "ovr", "warm_start": True, "tol": None, "max_iter": 30}),
+    ("MultiHyperplaneClassifier", {"n_planes": 2, "alpha": 1e-3}),
+    ("MultiHyperplaneClassifier", {"early_stopping": True, "n_planes": 2}),
+    ("MultiHyperplaneClassifier", {"loss": "hinge", "n_planes": 2}),
+    ("MultiHyperplaneClassifier", {"init": "zero", "alpha": np.float64(1e-2), "prune_every": 20}),
+    ("MultiHyperplaneClassifier", {"init": "zero", "growth": 0.0, "assignment": "epoch", "n_planes": 2}),
+    ("PolyceptronClassifier", {}),
+    ("PolyceptronClassifier", {"mode": "online", "average": True, "tol": None}),
+    ("PolyhedralMixtureClassifier", {"gamma": np.float32(0.7)}),
+    ("PolyhedralMixtureClassifier", {"gating": "hard", "inside": "auto"}),
+    ("SuccessiveLPClassifier", {}),
+]
+
+
+def assert_same(value, expected):
+    """The same down to types, dtypes, the order in memory and NaN."""
+    assert type(value) is type(expected)
+    if isinstance(expected, np.ndarray):
+        assert value.dtype == expected.dtype
+        assert value.shape == expected.shape
+        if expected.dtype == object:
+            assert value.tolist() == expected.tolist()
+        else:
+            assert value.tobytes() == expected.tobytes()
+            assert value.flags.f_contiguous == expected.flags.f_contiguous
+            assert value.flags.writeable == expected.flags.writeable
+    elif isinstance(expected, dict):
+        assert list(value) == list(expected)
+        assert_same(list(value.values()), list(expected.values()))
+    elif isinstance(expected, list | tuple):
+        assert len(value) == len(expected)
+        for a, b in zip(value, expected, strict=True):
+            assert_same(a, b)
+    elif type(expected).__name__ == "Bundle":
+        from polyplane.io._state import _bundle_fields
+
+        assert_same(_bundle_fields(value), _bundle_fields(expected))
+    elif isinstance(expected, np.random.RandomState):
+        assert_same(value.get_state()[1:], expected.get_state()[1:])
+    else:
+        assert value == expected or (value != value and expected != expected)
+
+
+def assert_same_model(model, expected):
+    assert vars(model).keys() == vars(expected).keys()
+    for name, value in vars(expected).items():
+        assert_same(vars(model)[name], value)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("models") / "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def small():
+    return machine_with_everything()
+
+
+@pytest.fixture(scope="module")
+def saved(small, path):
+    polyplane.save(small, path, metadata=METADATA)
+    return path.read_bytes()
+
+
+class TestRoundTrip:
+    def test_all_learners_are_tried(self):
+        assert {name for name, _ in WAYS} == {learner.__name__ for learner in LEARNERS}
+
+    @pytest.mark.parametrize(("name", "params"), WAYS)
+    @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        seed=st.integers(0, 1000),
+        dtype=st.sampled_from([np.float32, np.float64]),
+        labels=st.sampled_from(list(LABELS)),
+        as_sparse=st.booleans(),
+        generator=st.booleans(),
+    )
+    def test_fitted_loaded_and_trained_on(self, path, name, params, seed, dtype, labels, as_sparse, generator):
+        machine = make(name, params | {"warm_start": True})
+        if generator and hasattr(machine, "random_state"):
+            machine.set_params(random_state=np.random.RandomState(seed))
+        X, y = some_rows(machine, seed, dtype, labels, as_sparse)
+        machine.fit(X, y)
+        polyplane.save(machine, path)
+        loaded = polyplane.load(path)
+        assert_same_model(loaded, machine)
+        np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
+        assert loaded.decision_function(X).tobytes() == machine.decision_function(X).tobytes()
+        assert loaded.fit(X, y).planes_ == machine.fit(X, y).planes_
+        if hasattr(machine, "partial_fit"):
+            assert loaded.partial_fit(X[:20], y[:20]).planes_ == machine.partial_fit(X[:20], y[:20]).planes_
+
+    @pytest.mark.parametrize("name", [learner.__name__ for learner in LEARNERS if hasattr(learner(), "partial_fit")])
+    def test_a_stream_goes_on_in_another_process_as_in_this_one(self, path, name):
+        machine = make(name, {})
+        X, y = some_rows(machine, 1)
+        machine.partial_fit(X[:25], y[:25], classes=np.unique(y))
+        for batch in (slice(25, 40), slice(40, 60)):
+            polyplane.save(machine, path)
+            loaded = polyplane.load(path)
+            machine.partial_fit(X[batch], y[batch])
+            loaded.partial_fit(X[batch], y[batch])
+            assert loaded.planes_ == machine.planes_
+            assert loaded.n_iter_ == machine.n_iter_
+
+    def test_cuts_are_kept_for_another_c(self, path):
+        """Saved with its cuts, the SVM certifies a new C as quickly as if it had never left memory."""
+        X, y = some_rows(polyplane.CuttingPlaneSVC(), 0)
+        machine = polyplane.CuttingPlaneSVC(C=0.1, tol=1e-4, warm_start=True).fit(X, y)
+        polyplane.save(machine, path)
+        loaded = polyplane.load(path)
+        machine.set_params(C=0.2).fit(X, y)
+        loaded.set_params(C=0.2).fit(X, y)
+        assert loaded.planes_ == machine.planes_
+        assert loaded.n_iter_ == machine.n_iter_ < polyplane.CuttingPlaneSVC(C=0.2, tol=1e-4).fit(X, y).n_iter_
+
+    @pytest.mark.parametrize(
+        "name", ["CuttingPlaneSVC", "MultiHyperplaneClassifier", "PolyceptronClassifier", "PolyhedralMixtureClassifier"]
+    )
+    def test_arrays_of_other_libraries_come_home(self, path, name, monkeypatch):
+        xp = pytest.importorskip("array_api_strict")
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+        machine = make(name, {"n_planes": 2, "tol": None})
+        X, y = some_rows(machine, 0)
+        with config_context(array_api_dispatch=True):
+            machine.fit(xp.asarray(X), y)
+        polyplane.save(machine, path)
+        loaded = polyplane.load(path)
+        assert not isinstance(machine.planes_.coef, np.ndarray)
+        assert loaded.planes_ == machine.planes_.to_numpy()
+        assert loaded.partial_fit(X[:20], y[:20]).planes_ == machine.to_numpy().partial_fit(X[:20], y[:20]).planes_
+
+    def test_names_weights_generators_and_metadata(self, small, saved, path):
+        found = read_model(path)
+        assert_same_model(found.model, small)
+        assert found.model.feature_names_in_.tolist() == ["width", "höhe", 'a "b"']
+        assert list(found.metadata) == ["note", "n", "rate", "centre"]
+        assert_same(found.metadata["centre"], np.arange(3.0))
+        assert (found.format, found.version, found.size) == (1, polyplane.__version__, len(saved))
+        assert found.model.random_state.randint(2**31) == pickle.loads(pickle.dumps(small)).random_state.randint(2**31)
+
+    def test_the_same_model_gives_the_same_bytes(self, small, saved, tmp_path):
+        polyplane.save(small, tmp_path / "m", metadata=METADATA)
+        assert (tmp_path / "m").read_bytes() == saved
+
+    def test_other_programs_can_read_it(self, small, saved, path):
+        from safetensors import safe_open
+
+        with safe_open(path, framework="np") as file:
+            assert json.loads(file.metadata()["polyplane"])["learner"] == "ConvexPolytopeClassifier"
+            np.testing.assert_array_equal(file.get_tensor("planes.coef"), small.coef_)
+            assert file.get_tensor("fitted.assignments_").dtype == np.int8
+
+    def test_a_machine_without_a_state_predicts(self, small, tmp_path):
+        machine = pickle.loads(pickle.dumps(small))
+        del machine._state, machine.history_, machine.n_iter_
+        polyplane.save(machine, tmp_path / "m")
+        assert_same_model(polyplane.load(tmp_path / "m"), machine)
+
+    def test_planes_may_be_replaced_by_fewer(self, small, tmp_path):
+        machine = pickle.loads(pickle.dumps(small))
+        machine.planes_ = machine.planes_.prune(np.array([True, False, True, True]))
+        polyplane.save(machine, tmp_path / "m")
+        loaded = polyplane.load(tmp_path / "m")
+        assert loaded.planes_ == machine.planes_
+        assert not hasattr(loaded, "plane_counts_")  # it would speak of other planes
+        assert not hasattr(loaded, "assignments_")
+
+
+class TestRefusal:
+    def test_of_what_is_not_fitted(self, tmp_path):
+        with pytest.raises(NotFittedError):
+            polyplane.save(polyplane.PegasosSVC(), tmp_path / "m")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_of_what_is_not_ours(self, small, tmp_path):
+        class Mine(polyplane.PegasosSVC):
+            pass
+
+        for other in (make_pipeline(small), small.planes_, Mine(), None):
+            with pytest.raises(TypeError, match=f"not a {type(other).__name__}"):
+                polyplane.save(other, tmp_path / "m")
+
+    @pytest.mark.parametrize(
+        ("params", "message"),
+        [
+            ({"alpha": -1.0}, "The 'alpha' parameter"),
+            ({"random_state": np.random.RandomState(np.random.PCG64(0))}, "RandomState over PCG64"),
+            ({"class_weight": {"no": 2.0, "yes": [1]}}, "parameters.class_weight.1 is a list"),
+            ({"sides": ("a", "b")}, "parameters.sides is a tuple"),
+        ],
+    )
+    def test_of_parameters_that_no_file_can_hold(self, small, tmp_path, params, message):
+        machine = pickle.loads(pickle.dumps(small)).set_params(**params)
+        with pytest.raises(ValueError, match=message):
+            polyplane.save(machine, tmp_path / "m")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_of_labels_and_metadata_that_no_file_can_hold(self, small, tmp_path):
+        machine = make("PegasosSVC", {}).fit([[0.0], [1.0]], np.array(["2020", "2021"], dtype="datetime64[Y]"))
+        with pytest.raises(ValueError, match="labels are of dtype datetime64"):
+            polyplane.save(machine, tmp_path / "m")
+        with pytest.raises(ValueError, match=r"metadata\.x is a set"):
+            polyplane.save(small, tmp_path / "m", metadata={"x": {1}})
+        with pytest.raises(TypeError, match="names in metadata"):
+            polyplane.save(small, tmp_path / "m", metadata={1: "x"})
