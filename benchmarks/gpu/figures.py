@@ -34,8 +34,14 @@ from polyplane import (
 from polyplane.datasets import DeviceDigits, InfiniteDigits, load_local
 
 SETS = ("letter", "ijcnn1", "usps", "mnist")
-#: Planes of each class, passes and rows per step of the machine that is trained on all digits.
-DIGITS = {"n_planes": 100, "max_iter": 20, "batch_size": 16_384, "precision": "tf32"}
+#: Machines that are trained on all digits. The number of planes and of passes of the large one was chosen on the last
+#: 10,000 of MNIST's training rows, with digits made of the first 50,000.
+DIGITS = {
+    "30 planes": {"n_planes": 30, "max_iter": 10, "batch_size": 16_384},
+    "200 planes": {"n_planes": 200, "max_iter": 20, "batch_size": 16_384, "precision": "tf32"},
+}
+#: Seeds that errors on small sets are averaged over.
+SEEDS = 3
 
 
 class Bench:
@@ -86,7 +92,7 @@ class Bench:
 
 
 def on_two_cores(function):
-    """The time of a function on two cores of the host, the second time it is called: kernels are then compiled."""
+    """What a function gives when it may use two cores of the host."""
     everywhere = os.sched_getaffinity(0)
     os.sched_setaffinity(0, set(sorted(everywhere)[:2]))
     try:
@@ -168,7 +174,7 @@ def one_epoch(bench, batch_size, precision):
     return beside_floors(measured, 4 * n * d, 4 * n * (d + 1) * 300, bench.limits, rate)
 
 
-def all_digits(bench):
+def all_digits(bench, how):
     """Train on all digits, made on the device: time of all, and the error on MNIST's test rows."""
     bench._digits = None
     test = real("mnist")
@@ -176,7 +182,7 @@ def all_digits(bench):
     X, y = bench.digits()
     bench.wait()
     made = time.perf_counter() - began
-    machine = MultiHyperplaneClassifier(random_state=0, **DIGITS)
+    machine = MultiHyperplaneClassifier(random_state=0, **how)
     trained = bench.timed_fit(machine, X, y)
     return {
         "make_s": round(made, 2),
@@ -190,23 +196,25 @@ def all_digits(bench):
 def beside_cpu(bench, name):
     """Error and time of the default machine: on the device in batches of 256 and of 4,096, and on two cores."""
     data = training_set(name)
-    how = {"random_state": 0} | ({"max_iter": 5} if bench.quick else {})
-    figures = {}
+    how = {"max_iter": 5} if bench.quick else {}
     X = bench.put(data.X)
+    figures = {}
     for size in (256, 4096):
-        machine = MultiHyperplaneClassifier(batch_size=size, **how)
-        figures[f"device_{size}_s"] = round(bench.timed_fit(machine, X, data.y), 3)
-        figures[f"device_{size}_error"] = bench.error(machine, data.X_test, data.y_test)
+        machines = [MultiHyperplaneClassifier(batch_size=size, random_state=seed, **how) for seed in range(SEEDS)]
+        times = [bench.timed_fit(machine, X, data.y) for machine in machines]
+        figures[f"device_{size}_s"] = round(min(times), 3)
+        errors = [bench.error(machine, data.X_test, data.y_test) for machine in machines]
+        figures[f"device_{size}_error"] = round(float(np.mean(errors)), 2)
 
-    def on_host():
-        machine = MultiHyperplaneClassifier(**how)
+    def on_host(seed):
+        machine = MultiHyperplaneClassifier(random_state=seed, **how)
         began = time.perf_counter()
         machine.fit(data.X, data.y)
-        return time.perf_counter() - began, machine
+        return time.perf_counter() - began, 100 * float((machine.predict(data.X_test) != data.y_test).mean())
 
-    taken, machine = on_two_cores(on_host)
-    figures["cpu_s"] = round(taken, 3)
-    figures["cpu_error"] = round(100 * float((machine.predict(data.X_test) != data.y_test).mean()), 2)
+    n_seeds = 1 if name == "mnist" else SEEDS
+    outcomes = [on_two_cores(lambda seed=seed: on_host(seed)) for seed in range(n_seeds)]
+    figures["cpu_s"], figures["cpu_error"] = round(min(outcomes)[0], 3), round(float(np.mean(outcomes, axis=0)[1]), 2)
     return figures
 
 
@@ -269,7 +277,7 @@ def main():
             f"one epoch, batches of {size}, {precision}": lambda size=size, p=precision: one_epoch(bench, size, p)
             for size, precision in ((4096, "full"), (16_384, "full"), (16_384, "tf32"))
         },
-        "all digits": lambda: all_digits(bench),
+        **{f"all digits, {name}": lambda how=how: all_digits(bench, how) for name, how in DIGITS.items()},
         "prediction": lambda: prediction(bench),
         "covtype": lambda: cutting_plane(bench),
         **{name: lambda name=name: beside_cpu(bench, name) for name in SETS},

@@ -38,7 +38,7 @@ EPSILON = 1e-4
 #: Rows per step that the above, and the length of a step, are meant for.
 USUAL_BATCH = 256
 #: Larger batches are asked of a pass only when it has this many of them: fewer steps would not reach as far.
-STEPS_PER_PASS = 32
+STEPS_PER_PASS = 64
 
 
 class SmoothState(NamedTuple):

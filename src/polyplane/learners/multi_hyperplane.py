@@ -93,7 +93,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
         does best with a third. 0: no averaging, as in the papers.
     batch_size : int, default=256
         Log-loss: rows per step. A GPU wants 4,096 or more: steps then grow with the square root of the batch. Batches
-        above 256 are made smaller where a pass would have fewer than 32 of them.
+        above 256 are made smaller where a pass would have fewer than 64 of them.
     precision : {"full", "tf32"}, default="full"
         Log-loss with arrays of PyTorch on an NVIDIA device: "tf32" rounds the factors of matrix products to 10 bits and
         sums in float32.
