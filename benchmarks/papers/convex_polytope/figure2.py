@@ -81,24 +81,24 @@ def draw(figures, fig):
     for ax, (lines, label) in series.items():
         for index, (value, points) in enumerate(lines):
             at_hand = [(x, *mean) for x, mean in points if mean is not None]
-            colour = colormaps["viridis"](0.95 * index / (len(lines) - 1))
+            colour = colormaps["viridis"](0.85 * index / (len(lines) - 1))
             if at_hand:
                 x, mean, std = zip(*at_hand, strict=True)
                 ax.errorbar(x, mean, std, color=colour, marker="o", markersize=4, capsize=2, label=label(value))
-        ax.set(xscale="log", yscale="log")
+        ax.set(xscale="log", yscale="log", ylim=(0.42, 9))
         ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False, fontsize=9)
+        ax.legend(frameon=False, fontsize=9, ncols=2, loc="upper right")
     left.xaxis.set_major_locator(FixedLocator([e * N_ROWS for e in EPOCHS]))
     left.xaxis.set_major_formatter(FuncFormatter(lambda x, _: visits(round(x / N_ROWS))))
     right.xaxis.set_major_locator(FixedLocator(PLANES))
     right.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:.0f}"))
-    left.yaxis.set_major_locator(FixedLocator([0.4, 0.5, 0.7, 1, 1.5, 2, 3]))
+    left.yaxis.set_major_locator(FixedLocator([0.5, 0.7, 1, 1.5, 2, 3, 5, 8]))
     left.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
     for ax in (left, right):
         ax.xaxis.set_minor_locator(NullLocator())
         ax.yaxis.set_minor_locator(NullLocator())
-    left.set(xlabel="visits T", ylabel="test error, %", title="More visits help every K above 1")
-    right.set(xlabel="planes K of each polytope", title="More planes help once there are visits enough")
+    left.set(xlabel="visits T", ylabel="test error, %", title="From K = 4 on, more visits help")
+    right.set(xlabel="planes K of each polytope", title="With visits enough, more planes help")
 
 
 def visits(epochs):

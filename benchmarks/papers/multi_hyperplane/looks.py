@@ -10,9 +10,9 @@ LOOKS = {
     "RBF-SVM": ("#D55E00", "^", "--"),
     "linear SVM": ("#000000", "x", "--"),
     "MLP": ("#CC79A7", "P", "--"),
-    "random forest": ("#009E73", "*", "none"),
+    "random forest": ("#009E73", "X", "none"),
     "gradient boosting": ("#F0E442", "*", "none"),
-    "LVQ2.1": ("#56B4E9", "*", "none"),
+    "LVQ2.1": ("#56B4E9", "d", "none"),
 }
 #: The two classes of a board: light enough for points and lines over them.
 FIELDS = ("#56B4E9", "#E69F00")
