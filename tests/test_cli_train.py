@@ -83,6 +83,17 @@ def test_scaled_models_speak_the_units_of_the_data(data, tmp_path, method, form)
     np.testing.assert_allclose(found.decision_function(X), scores, rtol=1e-6, atol=1e-6 * np.abs(scores).max())
 
 
+def test_scaled_models_do_not_go_on_with_rows_as_they_are(data, tmp_path):
+    out = tmp_path / "m.safetensors"
+    run("train", data / "cancer.svm", "--learner", "pegasos", "--scale", "standard", "--out", out, *QUICK)
+    model = polyplane.load(out)
+    X, y = load_breast_cancer(return_X_y=True)
+    labels = model.classes_[(y == 1).astype(int)]
+    with pytest.raises(ValueError, match="trained on scaled rows"):
+        model.partial_fit(X, labels)
+    assert model.fit(X, labels).partial_fit(X, labels).n_iter_ > 1  # anew, in the units of these rows
+
+
 def test_moments_of_parts_are_those_of_the_whole():
     rng = np.random.default_rng(0)
     X = rng.normal(1e3, [1.0, 10.0, 0.0], size=(1000, 3))

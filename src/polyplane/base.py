@@ -77,6 +77,9 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
     #: The figure that is watched for convergence; none is watched unless a learner records it.
     _converges_on: ClassVar[str] = "objective"
 
+    #: Whether training saw rows in other units than those that the planes now speak; going on is then refused.
+    _scaled_training: bool = False
+
     # What a learner writes.
 
     @abstractmethod
@@ -239,6 +242,13 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
 
     def _take(self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None) -> Data:
         """Validate a call's rows; set `classes_` when they are not yet known."""
+        if classes is None:
+            vars(self).pop("_scaled_training", None)  # a fresh start
+        elif self._scaled_training:
+            raise ValueError(
+                "This model was trained on scaled rows, and cannot go on with others: use `polyplane train --resume`, "
+                "which scales them alike, or fit anew."
+            )
         X = check_matrix(self, X, reset=classes is None or not hasattr(self, "classes_"))
         check_training_place(self, X, learned=classes is not None and hasattr(self, "_state"))
         sample_weight = to_host("sample_weight", sample_weight, X)

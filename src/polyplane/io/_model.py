@@ -140,7 +140,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     --------
     save : Write an estimator, with an example.
     """
-    return read_model(path).model
+    found = read_model(path)
+    if found.metadata.get("scaling", "none") != "none":  # by `polyplane train --scale`
+        found.model._scaled_training = True
+    return found.model
 
 
 def read_model(path: str | os.PathLike[str]) -> ModelFile:
