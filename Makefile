@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest-xdist: as many processes as cores; each keeps to one thread of BLAS.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test lint format minimum bench clean
+.PHONY: help demo test lint format minimum bench reproduce docs clean
 .DEFAULT_GOAL := help
 
 help:  ## show this
@@ -32,10 +32,18 @@ minimum:  ## run the tests with the oldest versions of all dependencies, in .ven
 	$(TEST_ENV) .venv-minimum/bin/python -m pytest -n auto --dist worksteal -q
 
 bench: .venv/dev  ## print the speed comparisons (needs POLYPLANE_DATA)
-	for script in benchmarks/peers/*.py; do $(BIN)/python $$script || exit 1; done
+	for name in $(notdir $(basename $(wildcard benchmarks/peers/*.py))); do $(BIN)/python -m benchmarks.peers.$$name || exit 1; done
+
+# make reproduce PAPER=cpm: one paper. QUICK=1: minutes, fewer repetitions, two experiments at a time. FRESH=1: all anew.
+reproduce: .venv/dev  ## measure every table and figure of the papers (PAPER=cpm, QUICK=1, FRESH=1), write the report
+	$(TEST_ENV) $(BIN)/python -m benchmarks.reproduce $(PAPER) $(if $(QUICK),--quick --jobs 2) $(if $(FRESH),--fresh)
+
+docs: .venv/docs  ## build the documentation, with its examples, in build/docs; warnings are errors
+	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/sphinx-build -W --keep-going -q -j auto -b html docs build/docs
+	@echo "Open build/docs/index.html"
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .venv-minimum .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv .venv-minimum build docs/auto_examples docs/generated docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -50,4 +58,9 @@ clean:  ## remove what the other targets made
 .venv/dev: pyproject.toml | .venv/bin/python
 	@echo "Installing polyplane and its development tools into .venv (a minute or two, once) ..."
 	$(PIP) install -e ".[dev]"
+	@touch $@ .venv/demo
+
+.venv/docs: pyproject.toml | .venv/bin/python
+	@echo "Installing what the documentation needs into .venv (a minute or two, once) ..."
+	$(PIP) install -e ".[docs]"
 	@touch $@ .venv/demo

@@ -1,18 +1,24 @@
 """How experiments keep what they measured: figures with their settings, seeds and versions, as JSON."""
 
 import json
+import os
 import platform
 import sys
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
+PACKAGES = ("polyplane", "numpy", "scipy", "scikit-learn", "numba")
+#: Where a quick run keeps its results; git does not.
+QUICK = Path(__file__).parents[1] / "build" / "reproduce-quick"
 
 
-def environment():
-    """The versions that the figures depend on."""
-    return {"python": platform.python_version(), "machine": platform.machine()} | {p: version(p) for p in PACKAGES}
+def environment() -> dict[str, Any]:
+    """The versions and the machine that the figures depend on."""
+    machine = {"machine": platform.machine(), "cores": os.cpu_count()}
+    return {"python": platform.python_version()} | machine | {p: version(p) for p in PACKAGES}
 
 
 class Results:
@@ -22,26 +28,42 @@ class Results:
     ----------
     script : str
         ``__file__`` of the experiment; the results lie beside it in ``results/NAME.json``.
+    quick : bool, default=False
+        A quick run: its results go elsewhere, and the experiment does less.
     **settings
-        What the figures depend on besides their names.
+        What the figures depend on besides their names; with other settings all are measured anew.
     """
 
-    def __init__(self, script, **settings):
+    def __init__(self, script: str, *, quick: bool = False, **settings: Any) -> None:
         path = Path(script)
-        self.path = path.parent / "results" / f"{path.stem}.json"
-        self.content = {"settings": settings, "environment": environment(), "figures": {}}
+        folder = QUICK / path.parent.name if quick else path.parent
+        self.path = folder / "results" / f"{path.stem}.json"
+        self.quick = quick
+        self.content: dict[str, Any] = {"settings": settings, "environment": environment(), "figures": {}}
         if self.path.exists():
             before = json.loads(self.path.read_text())
             if before["settings"] == json.loads(json.dumps(settings)):
-                self.content["figures"] = before["figures"]
+                self.content |= {key: before[key] for key in ("environment", "figures")}
 
-    def get(self, name, measure):
+    @property
+    def environment(self) -> dict[str, Any]:
+        """The versions and the machine of the latest figure."""
+        return self.content["environment"]
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What has been measured so far, by name."""
+        return self.content["figures"]
+
+    def get(self, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The figures called `name`: those of an earlier run, or what `measure` returns (a dict of numbers)."""
-        figures = self.content["figures"]
-        if name not in figures:
-            print(f"{name} ...", file=sys.stderr, flush=True)
+        if name not in self.figures:
+            print(f"{self.path.parts[-3]}/{self.path.stem}: {name} ...", file=sys.stderr, flush=True)
             began = time.perf_counter()
-            figures[name] = measure() | {"seconds": round(time.perf_counter() - began, 2)}
-            self.path.parent.mkdir(exist_ok=True)
-            self.path.write_text(json.dumps(self.content, indent=1, sort_keys=True) + "\n")
-        return figures[name]
+            self.content["environment"] = environment()
+            self.figures[name] = measure() | {"seconds": round(time.perf_counter() - began, 2)}
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            finished = self.path.with_suffix(".part")
+            finished.write_text(json.dumps(self.content, indent=1, sort_keys=True) + "\n")
+            finished.replace(self.path)
+        return self.figures[name]

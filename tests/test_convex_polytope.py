@@ -3,10 +3,12 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs, make_classification
 from sklearn.model_selection import train_test_split
 
 from polyplane import ConvexPolytopeClassifier, PegasosSVC
+from polyplane.datasets import make_polyhedron
 from tests.reference.convex_polytope import sgd_train
 
 
@@ -211,3 +213,13 @@ def test_mnist_twos(local_data):
         16, alpha=1000 / visits, max_iter=visits // 60_000, tol=None, min_entropy=0.8, random_state=0, n_jobs=2
     ).fit(X, mnist.target == 2)
     assert 100 * (1 - machine.score(X_test, mnist.target_test == 2)) < 0.8
+
+
+def test_an_average_that_means_nothing_is_not_used():
+    """One class lies inside of the other: the polytope around the outer one has no shape to find, and keeps turning."""
+    X, y = make_polyhedron(6000, n_features=10, n_planes=12, random_state=0)
+    train, test = slice(0, 4000), slice(4000, None)
+    machine = ConvexPolytopeClassifier(n_planes=16, alpha=1e-5, min_entropy=0.8, max_iter=40, random_state=0)
+    last = clone(machine).set_params(average=False).fit(X[train], y[train]).score(X[test], y[test])
+    assert last > 0.8
+    assert machine.fit(X[train], y[train]).score(X[test], y[test]) >= last - 0.01

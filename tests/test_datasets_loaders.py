@@ -202,6 +202,8 @@ def test_an_absent_set_gets_one_sentence_with_the_address_and_the_folder(small, 
     with pytest.raises(FileNotFoundError, match=r'needs pip install "polyplane\[data\]"'):
         load(cache)
     assert listing(cache) == {}
+    with pytest.raises(FileNotFoundError, match=r"/files/5976039 \(as covtype\.data\.gz\), into"):
+        datasets.load_covtype(data_home=cache, download_if_missing=False)
     with pytest.raises(FileNotFoundError, match=r"has no public home: put rcv1_subsets\.npz into"):
         datasets.load_rcv1_subsets(data_home=cache)
 
@@ -257,7 +259,7 @@ def test_the_text_of_the_public_home_gives_the_same_rows(local_data, name, tmp_p
     from polyplane.datasets._fetch import file_name
 
     lines = written(name, local_data(name), tmp_path)
-    monkeypatch.delenv("POLYPLANE_DATA")
+    monkeypatch.delenv("POLYPLANE_DATA", raising=False)
     (tmp_path / file_name(next(iter(SOURCES[name].files)))).write_text("\n".join(lines) + "\n\n")
     stored = load_dataset(name, data_home=tmp_path, download_if_missing=False)
     assert stored.data.dtype == np.float32

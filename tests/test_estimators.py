@@ -27,8 +27,8 @@ EXPECTED_FAILURES = {
 
 ESTIMATORS = [
     value
-    for name, value in sorted(vars(polyplane).items())
-    if inspect.isclass(value) and issubclass(value, BaseEstimator) and name in polyplane.__all__
+    for value in (getattr(polyplane, name) for name in polyplane.__all__)
+    if inspect.isclass(value) and issubclass(value, BaseEstimator)
 ]
 
 

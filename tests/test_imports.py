@@ -10,7 +10,7 @@ import polyplane
 PACKAGE = Path(polyplane.__file__).parent
 # A room may import from its own floor and from the floors before it.
 FLOORS = [
-    {"kernels", "_array_api", "_threads", "_progress", "_batches"},
+    {"kernels", "_array_api", "_threads", "_files", "_progress", "_batches"},
     {"planes", "_loop", "_validation"},
     {"_stream_run"},
     {"_stream"},

@@ -24,9 +24,8 @@ from polyplane.planes import PlaneSet
 # Twenty steps are few for a learner that warns when it stops before it has reached its `tol`.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-LEARNERS = [
-    value for value in vars(polyplane).values() if inspect.isclass(value) and issubclass(value, PlaneClassifier)
-]
+PUBLIC = [getattr(polyplane, name) for name in polyplane.__all__]
+LEARNERS = [value for value in PUBLIC if inspect.isclass(value) and issubclass(value, PlaneClassifier)]
 
 
 def has(learner, parameter):

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import polyplane
-from polyplane.io import ModelFileError
+from polyplane.io import ModelFileError, read_model
 from polyplane.io._safetensors import DIGEST_AT, ZEROS
 from tests.machines import METADATA, machine_with_everything, make, some_rows
 
@@ -238,6 +238,20 @@ class TestForgery:
             forged = data[:start] + np.float64(bad).tobytes() + data[start + 8 :]
             with pytest.raises(ModelFileError, match="cannot be: coef and intercept must be finite"):
                 reload(path, assembled(header, description, forged))
+
+    @pytest.mark.parametrize("depth", [50, 3000, 50_000])
+    def test_by_a_bomb_of_values_in_values(self, path, saved, depth):
+        header, description, data = parts(saved)
+        description["metadata"]["n"] = "BOMB"
+        bomb = '{\\"dict\\":[[1,' * depth + "1" + "]]}" * depth
+        content = assembled(header, description, data)
+        text = content[8 : -len(data)].replace(b'\\"BOMB\\"', bomb.encode())
+        path.write_bytes(signed(len(text).to_bytes(8, "little") + text + data))
+        if depth == 50:
+            assert read_model(path).metadata["n"].keys() == {1}
+        else:
+            with pytest.raises(ModelFileError):
+                read_model(path)
 
     def test_by_a_bomb_of_brackets_and_names_twice(self, path):
         for text in (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", b'{"a":1,"a":1}', b'{"a":NaN}'):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
@@ -100,7 +101,7 @@ class TestRoundTrip:
         assert {name for name, _ in WAYS} == {learner.__name__ for learner in LEARNERS}
 
     @pytest.mark.parametrize(("name", "params"), WAYS)
-    @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         seed=st.integers(0, 1000),
         dtype=st.sampled_from([np.float32, np.float64]),
@@ -147,6 +148,22 @@ class TestRoundTrip:
         assert loaded.planes_ == machine.planes_
         assert loaded.n_iter_ == machine.n_iter_ < polyplane.CuttingPlaneSVC(C=0.2, tol=1e-4).fit(X, y).n_iter_
 
+    @pytest.mark.parametrize(
+        "name", ["CuttingPlaneSVC", "MultiHyperplaneClassifier", "PolyceptronClassifier", "PolyhedralMixtureClassifier"]
+    )
+    def test_arrays_of_other_libraries_come_home(self, path, name, monkeypatch):
+        xp = pytest.importorskip("array_api_strict")
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+        machine = make(name, {"n_planes": 2, "tol": None})
+        X, y = some_rows(machine, 0)
+        with config_context(array_api_dispatch=True):
+            machine.fit(xp.asarray(X), y)
+        polyplane.save(machine, path)
+        loaded = polyplane.load(path)
+        assert not isinstance(machine.planes_.coef, np.ndarray)
+        assert loaded.planes_ == machine.planes_.to_numpy()
+        assert loaded.partial_fit(X[:20], y[:20]).planes_ == machine.to_numpy().partial_fit(X[:20], y[:20]).planes_
+
     def test_names_weights_generators_and_metadata(self, small, saved, path):
         found = read_model(path)
         assert_same_model(found.model, small)
@@ -173,6 +190,15 @@ class TestRoundTrip:
         del machine._state, machine.history_, machine.n_iter_
         polyplane.save(machine, tmp_path / "m")
         assert_same_model(polyplane.load(tmp_path / "m"), machine)
+
+    def test_planes_may_be_replaced_by_fewer(self, small, tmp_path):
+        machine = pickle.loads(pickle.dumps(small))
+        machine.planes_ = machine.planes_.prune(np.array([True, False, True, True]))
+        polyplane.save(machine, tmp_path / "m")
+        loaded = polyplane.load(tmp_path / "m")
+        assert loaded.planes_ == machine.planes_
+        assert not hasattr(loaded, "plane_counts_")  # it would speak of other planes
+        assert not hasattr(loaded, "assignments_")
 
 
 class TestRefusal:

@@ -30,7 +30,7 @@ class TestWriting:
 
     @pytest.mark.parametrize("failing", ["write", "fsync", "replace"])
     def test_a_full_disk_costs_nothing(self, small, old, failing, monkeypatch):
-        import polyplane.io._atomic as atomic
+        import polyplane._files as atomic
 
         before = old.read_bytes()
 
@@ -41,7 +41,7 @@ class TestWriting:
             monkeypatch.setattr("polyplane.io._model.write_container", full)
         else:
             monkeypatch.setattr(atomic.os, failing, full)
-        with pytest.raises(OSError, match="No space left on device"):
+        with pytest.raises(OSError, match=r"No space left on device: '.*/model\.safetensors'"):
             polyplane.save(small, old)
         monkeypatch.undo()
         assert old.read_bytes() == before
@@ -77,12 +77,16 @@ class TestWriting:
         assert stat.S_IMODE(old.stat().st_mode) == 0o640
         assert old.stat().st_ino != inode
 
+    def test_a_long_name(self, small, tmp_path):
+        polyplane.save(small, tmp_path / ("m" * 250))
+        assert polyplane.load(tmp_path / ("m" * 250)).planes_ == small.planes_
+
     def test_a_missing_folder(self, small, tmp_path):
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FileNotFoundError, match=r"none/m'$"):
             polyplane.save(small, tmp_path / "none" / "m")
 
     def test_readers_see_the_old_or_the_new(self, old):
-        """Eight hundred readings beside a writer that goes back and forth between two models."""
+        """Two readers beside a writer that goes back and forth between two models."""
         models = [make("PegasosSVC", {"max_iter": n}).fit([[0.0], [1.0]], [0, 1]) for n in (1, 3)]
         polyplane.save(models[0], old)
         failures, done = [], threading.Event()

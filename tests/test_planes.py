@@ -135,3 +135,12 @@ def test_float32_stays_float32():
     planes = PlaneSet(np.eye(2, dtype=np.float32), np.zeros(2, dtype=np.float32), [0, 1, 2])
     X = np.ones((3, 2), dtype=np.float32)
     assert planes.scores(X).dtype == planes.class_scores(sparse.csr_array(X)).dtype == np.float32
+
+
+def test_notebooks_show_the_planes_of_each_class():
+    rng = np.random.default_rng(0)
+    planes = PlaneSet(rng.normal(size=(5, 2)), rng.normal(size=5), np.array([0, 2, 5]))
+    shown = planes._repr_html_()
+    assert shown.count("<tr>") == 3
+    assert "<td>1</td><td>3</td>" in shown
+    assert "PlaneSet(n_classes=2" in shown

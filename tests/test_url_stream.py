@@ -80,6 +80,8 @@ def test_old_models_decay(stream):
 def test_what_cannot_be_made_is_refused(stream):
     with pytest.raises(ValueError, match="n_features=5000 is too few for 120 days; give 13000 or more"):
         make_url_stream(n_features=5000)
+    with pytest.raises(ValueError, match="n_features=3000000000 is more than"):
+        make_url_stream(n_features=3_000_000_000)
     with pytest.raises(ValueError, match="malicious is a share"):
         make_url_stream(malicious=2)
     with pytest.raises(ValueError, match="n_days must be 1 or more"):

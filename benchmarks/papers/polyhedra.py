@@ -1,23 +1,16 @@
-"""What the experiments of the two papers on polyhedra share: data, nested cross-validation, results on disk."""
+"""What the experiments of the two papers on polyhedra share: data, nested cross-validation, tables and pictures."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import platform
 import time
-import tomllib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numba
 import numpy as np
-import scipy
-import sklearn
+from benchmarks.experiment import Figure, Row, Table
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
@@ -25,11 +18,22 @@ from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, tr
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-import polyplane
 from polyplane.datasets import load_local, make_polyceptron_1, make_polyceptron_2
 
 #: Columns of Adult that hold codes of categories.
 ADULT_CATEGORICAL = [1, 3, 5, 6, 7, 8, 9, 13]
+#: The paper's figures and ours, in colours that the colour-blind tell apart (Okabe and Ito).
+PAPER_COLOUR, OUR_COLOUR = "#D55E00", "#0072B2"
+TITLES = {
+    "ionosphere": "Ionosphere",
+    "heart": "Heart",
+    "ilpd": "ILPD",
+    "pima": "Pima",
+    "adult": "Adult",
+    "dataset_1": "Dataset 1",
+    "dataset_2": "Dataset 2",
+    "breast_cancer_wisconsin": "Breast Cancer",
+}
 
 
 def load(name: str) -> tuple[Any, np.ndarray]:
@@ -50,11 +54,11 @@ def load(name: str) -> tuple[Any, np.ndarray]:
     return X, y
 
 
-def prepared(X: Any, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
+def prepared(X: Any, train: np.ndarray, test: np.ndarray, scaler: Any = StandardScaler) -> tuple[Any, Any]:
     """The training and the test rows; dense ones imputed and standardised by what the training rows say."""
     if sparse.issparse(X):
         return X[train], X[test]
-    steps = make_pipeline(SimpleImputer(strategy="median"), StandardScaler()).fit(X[train])
+    steps = make_pipeline(SimpleImputer(strategy="median"), scaler()).fit(X[train])
     return steps.transform(X[train]), steps.transform(X[test])
 
 
@@ -66,38 +70,57 @@ def nested_cv(
     repeats: int,
     inner_folds: int,
     inner_rows: int | None = None,
+    outer_rows: int | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Repeated 10-fold cross-validation; within each training part an inner one chooses from the grid.
 
     The parameters are chosen one after the other, in the order of the grid, each by the mean inner accuracy over all
     settings that agree with what is chosen already. On a few hundred rows the single best of many settings is mostly
-    the luckiest; means over settings are less noisy.
+    the luckiest; means over settings are less noisy. The choice may see `inner_rows` of the training part only, and the
+    model `outer_rows`.
     """
-    accuracy, seconds, chosen = [], [], Counter()
+    accuracy, seconds, sizes, chosen = [], [], [], Counter()
     outer = RepeatedStratifiedKFold(n_splits=10, n_repeats=repeats, random_state=seed)
     for train, test in outer.split(np.zeros(len(y)), y):
         best = _choose(make, grid, X, y, _part(train, y, inner_rows, seed), inner_folds, seed)
+        train = _part(train, y, outer_rows, seed)
         X_train, X_test = prepared(X, train, test)
-        began = time.perf_counter()
-        model = _fit(make(**best), X_train, y[train])
-        seconds.append(time.perf_counter() - began)
+        began = time.process_time()
+        model = fitted(make(**best), X_train, y[train])
+        seconds.append(time.process_time() - began)
         accuracy.append(100 * float(np.mean(model.predict(X_test) == y[test])))
+        sizes.append(getattr(model, "n_splits_", np.nan))
         chosen[json.dumps(best, default=str)] += 1
-    by_repeat = np.mean(np.reshape(accuracy, (repeats, 10)), axis=1)
     return {
-        "accuracy": round(float(by_repeat.mean()), 2),
-        "std_over_repeats": round(float(by_repeat.std(ddof=1)), 2) if repeats > 1 else None,
-        "accuracy_by_repeat": [round(float(a), 2) for a in by_repeat],
+        **summary(np.mean(np.reshape(accuracy, (repeats, 10)), axis=1)),
         "median_fit_seconds": round(float(np.median(seconds)), 4),
+        "clock": "processor",
+        **({} if np.isnan(sizes).any() else {"splits": round(float(np.mean(sizes)), 2)}),
         "chosen": dict(chosen.most_common(5)),
         "protocol": {
-            "outer": f"{repeats} x 10-fold, stratified, seed {seed}",
-            "inner": f"{inner_folds}-fold, stratified" + (f", on {inner_rows} of the rows" if inner_rows else ""),
+            "outer": f"{repeats} x 10-fold, stratified, seed {seed}"
+            + (f", trained on {outer_rows} of the rows" if outer_rows else ""),
+            "inner": _in_words(grid, inner_folds, inner_rows),
             "choice": "each parameter in turn, by the mean over the settings left",
             "grid": {name: sorted({setting[name] for setting in grid}, key=str) for name in grid[0]},
         },
     }
+
+
+def summary(by_repeat: np.ndarray) -> dict[str, Any]:
+    """Mean accuracy and its deviation over the repetitions."""
+    return {
+        "accuracy": round(float(np.mean(by_repeat)), 2),
+        "std_over_repeats": round(float(np.std(by_repeat, ddof=1)), 2) if len(by_repeat) > 1 else None,
+        "accuracy_by_repeat": [round(float(a), 2) for a in by_repeat],
+    }
+
+
+def _in_words(grid, inner_folds, inner_rows):
+    if len(grid) == 1:
+        return "nothing to choose"
+    return f"{inner_folds}-fold, stratified" + (f", on {inner_rows} of the rows" if inner_rows else "")
 
 
 def _part(train, y, n_rows, seed):
@@ -116,7 +139,7 @@ def _choose(make, grid, X, y, train, inner_folds, seed):
     for fit, check in folds:
         X_fit, X_check = prepared(X, train[fit], train[check])
         for i, setting in enumerate(grid):
-            model = _fit(make(**setting), X_fit, y[train[fit]])
+            model = fitted(make(**setting), X_fit, y[train[fit]])
             right[i] += np.sum(model.predict(X_check) == y[train[check]])
     left = np.ones(len(grid), dtype=bool)
     for name in grid[0]:
@@ -126,51 +149,94 @@ def _choose(make, grid, X, y, train, inner_folds, seed):
     return grid[int(left.argmax())]
 
 
-def _fit(model, X, y):
+def fitted(model: Any, X: Any, y: np.ndarray) -> Any:
+    """The model after `fit`, which may run out of iterations in silence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y)
 
 
-def unfinished(folder: Path, jobs: dict[str, Callable[[], dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Run the jobs whose result is not in the folder yet, write each when done, and yield the results of all."""
-    folder.mkdir(exist_ok=True)
-    for name, job in jobs.items():
-        path = folder / f"{name}.json"
-        if not path.exists():
-            began = time.perf_counter()
-            result = {**job(), "seconds": round(time.perf_counter() - began, 1), "versions": versions()}
-            path.write_text(json.dumps(result, indent=1, default=str) + "\n")
-        yield name, json.loads(path.read_text())
+# Tables and pictures from figures named "SET, METHOD".
 
 
-def show_table(script: str, sets: list[str], methods: list[str], cell: Callable[[str, str, int], dict]) -> None:
-    """Fill the table of a paper, cell by cell, and print it beside the paper's figures (``expected.toml``).
-
-    ``--sets``, ``--methods`` and ``--repeats`` ask for a part of it.
-    """
-    here = Path(script).parent
-    parser = argparse.ArgumentParser(description=f"Fill the table of {here.name}.")
-    parser.add_argument("--sets", nargs="+", default=sets)
-    parser.add_argument("--methods", nargs="+", default=methods)
-    parser.add_argument("--repeats", type=int, default=10)
-    given = parser.parse_args()
-    paper = tomllib.loads((here / "expected.toml").read_text())
-    jobs = {
-        f"{name}_{method}": partial(cell, name, method, given.repeats)
-        for method in given.methods
-        for name in given.sets
-    }
-    for job, result in unfinished(here / "results", jobs):
-        mean, deviation = paper[result["set"]][result["method"]]
-        print(
-            f"{job:32} {result['accuracy']:6.2f} +- {result['std_over_repeats'] or 0:.2f}   "
-            f"paper {mean:.2f} +- {deviation:.2f}   fit {1e3 * result['median_fit_seconds']:.1f} ms",
-            flush=True,
-        )
+def accuracy_figure(figures: Mapping[str, Any], name: str, method: str) -> Figure | None:
+    """Our accuracy of a cell, if it was measured."""
+    found = figures.get(f"{name}, {method}")
+    return None if found is None else Figure(found["accuracy"], found["std_over_repeats"])
 
 
-def versions() -> dict[str, str]:
-    """What the figures were made with."""
-    modules = {module.__name__: module.__version__ for module in (polyplane, np, scipy, sklearn, numba)}
-    return {"python": platform.python_version(), **modules}
+def accuracy_tables(
+    figures: Mapping[str, Any],
+    paper: Mapping[str, Mapping[str, list[float]]],
+    sets: Iterable[str],
+    methods: Mapping[str, str],
+    why: Mapping[str, str],
+) -> list[Table]:
+    """One table of accuracies per set; `methods` maps names to titles, `why` has words on cells."""
+    tables = []
+    for name in sets:
+        rows = [
+            Row(
+                title,
+                Figure(*paper[name][method]) if method in paper[name] else None,
+                accuracy_figure(figures, name, method),
+                _remark(figures.get(f"{name}, {method}"), why.get(f"{name}, {method}", "")),
+            )
+            for method, title in methods.items()
+        ]
+        tables.append(Table(f"{TITLES[name]}: accuracy in %", rows, better="higher"))
+    return tables
+
+
+def _remark(found, why):
+    """The words on a cell, before them its repetitions where they are fewer than ten."""
+    repeats = 10 if found is None else len(found["accuracy_by_repeat"])
+    fewer = "" if repeats == 10 else f"{repeats} x 10-fold."
+    return " ".join(part for part in (fewer, why) if part)
+
+
+def time_table(
+    figures: Mapping[str, Any],
+    paper: Mapping[str, Mapping[str, float]],
+    sets: Iterable[str],
+    methods: Mapping[str, str],
+    note: str,
+) -> Table:
+    """Seconds of one fit: a description, since the machines differ."""
+    rows = []
+    for name in sets:
+        for method in paper[name]:
+            found = figures.get(f"{name}, {method}")
+            ours = None if found is None else Figure(found["median_fit_seconds"])
+            rows.append(Row(f"{TITLES[name]}, {methods[method]}", Figure(paper[name][method]), ours))
+    return Table("Seconds to train once", rows, better=None, digits=3, note=note)
+
+
+def dot_plot(figure: Any, tables: Iterable[Table], columns: int) -> None:
+    """Draw each table as a panel: methods from top to bottom, the paper's figures and ours as dots with deviations."""
+    tables = list(tables)
+    axes = figure.subplots(-(-len(tables) // columns), columns, sharey=True, squeeze=False).ravel()
+    for axis in axes[len(tables) :]:
+        axis.set_visible(False)
+    for axis, table in zip(axes, tables, strict=False):
+        for shift, colour, marker, label in ((-0.17, PAPER_COLOUR, "D", "paper"), (0.17, OUR_COLOUR, "o", "ours")):
+            cells = [(i, row.paper if label == "paper" else row.ours) for i, row in enumerate(table.rows)]
+            cells = [(i, cell) for i, cell in cells if cell is not None]
+            axis.errorbar(
+                [cell.value for _, cell in cells],
+                [i + shift for i, _ in cells],
+                xerr=[cell.std or 0.0 for _, cell in cells],
+                fmt=marker,
+                color=colour,
+                label=label,
+                capsize=3,
+                markersize=7,
+            )
+        axis.set_title(table.title.split(":")[0], fontsize=15)
+        axis.set_yticks(range(len(table.rows)), [row.label for row in table.rows])
+        axis.tick_params(labelsize=13)
+        axis.grid(color="0.9")
+        axis.set_axisbelow(True)
+    axes[0].set_ylim(len(tables[0].rows) - 0.5, -0.5)
+    axes[0].legend(fontsize=13)
+    figure.supxlabel("accuracy in %, mean and deviation over repetitions", fontsize=14)

@@ -3,19 +3,15 @@
 Needs POLYPLANE_DATA. All on one thread; times of one run are compared as ratios, since machines differ.
 """
 
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
+from benchmarks.results import Results
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
 from polyplane import ConvexPolytopeClassifier, PegasosSVC
 from polyplane.datasets import load_local
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from results import Results
 
 
 def timed(function):

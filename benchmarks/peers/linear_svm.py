@@ -6,20 +6,16 @@ more and more passes until it reaches the same objective, and only the run that 
 OMP_NUM_THREADS=1 to keep BLAS to one core.
 """
 
-import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
+from benchmarks.results import Results
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from polyplane import CuttingPlaneSVC
 from polyplane.datasets import load_local
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from results import Results
 
 REPEATS = 3
 PASSES = (8, 16, 24, 32, 40, 48, 64, 96, 128, 256, 384, 512, 640, 768, 1024)

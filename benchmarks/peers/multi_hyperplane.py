@@ -10,9 +10,11 @@ import sys
 import time
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
+from benchmarks.choosing import choose, grid
+from benchmarks.data import prepared, real
+from benchmarks.results import Results
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
@@ -20,11 +22,6 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC, LinearSVC
 
 from polyplane import MultiHyperplaneClassifier
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from choosing import choose, grid
-from data import prepared, real
-from results import Results
 
 #: What `--choose` chose: C and gamma of the RBF-SVM out of SVM_GRID, with the least error on held-out fifths of the
 #: training rows (two splits, the second for the best three). Those of mnist are customary and have not been chosen so.

@@ -1,19 +1,18 @@
 """Time to fit the polyhedral mixture beside logistic regression on the same rows, both warm, in one run.
 
-``python benchmarks/peers/polyhedral_speed.py``, with POLYPLANE_DATA set. To be kept: with the
+``python -m benchmarks.peers.polyhedral_speed``, with POLYPLANE_DATA set. To be kept: with the
 BFGS solver and two planes at most 5 times as long on each small UCI set, and less than 10 times on Adult one-hot.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
+from benchmarks.papers.polyhedra import load
+from benchmarks.results import Results
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -21,11 +20,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from polyplane import PolyhedralMixtureClassifier
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
-from polyhedra import load, versions
-
 BARS = {"ionosphere": 5, "heart": 5, "ilpd": 5, "pima": 5, "adult": 10}
-RESULTS = Path(__file__).parent / "results" / "polyhedral_speed.json"
 
 
 def rounds(fits: list[Callable[[], object]], n_rounds: int) -> np.ndarray:
@@ -40,31 +35,32 @@ def rounds(fits: list[Callable[[], object]], n_rounds: int) -> np.ndarray:
     return seconds
 
 
-def main() -> None:
-    table = {}
-    for name, bar in BARS.items():
-        X, y = load(name)
-        if name == "adult":
-            X = MaxAbsScaler().fit_transform(X)
-        else:
-            X = make_pipeline(SimpleImputer(strategy="median"), StandardScaler()).fit_transform(X)
-        peer = LogisticRegression(max_iter=1000)
-        mixtures = {gating: PolyhedralMixtureClassifier(2, gating=gating) for gating in ("soft", "hard")}
-        models = [peer, *mixtures.values()]
-        fits = [partial(model.fit, X, y) for model in models]
-        seconds = np.median(rounds(fits, 7 if name == "adult" else 31), axis=0).tolist()
-        table[name] = {
-            "rows": len(y),
-            "features": X.shape[1],
-            "logistic_regression_ms": round(1e3 * seconds[0], 2),
-            **{f"{gating}_ms": round(1e3 * s, 2) for gating, s in zip(mixtures, seconds[1:], strict=True)},
-            **{f"{gating}_ratio": round(s / seconds[0], 2) for gating, s in zip(mixtures, seconds[1:], strict=True)},
-            "bar": bar,
-        }
-        print(name, table[name], flush=True)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({"sets": table, "versions": versions()}, indent=1) + "\n")
+def compared(name: str, bar: float) -> dict[str, float]:
+    """Milliseconds of each fit, the median of the rounds, and how many times logistic regression's that is."""
+    X, y = load(name)
+    if name == "adult":
+        X = MaxAbsScaler().fit_transform(X)
+    else:
+        X = make_pipeline(SimpleImputer(strategy="median"), StandardScaler()).fit_transform(X)
+    peer = LogisticRegression(max_iter=1000)
+    mixtures = {gating: PolyhedralMixtureClassifier(2, gating=gating) for gating in ("soft", "hard")}
+    fits = [partial(model.fit, X, y) for model in (peer, *mixtures.values())]
+    seconds = np.median(rounds(fits, 7 if name == "adult" else 31), axis=0).tolist()
+    return {
+        "rows": len(y),
+        "features": X.shape[1],
+        "logistic_regression_ms": round(1e3 * seconds[0], 2),
+        **{f"{gating}_ms": round(1e3 * s, 2) for gating, s in zip(mixtures, seconds[1:], strict=True)},
+        **{f"{gating}_ratio": round(s / seconds[0], 2) for gating, s in zip(mixtures, seconds[1:], strict=True)},
+        "bar": bar,
+    }
 
 
 if __name__ == "__main__":
-    main()
+    # Times of different runs do not compare: measure anew each time.
+    results = Results(__file__)
+    results.content["figures"].clear()
+    print(f"{'':12} {'PLUME':>7} {'SPLA1':>7} {'bar':>5}   times logistic regression")
+    for name, bar in BARS.items():
+        figures = results.get(name, partial(compared, name, bar))
+        print(f"{name:12} {figures['soft_ratio']:7.2f} {figures['hard_ratio']:7.2f} {bar:5}", flush=True)

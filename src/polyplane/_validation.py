@@ -9,10 +9,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from polyplane._array_api import (
+    describe,
+    host_dtype,
+    is_foreign,
+    is_on_host,
+    namespace,
+    same_place,
+    to_numpy,
+    widest_float,
+)
 
 Memory = TypeVar("Memory")
 
@@ -23,8 +35,8 @@ class Data:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-        The rows, never copied; float32 or float64.
+    X : array or CSR matrix of shape (n_rows, n_features)
+        The rows, never copied; float32 or float64. All else is on the host, wherever these are.
     y : ndarray of shape (n_rows,)
         The classes, as integers.
     weight : ndarray of shape (n_rows,)
@@ -67,7 +79,15 @@ class Data:
 
 
 def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
-    """A finite float matrix that a kernel may walk through, dense in C order or CSR; copied only if it must be."""
+    """A finite float matrix that a kernel may walk through, dense in C order or CSR; copied only if it must be.
+
+    Arrays of other libraries stay what and where they are when scikit-learn dispatches on them.
+    """
+    _refuse_sparse_on_device(X)
+    if is_foreign(X):
+        if _is_dispatched("X", X):
+            return _check_foreign_matrix(estimator, X, reset)
+        X = to_numpy(X)
     if getattr(X, "dtype", None) == np.float16:
         raise ValueError("X is float16, too coarse to sum over rows; convert it with X.astype(numpy.float32).")
     X = validate_data(
@@ -82,6 +102,67 @@ def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     if sparse.issparse(X):
         X.check_format(full_check=True)  # a kernel does not check bounds: a wrong index would read foreign memory
     return X
+
+
+def _refuse_sparse_on_device(X: Any) -> None:
+    """Sparse arrays are CSR matrices of SciPy, or nothing that is known here."""
+    strided = str(getattr(X, "layout", "torch.strided")) == "torch.strided"
+    if strided and type(X).__module__.partition(".")[0] != "cupyx":
+        return
+    library = type(X).__module__.partition(".")[0]
+    raise TypeError(
+        f"X is a sparse array of {library}, which no learner takes. Pass a SciPy CSR matrix, to learn from it on the "
+        "host, or make it dense (to_dense() in PyTorch, toarray() in CuPy)."
+    )
+
+
+def _is_dispatched(name: str, array: Any) -> bool:
+    """Whether an array of another library is to be taken as it is; not so, NumPy must be able to look at it."""
+    if get_config()["array_api_dispatch"]:
+        return True
+    if is_on_host(array):
+        return False
+    raise ValueError(
+        f"{name} is {describe(array)}, and scikit-learn's array API dispatch is off: work in a block "
+        f"`with sklearn.config_context(array_api_dispatch=True):`, or pass {name} as a NumPy array."
+    )
+
+
+def _check_foreign_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
+    """The same for an array of another library: dense, finite, float32 or float64."""
+    xp = namespace(X)
+    if str(X.dtype).endswith("float16"):
+        raise ValueError(f"X is {X.dtype}, too coarse to sum over rows; convert it to float32.")
+    dtypes = [xp.float32] if widest_float(X) == xp.float32 else [xp.float64, xp.float32]
+    return validate_data(estimator, X, dtype=dtypes, reset=reset)
+
+
+def check_place(estimator: BaseEstimator, X: Any, learned: bool) -> None:
+    """Whether X lies where what the estimator has learned so far lies, if it has."""
+    if learned and not same_place(estimator.planes_.coef, X):
+        raise ValueError(
+            f"X is {describe(X)}, but the planes are {describe(estimator.planes_.coef)}: move X, bring the estimator "
+            "home with to_numpy(), or predict with planes_.to(X)."
+        )
+
+
+def check_training_place(estimator: BaseEstimator, X: Any, learned: bool) -> None:
+    """Whether the estimator can learn from X where it lies, and go on there."""
+    if is_foreign(X) and not estimator._takes_foreign_arrays:
+        raise TypeError(
+            f"{type(estimator).__name__} with these parameters trains row by row, in loops that are compiled for the "
+            f"CPU, and X is {describe(X)}: pass a NumPy array."
+        )
+    check_place(estimator, X, learned)
+
+
+def to_host(name: str, array: Any, X: Any) -> Any:
+    """Labels or weights as the host sees them; they may come from the host or from the device of X."""
+    if not is_foreign(array):
+        return array
+    if _is_dispatched(name, array) and not is_on_host(array) and not same_place(array, X):
+        raise ValueError(f"{name} is {describe(array)}, but X is {describe(X)}: move one of them.")
+    return to_numpy(array)
 
 
 def check_targets(y: Any, n_rows: int) -> np.ndarray:
@@ -120,10 +201,12 @@ def check_weights(
     X: Any, y: np.ndarray, codes: np.ndarray, classes: np.ndarray, sample_weight: Any, class_weight: Any
 ) -> np.ndarray:
     """Sample weight times class weight of each row, in the dtype of X."""
-    weight: np.ndarray = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+    dtype = host_dtype(X)
+    rows = np.broadcast_to(dtype.type(0), (len(codes), 1)) if is_foreign(X) else X  # asked for their number alone
+    weight: np.ndarray = _check_sample_weight(sample_weight, rows, dtype=dtype, ensure_non_negative=True)
     if class_weight is not None:
         by_class = compute_class_weight(class_weight, classes=classes, y=y)
-        weight = weight * by_class[codes].astype(X.dtype)
+        weight = weight * by_class[codes].astype(dtype)
     if not weight.any():
         raise ValueError("All sample weights are zero: there is no row to learn from.")
     return weight
@@ -159,4 +242,6 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
 def check_fitted_matrix(estimator: BaseEstimator, X: Any) -> Any:
     """A matrix to predict on."""
     check_is_fitted(estimator)
-    return check_matrix(estimator, X, reset=False)
+    X = check_matrix(estimator, X, reset=False)
+    check_place(estimator, X, learned=True)
+    return X

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -14,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from polyplane._array_api import brought_home, labels_of, take_rows, to_numpy
 from polyplane._loop import Plateau, record, train
 from polyplane._progress import Progress
 from polyplane._stream import StreamLearner
@@ -24,9 +26,11 @@ from polyplane._validation import (
     check_fitted_matrix,
     check_matrix,
     check_targets,
+    check_training_place,
     check_weights,
     encode,
     hold_out,
+    to_host,
 )
 from polyplane.planes import PlaneSet
 
@@ -93,6 +97,11 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
 
     def _finish(self, state: Any, data: Data) -> None:
         """Set fitted attributes of the learner's own."""
+
+    @property
+    def _takes_foreign_arrays(self) -> bool:
+        """Whether training is made of matrix products, which any array library can do, on a GPU too."""
+        return False
 
     # What a user calls.
 
@@ -193,8 +202,20 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
             The label whose class owns the best plane.
         """
         X = check_fitted_matrix(self, X)
-        labels: np.ndarray = self.classes_[self.planes_.predict(X, getattr(self, "n_jobs", None))]
-        return labels
+        return labels_of(self.classes_, self.planes_.predict(X, getattr(self, "n_jobs", None)))
+
+    def to_numpy(self) -> Self:
+        """Bring a model that was trained on a device home.
+
+        Returns
+        -------
+        estimator : object
+            A copy whose planes, and all that training needs to go on, are NumPy arrays.
+        """
+        home = copy(self)
+        for name, value in vars(self).items():
+            setattr(home, name, brought_home(value))
+        return home
 
     @property
     def coef_(self) -> np.ndarray:
@@ -219,7 +240,9 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
     def _take(self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None) -> Data:
         """Validate a call's rows; set `classes_` when they are not yet known."""
         X = check_matrix(self, X, reset=classes is None or not hasattr(self, "classes_"))
-        y = check_targets(y, X.shape[0])
+        check_training_place(self, X, learned=classes is not None and hasattr(self, "_state"))
+        sample_weight = to_host("sample_weight", sample_weight, X)
+        y = check_targets(to_host("y", y, X), X.shape[0])
         self.classes_ = check_classes(y) if classes is None else classes
         codes = encode(y, self.classes_)
         weight = check_weights(X, y, codes, self.classes_, sample_weight, getattr(self, "class_weight", None))
@@ -272,7 +295,7 @@ class Monitor:
         self.learner = learner
         self.best: PlaneSet | None = None
         self.best_error = float("inf")
-        self.X = None if held_out is None else data.X[held_out]
+        self.X = None if held_out is None else take_rows(data.X, held_out)
         self.y = None if held_out is None else data.y[held_out]
         self.weight = None if held_out is None else data.weight[held_out]
 
@@ -281,7 +304,7 @@ class Monitor:
         figures = dict(self.learner._figures(state))
         if self.X is not None:
             planes = self.learner._planes(state)
-            wrong = planes.predict(self.X) != self.y
+            wrong = to_numpy(planes.predict(self.X)) != self.y
             figures["validation_error"] = float(np.average(wrong, weights=self.weight))
             if figures["validation_error"] < self.best_error:
                 self.best_error, self.best = figures["validation_error"], planes

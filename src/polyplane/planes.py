@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from polyplane._array_api import (
+    describe,
+    device_of,
+    host_dtype,
+    is_foreign,
+    kind_of,
+    like,
+    namespace,
+    same_place,
+    take_rows,
+    to_numpy,
+    widest_float,
+    within_device_memory,
+)
 from polyplane._threads import in_threads
 
-#: Rows are scored in blocks of about this many scores, so that memory stays bounded.
-BLOCK_SCORES = 1 << 21
+#: Rows are scored in blocks of about this many scores, so that memory stays bounded; on a device a block must keep
+#: thousands of threads busy, and its scores should still fit into the cache.
+BLOCK_SCORES, DEVICE_BLOCK_SCORES = 1 << 21, 1 << 23
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,16 +44,17 @@ class PlaneSet:
 
     Parameters
     ----------
-    coef : ndarray of shape (n_planes, n_features)
-        The planes' normals, class by class, in float32 or float64.
-    intercept : ndarray of shape (n_planes,)
-        The planes' offsets, of the same dtype.
+    coef : array of shape (n_planes, n_features)
+        The planes' normals, class by class, in float32 or float64. An array of PyTorch or CuPy, or of another library
+        that keeps to the array API standard, stays where it is, and rows are then scored there.
+    intercept : array of shape (n_planes,)
+        The planes' offsets, of the same library and dtype.
     indptr : ndarray of shape (n_classes + 1,)
         Class `c` owns the planes ``indptr[c]:indptr[c + 1]``; no class is without a plane.
 
     Notes
     -----
-    The arrays are kept as read-only views, not copied.
+    The arrays are kept, as read-only views where they are NumPy's, not copied.
 
     Examples
     --------
@@ -55,25 +73,44 @@ class PlaneSet:
     array([0, 4])
     """
 
-    coef: np.ndarray
-    intercept: np.ndarray
+    coef: Any
+    intercept: Any
     indptr: np.ndarray
 
     def __post_init__(self) -> None:
-        coef, intercept = np.asarray(self.coef), np.asarray(self.intercept)
+        coef, intercept = (a if is_foreign(a) else np.asarray(a) for a in (self.coef, self.intercept))
         indptr = np.asarray(self.indptr, dtype=np.intp)
         _check_arrays(coef, intercept, indptr)
         for name, array in (("coef", coef), ("intercept", intercept), ("indptr", indptr)):
-            view = array.view()
-            view.flags.writeable = False
+            view = array
+            if isinstance(array, np.ndarray):
+                view = array.view()
+                view.flags.writeable = False
             object.__setattr__(self, name, view)
 
     @classmethod
-    def of_classes(cls, classes: Iterable[tuple[np.ndarray, np.ndarray]]) -> PlaneSet:
+    def of_classes(cls, classes: Iterable[tuple[Any, Any]]) -> PlaneSet:
         """Build a set from one ``(coef, intercept)`` pair per class."""
         coefs, intercepts = zip(*classes, strict=True)
-        indptr = np.concatenate([[0], np.cumsum([len(coef) for coef in coefs])])
-        return cls(np.concatenate(coefs), np.concatenate(intercepts), indptr)
+        xp = namespace(coefs[0])
+        indptr = np.concatenate([[0], np.cumsum([coef.shape[0] for coef in coefs])])
+        return cls(xp.concat(coefs), xp.concat(intercepts), indptr)
+
+    def to_numpy(self) -> PlaneSet:
+        """The same planes as NumPy arrays, on the host."""
+        return PlaneSet(to_numpy(self.coef), to_numpy(self.intercept), self.indptr)
+
+    def to(self, X: Any) -> PlaneSet:
+        """The same planes as arrays of the library of `X`, on its device.
+
+        Parameters
+        ----------
+        X : array
+            Rows to be scored, for one.
+        """
+        if host_dtype(self.coef) == np.float64 and widest_float(kind_of(X)) == namespace(X).float32:
+            raise ValueError(f"The planes are float64, which {device_of(X)} does not have: train on float32 rows.")
+        return PlaneSet(like(self.coef, X), like(self.intercept, X), self.indptr)
 
     @property
     def n_classes(self) -> int:
@@ -83,7 +120,7 @@ class PlaneSet:
     @property
     def n_planes(self) -> int:
         """Number of planes of all classes together."""
-        return len(self.coef)
+        return int(self.coef.shape[0])
 
     @property
     def n_features(self) -> int:
@@ -95,40 +132,41 @@ class PlaneSet:
         """The class that owns each plane, shape (n_planes,)."""
         return np.repeat(np.arange(self.n_classes), np.diff(self.indptr))
 
-    def of(self, c: int) -> tuple[np.ndarray, np.ndarray]:
+    def of(self, c: int) -> tuple[Any, Any]:
         """The planes of class `c`: its rows of `coef` and of `intercept`."""
         if not 0 <= c < self.n_classes:
             raise ValueError(f"There is no class {c}: this PlaneSet has classes 0 to {self.n_classes - 1}.")
-        own = slice(self.indptr[c], self.indptr[c + 1])
-        return self.coef[own], self.intercept[own]
+        own = slice(int(self.indptr[c]), int(self.indptr[c + 1]))
+        return self.coef[own, :], self.intercept[own]
 
-    def scores(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
+    def scores(self, X: Any, n_jobs: int | None = None) -> Any:
         """Score of each row on each plane, shape (n_rows, n_planes)."""
         return self._map_blocks(X, lambda scores: scores, n_jobs)
 
-    def class_scores(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
+    def class_scores(self, X: Any, n_jobs: int | None = None) -> Any:
         """Score of each row for each class, shape (n_rows, n_classes)."""
         return self._map_blocks(X, self._best_of_classes, n_jobs)
 
-    def winners(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
+    def winners(self, X: Any, n_jobs: int | None = None) -> Any:
         """The plane that decides each row, shape (n_rows,): the first of the best."""
-        return self._map_blocks(X, lambda scores: scores.argmax(axis=1), n_jobs)
+        return self._map_blocks(X, lambda scores: namespace(scores).argmax(scores, axis=1), n_jobs)
 
-    def predict(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
+    def predict(self, X: Any, n_jobs: int | None = None) -> Any:
         """The class of each row, as an integer: the owner of the winning plane."""
-        return self.owners[self.winners(X, n_jobs)]
+        winners = self.winners(X, n_jobs)
+        return take_rows(like(self.owners, winners), winners)
 
-    def margins(self, X: Any, y: np.ndarray | None = None, n_jobs: int | None = None) -> np.ndarray:
+    def margins(self, X: Any, y: Any = None, n_jobs: int | None = None) -> Any:
         """Score of each row's class less the best score of another class, shape (n_rows,).
 
         The class is `y` (integers) where given: negative margins are errors. Otherwise it is the predicted class.
         """
         scores = self.class_scores(X, n_jobs)
-        rows = np.arange(len(scores))
-        y = scores.argmax(axis=1) if y is None else np.asarray(y)
-        own = scores[rows, y].copy()
-        scores[rows, y] = -np.inf
-        return own - scores.max(axis=1)
+        xp = namespace(scores)
+        y = xp.argmax(scores, axis=1) if y is None else like(y, scores)
+        own = xp.take_along_axis(scores, y[:, None], axis=1)[:, 0]
+        is_own = y[:, None] == like(np.arange(self.n_classes), scores)
+        return own - xp.max(xp.where(is_own, -xp.inf, scores), axis=1)
 
     def prune(self, keep: np.ndarray) -> PlaneSet:
         """The set with only those planes for which the boolean array `keep` is true."""
@@ -138,71 +176,104 @@ class PlaneSet:
         left = np.add.reduceat(keep.astype(np.intp), self.indptr[:-1])
         if not left.all():
             raise ValueError(f"Class {int(left.argmin())} would lose its last plane.")
-        return PlaneSet(self.coef[keep], self.intercept[keep], np.concatenate([[0], np.cumsum(left)]))
+        kept = np.flatnonzero(keep)
+        indptr = np.concatenate([[0], np.cumsum(left)])
+        return PlaneSet(take_rows(self.coef, kept), take_rows(self.intercept, kept), indptr)
 
     def merge(self, other: PlaneSet) -> PlaneSet:
         """The set in which each class owns its planes from both sets: the score of a class is the better of the two."""
         if (self.n_classes, self.n_features) != (other.n_classes, other.n_features):
             raise ValueError(f"{self!r} and {other!r} must have the same classes and features.")
+        xp = namespace(self.coef)
         both = zip(map(self.of, range(self.n_classes)), map(other.of, range(self.n_classes)), strict=True)
-        return PlaneSet.of_classes((np.concatenate([a, c]), np.concatenate([b, d])) for (a, b), (c, d) in both)
+        return PlaneSet.of_classes((xp.concat([a, c]), xp.concat([b, d])) for (a, b), (c, d) in both)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PlaneSet):
             return NotImplemented
-        return all(
-            a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(self._arrays(), other._arrays(), strict=True)
-        )
+        pairs = zip(self._arrays(), other._arrays(), strict=True)
+        return all(a.dtype == b.dtype and np.array_equal(to_numpy(a), to_numpy(b)) for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        device = "" if namespace(self.coef) is np else f", device={device_of(self.coef)}"
         return (
             f"PlaneSet(n_classes={self.n_classes}, n_planes={self.n_planes}, n_features={self.n_features}, "
-            f"dtype={self.coef.dtype})"
+            f"dtype={host_dtype(self.coef)}{device})"
         )
 
-    def __reduce__(self) -> tuple[type[PlaneSet], tuple[np.ndarray, ...]]:
+    def _repr_html_(self) -> str:
+        """For notebooks: the planes of each class."""
+        home = self.to_numpy()
+        norms = np.linalg.norm(home.coef, axis=1)
+        rows = "".join(
+            f"<tr><td>{c}</td><td>{stop - start}</td><td>{norms[start:stop].min():.3g}</td>"
+            f"<td>{norms[start:stop].max():.3g}</td></tr>"
+            for c, (start, stop) in enumerate(pairwise(home.indptr.tolist()))
+        )
+        heads = "".join(f"<th>{head}</th>" for head in ("class", "planes", "shortest", "longest"))
+        return f"<table><caption>{escape(repr(self))}</caption><tr>{heads}</tr>{rows}</table>"
+
+    def __reduce__(self) -> tuple[type[PlaneSet], tuple[Any, ...]]:
         return PlaneSet, self._arrays()
 
-    def _arrays(self) -> tuple[np.ndarray, ...]:
+    def _arrays(self) -> tuple[Any, ...]:
         return self.coef, self.intercept, self.indptr
 
-    def _best_of_classes(self, scores: np.ndarray) -> np.ndarray:
+    def _best_of_classes(self, scores: Any) -> Any:
         if self.n_planes == self.n_classes:
             return scores
-        best: np.ndarray = np.maximum.reduceat(scores, self.indptr[:-1], axis=1)
-        return best
+        xp = namespace(scores)
+        if xp is np:
+            return np.maximum.reduceat(scores, self.indptr[:-1], axis=1)
+        sizes = np.diff(self.indptr)
+        if (sizes == sizes[0]).all():
+            return xp.max(xp.reshape(scores, (scores.shape[0], self.n_classes, int(sizes[0]))), axis=2)
+        edges = zip(self.indptr.tolist(), self.indptr[1:].tolist(), strict=False)
+        return xp.stack([xp.max(scores[:, start:stop], axis=1) for start, stop in edges], axis=1)
 
-    def _map_blocks(self, X: Any, reduce: Any, n_jobs: int | None) -> np.ndarray:
+    def _map_blocks(self, X: Any, reduce: Any, n_jobs: int | None) -> Any:
         """Apply `reduce` to the plane scores of each block of rows."""
         if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(f"X has shape {X.shape}; this PlaneSet needs {self.n_features} columns.")
+            raise ValueError(f"X has shape {tuple(X.shape)}; this PlaneSet needs {self.n_features} columns.")
+        if not same_place(self.coef, X):
+            raise ValueError(
+                f"X is {describe(X)}, but the planes are {describe(self.coef)}: move the planes by to(X) or to_numpy()."
+            )
+        xp = namespace(X)
         by_feature = self.coef.T if not sparse.issparse(X) else np.ascontiguousarray(self.coef.T)
 
         def score(block: slice) -> Any:
-            scores = X[block] @ by_feature
+            scores = X[block, :] @ by_feature
             scores += self.intercept
             return reduce(scores)
 
-        parts = in_threads(score, _blocks(X.shape[0], self.n_planes), n_jobs)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if xp is np:
+            parts = in_threads(score, _blocks(X.shape[0], self.n_planes, BLOCK_SCORES), n_jobs)
+        else:
+            with within_device_memory("Predict fewer rows at a time."):
+                parts = [score(block) for block in _blocks(X.shape[0], self.n_planes, DEVICE_BLOCK_SCORES)]
+        return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
-def _blocks(n_rows: int, n_planes: int) -> Iterator[slice]:
-    size = max(1, BLOCK_SCORES // n_planes)
+def _blocks(n_rows: int, n_planes: int, n_scores: int) -> Iterator[slice]:
+    size = max(1, n_scores // n_planes)
     for start in range(0, max(n_rows, 1), size):
         yield slice(start, min(start + size, n_rows))
 
 
-def _check_arrays(coef: np.ndarray, intercept: np.ndarray, indptr: np.ndarray) -> None:
-    if coef.ndim != 2 or coef.dtype not in (np.float32, np.float64):
-        raise ValueError(f"coef must be a float32 or float64 matrix, not {coef.dtype} of shape {coef.shape}.")
+def _check_arrays(coef: Any, intercept: Any, indptr: np.ndarray) -> None:
+    xp, n_planes = namespace(coef), coef.shape[0] if coef.ndim else 0
+    if coef.ndim != 2 or coef.dtype not in (xp.float32, xp.float64):
+        raise ValueError(f"coef must be a float32 or float64 matrix, not {coef.dtype} of shape {tuple(coef.shape)}.")
+    if not same_place(coef, intercept):
+        raise ValueError(f"coef is {describe(coef)}, but intercept is {describe(intercept)}: move one of them.")
     if intercept.shape != coef.shape[:1] or intercept.dtype != coef.dtype:
-        raise ValueError(f"intercept must hold one {coef.dtype} per plane ({len(coef)}).")
-    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise ValueError(f"intercept must hold one {coef.dtype} per plane ({n_planes}).")
+    if not (xp.all(xp.isfinite(coef)) and xp.all(xp.isfinite(intercept))):
         raise ValueError("coef and intercept must be finite.")
-    if indptr.ndim != 1 or len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != len(coef):
-        raise ValueError(f"indptr must rise from 0 to the number of planes ({len(coef)}).")
+    if indptr.ndim != 1 or len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != n_planes:
+        raise ValueError(f"indptr must rise from 0 to the number of planes ({n_planes}).")
     if (np.diff(indptr) < 1).any():
         raise ValueError(f"Class {int(np.diff(indptr).argmin())} owns no plane; give it a zero plane.")

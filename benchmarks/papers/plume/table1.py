@@ -1,57 +1,71 @@
-"""Table 1 of the PLUME paper: both gatings, three solvers, five sets, beside the paper's figures.
+"""Table 1 of the PLUME paper: both gatings, three solvers, five sets, and what the paper and a user compare with.
 
-``python benchmarks/papers/plume/table1.py``, with POLYPLANE_DATA set. Each cell is kept in
-``results``: an interrupted run goes on where it stopped.
+``python -m benchmarks.papers.plume.table1``, with POLYPLANE_DATA set.
 """
 
 from __future__ import annotations
 
-import sys
+import tomllib
 from functools import partial
-from itertools import product
 from pathlib import Path
 
-import numpy as np
+from benchmarks.experiment import Experiment, Plot, main
+from benchmarks.papers.plume import protocols
+from benchmarks.papers.plume.cells import METHODS, cell
+from benchmarks.papers.polyhedra import accuracy_tables, dot_plot, time_table
 
-from polyplane import PolyhedralMixtureClassifier
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from polyhedra import load, nested_cv, show_table
-
+EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())
 SETS = ["ionosphere", "heart", "ilpd", "pima", "adult"]
-METHODS = [f"{gating}_{solver}" for solver in ("bfgs", "gradient", "newton") for gating in ("soft", "hard")]
+PROTOCOL = """\
+10-fold cross-validation, stratified, repeated ten times (seed 0); mean accuracy and its deviation over the repetitions.
+Rows are imputed by medians and standardised. The class inside, the ridge, the number of planes (2 or 3) and, for PLUME
+with BFGS, gamma are chosen within each training part, one after the other: by 10-fold cross-validation, as in the
+paper, for BFGS on ILPD and Pima, by 3-fold elsewhere. The other methods choose from two to eight settings by 3-fold
+cross-validation within each training part; the random forest (100 trees) has nothing to choose. Adult is one-hot here;
+the paper does not say how it codes the categories. Its choices are made on 3,000 rows of each training part, and there
+RBF-SVM learns from 6,000 rows of it and CPM makes 10 passes, not 100. Cells repeated less often than ten times say so.
+Quick: one repetition, one setting per method and class inside, 2,000 rows of Adult."""
+TIME_NOTE = (
+    "Median over the folds, one core of a shared machine; the paper's machine is not known, so neither is better."
+)
 
 
-def settings(y: np.ndarray, gating: str, solver: str) -> list[dict]:
-    """The grid of the inner cross-validation: the full one for the fastest solver, a part where fits take long.
-
-    The lowest plane predicts; gates much softer than that (gamma < 1) fit a mixture that the prediction does not use.
-    """
-    large = len(y) > 10_000
-    gammas = (2.0, 8.0) if gating == "soft" and solver == "bfgs" and not large else (4.0,)
-    if large:
-        gammas = (1.0,)
-    alphas = (1e-3,) if large else (1e-3, 1e-2, 1e-1)
-    names = ("inside", "alpha", "n_planes", "gamma")
-    return [dict(zip(names, values, strict=True)) for values in product(np.unique(y).tolist(), alphas, (2, 3), gammas)]
+def measure(results):
+    for name in SETS:
+        for method in METHODS:
+            results.get(f"{name}, {method}", partial(cell, name, method, results.quick))
 
 
-def cell(name: str, method: str, repeats: int) -> dict:
-    gating, solver = method.split("_")
-    X, y = load(name)
-    fixed = {"gating": gating, "solver": solver, "max_iter": 30 if solver == "newton" else 200, "random_state": 0}
-    result = nested_cv(
-        partial(PolyhedralMixtureClassifier, **fixed),
-        settings(y, gating, solver),
-        X,
-        y,
-        repeats,
-        # Ten inner folds, as in the paper, where fits are quick: on a few hundred rows three choose by luck.
-        inner_folds=10 if solver == "bfgs" and len(y) < 10_000 else 3,
-        inner_rows=3000 if len(y) > 10_000 else None,
+def tables(figures):
+    accuracies = accuracy_tables(figures, EXPECTED["accuracy"], SETS, METHODS, protocols.remarks())
+    return [*accuracies, time_table(figures, EXPECTED["seconds"], SETS, METHODS, TIME_NOTE)]
+
+
+def plots(figures):
+    caption = (
+        "Accuracy of PLUME, SPLA1 and other methods, the paper's figures beside ours. On ILPD all methods are near the "
+        "share of the larger class, 71.4 %."
     )
-    return {"set": name, "method": method, "rows": len(y), "features": X.shape[1], "fixed": fixed, **result}
 
+    def draw(figure):
+        figure.set_size_inches(15, 11)
+        dot_plot(figure, accuracy_tables(figures, EXPECTED["accuracy"], SETS, METHODS, {}), columns=3)
+        figure.suptitle(
+            "Table 1: two or three planes are as good as kernels and trees, but for Ionosphere", fontsize=17
+        )
+
+    return [Plot("plume-table1", caption, draw)]
+
+
+EXPERIMENT = Experiment(
+    __file__,
+    "Table 1 of PLUME: accuracy of polyhedral mixtures on five sets",
+    PROTOCOL,
+    measure,
+    tables,
+    plots,
+    {"outer_folds": 10, "seed": 0},
+)
 
 if __name__ == "__main__":
-    show_table(__file__, SETS, METHODS, cell)
+    main(EXPERIMENT)

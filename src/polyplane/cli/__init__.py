@@ -4,11 +4,17 @@ from typing import Annotated
 
 import typer
 
-from polyplane.cli._common import register
+from polyplane.cli._common import paragraphs, register
 from polyplane.cli.demo import demo
+from polyplane.cli.evaluate import evaluate
+from polyplane.cli.explain import explain
+from polyplane.cli.export import export
+from polyplane.cli.info import info
+from polyplane.cli.predict import predict
+from polyplane.cli.train import train
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
-for function in (demo,):
+for function in (demo, train, predict, evaluate, explain, info, export):
     register(app, function)
 
 
@@ -20,13 +26,23 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+HELP = """Classifiers made of hyperplanes: train them, predict, look inside.
+
+Data may be svmlight, CSV, Parquet or npz files, compressed or not, or come through a pipe. Results are tables on a
+terminal, text between tabs in a pipe, and with --json an object.
+
+Exit codes: 0 done, 2 something in what was given (one sentence says what), 1 an error in polyplane itself, 130 Ctrl-C,
+141 a closed pipe.
+"""
+
+
+@app.callback(help=paragraphs(HELP))
 def polyplane(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Classifiers made of hyperplanes."""
+    """Take the options that come before a command."""
 
 
 def main() -> None:

@@ -78,7 +78,12 @@ def register(app: typer.Typer, function: Callable[..., None]) -> None:
     """Add a command to the program, with its examples at the end of its help."""
     lines = getattr(function, "examples", ())
     epilog = "\n\n".join(["[bold]Examples[/]", *(f"  {line}" for line in lines)]) if lines else None
-    app.command(epilog=epilog)(function)
+    app.command(help=paragraphs(function.__doc__), epilog=epilog)(function)
+
+
+def paragraphs(text: str | None) -> str:
+    """A docstring as help: the terminal, not the source, breaks its lines."""
+    return "\n\n".join(_one_line(part) for part in (text or "").split("\n\n"))
 
 
 @contextmanager
@@ -88,6 +93,7 @@ def one_sentence(name: str, debug: bool) -> Iterator[None]:
         warnings.simplefilter("ignore")
         for category in (UserWarning, RuntimeWarning):
             warnings.simplefilter("always", category)
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # columns were matched by name before
         warnings.showwarning = lambda message, *_, **__: note(str(message))
         try:
             yield

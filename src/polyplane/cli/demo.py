@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from polyplane.cli._common import command
+from polyplane.cli._common import AsJson, command, present
 
 KERNEL = "SVC, RBF kernel"
 #: One class lies inside of a polytope; six sides are enough.
@@ -42,22 +42,27 @@ class Outcome(NamedTuple):
 def demo(
     out: Annotated[Path, typer.Option(help="Where to draw the polytope.")] = Path("polyplane-demo.png"),
     seed: Annotated[int, typer.Option(min=0, help="Source of all randomness.")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Compare with LinearSVC and the RBF-SVM on three data sets, and draw the polytope that was learned."""
     from rich.console import Console
 
     if not out.resolve().parent.is_dir():
         raise typer.BadParameter(f"There is no folder {out.resolve().parent}.", param_hint="--out")
-    console = Console(highlight=False)
+    console = Console(highlight=False, quiet=as_json)
     console.print("\n[bold]Polyplane[/]: classifiers made of hyperplanes\n")
     with console.status("Compiling (the first run on a machine takes some seconds) ..."):
         _warm_up()
+    found: dict[str, Any] = {}
     for task in _tasks(seed):
         with console.status(f"{task.name} ..."):
             outcomes = {name: _compete(machine, task) for name, machine in _contenders(task, seed).items()}
         console.print(_table(task, outcomes))
+        found[task.name] = {name: outcome._asdict() for name, outcome in outcomes.items()}
     console.print("[dim]predict 1M: seconds for a million rows; faster: at prediction, than the RBF-SVM[/]\n")
     console.print(_draw(task, out, seed))
+    if as_json:
+        present(found, [], as_json)
 
 
 def _tasks(seed: int) -> Iterator[Task]:
@@ -123,8 +128,15 @@ def _table(task: Task, outcomes: dict[str, Outcome]) -> Any:
     from rich.table import Table
 
     title = f"[bold]{task.name}[/], {len(task.y):,} rows"
-    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("", min_width=24)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,  # the widest row fits into 80 columns
+    )
+    table.add_column("", min_width=24, no_wrap=True)
     for column in ("error", "fit", "predict 1M", "faster", "model"):
         table.add_column(column, justify="right", no_wrap=True)
     kernel = outcomes[KERNEL]

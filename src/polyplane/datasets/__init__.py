@@ -2,6 +2,7 @@
 
 from polyplane.datasets._boards import make_checkerboard, make_weights
 from polyplane.datasets._digits import InfiniteDigits
+from polyplane.datasets._digits_device import DeviceDigits
 from polyplane.datasets._loaders import (
     load_a9a,
     load_adult,
@@ -28,6 +29,7 @@ from polyplane.datasets._polyhedra import make_polyceptron_1, make_polyceptron_2
 from polyplane.datasets._url import make_url_stream
 
 __all__ = [
+    "DeviceDigits",
     "InfiniteDigits",
     "load_a9a",
     "load_adult",

@@ -40,7 +40,7 @@ def fetch(
                 _download(url, work / file_name(url), lambda why: _absent(name, source, home, why))
             paths.append((work if url in missing else home) / file_name(url))
             _check_file(paths[-1], checksum, url)
-        origin = " and ".join(source.files if missing else map(str, paths))
+        origin = " and ".join((url.split("#")[0] for url in source.files) if missing else map(str, paths))
         try:
             arrays = source.parse(paths)
         except _DAMAGES as error:
@@ -59,7 +59,7 @@ def file_name(url: str) -> str:
 def _absent(name: str, source: Source, home: Path, why: str) -> str:
     if not source.files:
         return f"The data set {name!r} {why}, and has no public home: put {name}.npz into {home}."
-    urls = " and ".join(url.split("#")[0] for url in source.files)
+    urls = " and ".join(url.replace("#", " (as ") + ")" * ("#" in url) for url in source.files)
     return f"The data set {name!r} {why}: put {name}.npz, or what is at {urls}, into {home}."
 
 

@@ -1,6 +1,7 @@
 """Smooth random displacements for images, in whole numbers."""
 
 from math import isqrt
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def _noise(first: int, side: int, key: int) -> np.ndarray:
     from polyplane.kernels.digits import mix
 
     cells = np.arange(first * side * side, (first + CHUNK) * side * side, dtype=np.int64)
-    array_mix = mix.py_func  # type: ignore[attr-defined]
+    array_mix: Any = getattr(mix, "py_func", mix)  # without Numba it is not compiled
     words = array_mix(array_mix(cells) ^ array_mix(np.array(key ^ 0xFFFFFFFF)))
     return ((words >> 16) - 32768).reshape(CHUNK, side, side)
 

@@ -87,6 +87,8 @@ def make_url_stream(
     """
     check_counts(n_days=n_days, rows_per_day=rows_per_day, n_features=n_features)
     check_shares(malicious=malicious)
+    if n_features >= 2**31:
+        raise ValueError(f"n_features={n_features} is more than 32-bit numbers can count.")
     if n_features < 1000 + 100 * n_days:
         raise ValueError(f"n_features={n_features} is too few for {n_days} days; give {1000 + 100 * n_days} or more.")
     seed = int(check_random_state(random_state).randint(2**32, dtype=np.uint32))

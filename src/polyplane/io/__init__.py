@@ -1,5 +1,19 @@
-"""What goes in and out: model files."""
+"""What goes in and out: data files and model files."""
 
+from polyplane.io._json import to_json
 from polyplane.io._model import ModelFile, ModelFileError, load, read_model, save
+from polyplane.io._read import Batches, batches, read
+from polyplane.io._rows import Rows
 
-__all__ = ["ModelFile", "ModelFileError", "load", "read_model", "save"]
+__all__ = [
+    "Batches",
+    "ModelFile",
+    "ModelFileError",
+    "Rows",
+    "batches",
+    "load",
+    "read",
+    "read_model",
+    "save",
+    "to_json",
+]

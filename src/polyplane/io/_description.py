@@ -41,6 +41,8 @@ KINDS = {
         Kind(SuccessiveLPClassifier, ("LPState",), ("inside_",)),
     )
 }
+#: The arrays of a PlaneSet.
+PLANES = ("coef", "intercept", "indptr")
 #: Whole numbers that any fitted estimator has.
 COUNTS = ("n_features_in_", "n_iter_")
 #: Kinds of labels: booleans, whole numbers, floats, texts.
@@ -53,7 +55,7 @@ def describe(model: PlaneClassifier, packer: Packer) -> dict[str, Any]:
     """What is to be JSON; the arrays are left with the packer."""
     kind, own = KINDS[type(model).__name__], model.__dict__
     names = own.get("feature_names_in_")
-    history = own.get("history_", {})
+    history = {name: np.array(figures, dtype=np.float64) for name, figures in own.get("history_", {}).items()}
     return {
         "learner": type(model).__name__,
         "parameters": {
@@ -62,13 +64,10 @@ def describe(model: PlaneClassifier, packer: Packer) -> dict[str, Any]:
         "classes": _pack_labels(model.classes_),
         "feature_names": None if names is None else [str(name) for name in names],
         "planes": {part: packer.array(getattr(model.planes_, part), f"planes.{part}") for part in PLANES},
-        "history": {name: packer.array(np.array(figures), f"history.{name}") for name, figures in history.items()},
-        "fitted": _pack_attributes(own, (*COUNTS, *kind.attributes), packer),
+        "history": {name: packer.array(figures, f"history.{name}") for name, figures in history.items()},
+        "fitted": _pack_attributes(model, kind, packer),
         "state": _pack_state(own.get("_state"), packer),
     }
-
-
-PLANES = ("coef", "intercept", "indptr")
 
 
 def _pack_labels(classes: np.ndarray) -> dict[str, Any]:
@@ -82,13 +81,15 @@ def _all_text(values: list[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _pack_attributes(own: dict[str, Any], names: tuple[str, ...], packer: Packer) -> dict[str, Any]:
-    packed = {}
-    for name in names:
-        if name in own and name != "inside_":  # which follows from the state
-            value = own[name]
-            narrow = isinstance(value, np.ndarray) and value.dtype.kind == "i"
-            packed[name] = (packer.narrow if narrow else packer.value)(value, f"fitted.{name}")
+def _pack_attributes(model: PlaneClassifier, kind: Kind, packer: Packer) -> dict[str, Any]:
+    own = model.__dict__
+    packed = {name: packer.value(own[name], f"fitted.{name}") for name in COUNTS if name in own}
+    given = [name for name in kind.attributes if name in own and name != "inside_"]  # which follows from the state
+    # Figures about other planes than those of the model are left out: a user may have replaced them by fewer.
+    if all(ATTRIBUTES[name](own[name], model.planes_) for name in given):
+        for name in given:
+            narrow = isinstance(own[name], np.ndarray)
+            packed[name] = (packer.narrow if narrow else packer.value)(own[name], f"fitted.{name}")
     return packed
 
 

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from sklearn.utils.validation import check_is_fitted
 
+from polyplane._files import replace_file
 from polyplane.base import PlaneClassifier
-from polyplane.io._atomic import replace_file
 from polyplane.io._description import KINDS, describe, rebuild
 from polyplane.io._safetensors import DamagedError, Header, parse_json, read_arrays, read_header, write_container
 from polyplane.io._values import Packer, Unpacker
@@ -77,6 +77,8 @@ def save(model: PlaneClassifier, path: str | os.PathLike[str], *, metadata: Mapp
     A `random_state` that is a ``numpy.random.RandomState`` is kept in the state that it is in; the estimator that is
     loaded has a generator of its own, which goes on from there.
 
+    Planes that were trained on a device are brought home: the estimator that is loaded holds NumPy arrays.
+
     A checksum covers every byte of the file, so that a copy gone wrong does not pass for a model. It is no signature:
     it does not tell who wrote the file.
 
@@ -96,7 +98,7 @@ def save(model: PlaneClassifier, path: str | os.PathLike[str], *, metadata: Mapp
     True
     """
     _check_model(model)
-    packer = Packer()
+    model, packer = model.to_numpy(), Packer()
     description = {
         "format": FORMAT,
         "polyplane": _version(),
@@ -180,6 +182,8 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
             return _read(file)
         except DamagedError as error:
             raise ModelFileError(f"{Path(path)} {error}.") from error
+        except RecursionError as error:
+            raise ModelFileError(f"{Path(path)} has a damaged header.") from error
 
 
 def _read(file: BinaryIO) -> ModelFile:

@@ -77,6 +77,18 @@ class FloatType:
         return np.dtype(node)
 
 
+class EmptyArray(FloatType):
+    """An array without rows, which tells a dtype."""
+
+    def pack(self, value: Any, name: str, packer: Packer) -> Any:
+        """What is to be JSON."""
+        return super().pack(value.dtype, name, packer)
+
+    def unpack(self, node: Any, name: str, unpacker: Unpacker, sizes: Sizes) -> Any:
+        """The value, checked."""
+        return np.empty(0, super().unpack(node, name, unpacker, sizes))
+
+
 class Fingerprint:
     """A SHA-256, as bytes."""
 

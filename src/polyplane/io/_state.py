@@ -8,6 +8,7 @@ import numpy as np
 
 from polyplane.io._schema import (
     Array,
+    EmptyArray,
     Fingerprint,
     FloatType,
     Many,
@@ -20,9 +21,10 @@ from polyplane.io._schema import (
     Whole,
 )
 from polyplane.learners._cuts import Bundle
+from polyplane.learners._log_loss import Adam
 from polyplane.learners._margin import MarginState
 from polyplane.learners._polytopes import Polytope, PolytopeState
-from polyplane.learners._smooth import Adam, SmoothState
+from polyplane.learners._smooth import SmoothState
 from polyplane.learners._tangent import Lengths, Tangents
 from polyplane.learners._units import Units
 from polyplane.learners.cutting_plane import CutState, Search
@@ -30,7 +32,7 @@ from polyplane.learners.polyceptron import PolyceptronState
 from polyplane.learners.polyhedral_mixture import MixtureState
 from polyplane.learners.successive_lp import LPState
 
-NUMBER, WHOLE, FLOAT_TYPE = Number(), Whole(), FloatType()
+NUMBER, WHOLE = Number(), Whole()
 #: Seeds are below 2**31; see `PlaneClassifier._seed`.
 SEED = Whole(2**31)
 
@@ -147,18 +149,15 @@ POLYCEPTRON = Record(
         "inside": Whole("classes"),
         "seed": SEED,
         "steps": WHOLE,
-        "dtype": FLOAT_TYPE,
+        "kind": EmptyArray(),
         **dict.fromkeys(("error", "pocket_error", "criterion", "push"), NUMBER),
     },
 )
 
 
-def _polyhedron(state: type, figure: str) -> Record:
-    planes = Array("f", "planes", "features+1")
-    inside = Whole("classes")
-    return Record(
-        state, {"planes": planes, "units": SEPARATE_UNITS, "inside": inside, "dtype": FLOAT_TYPE, figure: NUMBER}
-    )
+def _polyhedron(state: type, **others: Part) -> Record:
+    planes, inside = Array("f", "planes", "features+1"), Whole("classes")
+    return Record(state, {"planes": planes, "units": SEPARATE_UNITS, "inside": inside, **others})
 
 
 # The cutting planes. A bundle has room for more cuts than there are; only these are kept, and how much room there is:
@@ -237,7 +236,7 @@ CUTS = Record(
     CutState,
     {
         "searches": Many(SEARCH),
-        "dtype": FLOAT_TYPE,
+        "kind": EmptyArray(),
         "seconds": Record(dict, dict.fromkeys(("outputs", "line_search", "cut", "qp"), NUMBER), fields=dict),
         "rows": Maybe(Fingerprint()),
     },
@@ -250,7 +249,7 @@ STATES: dict[str, Part] = {
     "SmoothState": SMOOTH,
     "MarginState": MARGIN,
     "PolyceptronState": POLYCEPTRON,
-    "MixtureState": _polyhedron(MixtureState, "log_likelihood"),
-    "LPState": _polyhedron(LPState, "objective"),
+    "MixtureState": _polyhedron(MixtureState, kind=EmptyArray(), log_likelihood=NUMBER),
+    "LPState": _polyhedron(LPState, dtype=FloatType(), objective=NUMBER),
     "CutState": CUTS,
 }

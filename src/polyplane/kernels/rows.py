@@ -8,9 +8,13 @@ A kernel sees its data as `rows` and its planes as `PlaneSums`. It may ask for t
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
 from scipy import sparse
+
+try:
+    from numba import njit, types
+    from numba.extending import overload
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("This learner is made of loops that Numba compiles: pip install numba") from error
 
 # Positions in sparse rows are unsigned: of a signed one Numba asks at each use whether it counts from the end.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)

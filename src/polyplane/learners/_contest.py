@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from polyplane._array_api import take_rows, to_numpy
 from polyplane._validation import Data
 from polyplane.learners._smooth import SmoothTraining
 from polyplane.learners._tangent import tangent_start
@@ -61,7 +62,7 @@ def _held_out_loss(
     state = training.start(tangents, units, seed)
     for _ in range(training.schedule.passes):
         state = training.epoch(state, trial)
-    scores = training.planes(state).class_scores(trial.X[held_out]).astype(float)
+    scores = to_numpy(training.planes(state).class_scores(take_rows(trial.X, held_out))).astype(float)
     scores -= scores.max(axis=1, keepdims=True)
     losses = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(held_out)), trial.y[held_out]]
     return float(np.average(losses, weights=trial.weight[held_out]))

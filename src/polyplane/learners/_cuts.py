@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
 
@@ -24,11 +26,17 @@ REFACTOR = 16
 IDLE = 25
 
 
+@cache
+def compiled_kernels() -> bool:
+    """Whether Numba is there to compile the sums over rows; without it they are matrix products."""
+    return find_spec("numba") is not None
+
+
 class RowSums:
     r"""The rows of one SVM, seen only through sums over them.
 
     It stands at one set of planes (`here`) and looks at another (`there`); any point between the two costs no product
-    with X. A subclass over a GPU array or over the partitions of a cluster has the same methods and the same results.
+    with X. `ArrayRowSums`, over the arrays of other libraries, has the same methods and the same results.
 
     Parameters
     ----------

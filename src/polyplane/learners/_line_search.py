@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from polyplane.learners._cuts import RowSums
+from polyplane.learners._cuts import compiled_kernels
 
 #: First distance (delta in the paper) of the outer two of the three points.
 WINDOW = 0.02
@@ -13,7 +15,7 @@ WINDOW = 0.02
 class Line:
     """The objective on the way from one set of planes to another (f in the paper)."""
 
-    def __init__(self, here: np.ndarray, there: np.ndarray, C: float, rows: RowSums) -> None:
+    def __init__(self, here: np.ndarray, there: np.ndarray, C: float, rows: Any) -> None:
         self.here, self.along, self.C, self.rows = here, there - here, C, rows
         self.height = half_square(here)
         self.slope = float(here.ravel() @ self.along.ravel())
@@ -41,14 +43,26 @@ def _full_step(line: Line, last: float) -> tuple[float, float]:
 
 def _exact(line: Line, last: float) -> tuple[float, float]:
     """Algorithm 3: the slope of the objective is a rising line with jumps; find where it passes 0."""
-    from polyplane.kernels.cutting_plane import first_zero
-
     slope = line.slope + line.C * line.rows.slope()
     mu = 0.0
     if slope < 0.0:
         at, rise = line.rows.kinks(-slope / line.curvature)  # the jumps only raise the slope: its zero is not beyond
-        mu = float(first_zero(at, line.C * rise, slope, line.curvature))
+        mu = _first_zero(at, line.C * rise, slope, line.curvature)
     return mu, line.objectives(mu)[0]
+
+
+def _first_zero(at: np.ndarray, rise: np.ndarray, slope: float, curvature: float) -> float:
+    """Where ``slope + curvature mu + (rises up to mu)`` passes 0; `at` is sorted."""
+    if compiled_kernels():
+        from polyplane.kernels.cutting_plane import first_zero
+
+        return float(first_zero(at, rise, slope, curvature))
+    after = slope + np.cumsum(rise)
+    before = np.concatenate([[slope], after])  # the last: beyond all kinks
+    passed = np.flatnonzero(after + curvature * at >= 0.0)
+    i = int(passed[0]) if len(passed) else len(at)
+    zero = -before[i] / curvature
+    return float(zero if i == len(at) or zero <= at[i] else at[i])
 
 
 def _three_point(line: Line, last: float) -> tuple[float, float]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from polyplane._validation import Data
 from polyplane.learners._schedule import Schedule
-from polyplane.learners._smooth import Rest
 from polyplane.learners._tangent import Tangents
 from polyplane.learners._units import Units
+from polyplane.learners._visits import Rest
 from polyplane.planes import PlaneSet
 
 #: Planes are looked at, to average or to prune them, this many times in an epoch.

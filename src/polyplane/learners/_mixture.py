@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
-from scipy.special import expit
 
-from polyplane.learners._polyhedron import Rows
+from polyplane._array_api import astype, at_most, expit, namespace, to_numpy
+from polyplane.learners._polyhedron import Rows, members
 from polyplane.learners._units import row_blocks
 
 #: Pairs of steps that BFGS remembers.
@@ -23,38 +23,38 @@ SUFFICIENT, HALVINGS = 1e-4, 40
 class Gates(NamedTuple):
     """What the E-step knows of each row, first axis: planes."""
 
-    log_likelihood: np.ndarray  # of each row
-    gate: np.ndarray  # g: share of each plane before the label is seen
-    share: np.ndarray  # pi: the same after
+    log_likelihood: Any  # of each row
+    gate: Any  # g: share of each plane before the label is seen
+    share: Any  # pi: the same after
 
 
-def soft_gates(scores: np.ndarray, sign: np.ndarray, gamma: float) -> Gates:
+def soft_gates(scores: Any, sign: Any, gamma: float) -> Gates:
     r"""The E-step of PLUME, in logarithms: :math:`\gamma w x` overflows easily."""
+    xp = namespace(scores)
     with np.errstate(over="ignore"):
-        log_gate = -gamma * (scores - scores.min(axis=0))
-    gate = np.exp(log_gate)
-    total = gate.sum(axis=0)
+        log_gate = -gamma * (scores - xp.min(scores, axis=0))
+    gate = xp.exp(log_gate)
+    total = xp.sum(gate, axis=0)
     joint = log_gate + log_expit(sign * scores)
-    top = joint.max(axis=0)
-    share = np.exp(joint - top)
-    joint_total = share.sum(axis=0)
-    log_likelihood = np.minimum(
-        top + np.log(joint_total) - np.log(total), 0.0
-    )  # rounding may leave a probability over 1
+    top = xp.max(joint, axis=0)
+    share = xp.exp(joint - top)
+    joint_total = xp.sum(share, axis=0)
+    # Rounding may leave a probability over 1.
+    log_likelihood = at_most(top + xp.log(joint_total) - xp.log(total), 0.0)
     return Gates(log_likelihood, gate / total, share / joint_total)
 
 
-def hard_gates(scores: np.ndarray, sign: np.ndarray) -> Gates:
+def hard_gates(scores: Any, sign: Any) -> Gates:
     """The E-step of SPLA1: each row belongs to its lowest plane."""
-    owner = scores.argmin(axis=0)
-    gate = (owner == np.arange(len(scores))[:, None]).astype(np.float64)
-    return Gates(log_expit(sign * scores.min(axis=0)), gate, gate)
+    xp = namespace(scores)
+    gate = astype(members(xp.argmin(scores, axis=0), scores.shape[0]), scores.dtype)
+    return Gates(log_expit(sign * xp.min(scores, axis=0)), gate, gate)
 
 
-def log_expit(x: np.ndarray) -> np.ndarray:
+def log_expit(x: Any) -> Any:
     """The logarithm of the logistic function; several times faster than SciPy's."""
-    result: np.ndarray = np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x)))
-    return result
+    xp = namespace(x)
+    return at_most(x, 0.0) - xp.log1p(xp.exp(-xp.abs(x)))
 
 
 class Point(NamedTuple):
@@ -62,7 +62,7 @@ class Point(NamedTuple):
 
     planes: np.ndarray  # (n_planes, n_features + 1), offset last
     value: float  # mean log-likelihood less the ridge
-    scores: np.ndarray
+    scores: Any  # (n_planes, n_rows), where the rows are
     gates: Gates
 
 
@@ -73,9 +73,9 @@ class Likelihood:
     ----------
     rows : Rows
         The rows.
-    sign : ndarray of shape (n_rows,)
+    sign : array of shape (n_rows,)
         +1 inside, -1 outside.
-    weight : ndarray of shape (n_rows,)
+    weight : array of shape (n_rows,)
         Weights of the rows.
     alpha : float
         Strength of the ridge.
@@ -83,10 +83,10 @@ class Likelihood:
         Sharpness of the gating; None is the limit, hard gating.
     """
 
-    def __init__(self, rows: Rows, sign: np.ndarray, weight: np.ndarray, alpha: float, gamma: float | None) -> None:
+    def __init__(self, rows: Rows, sign: Any, weight: Any, alpha: float, gamma: float | None) -> None:
         self.rows = rows
-        self.sign = sign
-        self.weight = weight / weight.sum()
+        self.sign = rows.spread(sign)
+        self.weight = rows.spread(weight / weight.sum())
         self.alpha = alpha
         self.gamma = gamma
 
@@ -95,7 +95,7 @@ class Likelihood:
         scores = self.rows.scores(planes)
         gates = hard_gates(scores, self.sign) if self.gamma is None else soft_gates(scores, self.sign, self.gamma)
         ridge = 0.5 * self.alpha * np.square(planes[:, :-1]).sum()
-        return Point(planes, float(self.weight @ gates.log_likelihood - ridge), scores, gates)
+        return Point(planes, float(self.weight @ gates.log_likelihood) - float(ridge), scores, gates)
 
     def gradient(self, point: Point) -> np.ndarray:
         """Gradient of Q at the planes that it was taken at; there it is also that of the likelihood."""
@@ -114,22 +114,25 @@ class Likelihood:
         n_planes, size = point.planes.shape
         blocks = np.zeros((n_planes, size, n_planes, size))
         for k in range(n_planes):
-            own = gamma**2 * gate[k] * (1 - gate[k]) + share[k] * expit(point.scores[k]) * expit(-point.scores[k])
+            scores = point.scores[k, :]
+            own = gamma**2 * gate[k, :] * (1 - gate[k, :]) + share[k, :] * expit(scores) * expit(-scores)
             blocks[k, :, k] = self._moment(own * self.weight)
             blocks[k, range(size - 1), k, range(size - 1)] += self.alpha
             for r in range(k) if gamma else ():
-                blocks[k, :, r] = blocks[r, :, k] = -(gamma**2) * self._moment(gate[k] * gate[r] * self.weight)
+                both = gate[k, :] * gate[r, :] * self.weight
+                blocks[k, :, r] = blocks[r, :, k] = -(gamma**2) * self._moment(both)
         return blocks.reshape(n_planes * size, n_planes * size)
 
-    def _moment(self, weight: np.ndarray) -> np.ndarray:
+    def _moment(self, weight: Any) -> np.ndarray:
         """Sum of weight times the outer product of each row with itself, the constant 1 included."""
         X, (mean, factor) = self.rows.X, self.rows.units
-        total, weight = weight.sum(), weight.astype(X.dtype)
-        first = np.asarray(X.T @ weight, dtype=np.float64)
+        total, weight = float(namespace(weight).sum(weight)), astype(weight, X.dtype)
+        first = np.asarray(to_numpy(X.T @ weight), dtype=np.float64)
         if sparse.issparse(X):
             second = (X.T @ sparse.diags_array(weight) @ X).toarray()
         else:
-            second = sum(X[block].T @ (X[block] * weight[block, None]) for block in row_blocks(len(X)))
+            blocks = ((X[block, :], weight[block][:, None]) for block in row_blocks(X))
+            second = to_numpy(sum(part.T @ (part * share) for part, share in blocks))
         cross = np.outer(first, mean)
         moment = np.empty((len(mean) + 1, len(mean) + 1))
         moment[:-1, :-1] = (second - cross - cross.T + total * np.outer(mean, mean)) * np.outer(factor, factor)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyplane._array_api import astype, at_least, host_dtype, like, namespace, put, take_rows, to_numpy
 from polyplane.learners._units import Units
 
 #: Rows per centre that k-means looks at.
@@ -33,7 +34,7 @@ class Tangents(NamedTuple):
     Classes have their own numbers of centres; the arrays are as wide as the largest.
     """
 
-    centres: np.ndarray  # (n_classes, n_planes, n_features)
+    centres: Any  # (n_classes, n_planes, n_features), where the rows are
     real: np.ndarray  # (n_classes, n_planes): False for what only fills up the array
     lengths: Lengths
     scale: float
@@ -47,48 +48,61 @@ def tangent_start(
     The scale, relative to the sum of the gap and the spread, sets by how much the scores of the two best classes
     differ at the start: enough to be of use, too little to be stuck there.
     """
+    xp = namespace(X)
     shape = (len(n_planes), int(n_planes.max()))
-    centres = np.zeros((*shape, X.shape[1]), dtype=X.dtype)
+    centres = like(np.zeros((*shape, X.shape[1]), dtype=host_dtype(X)), X)
     real = np.zeros(shape, dtype=bool)
     for c, k in enumerate(n_planes):
         own = rows[y[rows] == c]
         if len(own) > ROWS_PER_CENTRE * k:
             own = np.sort(rng.choice(own, ROWS_PER_CENTRE * int(k), replace=False))
         # A class that has no row yet starts with one plane at the centre of all.
-        found = kmeans(units.take(X, own), int(k), rng) if len(own) else np.zeros((1, X.shape[1]))
-        centres[c, : len(found)] = found
-        real[c, : len(found)] = True
+        found = kmeans(units.take(X, own), int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
+        centres[c, : found.shape[0], :] = found
+        real[c, : found.shape[0]] = True
     sample = np.sort(rng.choice(rows, min(len(rows), SAMPLE), replace=False))
     lengths = _measure(centres, real, units.take(X, sample), y[sample])
     return Tangents(centres, real, lengths, scale / max(lengths.gap + lengths.spread, 1e-6))
 
 
-def kmeans(X: np.ndarray, n_centres: int, rng: np.random.Generator, max_iter: int = 10) -> np.ndarray:
+def kmeans(X: Any, n_centres: int, rng: np.random.Generator, max_iter: int = 10) -> Any:
     """Centres by a few of Lloyd's passes, in matrix products; an empty centre moves to the row that is served worst.
 
     A start needs no converged k-means: scikit-learn's takes five times as long here and trains to the same error.
     """
-    n_rows = len(X)
+    xp, n_rows = namespace(X), X.shape[0]
     if n_rows <= n_centres:
-        return X.copy()
-    centres = X[rng.choice(n_rows, n_centres, replace=False)]
+        return xp.asarray(X, copy=True)
+    centres = take_rows(X, rng.choice(n_rows, n_centres, replace=False))
     for _ in range(max_iter):
         cost = X @ (-2.0 * centres.T)
-        cost += (centres * centres).sum(axis=1)
-        nearest = cost.argmin(axis=1)
-        count = np.bincount(nearest, minlength=n_centres)
-        served = count > 0
-        first = np.concatenate([[0], np.cumsum(count)[:-1]])
-        by_centre = X[np.argsort(nearest, kind="stable")]
-        centres[served] = np.add.reduceat(by_centre, first[served], axis=0) / count[served, None].astype(X.dtype)
-        if not served.all():
-            distance = cost[np.arange(n_rows), nearest] + (X * X).sum(axis=1)
-            centres[~served] = X[np.argsort(distance)[n_rows - (~served).sum() :]]
+        cost += xp.sum(centres * centres, axis=1)
+        nearest = xp.argmin(cost, axis=1)
+        sums, count = _sums_of_groups(X, nearest, n_centres)
+        centres = sums / at_least(count, 1.0)[:, None]
+        idle = np.flatnonzero(to_numpy(count) == 0)
+        if len(idle):
+            distance = xp.min(cost, axis=1) + xp.sum(X * X, axis=1)
+            put(centres, like(idle, X), take_rows(X, xp.argsort(distance)[n_rows - len(idle) :]))
     return centres
 
 
-def _measure(centres: np.ndarray, real: np.ndarray, X: np.ndarray, y: np.ndarray) -> Lengths:
-    """Read the lengths off some rows."""
+def _sums_of_groups(X: Any, group: Any, n_groups: int) -> tuple[Any, Any]:
+    """Sum of the rows of each group, and their number: by sorting on the host, by a matrix product on a device."""
+    xp = namespace(X)
+    if xp is not np:
+        member = astype(group[None, :] == like(np.arange(n_groups), X)[:, None], X.dtype)
+        return member @ X, xp.sum(member, axis=1)
+    count = np.bincount(group, minlength=n_groups)
+    served, sums = count > 0, np.zeros((n_groups, X.shape[1]), dtype=X.dtype)
+    first = np.concatenate([[0], np.cumsum(count)[:-1]])
+    sums[served] = np.add.reduceat(X[np.argsort(group, kind="stable")], first[served], axis=0)
+    return sums, count.astype(X.dtype)
+
+
+def _measure(centres: Any, real: np.ndarray, X: Any, y: np.ndarray) -> Lengths:
+    """Read the lengths off some rows; of these there are few, so the host does it."""
+    centres, X = to_numpy(centres), to_numpy(X)
     rows, flat = np.arange(len(X)), centres.reshape(-1, centres.shape[2])
     closeness = (2 * (X @ flat.T) - (flat * flat).sum(axis=1)).reshape(len(X), *real.shape)
     closeness[:, ~real] = -np.inf

@@ -16,17 +16,18 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyplane._array_api import host_dtype, kind_of, namespace, to_numpy, within_device_memory
 from polyplane._threads import Team
 from polyplane._validation import Data
 from polyplane.base import PlaneClassifier
-from polyplane.learners._cuts import Bundle, RowSums
+from polyplane.learners._array_sums import ArrayRowSums
+from polyplane.learners._cuts import Bundle, RowSums, compiled_kernels
 from polyplane.learners._line_search import SEARCHES, Line, half_square
+from polyplane.learners._scales import warn_of_scales
 from polyplane.planes import PlaneSet
 
 #: The next cut is made this far (lambda in the paper) from the best point towards the minimiser of the bundle.
 CUT_POINT = 0.1
-#: Features that differ by more than this factor are warned about.
-LARGEST_SCALE = 1e3
 
 
 class Search(NamedTuple):
@@ -49,7 +50,7 @@ class CutState(NamedTuple):
     """Everything that training needs to go on."""
 
     searches: list[Search]
-    dtype: Any
+    kind: Any  # tells where the rows were, and their dtype
     seconds: dict[str, float]  # time of the parts of the last step
     rows: bytes | None  # fingerprint of the rows that the cuts are about
 
@@ -58,7 +59,7 @@ class CutState(NamedTuple):
 class Memory:
     """What is remembered of the rows of one call."""
 
-    rows: list[RowSums]  # of each problem
+    rows: list[Any]  # of each problem, RowSums or ArrayRowSums
     team: Team  # shares the problems
     entered: bool = False
 
@@ -139,6 +140,9 @@ class CuttingPlaneSVC(PlaneClassifier):
 
     Notes
     -----
+    Under ``sklearn.config_context(array_api_dispatch=True)`` the sums over rows are made where the rows are, by PyTorch
+    or CuPy; the small quadratic problem stays on the host.
+
     `partial_fit` makes one cut about the rows that it is given, going on from the current planes; cuts about other rows
     say nothing about these and are forgotten.
 
@@ -198,12 +202,12 @@ class CuttingPlaneSVC(PlaneClassifier):
     # The contract of PlaneClassifier.
 
     def _start(self, data: Data, seed: int) -> CutState:
-        _warn_of_scales(data.X)
+        warn_of_scales(data.X)
         n_searches, n_planes = self._layout(data.n_classes)
         shape = (n_planes, data.X.shape[1] + 1)
         zero = np.zeros(shape)
         searches = [Search(Bundle(shape), zero, zero, np.inf, 0.0, 1.0) for _ in range(n_searches)]
-        return CutState(searches, data.X.dtype, Clock().seconds, None)
+        return CutState(searches, kind_of(data.X), Clock().seconds, None)
 
     def _step(self, state: CutState, data: Data) -> CutState:
         memory = data.recall(lambda: self._remember(data))
@@ -214,15 +218,21 @@ class CuttingPlaneSVC(PlaneClassifier):
             done = self.tol is not None and state.searches[i].gap < self.tol
             return (state.searches[i], Clock().seconds) if done else self._advance(state.searches[i], memory.rows[i])
 
-        searches, seconds = zip(*memory.team.map(go_on, range(len(memory.rows))), strict=True)
+        with within_device_memory("Train on fewer rows at a time with partial_fit."):
+            searches, seconds = zip(*memory.team.map(go_on, range(len(memory.rows))), strict=True)
         total = {part: sum(second[part] for second in seconds) for part in seconds[0]}
         return state._replace(searches=list(searches), seconds=total)
 
     def _planes(self, state: CutState) -> PlaneSet:
-        best = np.concatenate([search.best for search in state.searches]).astype(state.dtype)
+        best = np.concatenate([search.best for search in state.searches]).astype(host_dtype(state.kind))
         if len(best) == 1:
             best = np.concatenate([np.zeros_like(best), best])
-        return PlaneSet(np.ascontiguousarray(best[:, :-1]), best[:, -1].copy(), np.arange(len(best) + 1))
+        planes = PlaneSet(np.ascontiguousarray(best[:, :-1]), best[:, -1].copy(), np.arange(len(best) + 1))
+        return planes.to(state.kind)
+
+    @property
+    def _takes_foreign_arrays(self) -> bool:
+        return True
 
     def _figures(self, state: CutState) -> Mapping[str, float]:
         return {
@@ -275,6 +285,9 @@ class CuttingPlaneSVC(PlaneClassifier):
             positive = [1] if n_searches == 1 else range(n_searches)
             targets = [np.where(data.y == c, 1, -1).astype(np.int32) for c in positive]
         bias_input = 1.0 if self.fit_intercept else 0.0
+        if namespace(data.X) is not np or not compiled_kernels():
+            rows = [ArrayRowSums(data.X, target, weight, n_planes, bias_input) for target in targets]
+            return Memory(rows, Team(1))
         team, alone = Team(self.n_jobs), Team(1)
         helpers = team if n_searches == 1 else alone  # the threads share either the blocks of rows or the problems
         return Memory([RowSums(data.X, target, weight, n_planes, bias_input, helpers) for target in targets], team)
@@ -296,7 +309,7 @@ class CuttingPlaneSVC(PlaneClassifier):
             searches.append(search._replace(here=search.best, primal=primal, dual=0.0))
         return state._replace(searches=searches, rows=None)
 
-    def _advance(self, search: Search, rows: RowSums) -> tuple[Search, dict[str, float]]:
+    def _advance(self, search: Search, rows: Any) -> tuple[Search, dict[str, float]]:
         """Algorithm 2: solve the reduced problem, search the line, cut."""
         clock = Clock()
         accuracy = 1e-3 * (self.tol or 1e-3)
@@ -321,9 +334,9 @@ class CuttingPlaneSVC(PlaneClassifier):
             clock.charge("outputs")
         return search, clock.seconds
 
-    def _certify(self, search: Search, rows: RowSums) -> Search:
+    def _certify(self, search: Search, rows: Any) -> Search:
         """Take the objective afresh, of the planes as the model will hold them: interpolation gathers errors."""
-        best = search.best.astype(rows.X.dtype).astype(np.float64)
+        best = search.best.astype(host_dtype(rows.X)).astype(np.float64)
         rows.look(best)
         return search._replace(best=best, primal=half_square(best) + self.C * float(rows.risks([1.0])[0]))
 
@@ -341,31 +354,8 @@ def _without_cuts(state: CutState, n_searches: int) -> CutState:
 def _fingerprint(data: Data, terms: tuple[Any, ...]) -> bytes:
     """Tells problems apart: cuts are lower bounds for the very rows, labels and weights that they were made of."""
     X = data.X
-    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-    digest = hashlib.sha256(repr((X.shape, X.dtype, terms)).encode())
+    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (to_numpy(X),)
+    digest = hashlib.sha256(repr((tuple(X.shape), host_dtype(X), terms)).encode())
     for part in (*parts, data.y, data.weight):
         digest.update(np.ascontiguousarray(part).data)
     return digest.digest()
-
-
-def _warn_of_scales(X: Any) -> None:
-    """Warn when one feature outweighs the others, or the constant feature, so much that cuts will see little else."""
-    from polyplane.kernels.cutting_plane import dense_scales, sparse_scales
-
-    largest = np.zeros(X.shape[1], dtype=X.dtype)
-    if sparse.issparse(X):
-        sparse_scales(X.data, X.indices, largest)
-    else:
-        dense_scales(X, largest)
-    used = largest[largest > 0]
-    if len(used) == 0:
-        return
-    factor = float(used.max()) / min(1.0, float(np.median(used)))
-    if factor > LARGEST_SCALE:
-        j = int(largest.argmax())
-        warnings.warn(
-            f"Feature {j} reaches {float(largest[j]):.3g}, {factor:.3g} times the scale of a typical feature or of the "
-            "intercept. Training will need many more cuts: scale the features, for example with MaxAbsScaler.",
-            UserWarning,
-            stacklevel=4,
-        )

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyplane._array_api import astype, kind_of, namespace
 from polyplane._validation import Data
-from polyplane.learners._polyhedron import PolyhedronLearner, Rows
+from polyplane.learners._polyhedron import PolyhedronLearner, Rows, members
 from polyplane.learners._units import Units
 from polyplane.planes import PlaneSet
 
@@ -21,7 +22,7 @@ class Verdict(NamedTuple):
     planes: np.ndarray
     error: float  # share of the rows on the wrong side
     criterion: float  # mean of -y h(x) over all rows, those on the right side counting 0
-    pull: np.ndarray  # (n_planes, n_rows): signed weight of the wrong rows, at their lowest plane
+    pull: Any  # (n_planes, n_rows): signed weight of the wrong rows, at their lowest plane
 
 
 class Bench:
@@ -29,9 +30,9 @@ class Bench:
 
     def __init__(self, data: Data, inside: int) -> None:
         self.rows = Rows(data.X, Units.raw(data.X.shape[1]))
-        self.sign = np.where(data.y == inside, 1.0, -1.0)
-        self.weight = data.training_weight
-        self.total = self.weight.sum()
+        self.sign = self.rows.spread(np.where(data.y == inside, 1.0, -1.0))
+        self.weight = self.rows.spread(data.training_weight)
+        self.total = data.training_weight.sum()
         self.last: Verdict | None = None
         self.pocket: np.ndarray | None = None
 
@@ -40,14 +41,15 @@ class Bench:
         if self.last is not None and self.last.planes is planes:
             return self.last
         scores = self.rows.scores(planes)
-        lowest = scores.min(axis=0)
-        at_fault = np.where(self.sign * lowest <= 0, self.weight, 0.0)
-        owner = scores.argmin(axis=0) == np.arange(len(planes))[:, None]
+        xp = namespace(scores)
+        lowest = xp.min(scores, axis=0)
+        at_fault = xp.where(self.sign * lowest <= 0, self.weight, xp.zeros_like(self.weight))
+        owner = members(xp.argmin(scores, axis=0), len(planes))
         self.last = Verdict(
             planes,
-            float(at_fault.sum() / self.total),
-            float(at_fault @ np.abs(lowest) / self.total),
-            owner * (at_fault * self.sign),
+            float(xp.sum(at_fault)) / float(self.total),
+            float(at_fault @ xp.abs(lowest)) / float(self.total),
+            astype(owner, at_fault.dtype) * (at_fault * self.sign),
         )
         return self.last
 
@@ -61,7 +63,7 @@ class PolyceptronState(NamedTuple):
     inside: int
     seed: int
     steps: int
-    dtype: Any
+    kind: Any  # tells where the rows were, and their dtype
     error: float
     pocket_error: float
     criterion: float
@@ -81,7 +83,9 @@ class PolyceptronClassifier(PolyhedronLearner):
     with the fewest training errors are kept (the pocket).
 
     The perceptron rule is not blind to units: standardise the features first. For more than two classes:
-    ``sklearn.multiclass.OneVsRestClassifier(PolyceptronClassifier())``.
+    ``sklearn.multiclass.OneVsRestClassifier(PolyceptronClassifier())``. Under
+    ``sklearn.config_context(array_api_dispatch=True)`` the batch form learns from arrays of PyTorch and CuPy where they
+    are.
 
     Parameters
     ----------
@@ -195,6 +199,10 @@ class PolyceptronClassifier(PolyhedronLearner):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @property
+    def _takes_foreign_arrays(self) -> bool:
+        return self.mode == "batch"
+
     def _start(self, data: Data, seed: int) -> PolyceptronState:
         starts = list(self._starts(data, seed))
         if len(starts) == 1:
@@ -207,7 +215,7 @@ class PolyceptronClassifier(PolyhedronLearner):
         unknown = np.inf
         for planes in self._start_planes(rows, data, inside, seed):
             yield PolyceptronState(
-                planes, planes, planes, inside, seed, 0, data.X.dtype, unknown, unknown, unknown, unknown
+                planes, planes, planes, inside, seed, 0, kind_of(data.X), unknown, unknown, unknown, unknown
             )
 
     def _step(self, state: PolyceptronState, data: Data) -> PolyceptronState:
@@ -251,7 +259,7 @@ class PolyceptronClassifier(PolyhedronLearner):
         return state._replace(error=now.error, criterion=now.criterion)
 
     def _planes(self, state: PolyceptronState) -> PlaneSet:
-        return self._plane_set(state.pocket, Units.raw(state.pocket.shape[1] - 1), state.inside, state.dtype)
+        return self._plane_set(state.pocket, Units.raw(state.pocket.shape[1] - 1), state.inside, state.kind)
 
     def _figures(self, state: PolyceptronState) -> Mapping[str, float]:
         return {

@@ -8,10 +8,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyplane._array_api import astype, expit, kind_of, namespace, take_rows, widest_float
 from polyplane._validation import Data, check_fitted_matrix
 from polyplane.learners._mixture import Ascent, Likelihood, soft_gates
 from polyplane.learners._polyhedron import PolyhedronLearner, Rows
@@ -28,7 +28,7 @@ class MixtureState(NamedTuple):
     planes: np.ndarray  # in `units`, offset last
     units: Units
     inside: int
-    dtype: Any
+    kind: Any  # tells where the rows were, and their dtype
     log_likelihood: float
 
 
@@ -52,6 +52,7 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
     `gamma` mean the same whatever the units. No standardised copy is made, and sparse rows stay sparse. `partial_fit`
     makes one EM step on the rows it is given; its first piece sets the units, so it should not be small.
 
+    Under ``sklearn.config_context(array_api_dispatch=True)`` it learns from arrays of PyTorch and CuPy where they are.
     For more than two classes: ``sklearn.multiclass.OneVsRestClassifier(PolyhedralMixtureClassifier())``.
 
     Parameters
@@ -179,8 +180,9 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
         p : ndarray of shape (n_rows, 2)
             In the order of ``classes_``.
         """
-        second = self.decision_function(X).astype(np.float64)  # in float32 small scores of both signs would become 0.5
-        return np.column_stack([expit(-second), expit(second)])
+        scores = self.decision_function(X)
+        second = astype(scores, widest_float(scores))  # in float32 small scores of both signs would become 0.5
+        return namespace(second).stack([expit(-second), expit(second)], axis=1)
 
     def mixture_proba(self, X: Any) -> np.ndarray:
         r"""The posterior :math:`p(y \mid x)` of the mixture, which near an edge may disagree with `predict`.
@@ -199,12 +201,15 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
             return self.predict_proba(X)
         X = check_fitted_matrix(self, X)
         around = self.planes_.owners != np.flatnonzero(self.classes_ == self.inside_)[0]
-        scores = -self.planes_.scores(X, self.n_jobs)[:, around].T.astype(np.float64)
-        inside, outside = (
-            np.exp(soft_gates(scores, np.full(X.shape[0], sign), self.gamma).log_likelihood) for sign in (1.0, -1.0)
-        )
+        scores = take_rows(-self.planes_.scores(X, self.n_jobs).T, np.flatnonzero(around))
+        scores, xp = astype(scores, widest_float(scores)), namespace(scores)
+        inside, outside = (xp.exp(soft_gates(scores, sign, self.gamma).log_likelihood) for sign in (1.0, -1.0))
         swapped = self.classes_[0] == self.inside_
-        return np.column_stack([inside, outside] if swapped else [outside, inside])
+        return xp.stack([inside, outside] if swapped else [outside, inside], axis=1)
+
+    @property
+    def _takes_foreign_arrays(self) -> bool:
+        return True
 
     def _start(self, data: Data, seed: int) -> MixtureState:
         auto = isinstance(self.inside, str) and self.inside == "auto"
@@ -220,7 +225,7 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
     def _starts(self, data: Data, inside: int, seed: int) -> Iterator[MixtureState]:
         rows = Rows(data.X, Units.standard(data.X, data.training_weight))
         for planes in self._start_planes(rows, data, inside, seed):
-            yield MixtureState(planes, rows.units, inside, data.X.dtype, -np.inf)
+            yield MixtureState(planes, rows.units, inside, kind_of(data.X), -np.inf)
 
     def _step(self, state: MixtureState, data: Data) -> MixtureState:
         there = self._ascent(state, data).advance(state.planes)
@@ -238,7 +243,7 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
         return by_inside[state.inside]
 
     def _planes(self, state: MixtureState) -> PlaneSet:
-        return self._plane_set(state.planes, state.units, state.inside, state.dtype)
+        return self._plane_set(state.planes, state.units, state.inside, state.kind)
 
     def _figures(self, state: MixtureState) -> Mapping[str, float]:
         return {"log_likelihood": state.log_likelihood}
@@ -273,8 +278,9 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
 
     def _separated(self, state: MixtureState, data: Data) -> bool:
         likelihood = self._ascent(state, data).likelihood
-        margin = likelihood.sign * likelihood.rows.scores(state.planes).min(axis=0)
-        return bool((margin[likelihood.weight > 0] > 0).all())
+        xp = namespace(likelihood.sign)
+        margin = likelihood.sign * xp.min(likelihood.rows.scores(state.planes), axis=0)
+        return bool(xp.all((margin > 0) | (likelihood.weight <= 0)))
 
     def _finish(self, state: MixtureState, data: Data) -> None:
         self.inside_ = self.classes_[state.inside]

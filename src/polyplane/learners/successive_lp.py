@@ -217,7 +217,7 @@ class SuccessiveLPClassifier(PolyhedronLearner):
         return state if objective >= state.objective else state._replace(planes=planes, objective=objective)
 
     def _planes(self, state: LPState) -> PlaneSet:
-        return self._plane_set(state.planes, state.units, state.inside, state.dtype)
+        return self._plane_set(state.planes, state.units, state.inside, np.empty(0, state.dtype))
 
     def _figures(self, state: LPState) -> Mapping[str, float]:
         return {"objective": state.objective}

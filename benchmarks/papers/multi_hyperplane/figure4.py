@@ -1,0 +1,64 @@
+"""Figure 4 of Djuric, Wang and Vucetic (2020): examples of the weights data in two dimensions."""
+
+from functools import partial
+
+import numpy as np
+from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.papers.multi_hyperplane.looks import FIELDS, POINTS
+
+from polyplane.datasets import make_weights
+
+#: Planes of the example and its seed: the paper's complexities are lost, these show few and many regions.
+EXAMPLES = {"10 weights": (10, 1), "50 weights": (50, 1)}
+
+
+def example(name):
+    """How an example looks in numbers: planes that win points, share of class 1."""
+    n_planes, seed = EXAMPLES[name]
+    X, y, planes = make_weights(15_000, 2, n_planes, random_state=seed)
+    winners = (X @ planes.coef.T + planes.intercept).argmax(axis=1)
+    return {"active": len(np.unique(winners)), "share": round(100 * float(y.mean()), 2)}
+
+
+def measure(results):
+    for name in EXAMPLES:
+        results.get(name, partial(example, name))
+
+
+def tables(figures):
+    for key, title in (("active", "Planes that win points"), ("share", "Share of class 1, %")):
+        rows = [Row(name, None, figures.get(name) and Figure(figures[name][key])) for name in EXAMPLES]
+        yield Table(title, rows, better=None, digits=0)
+
+
+def draw(fig):
+    fig.set_size_inches(7.5, 4)
+    side = np.linspace(0, 1, 400)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    for ax, (name, (n_planes, seed)) in zip(fig.subplots(1, 2), EXAMPLES.items(), strict=True):
+        X, y, planes = make_weights(1_500, 2, n_planes, random_state=seed)
+        ax.contourf(
+            side, side, planes.predict(grid).reshape(400, 400), levels=[-0.5, 0.5, 1.5], colors=FIELDS, alpha=0.5
+        )
+        ax.scatter(*X.T, c=np.array(POINTS)[y], s=3, linewidths=0)
+        active = len(np.unique((grid @ planes.coef.T + planes.intercept).argmax(axis=1)))
+        ax.set(title=f"{name}, of which {active} win points", xticks=[0, 1], yticks=[0, 1], aspect="equal")
+
+
+def plots(figures):
+    caption = "Weights data in two dimensions: points take the class of the plane that wins them."
+    yield Plot("figure4", caption, draw)
+
+
+EXPERIMENT = Experiment(
+    script=__file__,
+    title="Figure 4: examples of weights data",
+    protocol="The maker of the paper, D = 2, 10 and 50 weights (the paper's numbers are not legible), seed 1.",
+    measure=measure,
+    tables=tables,
+    plots=plots,
+    settings={"examples": EXAMPLES},
+)
+
+if __name__ == "__main__":
+    main(EXPERIMENT)

@@ -1,0 +1,30 @@
+"""
+What would flip it?
+===================
+
+The region of a class is a union of convex pieces, so the nearest point of another class can be found exactly. Some
+features may be frozen or bounded.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from polyplane import MultiHyperplaneClassifier
+from polyplane.datasets import make_checkerboard
+from polyplane.geometry import counterfactual
+from polyplane.inspection import RegionsDisplay
+
+X, y = make_checkerboard(6000, (3, 3), random_state=0)
+machine = MultiHyperplaneClassifier(n_planes=8, random_state=0).fit(X, y)
+
+fig, ax = plt.subplots(figsize=(6, 5.4), layout="constrained")
+RegionsDisplay.from_estimator(machine, X, ax=ax, title="Nearest points of the other class; squares: only across")
+rng = np.random.default_rng(3)
+for point in rng.uniform(-0.95, 0.95, size=(12, 2)):
+    free, across = counterfactual(machine.planes_, point), counterfactual(machine.planes_, point, frozen=[1])
+    ax.plot(*np.stack([point, free.point]).T, color="black", linewidth=1.2)
+    ax.plot(*free.point, "o", color="black", markersize=5)
+    ax.plot(*np.stack([point, across.point]).T, color="black", linewidth=0.8, linestyle=":")
+    ax.plot(*across.point, "s", color="white", markeredgecolor="black", markersize=6)
+    ax.plot(*point, "x", color="black", markersize=7)

@@ -1,0 +1,33 @@
+"""
+When the world changes
+======================
+
+In a stream that drifts, old rows mislead. `half_life` lets them fade: the machine forgets on purpose, and errs less
+on rows that it has not seen yet.
+"""
+
+# %%
+# The wall between the classes turns round once in 200 batches.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from polyplane import PegasosSVC
+
+
+def batches(n_batches=200, n_rows=100):
+    rng = np.random.default_rng(0)
+    for day in range(n_batches):
+        angle = 2 * np.pi * day / n_batches
+        X = rng.normal(size=(n_rows, 2))
+        yield X, X @ [np.cos(angle), np.sin(angle)] > 0
+
+
+fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+for half_life, colour in ((None, "#E69F00"), (500, "#0072B2")):
+    svm = PegasosSVC(alpha=1e-2, random_state=0).fit_stream(batches, classes=[False, True], half_life=half_life)
+    error = 100 * np.array(svm.history_["progressive_error"][1:])
+    smooth = np.convolve(error, np.ones(9) / 9, mode="valid")
+    ax.plot(smooth, color=colour, label=f"half_life={half_life}: {error.mean():.1f} % over all")
+ax.set(xlabel="batch", ylabel="error on rows not yet seen, %", title="Forgetting helps where the world turns")
+ax.spines[["top", "right"]].set_visible(False)
+legend = ax.legend(frameon=False)

@@ -1,0 +1,27 @@
+"""
+A polytope around a class
+=========================
+
+Where one class lies inside of the other, a convex polytope is the right shape. Each plane of the outer class cuts off
+a piece; the inner class is what none of them claims.
+"""
+
+# %%
+# Six planes around the inner class. `margin=1` draws, dotted, where the loss begins.
+from polyplane import ConvexPolytopeClassifier
+from polyplane.datasets import make_polyhedron
+from polyplane.inspection import RegionsDisplay
+
+X, y = make_polyhedron(6000, n_features=2, n_planes=6, inside=0.35, random_state=5)
+X_test, y_test = X[4000:], y[4000:]
+
+machine = ConvexPolytopeClassifier(n_planes=6, sides=1, alpha=1e-5, max_iter=60, random_state=0)
+machine.fit(X[:4000], y[:4000])
+display = RegionsDisplay.from_estimator(
+    machine,
+    X_test,
+    y_test,
+    margin=1.0,
+    max_points=500,
+    title=f"Class 1 inside six planes: {100 * (1 - machine.score(X_test, y_test)):.1f} % test error",
+)

@@ -1,0 +1,80 @@
+"""`polyplane info`: what a model file holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from polyplane.cli._common import AsJson, Table, command, present
+from polyplane.cli._data import ModelFile
+
+if TYPE_CHECKING:
+    from polyplane.io import ModelFile as Contents
+
+#: More names of features than this are only for programs, with --json.
+MOST_NAMES = 100
+
+
+@command("polyplane info model.safetensors", "polyplane info model.safetensors --json | jq .parameters")
+def info(model: ModelFile, as_json: AsJson = False) -> None:
+    """Say what a model file holds: learner, parameters, classes and their planes, features, size and versions.
+
+    The whole file is read and checked, as every command does before it uses a model.
+    """
+    from polyplane.io import read_model
+
+    content = describe(model, read_model(model))
+    present(content, _tables(content), as_json)
+
+
+def describe(path: str, found: Contents) -> dict[str, Any]:
+    """All that is to be said of a model file."""
+    from polyplane.cli._learners import name_of
+    from polyplane.io._json import plain
+
+    model, planes = found.model, found.model.planes_
+    counts = (planes.indptr[1:] - planes.indptr[:-1]).tolist()
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "file": path,
+        "size": found.size,
+        "format": found.format,
+        "polyplane": found.version,
+        "learner": name_of(model),
+        "estimator": type(model).__name__,
+        "features": planes.n_features,
+        "feature_names": None if names is None else [str(name) for name in names],
+        "dtype": planes.coef.dtype.name,
+        "planes": planes.n_planes,
+        "classes": [
+            {"label": label, "planes": count} for label, count in zip(model.classes_.tolist(), counts, strict=True)
+        ],
+        "steps": getattr(model, "n_iter_", None),
+        "can_go_on_training": hasattr(model, "_state"),
+        "parameters": {name: plain(value) for name, value in model.get_params(deep=False).items()},
+        "metadata": {name: _short(value) for name, value in found.metadata.items()},
+    }
+
+
+def _short(value: Any) -> Any:
+    """A value of the metadata; of an array, what it is."""
+    from polyplane.io._json import plain
+
+    if hasattr(value, "shape") and value.shape:
+        return f"{value.dtype.name} array of {' x '.join(str(size) for size in value.shape)}"
+    return plain(value)
+
+
+def _tables(content: dict[str, Any]) -> list[Table]:
+    facts = {name: value for name, value in content.items() if not isinstance(value, list | dict)}
+    names = content["feature_names"]
+    facts |= {"feature_names": "no" if names is None else "yes", "classes": len(content["classes"])}
+    tables = [
+        Table(f"Model {content['file']}", (), list(facts.items())),
+        Table("Classes", ("label", "planes"), [tuple(entry.values()) for entry in content["classes"]]),
+        Table("Parameters", ("parameter", "value"), list(content["parameters"].items())),
+    ]
+    if content["metadata"]:
+        tables.append(Table("Metadata", ("name", "value"), list(content["metadata"].items())))
+    if names is not None and len(names) <= MOST_NAMES:
+        tables.append(Table("Features", ("number", "name"), [(j, name) for j, name in enumerate(names)]))
+    return tables

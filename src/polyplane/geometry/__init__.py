@@ -1,0 +1,20 @@
+"""The geometry of a `PlaneSet`: distances, nearest points of other classes, balls, cells, fewer planes."""
+
+from polyplane.geometry._balls import Ball, chebyshev_ball, redundant_planes
+from polyplane.geometry._cells import Cell, cells, plane_slice
+from polyplane.geometry._counterfactual import Counterfactual, counterfactual
+from polyplane.geometry._distance import signed_distance
+from polyplane.geometry._simplify import simplify
+
+__all__ = [
+    "Ball",
+    "Cell",
+    "Counterfactual",
+    "cells",
+    "chebyshev_ball",
+    "counterfactual",
+    "plane_slice",
+    "redundant_planes",
+    "signed_distance",
+    "simplify",
+]

@@ -1,0 +1,163 @@
+"""What a model looks like in two dimensions: convex cells, each won by one plane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyplane.geometry._counterfactual import check_row
+from polyplane.planes import PlaneSet
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A convex polygon in which one plane wins.
+
+    Parameters
+    ----------
+    vertices : ndarray of shape (n_vertices, 2)
+        The corners, anticlockwise.
+    across : ndarray of shape (n_vertices,)
+        The plane on the other side of the edge from each corner to the next; -1 at the edge of the box.
+    plane : int
+        The plane that wins.
+    c : int
+        The class that owns it.
+    """
+
+    vertices: np.ndarray
+    across: np.ndarray
+    plane: int
+    c: int
+
+    @property
+    def area(self) -> float:
+        """The area of the polygon."""
+        x, y = self.vertices.T
+        return 0.5 * float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
+
+
+def plane_slice(planes: PlaneSet, *, features: Any = None, at: Any = None, directions: Any = None) -> PlaneSet:
+    """The planes over two coordinates: a slice of feature space.
+
+    Parameters
+    ----------
+    planes : PlaneSet
+        The model.
+    features : pair of int, default=None
+        The two features that vary; None: both features of a model with two.
+    at : array-like of shape (n_features,), default=None
+        A point of the slice: it fixes the other features, or it is where two directions meet. None: 0.
+    directions : array-like of shape (2, n_features), default=None
+        Instead of features: the point with the coordinates (u, v) is ``at + u * directions[0] + v * directions[1]``.
+
+    Returns
+    -------
+    flat : PlaneSet
+        The same planes, classes and numbers, with two features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyplane import PlaneSet
+    >>> from polyplane.geometry import plane_slice
+    >>> planes = PlaneSet(np.arange(6.0).reshape(2, 3), np.zeros(2), [0, 1, 2])
+    >>> flat = plane_slice(planes, features=(0, 2), at=[0, 10, 0])
+    >>> flat.coef, flat.intercept
+    (array([[0., 2.],
+           [3., 5.]]), array([10., 40.]))
+    """
+    point = check_row(planes, np.zeros(planes.n_features) if at is None else at).astype(np.float64)
+    coef, intercept = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
+    if directions is not None:
+        axes = np.asarray(directions, dtype=np.float64)
+        if features is not None or axes.shape != (2, planes.n_features):
+            raise ValueError(f"Give either two features or two directions of {planes.n_features} numbers.")
+        return PlaneSet(coef @ axes.T, intercept + coef @ point, planes.indptr)
+    if features is None and planes.n_features != 2:
+        raise ValueError(f"The model has {planes.n_features} features: say which two vary, or give two directions.")
+    pair = np.array([0, 1] if features is None else features)
+    if pair.shape != (2,) or pair[0] == pair[1] or pair.min() < 0 or pair.max() >= planes.n_features:
+        raise ValueError(f"features must be two different numbers from 0 to {planes.n_features - 1}.")
+    rest = point.copy()
+    rest[pair] = 0.0
+    return PlaneSet(coef[:, pair], intercept + coef @ rest, planes.indptr)
+
+
+def cells(planes: PlaneSet, box: Any, *, features: Any = None, at: Any = None, directions: Any = None) -> list[Cell]:
+    """The cells of a model with two features, or of a slice of one with more, within a box.
+
+    Parameters
+    ----------
+    planes : PlaneSet
+        The model.
+    box : tuple of float
+        ``(left, right, bottom, top)``, in the coordinates of the slice.
+    features, at, directions
+        Which slice: see `plane_slice`.
+
+    Returns
+    -------
+    cells : list of Cell
+        The polygons of the planes that win somewhere in the box, by plane. They cover the box without overlap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyplane import PlaneSet
+    >>> from polyplane.geometry import cells
+    >>> planes = PlaneSet(np.array([[0.0, 0.0], [1.0, 0.0]]), np.zeros(2), [0, 1, 2])
+    >>> [(cell.c, cell.area) for cell in cells(planes, (-1, 3, 0, 1))]
+    [(0, 1.0), (1, 3.0)]
+    >>> cells(planes, (-1, 3, 0, 1))[0].across.tolist()
+    [-1, 1, -1, -1]
+    """
+    flat = plane_slice(planes, features=features, at=at, directions=directions)
+    left, right, bottom, top = (float(edge) for edge in box)
+    if not (left < right and bottom < top and np.isfinite([left, right, bottom, top]).all()):
+        raise ValueError(f"box={tuple(box)} must be (left, right, bottom, top), with left < right and bottom < top.")
+    corners = np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
+    found = (_cell(flat, p, corners) for p in range(flat.n_planes))
+    return [cell for cell in found if cell is not None]
+
+
+def _cell(planes: PlaneSet, p: int, corners: np.ndarray) -> Cell | None:
+    """Cut off what other planes win, the most superior of them first, until none is left at any corner."""
+    coef, offsets = planes.coef - planes.coef[p], planes.intercept - planes.intercept[p]
+    scale = np.abs(corners @ planes.coef.T).max() + np.abs(planes.intercept).max()
+    vertices, across = corners, np.full(len(corners), -1)
+    for _ in range(planes.n_planes):
+        ahead = vertices @ coef.T + offsets
+        lead = ahead.max(axis=0)
+        if (np.abs(ahead[:, :p]).max(axis=0, initial=0.0) <= 1e-12 * scale).any():
+            return None  # the first of equal planes wins
+        rival = int(lead.argmax())
+        if lead[rival] <= 1e-12 * scale:
+            break
+        vertices, across = _cut(vertices, across, ahead[:, rival], rival)
+        if len(vertices) < 3:
+            return None
+    # Where three planes meet, rounding leaves edges of no length.
+    lengths = np.abs(np.roll(vertices, -1, axis=0) - vertices).max(axis=1)
+    real = lengths > 1e-12 * np.ptp(corners, axis=0).max()
+    if np.count_nonzero(real) < 3:
+        return None
+    return Cell(vertices[real], across[real], p, int(planes.owners[p]))
+
+
+def _cut(vertices: np.ndarray, across: np.ndarray, ahead: np.ndarray, rival: int) -> tuple[np.ndarray, np.ndarray]:
+    """The part of a convex polygon where a rival is not ahead; `ahead` is linear, given at the corners."""
+    kept: list[np.ndarray] = []
+    labels: list[int] = []
+    for i in range(len(vertices)):
+        j = (i + 1) % len(vertices)
+        here, there = ahead[i], ahead[j]
+        if here <= 0:
+            kept.append(vertices[i])
+            labels.append(rival if here == 0 and there > 0 else int(across[i]))
+        if here < 0 < there or there < 0 < here:
+            kept.append(vertices[i] + (here / (here - there)) * (vertices[j] - vertices[i]))
+            labels.append(rival if here < 0 else int(across[i]))
+    return np.array(kept).reshape(-1, 2), np.array(labels, dtype=np.intp)

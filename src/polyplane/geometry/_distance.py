@@ -1,0 +1,76 @@
+"""How far rows are from the walls between classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane.geometry._counterfactual import check_limits
+from polyplane.geometry._nearest import Region
+from polyplane.planes import PlaneSet
+
+
+def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = None) -> np.ndarray:
+    r"""Distance of rows to the boundary of a class: positive inside of it, negative outside.
+
+    It is exact where several planes meet, too: not the least of the distances to planes, but that to the nearest
+    point of another class (or, outside, of the class).
+
+    Parameters
+    ----------
+    planes : PlaneSet
+        The model.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        The rows.
+    y : int or array-like of shape (n_rows,), default=None
+        The class, or one for each row; None: the class that each row is given, so that all distances are positive.
+    scale : array-like of shape (n_features,), default=None
+        The change of each feature that counts as 1; None: 1.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_rows,)
+        :math:`\pm\infty` where a class has no boundary.
+
+    Examples
+    --------
+    Outside of a corner of the unit square, the corner is nearest:
+
+    >>> import numpy as np
+    >>> from polyplane import PlaneSet
+    >>> from polyplane.geometry import signed_distance
+    >>> inside = (np.zeros((1, 2)), np.zeros(1))
+    >>> around = (np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]]), np.array([0.0, -1.0, 0.0, -1.0]))
+    >>> square = PlaneSet.of_classes([inside, around])
+    >>> signed_distance(square, [[0.25, 0.5], [4.0, 5.0]], 0)
+    array([ 0.25, -5.  ])
+    """
+    X = X if sparse.issparse(X) else np.asarray(X)
+    limits = check_limits(planes.n_features, None, None, None, scale)
+    predicted = planes.predict(X)
+    classes = predicted if y is None else np.broadcast_to(np.asarray(y), len(predicted))
+    if len(classes) and not (classes.min() >= 0 and classes.max() < planes.n_classes):
+        raise ValueError(f"y must hold classes from 0 to {planes.n_classes - 1}.")
+    distances = np.empty(len(predicted))
+    for c in np.unique(classes):
+        own, others = np.flatnonzero(planes.owners == c), np.flatnonzero(planes.owners != c)
+        for inside in (True, False):
+            rows = np.flatnonzero((classes == c) & ((predicted == c) == inside))
+            if len(rows):
+                region = Region(planes, *((others, own) if inside else (own, others)), limits)
+                distances[rows] = _distances(region, X, rows) * (1.0 if inside else -1.0)
+    return distances
+
+
+def _distances(region: Region, X: Any, rows: np.ndarray) -> np.ndarray:
+    """Distances of some rows to a region in which they do not lie."""
+    found = (region.nearest(_dense(X, row)) for row in rows)
+    return np.array([np.inf if point is None else point.distance for point in found])
+
+
+def _dense(X: Any, row: int) -> np.ndarray:
+    x = X[[row]].toarray()[0] if sparse.issparse(X) else X[row]
+    dense: np.ndarray = x.astype(np.float64)
+    return dense

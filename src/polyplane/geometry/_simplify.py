@@ -1,0 +1,123 @@
+"""Fewer planes, the same predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import polyplane.planes
+from polyplane.planes import PlaneSet
+
+#: The planes that each row remembers, best first; when but one of them is left the row is scored again.
+MEMORY = 6
+
+
+def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None) -> PlaneSet:
+    """Leave out planes as long as the predictions stay.
+
+    The plane whose absence changes the fewest predictions goes first; of equals, the one that wins the fewest rows.
+    What the absence of a plane changes is known exactly: its rows go to the plane that is second there. A class
+    keeps at least one plane.
+
+    Parameters
+    ----------
+    planes : PlaneSet
+        The model.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        Rows as the model will meet them, for instance those it was trained on.
+    tolerance : float, default=0.0
+        The share of the rows whose predictions may change; with `y`, by which the error may grow.
+    y : array-like of shape (n_rows,), default=None
+        The rows' classes, as integers: keep the error rather than the predictions.
+
+    Returns
+    -------
+    fewer : PlaneSet
+        The planes that are left, unchanged.
+
+    Notes
+    -----
+    Memory is that of a block of scores and of a few numbers per row, not of all scores.
+
+    Rows that a model was trained on and fits without error need fewer of its planes than new rows do: where such a
+    model must stay as good, give rows that it has not seen as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyplane import PlaneSet
+    >>> from polyplane.geometry import simplify
+    >>> planes = PlaneSet(np.array([[-1.0], [1.0], [2.0], [3.0]]), np.array([0.0, 0.0, -1.0, -9.0]), [0, 1, 4])
+    >>> X = np.linspace(-3, 3, 100)[:, None]
+    >>> simplify(planes, X)
+    PlaneSet(n_classes=2, n_planes=2, n_features=1, dtype=float64)
+    """
+    X = X if sparse.issparse(X) else np.asarray(X)
+    if not 0 <= tolerance <= 1:
+        raise ValueError(f"tolerance={tolerance!r} must be a share of the rows, from 0 to 1.")
+    if planes.n_planes == planes.n_classes:
+        return planes
+    ranking = _Ranking(planes, X)
+    predicted = planes.owners[ranking.best[:, 0]]
+    aim = predicted if y is None else np.asarray(y)
+    if aim.shape != predicted.shape:
+        raise ValueError(f"y must hold one class for each of the {len(predicted)} rows.")
+    allowed = int(tolerance * len(aim) * (1 + 1e-12)) + int(np.count_nonzero(aim != predicted))
+    while (plane := ranking.least_missed(aim, allowed)) is not None:
+        ranking.remove(plane)
+    return planes.prune(ranking.alive)
+
+
+class _Ranking:
+    """The best planes of each row among those that are left."""
+
+    def __init__(self, planes: PlaneSet, X: Any) -> None:
+        self.planes, self.X, self.owners = planes, X, planes.owners
+        self.alive = np.ones(planes.n_planes, dtype=bool)
+        self.left = np.diff(planes.indptr)
+        self.norms = np.linalg.norm(planes.coef.astype(np.float64), axis=1)
+        self.depth = min(MEMORY, planes.n_planes)
+        self.best = np.empty((X.shape[0], self.depth), dtype=np.int32)
+        self._rank(np.arange(X.shape[0]))
+
+    def least_missed(self, aim: np.ndarray, allowed: int) -> int | None:
+        """The plane to leave out next; None when no other may go."""
+        first, second = self.best[:, 0], self.best[:, 1]
+        right, then = self.owners[first] == aim, self.owners[second] == aim
+        n_planes = self.planes.n_planes
+        lost = np.bincount(first, right.astype(np.float64) - then, minlength=n_planes)
+        wins = np.bincount(first, minlength=n_planes)
+        may_go = self.alive & (self.left[self.owners] > 1) & (np.count_nonzero(~right) + lost <= allowed)
+        candidates = np.flatnonzero(may_go)
+        if not len(candidates):
+            return None
+        order = np.lexsort((self.norms[candidates], wins[candidates], lost[candidates]))
+        return int(candidates[order[0]])
+
+    def remove(self, plane: int) -> None:
+        """Leave a plane out: those behind it move up."""
+        self.alive[plane] = False
+        self.left[self.owners[plane]] -= 1
+        rows, places = np.nonzero(self.best == plane)
+        for place in np.unique(places):
+            moved = rows[places == place]
+            self.best[moved, place:-1] = self.best[moved, place + 1 :]
+            self.best[moved, -1] = -1
+        self._rank(rows[self.best[rows, 1] < 0])
+
+    def _rank(self, rows: np.ndarray) -> None:
+        """Score rows on the planes that are left, in blocks."""
+        alive = np.flatnonzero(self.alive)
+        depth = min(self.depth, len(alive))
+        coef, intercept = np.ascontiguousarray(self.planes.coef[alive].T), self.planes.intercept[alive]
+        size = max(1, polyplane.planes.BLOCK_SCORES // len(alive))
+        for start in range(0, len(rows), size):
+            block = rows[start : start + size]
+            scores = self.X[block] @ coef + intercept
+            self.best[block] = -1
+            for place in range(depth):  # of equal scores the lowest plane is the first, as in prediction
+                winners = scores.argmax(axis=1)
+                self.best[block, place] = alive[winners]
+                scores[np.arange(len(block)), winners] = -np.inf

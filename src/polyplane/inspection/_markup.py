@@ -1,0 +1,138 @@
+"""Markup in which text from data is always text: nothing gets in but through `html.escape`."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from importlib.resources import files
+
+PICKER = """<h2>Pick a row</h2>
+<div class="picker"><label for="row">Row</label> <select id="row"></select>
+<button type="button" id="before">Previous</button> <button type="button" id="after">Next</button></div>
+<div class="card" id="why" aria-live="polite"></div>
+<noscript><p>The rows are shown by a script of this page.</p></noscript>"""
+
+
+class Markup:
+    """A page that grows element by element."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+
+    def __str__(self) -> str:
+        return "\n".join(self._parts)
+
+    def add(self, tag: str, text: str, kind: str = "") -> None:
+        """An element that holds text."""
+        self._parts.append(f"<{tag}{_class(kind)}>{escape(text)}</{tag}>")
+
+    @contextmanager
+    def group(self, kind: str) -> Iterator[None]:
+        """What is added within stands in one block."""
+        self._parts.append(f"<div{_class(kind)}>")
+        yield
+        self._parts.append("</div>")
+
+    @contextmanager
+    def folded(self, title: str) -> Iterator[None]:
+        """What is added within is shown when asked for."""
+        self._parts.append(f"<details><summary>{escape(title)}</summary>")
+        yield
+        self._parts.append("</details>")
+
+    def place(self, name: str, kind: str) -> None:
+        """An empty block that the script fills."""
+        self._parts.append(f'<div id="{name}"{_class(kind)}></div>')
+
+    def picker(self) -> None:
+        """Where the script shows one row at a time."""
+        self._parts.append(PICKER)
+
+    def table(
+        self,
+        title: str,
+        heads: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        kinds: Sequence[Sequence[str]] | None = None,
+        *,
+        rule_column: int | None = None,
+        links: Sequence[int | None] | None = None,
+    ) -> None:
+        """A table; the first column holds names.
+
+        Parameters
+        ----------
+        title : str
+            Its caption.
+        heads : sequence of str
+            Names of the columns.
+        rows : sequence of sequences of str
+            The cells.
+        kinds : sequence of sequences of str, default=None
+            A class for each cell.
+        rule_column : int, default=None
+            The column that holds long text.
+        links : sequence of int or None, default=None
+            The place in the picker that each row's name leads to.
+        """
+        self._parts.append('<div class="scroll"><table>')
+        if title:
+            self._parts.append(f"<caption>{escape(title)}</caption>")
+        kind_of = {0: "name", rule_column: "rule"}
+        cells = "".join(f'<th scope="col"{_class(kind_of.get(j, ""))}>{escape(h)}</th>' for j, h in enumerate(heads))
+        self._parts.append(f"<thead><tr>{cells}</tr></thead><tbody>")
+        for i, row in enumerate(rows):
+            line = []
+            for j, text in enumerate(row):
+                kind = kinds[i][j] if kinds else "rule" if j == rule_column else ""
+                inner = escape(text)
+                if j == 0 and links and links[i] is not None:
+                    inner = f'<a href="#why" data-row="{links[i]}">{inner}</a>'
+                line.append(f"<td{_class(kind or 'name' * (j == 0))}>{inner}</td>")
+            self._parts.append(f"<tr>{''.join(line)}</tr>")
+        self._parts.append("</tbody></table></div>")
+
+
+def assemble(body: Markup, title: str, data: str) -> str:
+    """The whole page.
+
+    A policy in its head forbids the browser whatever the page does not need: everything from outside, and any script
+    but its own.
+
+    Parameters
+    ----------
+    body : Markup
+        What is shown.
+    title : str
+        The title of the window.
+    data : str
+        JSON for the script.
+    """
+    folder = files("polyplane.inspection") / "page"
+    style = (folder / "style.css").read_text(encoding="utf-8")
+    script = (folder / "script.js").read_text(encoding="utf-8")
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_digest(script)}'"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style></head>\n<body><main>\n{body}\n</main>\n"
+        f'<script type="application/json" id="data">{_inert(data)}</script>\n'
+        f"<script>{script}</script>\n</body></html>\n"
+    )
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+def _digest(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _inert(data: str) -> str:
+    """JSON that cannot end the element it stands in."""
+    return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,0 +1,203 @@
+"""An explanation of a model: what it holds and how it is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyplane.inspection._result import as_html, data_frame, plain
+from polyplane.inspection.rounding import Readable
+from polyplane.inspection.rules import number, sum_of_terms
+from polyplane.planes import PlaneSet
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneRule:
+    """A plane, and the rows it wins.
+
+    Parameters
+    ----------
+    label : object
+        The label of the class that owns it.
+    number : int
+        Its number within the class, from 1.
+    plane : int
+        Its number in the model, from 0.
+    coef, intercept : ndarray of shape (n_features,), float
+        Its weights and offset as they are told, rounded.
+    share : float or None
+        The share of the rows that it wins.
+    typical : tuple of int
+        Rows, counted from 0, that are nearest to the mean of those it wins, each feature in its standard deviation.
+    """
+
+    label: Any
+    number: int
+    plane: int
+    coef: np.ndarray
+    intercept: float
+    share: float | None
+    typical: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelExplanation:
+    """A model as rules in the units of the data.
+
+    Parameters
+    ----------
+    learner : str
+        The name of the estimator.
+    classes : list
+        The labels.
+    feature_names : tuple of str
+        Names of the features.
+    inside : int or None
+        The class that is given where all rules hold (of two classes the one with a single plane); None: planes
+        compete by their scores.
+    rules : tuple of PlaneRule
+        The planes, class by class.
+    planes : PlaneSet
+        The exact planes, in the units of the data.
+    told : Readable
+        The rounded planes of the rules, and what rounding changes.
+    n_rows : int or None
+        The number of rows looked at.
+    influence : ndarray of shape (n_features,)
+        How far each feature varies: terms are told in the order of weight times this.
+    """
+
+    learner: str
+    classes: list[Any]
+    feature_names: tuple[str, ...]
+    inside: int | None
+    rules: tuple[PlaneRule, ...]
+    planes: PlaneSet
+    told: Readable
+    n_rows: int | None
+    influence: np.ndarray
+
+    def rule(self, plane: int, top: int | None = None) -> str:
+        """The rule of a plane, with its `top` leading terms; None: with all."""
+        rule = self.rules[plane]
+        digits, offset_digits = self.told.digits, self.told.offset_digits
+        if self.inside is None:
+            terms = sum_of_terms(rule.coef, self.feature_names, self.influence, digits, top)
+            sign = " - " if rule.intercept < 0 else " + "
+            return f"{terms}{sign}{number(abs(rule.intercept), offset_digits)}"
+        if self._is_inside(rule):
+            return "all of these hold" if len(self.rules) > 2 else "otherwise"
+        coef, limit = rule.coef, -rule.intercept
+        # The first class wins ties. A single rule is told for its own class, several for the class inside.
+        holds = "<=" if self.inside == 0 else "<"
+        broken = ">" if self.inside == 0 else ">="
+        relation = holds if len(self.rules) > 2 else broken
+        leading = int(np.abs(coef * self.influence).argmax())
+        if coef[leading] < 0:
+            coef, limit = -coef, -limit
+            relation = relation.replace("<", "?").replace(">", "<").replace("?", ">")
+        terms = sum_of_terms(coef, self.feature_names, self.influence, digits, top)
+        return f"{terms} {relation} {number(limit + 0.0, offset_digits)}"
+
+    def to_text(self, top: int | None = None) -> str:
+        """The rules in words, each with its `top` leading terms; None: with all."""
+        lines = self._scores(top) if self.inside is None else self._inequalities(self.inside, top)
+        return "\n".join([*lines, "", self._told()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation in the types of JSON."""
+        rules = [
+            {
+                "class": rule.label,
+                "number": rule.number,
+                "plane": rule.plane,
+                "rule": self.rule(rule.plane),
+                "weights": {self.feature_names[j]: rule.coef[j] for j in np.flatnonzero(rule.coef)},
+                "offset": rule.intercept,
+                "share": rule.share,
+                "typical_rows": rule.typical,
+            }
+            for rule in self.rules
+        ]
+        return plain(
+            {
+                "learner": self.learner,
+                "classes": self.classes,
+                "features": list(self.feature_names),
+                "inside": None if self.inside is None else self.classes[self.inside],
+                "rules": rules,
+                "digits": self.told.digits,
+                "terms_left_out": self.told.dropped,
+                "rows": self.n_rows,
+                "predictions_changed": self.told.changed,
+            }
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each plane."""
+        return data_frame(
+            {
+                "class": [rule.label for rule in self.rules],
+                "plane": [rule.number for rule in self.rules],
+                "share": [np.nan if rule.share is None else rule.share for rule in self.rules],
+                "rule": [self.rule(rule.plane) for rule in self.rules],
+                "typical_rows": [list(rule.typical) for rule in self.rules],
+            }
+        )
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
+
+    def __str__(self) -> str:
+        return self.to_text(top=8)
+
+    def _is_inside(self, rule: PlaneRule) -> bool:
+        return self.inside is not None and rule.plane == int(self.planes.indptr[self.inside])
+
+    def _inequalities(self, inside: int, top: int | None) -> list[str]:
+        around = [rule for rule in self.rules if not self._is_inside(rule)]
+        [home] = [rule for rule in self.rules if self._is_inside(rule)]
+        other = self.classes[1 - inside]
+        if len(around) == 1:
+            [only] = around
+            lines = [f"Class {other!r} if {self.rule(only.plane, top)}, otherwise class {home.label!r}."]
+            return lines + [
+                f"Class {rule.label!r} is given to {_rows(rule)}." for rule in (only, home) if rule.share is not None
+            ]
+        lines = [f"Class {home.label!r} if all of:"]
+        for rule in around:
+            share = f"   (else {other!r}: {_rows(rule)})" if rule.share is not None else ""
+            lines.append(f"  {rule.number}. {self.rule(rule.plane, top)}{share}")
+        lines.append(f"otherwise class {other!r}.")
+        return lines + ([f"Class {home.label!r} is given to {_rows(home)}."] if home.share is not None else [])
+
+    def _scores(self, top: int | None) -> list[str]:
+        lines = ["A row is given the class of the plane with the highest score."]
+        for rule in self.rules:
+            share = f", {_rows(rule)}" if rule.share is not None else ""
+            lines.append(f"Plane {rule.number} of class {rule.label!r}{share}:")
+            lines.append(f"  {self.rule(rule.plane, top)}")
+        return lines
+
+    def _told(self) -> str:
+        digits = f"Numbers are told to {self.told.digits} digits"
+        if self.n_rows is None or self.told.changed is None:
+            return f"{digits}; there were no rows to check them on."
+        terms = "small term is" if self.told.dropped == 1 else "small terms are"
+        left = f", {self.told.dropped} {terms} left out" if self.told.dropped else ""
+        kept = 100 * (1 - self.told.changed)
+        share = "all" if self.told.changed == 0 else f"{kept:.1f} % of the"
+        return f"{digits}{left}: {share} {self.n_rows} rows get the same class as from the exact model."
+
+
+def _rows(rule: PlaneRule) -> str:
+    share = f"{100 * (rule.share or 0.0):.1f} % of the rows"
+    return share + (f", such as {_listed(rule.typical)}" if rule.typical else "")
+
+
+def _listed(rows: tuple[int, ...]) -> str:
+    """Rows in a sentence: "row 4", "rows 4, 7 and 19"."""
+    *before, last = map(str, rows)
+    return f"rows {', '.join(before)} and {last}" if before else f"row {last}"

@@ -1,0 +1,193 @@
+"""Where each class lives, in two dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from polyplane.geometry import Cell, cells, plane_slice
+from polyplane.inspection.displays._look import MARKERS, axes, codes_of, colour
+from polyplane.inspection.units import unwrap
+from polyplane.planes import PlaneSet
+
+#: Points on a side of the grid on which margins are drawn.
+GRID = 301
+
+
+class RegionsDisplay:
+    """The regions of the classes over two features, the planes that make them, and rows.
+
+    The cells are exact polygons, not a grid. A model with more than two features is shown in a slice, in which the
+    other features are fixed; scalers in front of it are unwrapped, so that the axes speak the data's own units.
+
+    Parameters
+    ----------
+    planes : PlaneSet
+        The planes over the two features.
+    box : tuple of float
+        ``(left, right, bottom, top)``.
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    names : pair of str
+        Names of the two features.
+    points : ndarray of shape (n_rows, 2), default=None
+        Rows to show.
+    codes : ndarray of shape (n_rows,), default=None
+        Their classes, as integers.
+
+    Attributes
+    ----------
+    cells_ : list of Cell
+        The polygons.
+    ax_, figure_
+        Matplotlib's axes and figure, after `plot`.
+
+    Examples
+    --------
+    >>> from polyplane import MultiHyperplaneClassifier
+    >>> from polyplane.datasets import make_checkerboard
+    >>> from polyplane.inspection import RegionsDisplay
+    >>> X, y = make_checkerboard(3000, (2, 2), random_state=0)
+    >>> machine = MultiHyperplaneClassifier(n_planes=2, random_state=0).fit(X, y)
+    >>> display = RegionsDisplay.from_estimator(machine, X, y)
+    >>> sorted(cell.c for cell in display.cells_)
+    [0, 0, 1, 1]
+    """
+
+    def __init__(
+        self,
+        *,
+        planes: PlaneSet,
+        box: tuple[float, float, float, float],
+        classes: np.ndarray,
+        names: Sequence[str],
+        points: np.ndarray | None = None,
+        codes: np.ndarray | None = None,
+    ) -> None:
+        self.planes = planes
+        self.box = box
+        self.classes = classes
+        self.names = names
+        self.points = points
+        self.codes = codes
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        features: tuple[int, int] = (0, 1),
+        at: Any = None,
+        feature_names: Any = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Find the cells and draw them.
+
+        Parameters
+        ----------
+        estimator : classifier or pipeline
+            A fitted classifier of this library, or a pipeline of scalers that ends in one.
+        X : array-like of shape (n_rows, n_features)
+            Rows in the data's own units: they set the limits of the picture.
+        y : array-like of shape (n_rows,), default=None
+            Their labels; without them no rows are drawn.
+        features : pair of int, default=(0, 1)
+            The two features to show.
+        at : array-like of shape (n_features,), default=None
+            Where the other features are fixed; by default at their mean over `X`.
+        feature_names : sequence of str, default=None
+            Names of the features; by default those seen in `fit`.
+        ax : Axes, default=None
+            Where to draw.
+        **kwargs
+            Passed on to `plot`.
+
+        Returns
+        -------
+        display : RegionsDisplay
+            With `cells_`, `ax_` and `figure_`.
+        """
+        model = unwrap(estimator, feature_names=feature_names)
+        rows = np.asarray(X, dtype=np.float64)
+        flat = plane_slice(model.planes, features=features, at=np.nanmean(rows, axis=0) if at is None else at)
+        points = rows[:, list(features)]
+        low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+        pad = 0.04 * np.where(high > low, high - low, 1.0)
+        display = cls(
+            planes=flat,
+            box=(low[0] - pad[0], high[0] + pad[0], low[1] - pad[1], high[1] + pad[1]),
+            classes=model.classes,
+            names=[model.feature_names[j] for j in features],
+            points=None if y is None else points,
+            codes=None if y is None else codes_of(model.classes, y),
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(
+        self, ax: Any = None, *, margin: float | None = None, max_points: int = 2000, title: str | None = None
+    ) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Where to draw.
+        margin : float, default=None
+            Also draw, dashed, where the best class is ahead by so much: 1 is the margin of most learners' losses.
+        max_points : int, default=2000
+            Of more rows, evenly chosen ones are shown.
+        title : str, default=None
+            Instead of a count of the cells and, with rows, their error.
+
+        Returns
+        -------
+        display : RegionsDisplay
+            Itself.
+        """
+        self.ax_ = axes(ax, figsize=(6.4, 5.6))
+        self.figure_ = self.ax_.figure
+        self.cells_ = cells(self.planes, self.box)
+        for cell in self.cells_:
+            self._draw_cell(cell)
+        if margin is not None:
+            self._draw_margin(margin)
+        if self.points is not None:
+            self._draw_points(max_points)
+        left, right, bottom, top = self.box
+        self.ax_.set(xlim=(left, right), ylim=(bottom, top), xlabel=self.names[0], ylabel=self.names[1])
+        self.ax_.set_title(self._title() if title is None else title, loc="left")
+        return self
+
+    def _draw_cell(self, cell: Cell) -> None:
+        """The polygon; its edges thin towards cells of its own class, thick towards others."""
+        self.ax_.fill(*cell.vertices.T, facecolor=colour(cell.c), alpha=0.3, edgecolor="none")
+        following = np.roll(cell.vertices, -1, axis=0)
+        for here, there, other in zip(cell.vertices, following, cell.across, strict=True):
+            if other >= 0:
+                own = self.planes.owners[other] == cell.c
+                look = {"linewidth": 0.7, "linestyle": (0, (4, 3))} if own else {"linewidth": 1.8}
+                self.ax_.plot(*np.stack([here, there]).T, color="#222222", zorder=2, **look)
+
+    def _draw_margin(self, margin: float) -> None:
+        left, right, bottom, top = self.box
+        across, up = np.linspace(left, right, GRID), np.linspace(bottom, top, GRID)
+        ahead = self.planes.margins(np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)).reshape(GRID, GRID)
+        self.ax_.contour(across, up, ahead, levels=[margin], colors="#222222", linewidths=1.0, linestyles="dotted")
+
+    def _draw_points(self, max_points: int) -> None:
+        assert self.points is not None
+        assert self.codes is not None
+        shown = np.linspace(0, len(self.points) - 1, min(max_points, len(self.points))).astype(np.intp)
+        for c, label in enumerate(self.classes):
+            x, y = self.points[shown[self.codes[shown] == c]].T
+            look = {"s": 14, "linewidths": 0.3, "edgecolors": "white", "zorder": 3}
+            self.ax_.scatter(x, y, color=colour(c), marker=MARKERS[c % len(MARKERS)], label=str(label), **look)
+        self.ax_.legend(loc="upper right", framealpha=0.9, markerscale=1.6)
+
+    def _title(self) -> str:
+        return f"{len(self.cells_)} cells, each won by one of {self.planes.n_planes} planes"

@@ -1,0 +1,165 @@
+"""What planes look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from polyplane.inspection.displays._look import RIGHT, WRONG, bare, behind, names_of, pyplot, rows_for
+
+
+class PlaneWeightsDisplay:
+    """The weights of planes: bars of the largest ones, or images where the features are pixels.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_planes, n_features)
+        The weights of the planes to show.
+    titles : sequence of str
+        A title for each.
+    feature_names : sequence of str
+        Names of the features.
+    image_shape : tuple of int, default=None
+        Rows and columns, where features are pixels.
+
+    Attributes
+    ----------
+    axes_, figure_
+        Matplotlib's axes and figure, after `plot`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from polyplane import CuttingPlaneSVC
+    >>> from polyplane.inspection import PlaneWeightsDisplay
+    >>> X, y = load_digits(return_X_y=True)
+    >>> machine = CuttingPlaneSVC(C=1e-4).fit(X, y)
+    >>> display = PlaneWeightsDisplay.from_estimator(machine, image_shape=(8, 8))
+    >>> display.coef.shape, display.titles[3]
+    ((10, 64), '3')
+    """
+
+    def __init__(
+        self, *, coef: np.ndarray, titles: Sequence[str], feature_names: Sequence[str], image_shape: Any = None
+    ) -> None:
+        self.coef = coef
+        self.titles = titles
+        self.feature_names = feature_names
+        self.image_shape = image_shape
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        *,
+        planes: Any = None,
+        max_planes: int = 10,
+        feature_names: Any = None,
+        image_shape: tuple[int, int] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Choose planes and draw them.
+
+        Parameters
+        ----------
+        estimator : classifier or pipeline
+            A fitted classifier of this library, or a pipeline that ends in one; the weights are those that it has
+            behind the pipeline's other steps.
+        X : array-like or sparse matrix of shape (n_rows, n_features), default=None
+            Rows, to show the planes that decide most of them.
+        planes : sequence of int, default=None
+            Numbers of the planes to show, instead of the busiest (with `X`) or the longest (without).
+        max_planes : int, default=10
+            How many to choose.
+        feature_names : sequence of str, default=None
+            Names of the features; by default those seen in `fit`.
+        image_shape : tuple of int, default=None
+            Rows and columns, where features are pixels: draw images.
+        **kwargs
+            Passed on to `plot`.
+
+        Returns
+        -------
+        display : PlaneWeightsDisplay
+            With `axes_` and `figure_`.
+        """
+        model = behind(estimator)
+        names = names_of(model, feature_names)
+        if image_shape is not None and np.prod(image_shape) != len(names):
+            raise ValueError(f"image_shape={image_shape} does not hold {len(names)} features.")
+        chosen, shares = _choose(model.planes_, None if X is None else rows_for(estimator, X), planes, max_planes)
+        labels = [str(model.classes_[c]) for c in model.planes_.owners[chosen]]
+        titles = labels if shares is None else [_with_share(*both) for both in zip(labels, shares, strict=True)]
+        coef = model.planes_.coef[chosen]
+        return cls(coef=coef, titles=titles, feature_names=names, image_shape=image_shape).plot(**kwargs)
+
+    def plot(self, *, max_features: int = 12, n_columns: int = 5) -> Self:
+        """Draw one panel for each plane.
+
+        Parameters
+        ----------
+        max_features : int, default=12
+            The largest weights of each plane that bars are drawn for.
+        n_columns : int, default=5
+            Panels beside each other; bars take two at the most.
+
+        Returns
+        -------
+        display : PlaneWeightsDisplay
+            Itself.
+        """
+        n_columns = min(n_columns if self.image_shape else 2, len(self.coef))
+        n_rows = -(-len(self.coef) // n_columns)
+        shown = min(max_features, self.coef.shape[1])
+        size = (1.7 * n_columns, 1.9 * n_rows) if self.image_shape else (5.0 * n_columns, (0.9 + 0.28 * shown) * n_rows)
+        self.figure_, panels = pyplot().subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
+        self.axes_ = panels.ravel()
+        for ax in self.axes_[len(self.coef) :]:
+            ax.axis("off")
+        for ax, weights, title in zip(self.axes_, self.coef, self.titles, strict=False):
+            ax.set_title(title, fontsize=11)
+            if self.image_shape:
+                self._image(ax, weights)
+            else:
+                self._bars(ax, weights, shown)
+        self.figure_.suptitle("Planes by class: blue speaks for the class, red against it", fontsize=11)
+        return self
+
+    def _image(self, ax: Any, weights: np.ndarray) -> None:
+        limit = np.abs(weights).max() or 1.0
+        ax.imshow(weights.reshape(self.image_shape), cmap="RdBu", vmin=-limit, vmax=limit)
+        ax.set(xticks=[], yticks=[])
+
+    def _bars(self, ax: Any, weights: np.ndarray, n_shown: int) -> None:
+        largest = np.argsort(-np.abs(weights), kind="stable")[:n_shown][::-1]
+        colours = [RIGHT if weights[j] > 0 else WRONG for j in largest]
+        ax.barh(np.arange(len(largest)), weights[largest], color=colours)
+        ax.set_yticks(np.arange(len(largest)), [_short(self.feature_names[j]) for j in largest], fontsize=9)
+        ax.axvline(0, color="black", linewidth=0.8)
+        bare(ax)
+
+
+def _choose(planes: Any, X: Any, numbers: Any, max_planes: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Which planes to show, and the share of the rows that each decides."""
+    usage = None if X is None else np.bincount(planes.winners(X), minlength=planes.n_planes) / X.shape[0]
+    if numbers is not None:
+        chosen = np.asarray(numbers, dtype=np.intp)
+        if chosen.ndim != 1 or len(chosen) == 0 or chosen.min() < 0 or chosen.max() >= planes.n_planes:
+            raise ValueError(f"planes must be numbers from 0 to {planes.n_planes - 1}, not {numbers}.")
+    else:
+        norms = np.linalg.norm(planes.coef, axis=1)
+        weight = norms if usage is None else usage * (norms > 0)  # a zero plane has nothing to show
+        largest = np.argsort(-weight, kind="stable")[:max_planes]
+        chosen = np.sort(largest[weight[largest] > 0])
+    return chosen, None if usage is None else usage[chosen]
+
+
+def _with_share(label: str, share: float) -> str:
+    return f"{label}: {100 * share:.0f} % of rows"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 28 else name[:27] + "\N{HORIZONTAL ELLIPSIS}"

@@ -1,0 +1,126 @@
+"""A model as rules: each plane in the units of the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane.inspection._model_explanation import ModelExplanation, PlaneRule
+from polyplane.inspection.rounding import influence_of, readable
+from polyplane.inspection.rules import inequalities, single_sided
+from polyplane.inspection.units import OwnUnits, unwrap
+
+
+def explain_model(
+    estimator: Any,
+    X: Any = None,
+    *,
+    tolerance: float = 0.0,
+    digits: int | None = None,
+    n_typical: int = 3,
+    feature_names: Any = None,
+) -> ModelExplanation:
+    """The planes of a model as rules in the units of the data.
+
+    A model of two classes, one of which owns a single plane (linear SVMs, polyhedra), is told as inequalities, each
+    divided by the weight of its leading feature. Planes of other models compete by their scores.
+
+    Parameters
+    ----------
+    estimator : classifier or Pipeline
+        What `unwrap` takes.
+    X : array-like or sparse matrix of shape (n_rows, n_features), default=None
+        Rows to look at. With them, numbers have the fewest digits (two or more) that keep the predictions, small
+        terms are left out where predictions stay, and each plane has its share of the rows.
+    tolerance : float, default=0.0
+        The share of the rows whose prediction may differ between the rules as told and the model.
+    digits : int, default=None
+        As many digits instead.
+    n_typical : int, default=3
+        How many typical rows to name for each plane.
+    feature_names : sequence of str, default=None
+        Names of the features; None: those seen in `fit`.
+
+    Returns
+    -------
+    explanation : ModelExplanation
+        Print it, or take its `to_text`, `to_dict` or `to_frame`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from polyplane import CuttingPlaneSVC
+    >>> from polyplane.inspection import explain_model
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> X, y = X[["mean radius", "mean texture", "mean symmetry"]], y.map({0: "malignant", 1: "benign"})
+    >>> machine = make_pipeline(StandardScaler(), CuttingPlaneSVC()).fit(X, y)
+    >>> print(explain_model(machine, X, tolerance=0.01))
+    Class 'malignant' if mean radius + 51 x mean symmetry + 0.2 x mean texture > 28, otherwise class 'benign'.
+    Class 'malignant' is given to 35.1 % of the rows, such as rows 156, 408 and 337.
+    Class 'benign' is given to 64.9 % of the rows, such as rows 367, 188 and 285.
+    <BLANKLINE>
+    Numbers are told to 2 digits: 99.1 % of the 569 rows get the same class as from the exact model.
+    """
+    if not 0 <= tolerance <= 1:
+        raise ValueError(f"tolerance={tolerance!r} must be a share of the rows, from 0 to 1.")
+    if digits is not None and not 1 <= digits <= 17:
+        raise ValueError(f"digits={digits!r} must be from 1 to 17.")
+    model = unwrap(estimator, feature_names)
+    rows = None if X is None else model.rows(X)
+    influence = influence_of(rows, model.scale)
+    inside = single_sided(model.planes)
+    exact = model.planes if inside is None else inequalities(model.planes, inside, influence)
+    told = readable(exact, rows, influence, tolerance, digits, apart=inside is not None)
+    shares, typical = _usage(model, rows, influence, n_typical)
+    owners, starts = model.planes.owners, model.planes.indptr
+    rules = tuple(
+        PlaneRule(
+            label=model.label(int(owners[p])),
+            number=p - int(starts[owners[p]]) + 1,
+            plane=p,
+            coef=told.planes.coef[p],
+            intercept=float(told.planes.intercept[p]),
+            share=None if shares is None else float(shares[p]),
+            typical=typical[p],
+        )
+        for p in range(model.planes.n_planes)
+    )
+    return ModelExplanation(
+        learner=type(model.learner).__name__,
+        classes=model.classes.tolist(),
+        feature_names=model.feature_names,
+        inside=inside,
+        rules=rules,
+        planes=model.planes,
+        told=told,
+        n_rows=None if rows is None else int(rows.shape[0]),
+        influence=influence,
+    )
+
+
+def _usage(
+    model: OwnUnits, rows: Any, influence: np.ndarray, n_typical: int
+) -> tuple[np.ndarray | None, list[tuple[int, ...]]]:
+    """The share of the rows that each plane wins, and the rows nearest to the mean of these."""
+    n_planes = model.planes.n_planes
+    if rows is None or rows.shape[0] == 0:
+        return None, [()] * n_planes
+    winners = model.planes.winners(rows)
+    shares = np.bincount(winners, minlength=n_planes) / len(winners)
+    factor = np.divide(1.0, influence, out=np.zeros_like(influence), where=influence > 0)
+    return shares, [_typical(rows, np.flatnonzero(winners == p), factor, n_typical) for p in range(n_planes)]
+
+
+def _typical(rows: Any, won: np.ndarray, factor: np.ndarray, count: int) -> tuple[int, ...]:
+    if not len(won):
+        return ()
+    own = rows[won]
+    center = np.asarray(own.mean(axis=0), dtype=np.float64).ravel() * factor**2
+    # |x - m|^2 less |m|^2, so that sparse rows stay sparse.
+    square = own.multiply(own) @ factor**2 if sparse.issparse(own) else np.square(own) @ factor**2
+    nearest = np.argsort(square - 2.0 * (own @ center), kind="stable")[:count]
+    return tuple(won[nearest].tolist())

@@ -1,0 +1,131 @@
+"use strict";
+// Shows one prepared row at a time. Text from the data only ever goes in as text, never as markup.
+(function () {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const select = document.getElementById("row");
+  const place = document.getElementById("why");
+
+  function element(name, text, kind) {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    if (kind) made.className = kind;
+    return made;
+  }
+
+  function show(value) {
+    if (value === null) return "–";
+    const size = Math.abs(value);
+    return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+  }
+
+  function table(title, heads, rows) {
+    const box = element("div", undefined, "scroll");
+    const made = box.appendChild(element("table"));
+    made.appendChild(element("caption", title));
+    const head = made.appendChild(element("thead")).appendChild(element("tr"));
+    heads.forEach((text, j) => {
+      const cell = head.appendChild(element("th", text, j === 0 ? "name" : ""));
+      cell.scope = "col";
+    });
+    const body = made.appendChild(element("tbody"));
+    rows.forEach((cells) => {
+      const line = body.appendChild(element("tr"));
+      cells.forEach((cell) => line.appendChild(cell));
+    });
+    return box;
+  }
+
+  function track(share, largest) {
+    const cell = element("td", undefined, "track");
+    const bar = cell.appendChild(element("span", undefined, share < 0 ? "bar against" : "bar"));
+    bar.style.width = (100 * Math.abs(share)) / (largest || 1) + "%";
+    return cell;
+  }
+
+  function picture(values, name, colour) {
+    const [height, width] = data.image_shape;
+    const canvas = element("canvas");
+    canvas.width = width;
+    canvas.height = height;
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", name);
+    const context = canvas.getContext("2d");
+    const pixels = context.createImageData(width, height);
+    values.forEach((value, i) => pixels.data.set([...colour(value), 255], 4 * i));
+    context.putImageData(pixels, 0, 0);
+    return canvas;
+  }
+
+  function ink(values) {
+    const low = Math.min(...values), high = Math.max(...values);
+    return (value) => Array(3).fill(high > low ? 255 - Math.round((255 * (value - low)) / (high - low)) : 255);
+  }
+
+  // White at 0, blue for the class, red against it.
+  function forAndAgainst(values) {
+    const largest = Math.max(...values.map(Math.abs)) || 1;
+    return (value) => {
+      const end = value > 0 ? [0, 82, 140] : [178, 40, 20];
+      return end.map((part) => Math.round(255 + (Math.abs(value) / largest) * (part - 255)));
+    };
+  }
+
+  function gallery() {
+    const home = document.getElementById("planes");
+    (data.planes || []).forEach((plane) => {
+      const figure = home.appendChild(element("figure"));
+      figure.appendChild(picture(plane.weights, `the weights of ${plane.name}`, forAndAgainst(plane.weights)));
+      figure.appendChild(element("figcaption", plane.name));
+    });
+  }
+
+  function explain(row) {
+    place.replaceChildren();
+    const verdict = element("p", `Row ${row.number} is given class “${row.label}”`, "verdict");
+    if (row.truth !== null) {
+      const right = row.truth === row.label;
+      verdict.appendChild(element("span", right ? ", rightly." : `; it is “${row.truth}”.`, right ? "" : "wrong"));
+    }
+    place.appendChild(verdict);
+    place.appendChild(element("p",
+      `Plane ${row.plane} of its class is ahead of plane ${row.rival_plane} of class “${row.rival}” by ${show(row.difference)}.`));
+    if (data.image_shape && row.image) {
+      place.appendChild(picture(row.image, "the row as a picture", ink(row.image)));
+    }
+    const largest = Math.max(...row.shares.map((s) => Math.abs(s.share)), Math.abs(row.base), Math.abs(row.others));
+    const lines = row.shares.map((s) => [
+      element("td", s.name, "name"), element("td", show(s.value)), element("td", show(s.reference)),
+      element("td", (s.share > 0 ? "+" : "") + show(s.share)), track(s.share, largest)]);
+    const extra = [["at the reference row", row.base]];
+    if (row.n_others) extra.unshift([`${row.n_others} other features`, row.others]);
+    extra.forEach(([name, share]) => lines.push([
+      element("td", name, "name"), element("td"), element("td"),
+      element("td", (share > 0 ? "+" : "") + show(share)), track(share, largest)]));
+    place.appendChild(table("Why: each feature's share of the lead", ["feature", "value", "reference", "share", ""], lines));
+    if (row.flip === null) {
+      place.appendChild(element("p", "No change gives it another class."));
+      return;
+    }
+    const changes = row.flip.changes.map((c) => [
+      element("td", c.name, "name"), element("td", show(c.from)), element("td", show(c.to))]);
+    place.appendChild(table(`What would make it “${row.flip.label}”: the smallest change`, ["feature", "from", "to"], changes));
+    if (row.flip.n_others) place.appendChild(element("p", `and less in ${row.flip.n_others} other features.`, "quiet"));
+  }
+
+  function pick(position) {
+    const last = data.rows.length - 1;
+    select.selectedIndex = Math.min(Math.max(position, 0), last);
+    explain(data.rows[select.selectedIndex]);
+  }
+
+  data.rows.forEach((row) => select.appendChild(element("option", row.name)));
+  select.addEventListener("change", () => pick(select.selectedIndex));
+  document.getElementById("before").addEventListener("click", () => pick(select.selectedIndex - 1));
+  document.getElementById("after").addEventListener("click", () => pick(select.selectedIndex + 1));
+  document.querySelectorAll("a[data-row]").forEach((link) => link.addEventListener("click", () => {
+    pick(Number(link.dataset.row));
+    select.focus();
+  }));
+  gallery();
+  pick(0);
+})();

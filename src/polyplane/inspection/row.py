@@ -1,0 +1,174 @@
+"""Why a row is given its class, and what would flip it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane.geometry import Counterfactual, counterfactual
+from polyplane.inspection._row_explanation import Flip, RowExplanation
+from polyplane.inspection.rounding import influence_of
+from polyplane.inspection.units import OwnUnits, unwrap
+
+
+def explain_row(
+    estimator: Any,
+    x: Any,
+    *,
+    X: Any = None,
+    reference: Any = None,
+    target: Any = None,
+    lower: Any = None,
+    upper: Any = None,
+    frozen: Any = None,
+    scale: Any = None,
+    feature_names: Any = None,
+) -> RowExplanation:
+    """Why a row is given its class, and the smallest change that flips it.
+
+    Parameters
+    ----------
+    estimator : classifier or Pipeline
+        What `unwrap` takes. Everything is said in the units of the data.
+    x : array-like of shape (n_features,), or one row of a matrix or data frame
+        The row; missing values are filled in when the pipeline does so.
+    X : array-like or sparse matrix of shape (n_rows, n_features), default=None
+        Rows to compare with, for instance those of the training.
+    reference : array-like of shape (n_features,), default=None
+        The row that shares are relative to. None: the mean of `X`; without it, what the scalers of a pipeline make 0,
+        for a StandardScaler the mean of its training rows; without these, 0.
+    target : label, default=None
+        The class to flip to; None: the nearest one.
+    lower, upper : float, array-like of shape (n_features,), or dict of feature name to float, default=None
+        Bounds of the changed row.
+    frozen : sequence of feature names or numbers, or a mask, default=None
+        Features that must not change.
+    scale : array-like of shape (n_features,), default=None
+        The change of each feature that counts as 1 when changes are compared. None: that of the pipeline's scalers;
+        without these, the standard deviation in `X`; without it, 1.
+    feature_names : sequence of str, default=None
+        Names of the features; None: those seen in `fit`.
+
+    Returns
+    -------
+    explanation : RowExplanation
+        Print it, or take its `to_text`, `to_dict` or `to_frame`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from polyplane import CuttingPlaneSVC
+    >>> from polyplane.inspection import explain_row
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> X, y = X[["mean radius", "mean texture"]], y.map({0: "malignant", 1: "benign"})
+    >>> machine = make_pipeline(StandardScaler(), CuttingPlaneSVC()).fit(X, y)
+    >>> print(explain_row(machine, X.iloc[0], frozen=["mean texture"]))
+    The row is given class 'malignant' (plane 1 of it), ahead of class 'benign' (plane 1) by a score of 0.8464:
+       +2.513  mean radius = 17.99 (reference 14.13)
+       -1.164  mean texture = 10.38 (reference 19.29)
+      -0.5022  at the reference row
+    The smallest change that makes it class 'benign' (at a distance of 0.3695):
+      mean radius: 17.99 -> 16.69
+    """
+    model = unwrap(estimator, feature_names)
+    row, imputed = _one_row(model, x)
+    rows = None if X is None else model.rows(X)
+    r = _reference(model, reference, rows)
+    lengths = _scale(model, scale, rows)
+    allowed = {
+        "lower": _by_name(model, lower, -np.inf),
+        "upper": _by_name(model, upper, np.inf),
+        "frozen": _numbers(model, frozen),
+        "scale": lengths,
+    }
+    goal = None if target is None else model.code(target)
+    flip = _flip(model, row, goal, allowed)
+    scores = model.planes.scores(row[None].astype(np.float64))[0]
+    winner = int(scores.argmax())
+    c = int(model.planes.owners[winner])
+    rival = int(np.where(model.planes.owners == c, -np.inf, scores).argmax())
+    d = int(model.planes.owners[rival])
+    weights = model.planes.coef[winner].astype(np.float64) - model.planes.coef[rival]
+    offset = float(model.planes.intercept[winner]) - float(model.planes.intercept[rival])
+    base, shares = float(weights @ r) + offset, weights * (row - r)
+    return RowExplanation(
+        label=model.label(c),
+        plane=winner - int(model.planes.indptr[c]) + 1,
+        rival=model.label(d),
+        rival_plane=rival - int(model.planes.indptr[d]) + 1,
+        difference=base + float(shares.sum()),
+        base=base,
+        shares=shares,
+        values=row,
+        reference=r,
+        feature_names=model.feature_names,
+        imputed=imputed,
+        scale=lengths,
+        flip=flip,
+    )
+
+
+def _flip(model: OwnUnits, row: np.ndarray, target: int | None, allowed: dict[str, Any]) -> Flip | None:
+    """The counterfactual by which the estimator itself is convinced: its scalers round otherwise than planes do."""
+    before = int(model.predict(row[None])[0])
+    size = float(np.abs(model.planes.scores(row[None])).max()) + 1e-30
+    for margin in (0.0, *(size * 10.0**power for power in range(-10, -2))):
+        found: Counterfactual | None = counterfactual(model.planes, row, target, margin=margin, **allowed)
+        if found is None:
+            return None
+        after = int(model.predict(found.point[None])[0])
+        if after == target or (target is None and after != before):
+            return Flip(model.label(after), found.point, found.change, found.distance)
+    return None
+
+
+def _one_row(model: OwnUnits, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
+    """The row, missing values filled in, and which these were."""
+    if sparse.issparse(x):
+        x = x.toarray()
+    given = x if hasattr(x, "columns") else np.atleast_2d(np.asarray(x))
+    filled = model.rows(given)
+    if filled.shape[0] != 1:
+        raise ValueError(f"x must be one row, not {filled.shape[0]}.")
+    missing = np.isnan(np.asarray(given, dtype=np.float64)[0])
+    return filled[0], tuple(np.flatnonzero(missing).tolist())
+
+
+def _reference(model: OwnUnits, given: Any, rows: Any) -> np.ndarray:
+    if given is not None:
+        return _one_row(model, given)[0].astype(np.float64)
+    if rows is None:
+        return model.center.astype(np.float64)
+    return np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
+
+
+def _scale(model: OwnUnits, given: Any, rows: Any) -> np.ndarray:
+    if given is not None:
+        return np.broadcast_to(np.asarray(given, dtype=np.float64), model.planes.n_features)
+    if model.scaled or rows is None:
+        return model.scale
+    deviation = influence_of(rows, model.scale)
+    return np.where(deviation > 0, deviation, 1.0)
+
+
+def _by_name(model: OwnUnits, given: Any, otherwise: float) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    bounds = np.full(model.planes.n_features, otherwise)
+    bounds[_numbers(model, list(given))] = list(given.values())
+    return bounds
+
+
+def _numbers(model: OwnUnits, given: Any) -> Any:
+    """Features by number; names are looked up."""
+    if given is None or not any(isinstance(item, str) for item in given):
+        return given
+    unknown = [name for name in given if name not in model.feature_names]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is not one of the features.")
+    return [model.feature_names.index(name) for name in given]

@@ -1,0 +1,104 @@
+"""Which column is the label, and which ones are features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from polyplane.io._rows import Layout
+
+#: What label columns are usually called.
+USUAL_LABELS = ("label", "class", "target", "y")
+LABEL, SKIPPED = -1, -2
+
+
+class Columns(NamedTuple):
+    """The columns of a table.
+
+    Parameters
+    ----------
+    header : list of str
+        All names, in the order of the file.
+    uses : ndarray of int64
+        What each one is: the place of a feature, `LABEL` or `SKIPPED`.
+    names : tuple of str
+        The features, in their places.
+    label : str or None
+        The name of the label column, where there is one.
+    """
+
+    header: list[str]
+    uses: np.ndarray
+    names: tuple[str, ...]
+    label: str | None
+
+
+def choose_columns(header: Sequence[str], layout: Layout, name: str) -> Columns:
+    """Find the label and the features in a header.
+
+    The label is the column that `layout.label` names or counts to; else the only one with a usual name; else the last.
+    Where features are expected by name they may come in any order, and nothing but the label may come besides.
+    """
+    header = list(header)
+    twice = sorted({cell for cell in header if header.count(cell) > 1})
+    if twice:
+        raise ValueError(f"{name}: the column {twice[0]!r} comes twice in the header.")
+    label = _label_column(header, layout, name)
+    features = [j for j in range(len(header)) if j != label]
+    names = tuple(header[j] for j in features)
+    if layout.feature_names is not None:
+        names = tuple(str(feature) for feature in layout.feature_names)
+        _check_names(header, names, label, name)
+    if layout.n_features is not None and len(names) != layout.n_features:
+        raise ValueError(f"{name} has {len(names)} feature columns where {layout.n_features} are expected.")
+    if not names:
+        raise ValueError(f"{name} has no column besides the label.")
+    uses = np.full(len(header), SKIPPED, dtype=np.int64)
+    for place, feature in enumerate(names):
+        uses[header.index(feature)] = place
+    if label is not None and layout.labels != "ignore":
+        uses[label] = LABEL
+    return Columns(header, uses, names, None if label is None else header[label])
+
+
+def _label_column(header: list[str], layout: Layout, name: str) -> int | None:
+    """The place of the label column; None where labels are not wanted and there are none."""
+    wanted, optional = layout.label, layout.labels == "ignore"
+    if isinstance(wanted, int) or (isinstance(wanted, str) and wanted not in header and _is_place(wanted)):
+        place = int(wanted)
+        if not -len(header) <= place < len(header):
+            raise ValueError(f"{name} has {len(header)} columns, none at place {place}.")
+        return place % len(header)
+    if wanted is not None and wanted in header:
+        return header.index(wanted)
+    if wanted is not None and not optional:
+        raise ValueError(f"{name} has no column {wanted!r}; its columns are {', '.join(header[:10])}.")
+    usual = [j for j, cell in enumerate(header) if cell.lower() in USUAL_LABELS]
+    if optional:
+        return _unexpected_column(header, layout, usual)
+    return usual[0] if len(usual) == 1 else len(header) - 1
+
+
+def _unexpected_column(header: list[str], layout: Layout, usual: list[int]) -> int | None:
+    """Where labels are optional: the column that is no feature and is called like a label, or is one too many."""
+    usual = [j for j in usual if header[j] not in set(layout.feature_names or ())]
+    if len(usual) == 1:
+        return usual[0]
+    one_too_many = layout.feature_names is None and layout.n_features == len(header) - 1
+    return len(header) - 1 if one_too_many else None
+
+
+def _is_place(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+def _check_names(header: list[str], names: tuple[str, ...], label: int | None, name: str) -> None:
+    missing = [feature for feature in names if feature not in header or header.index(feature) == label]
+    if missing:
+        raise ValueError(f"{name} has no column {missing[0]!r}, which the model needs.")
+    expected = set(names)
+    extra = [cell for j, cell in enumerate(header) if cell not in expected and j != label]
+    if extra:
+        raise ValueError(f"{name} has a column {extra[0]!r}, which the model does not know.")

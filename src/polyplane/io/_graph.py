@@ -1,0 +1,117 @@
+"""The graph of a model, operator by operator, whoever takes them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from polyplane.base import PlaneClassifier
+from polyplane.planes import PlaneSet
+
+
+class Sink(Protocol):
+    """Where the parts of a graph go."""
+
+    opset: int
+
+    def constant(self, name: str, array: np.ndarray) -> str:
+        """Add an array, and say under what name."""
+
+    def several(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> list[str]:
+        """Add an operator with several outputs, and say what they are called."""
+
+    def node(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """Add an operator, and say what its output is called."""
+
+
+def build_graph(model: PlaneClassifier, rows: str, dtype: np.dtype[Any], sink: Sink) -> dict[str, np.dtype[Any]]:
+    """The graph from rows to the outputs, whose names and dtypes are returned."""
+    planes = model.planes_
+    precise = np.result_type(dtype, planes.coef.dtype)
+    best = _class_scores(planes, rows, dtype, sink)
+    labels = label_array(model.classes_)
+    winner = sink.node("ArgMax", [best], "winner", axis=1, keepdims=0)
+    sink.node("Gather", [sink.constant("classes", labels), winner], "label", axis=0)
+    if planes.n_classes == 2:
+        first, second = (
+            sink.node("Gather", [best, sink.constant(f"class_{c}", np.array(c))], f"score_{c}", axis=1) for c in (0, 1)
+        )
+        sink.node("Sub", [second, first], "scores")
+    else:
+        sink.node("Identity", [best], "scores")
+    outputs = {"label": labels.dtype, "scores": precise}
+    if hasattr(model, "predict_proba"):
+        outputs["probabilities"] = _probabilities(model, best, precise, sink)
+    return outputs
+
+
+def _class_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
+    """The best of the planes of each class."""
+    precise = np.result_type(dtype, planes.coef.dtype)
+    if dtype != precise:
+        rows = sink.node("Cast", [rows], "precise_rows", to=element_type(precise))
+    coef = sink.constant("coef", np.ascontiguousarray(planes.coef.T, dtype=precise))
+    intercept = sink.constant("intercept", planes.intercept.astype(precise))
+    scores = sink.node("Add", [sink.node("MatMul", [rows, coef], "products"), intercept], "plane_scores")
+    counts = np.diff(planes.indptr).astype(np.int64)
+    if planes.n_planes == planes.n_classes:
+        return scores
+    if (counts == counts[0]).all():
+        shape = sink.constant("shape", np.array([0, planes.n_classes, counts[0]]))
+        return _largest(sink.node("Reshape", [scores, shape], "own_scores"), 2, 0, "class_scores", sink)
+    own = [f"own_scores_{c}" for c in range(planes.n_classes)]
+    own = sink.several("Split", [scores, sink.constant("counts", counts)], own, axis=1)
+    best = [
+        part if count == 1 else _largest(part, 1, 1, f"best_{c}", sink)
+        for c, (part, count) in enumerate(zip(own, counts, strict=True))
+    ]
+    return sink.node("Concat", best, "class_scores", axis=1)
+
+
+def _largest(scores: str, axis: int, keepdims: int, output: str, sink: Sink) -> str:
+    if sink.opset < 18:
+        return sink.node("ReduceMax", [scores], output, axes=[axis], keepdims=keepdims)
+    axes = sink.constant(f"{output}_axis", np.array([axis]))
+    return sink.node("ReduceMax", [scores, axes], output, keepdims=keepdims)
+
+
+def _probabilities(model: Any, best: str, precise: np.dtype[Any], sink: Sink) -> np.dtype[Any]:
+    """What `predict_proba` gives."""
+    if type(model).__name__ == "MultiHyperplaneClassifier":
+        sink.node("Softmax", [best], "probabilities", axis=1)
+        return precise
+    double = np.dtype(np.float64)
+    second = sink.node("Cast", ["scores"], "second", to=element_type(double))
+    column = sink.node("Unsqueeze", [second, sink.constant("columns", np.array([1]))], "column")
+    both = sink.node("Mul", [column, sink.constant("signs", np.array([[-1.0, 1.0]]))], "both")
+    sink.node("Sigmoid", [both], "probabilities")
+    return double
+
+
+def label_array(classes: np.ndarray) -> np.ndarray:
+    """The labels in a type of ONNX: texts, booleans, float64, or int64."""
+    if classes.dtype.kind in "UO":
+        for label in classes.tolist():
+            try:
+                str(label).encode()
+            except UnicodeEncodeError:
+                raise ValueError(f"The label {label!r} is not valid Unicode, which ONNX needs.") from None
+        return classes.astype(object)
+    return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))
+
+
+def element_type(dtype: np.dtype[Any]) -> int:
+    """The number of a dtype in ONNX."""
+    onnx = import_package("onnx")
+    number: int = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return number
+
+
+def import_package(name: str) -> Any:
+    """A package of the extra "onnx"."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f'{name} is needed for this: pip install "polyplane[onnx]"') from error

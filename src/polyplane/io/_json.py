@@ -1,0 +1,120 @@
+"""Models as JSON, for people and for programs without Polyplane."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from polyplane.base import PlaneClassifier
+
+#: Version of the form that `to_json` describes.
+FORM = 1
+
+
+def to_json(model: PlaneClassifier) -> str:
+    """A fitted estimator as JSON that is easy to read, and to predict from.
+
+    The classes stand in their order, each with its planes; a plane has an intercept and the weights of features by
+    name, those of 0 left out::
+
+        {
+         "form": 1,
+         "polyplane": "0.1.0",
+         "learner": "PegasosSVC",
+         "parameters": {"alpha": 0.0001, ...},
+         "dtype": "float64",
+         "features": ["width", "height"],
+         "classes": [
+          {"label": "no", "planes": [{"intercept": 0.0, "weights": {}}]},
+          {"label": "yes", "planes": [{"intercept": -1.5, "weights": {"width": 2.0, "height": -0.25}}]}
+         ]
+        }
+
+    A row's value on a plane is the intercept plus the sum of weights times features; the row belongs to the class that
+    owns the plane with the largest value, and of equals to the first. Features without names are called "x0", "x1", ...
+    and one that shares its name with others gets its number, as in "width#3". Numbers are written with as many digits
+    as they need to be read back as the same number of the given dtype.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of Polyplane.
+
+    Returns
+    -------
+    text : str
+        The JSON, with a line for each plane.
+
+    Examples
+    --------
+    >>> import json
+    >>> from sklearn.datasets import load_iris
+    >>> from polyplane import PegasosSVC
+    >>> from polyplane.io import to_json
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = json.loads(to_json(PegasosSVC(random_state=0).fit(X, y)))
+    >>> model["features"]
+    ['sepal length (cm)', 'sepal width (cm)', 'petal length (cm)', 'petal width (cm)']
+    >>> len(model["classes"])
+    3
+    """
+    import polyplane
+
+    check_is_fitted(model)
+    model = model.to_numpy()
+    head = {
+        "form": FORM,
+        "polyplane": polyplane.__version__,
+        "learner": type(model).__name__,
+        "parameters": {name: plain(value) for name, value in model.get_params(deep=False).items()},
+        "dtype": model.planes_.coef.dtype.name,
+        "features": feature_names(model),
+    }
+    lines = [f" {json.dumps(name)}: {_dump(value)}," for name, value in head.items()]
+    return "\n".join(["{", *lines, ' "classes": [', ",\n".join(_classes(model)), " ]", "}"])
+
+
+def feature_names(model: PlaneClassifier) -> list[str]:
+    """A name for each feature, no two of them the same."""
+    given = getattr(model, "feature_names_in_", None)
+    if given is None:
+        return [f"x{j}" for j in range(model.planes_.n_features)]
+    names = [str(name) for name in given]
+    times = Counter(names)
+    return [f"{name}#{j}" if times[name] > 1 else name for j, name in enumerate(names)]
+
+
+def plain(value: Any) -> Any:
+    """A parameter in the types of JSON; what has none of them by its name."""
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value) if isinstance(value, float) else type(value).__name__
+
+
+def _classes(model: PlaneClassifier) -> list[str]:
+    names = [json.dumps(name, ensure_ascii=False) for name in feature_names(model)]
+    texts = []
+    for c, label in enumerate(model.classes_.tolist()):
+        planes = zip(*model.planes_.of(c), strict=True)
+        lines = ",\n".join(f"   {_plane(coef, intercept, names)}" for coef, intercept in planes)
+        texts.append(f'  {{"label": {_dump(label)}, "planes": [\n{lines}\n  ]}}')
+    return texts
+
+
+def _plane(coef: np.ndarray, intercept: Any, names: list[str]) -> str:
+    # str gives the fewest digits that tell a number of its dtype from its neighbours.
+    weights = ", ".join(f"{names[j]}: {coef[j]!s}" for j in np.flatnonzero(coef).tolist())
+    return f'{{"intercept": {intercept!s}, "weights": {{{weights}}}}}'
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

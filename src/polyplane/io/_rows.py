@@ -1,0 +1,146 @@
+"""Rows with labels as they are read, and how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+#: A batch is also cut when it holds so many numbers: about 100 MB.
+MOST_VALUES = 1 << 23
+
+
+class Rows(NamedTuple):
+    """Rows of a file.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        The features.
+    y : ndarray of shape (n_rows,) or None
+        The labels, when they were wanted.
+    feature_names : tuple of str or None
+        The names of the columns, where the file has any.
+    lines : ndarray of shape (n_rows,)
+        The line of each row in a text, its number (from 1) elsewhere.
+    facts : dict
+        What to read a sister file by: "format" and "zero_based" or "label".
+    """
+
+    X: Any
+    y: Any
+    feature_names: tuple[str, ...] | None
+    lines: np.ndarray
+    facts: dict[str, Any]
+
+    def cut(self, rows: slice) -> Rows:
+        """Some of the rows."""
+        return self._replace(X=self.X[rows], y=None if self.y is None else self.y[rows], lines=self.lines[rows])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is known about a file beforehand; the parameters of `read`."""
+
+    format: str
+    label: str | int | None = None
+    labels: str = "auto"
+    n_features: int | None = None
+    feature_names: Sequence[str] | None = None
+    zero_based: bool | str = "auto"
+    dtype: Any = np.float64
+    part: str = "train"
+    whole: bool = False
+    findings: dict[str, Any] = field(default_factory=dict)
+
+
+class MixedLabelsError(ValueError):
+    """A label that is text came after labels that are numbers."""
+
+
+def settle_labels(values: np.ndarray, layout: Layout) -> np.ndarray:
+    """Numbers as labels: integers where all are."""
+    layout.findings.setdefault("labels", "number")
+    whole = values == np.rint(values)
+    return values.astype(np.int64) if whole.all() and (np.abs(values) < 2**53).all() else values
+
+
+def wants_text(layout: Layout, any_text: bool) -> bool:
+    """Whether labels are to be taken as they are written: as said, or because the first ones that came are no numbers.
+
+    Files are read in pieces, and the first piece decides.
+    """
+    if layout.labels == "auto":
+        layout.findings.setdefault("labels", "text" if any_text else "number")
+        return bool(layout.findings["labels"] == "text")
+    return layout.labels == "text"
+
+
+def stack(parts: list[Rows]) -> Rows:
+    """All rows of some parts, in one."""
+    if len(parts) == 1:
+        return parts[0]
+    y = None if parts[0].y is None else np.concatenate([part.y for part in parts if part.y is not None])
+    return parts[-1]._replace(
+        X=_stack_matrices([part.X for part in parts]), y=y, lines=np.concatenate([part.lines for part in parts])
+    )
+
+
+def regroup(pieces: Iterator[Rows], n_rows: int | None) -> Iterator[Rows]:
+    """The same rows in parts of `n_rows`, the last one smaller; None: as they come."""
+    if n_rows is None:
+        yield from (piece for piece in pieces if len(piece.lines))
+        return
+    held: list[Rows] = []
+    for piece in pieces:
+        while len(piece.lines):
+            room = _room(held, n_rows, piece)
+            held.append(piece if room >= len(piece.lines) else piece.cut(slice(room)))
+            piece = piece.cut(slice(room, None))
+            if len(piece.lines) or sum(len(part.lines) for part in held) == n_rows:
+                yield stack(held)
+                held = []
+    if held:
+        yield stack(held)
+
+
+def csr(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int) -> Any:
+    """A CSR matrix of rows whose indices are known to be in order and distinct."""
+    if indptr[-1] <= np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32, copy=False)
+    X = sparse.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_features))
+    X.has_canonical_format = True
+    return X
+
+
+def _room(held: list[Rows], n_rows: int, piece: Rows) -> int:
+    """How many rows of a piece still fit; at least one."""
+    rows_left = n_rows - sum(len(part.lines) for part in held)
+    values_left = MOST_VALUES - sum(_n_values(part.X) for part in held)
+    if sparse.issparse(piece.X):
+        fitting = int(np.searchsorted(piece.X.indptr, values_left, side="right")) - 1
+    else:
+        fitting = values_left // max(1, piece.X.shape[1])
+    return max(0 if held and fitting < 1 else 1, min(rows_left, fitting))
+
+
+def _n_values(X: Any) -> int:
+    return int(X.nnz) if sparse.issparse(X) else int(X.size)
+
+
+def _stack_matrices(parts: list[Any]) -> Any:
+    if not sparse.issparse(parts[0]):
+        return np.concatenate(parts)
+    n_features = max(part.shape[1] for part in parts)
+    offsets = np.cumsum([0, *(part.nnz for part in parts)])
+    indptr = [np.zeros(1, dtype=np.int64)]
+    indptr += [part.indptr[1:] + offset for part, offset in zip(parts, offsets[:-1], strict=True)]
+    return csr(
+        np.concatenate([part.data for part in parts]),
+        np.concatenate([part.indices for part in parts]),
+        np.concatenate(indptr),
+        n_features,
+    )

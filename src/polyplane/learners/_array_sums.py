@@ -1,0 +1,163 @@
+"""The sums over rows of the cutting-plane SVM as matrix products: on any device, and where Numba is not installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane._array_api import astype, at_least, like, namespace, to_numpy, widest_float
+from polyplane.learners._units import row_blocks
+
+
+class ArrayRowSums:
+    """The same sums as those of `RowSums`, over arrays of any library.
+
+    What has one number per row stays where the rows are; planes, sums and cuts, which are small, live on the host. Sums
+    run in float64, also over float32 rows, where the device has it: cuts decide by signs, and a sum that differs in its
+    last digits soon leads to other cuts.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_features)
+        The rows; never copied.
+    target : ndarray of shape (n_rows,)
+        Sign of each row for one plane, class of each row for more.
+    weight : ndarray of shape (n_rows,)
+        Weight of each row.
+    n_planes : int
+        1 for two classes, otherwise the number of classes.
+    bias_input : float
+        Value of the constant feature, the last one of the planes.
+    """
+
+    def __init__(self, X: Any, target: np.ndarray, weight: np.ndarray, n_planes: int, bias_input: float) -> None:
+        self.X, self.xp, self.bias_input = X, namespace(X), bias_input
+        self.wide = widest_float(X)
+        self.binary = n_planes == 1
+        self.weight = like(weight, X, self.wide)
+        # Of two classes the signs; of more, which column is a row's own.
+        self.sign: Any = like(target, X, X.dtype)[:, None] if self.binary else None
+        self.own: Any = None if self.binary else like(target[:, None] == np.arange(n_planes), X)
+        self.here = self.there = like(np.zeros((1, n_planes)), X, X.dtype)
+
+    def stand(self, planes: np.ndarray) -> None:
+        """Be at `planes`."""
+        self.look(planes)
+        self.here = self.there
+
+    def look(self, planes: np.ndarray) -> None:
+        """Look at `planes`: the one product with X of an iteration."""
+        xp = self.xp
+        outputs = self._outputs(planes)
+        if self.binary:
+            self.there = astype(1.0 - self.sign * outputs, self.X.dtype)
+            return
+        zero = xp.zeros_like(outputs)
+        mine = xp.sum(xp.where(self.own, outputs, zero), axis=1, keepdims=True)
+        self.there = xp.where(self.own, zero, outputs + (1.0 - mine))
+
+    def _outputs(self, planes: np.ndarray) -> Any:
+        """Scores of all rows; on a single plane in float64, which costs no more time: memory is the bottleneck."""
+        dtype = self.wide if self.binary else self.X.dtype
+        coef = like(planes[:, :-1], self.X, dtype).T
+        intercept = like(self.bias_input * planes[:, -1], self.X, dtype)
+        if sparse.issparse(self.X):
+            return self.X @ coef + intercept
+        parts = [astype(self.X[block, :], dtype) @ coef + intercept for block in row_blocks(self.X)]
+        return astype(parts[0] if len(parts) == 1 else self.xp.concat(parts), self.X.dtype)
+
+    def risks(self, steps: list[float]) -> np.ndarray:
+        """The weighted sum of the losses at each of `steps` of the way from here to there."""
+        xp = self.xp
+        here, along = self._way()
+        points = here[:, :, None] + along[:, :, None] * like(np.array(steps), self.X, self.wide)
+        return np.asarray(to_numpy(self.weight @ at_least(xp.max(points, axis=1), 0.0)), dtype=float)
+
+    def slope(self) -> float:
+        """The right derivative of the risk on the way from here to there."""
+        return float(self.weight @ self._first_lines()[1])
+
+    def kinks(self, furthest: float) -> tuple[np.ndarray, np.ndarray]:
+        """Where up to `furthest` the slope of the risk jumps, sorted, and by how much.
+
+        All rows walk together along the upper envelopes of their lines, each to its next kink.
+        """
+        xp = self.xp
+        lines, slopes = self._lines()
+        value, slope = self._first_lines()
+        found = []
+        while True:
+            steeper = slopes > slope[:, None]
+            rise = xp.where(steeper, slopes - slope[:, None], xp.ones_like(slopes))
+            crossings = xp.where(steeper, (value[:, None] - lines) / rise, xp.full_like(slopes, xp.inf))
+            crossing = xp.min(crossings, axis=1)
+            goes_on = crossing <= furthest
+            if not xp.any(goes_on):
+                break
+            first = crossings == crossing[:, None]
+            best = xp.max(xp.where(first & steeper, slopes, xp.full_like(slopes, -xp.inf)), axis=1)
+            chosen = first & (slopes == best[:, None])
+            found.append((crossing[goes_on], (self.weight * (best - slope))[goes_on]))
+            next_value = xp.max(xp.where(chosen, lines, xp.full_like(lines, -xp.inf)), axis=1)
+            value, slope = xp.where(goes_on, next_value, value), xp.where(goes_on, best, slope)
+        if not found:
+            return np.empty(0), np.empty(0)
+        at, rises = (xp.concat(parts) for parts in zip(*found, strict=True))
+        order = xp.argsort(at)
+        return to_numpy(xp.take(at, order)).astype(float), to_numpy(xp.take(rises, order)).astype(float)
+
+    def cut(self, mu: float) -> tuple[np.ndarray, float]:
+        """Sub-gradient and offset of the cut at a point of the way from here to there."""
+        xp = self.xp
+        violations, weight = self._at(mu), self.weight[:, None]
+        if self.binary:
+            taken = astype(violations >= 0, self.wide) * weight
+            shares = -astype(self.sign, self.wide) * taken
+        else:
+            rivals = xp.where(self.own, xp.full_like(violations, -xp.inf), violations)
+            taken = astype(xp.max(rivals, axis=1, keepdims=True) >= 0, self.wide) * weight
+            columns = like(np.arange(rivals.shape[1]), self.X)
+            rival = astype(xp.argmax(rivals, axis=1)[:, None] == columns, self.wide)
+            shares = (rival - astype(self.own, self.wide)) * taken
+        # All comes home in one transfer: the sums, the totals of the shares, and what was taken.
+        flat = xp.concat([xp.reshape(self._sums(shares), (-1,)), xp.sum(shares, axis=0), xp.sum(taken, axis=0)])
+        *numbers, offset = to_numpy(flat).tolist()
+        sums, totals = np.split(np.array(numbers), [-shares.shape[1]])
+        return np.column_stack([sums.reshape(shares.shape[1], -1), self.bias_input * totals]), offset
+
+    def _sums(self, shares: Any) -> Any:
+        """Sums of the rows times `shares`, shape (n_planes, n_features)."""
+        if sparse.issparse(self.X):
+            return (self.X.T @ shares).T
+        blocks = row_blocks(self.X)
+        return sum(shares[block, :].T @ astype(self.X[block, :], shares.dtype) for block in blocks)
+
+    def move(self, mu: float) -> None:
+        """Go to a point of the way from here to there."""
+        self.here = astype(self._at(mu), self.X.dtype)
+
+    def _way(self) -> tuple[Any, Any]:
+        """Violations here, and how they change on the way."""
+        here = astype(self.here, self.wide)
+        return here, astype(self.there, self.wide) - here
+
+    def _at(self, mu: float) -> Any:
+        """Violations at a point of the way."""
+        here, along = self._way()
+        return here + mu * along
+
+    def _lines(self) -> tuple[Any, Any]:
+        """The lines of each row, the loss 0 among them: values here, and slopes."""
+        here, along = self._way()
+        nothing = self.xp.zeros_like(here[:, :1])
+        return self.xp.concat([nothing, here], axis=1), self.xp.concat([nothing, along], axis=1)
+
+    def _first_lines(self) -> tuple[Any, Any]:
+        """Value and slope, just after 0, of the largest line of each row."""
+        xp = self.xp
+        lines, slopes = self._lines()
+        value = xp.max(lines, axis=1)
+        slope = xp.max(xp.where(lines == value[:, None], slopes, xp.full_like(slopes, -xp.inf)), axis=1)
+        return value, slope

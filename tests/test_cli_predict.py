@@ -1,0 +1,228 @@
+"""`polyplane predict` and `polyplane evaluate`: streams of rows through a model."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+from sklearn.metrics import classification_report, confusion_matrix
+from typer.testing import CliRunner
+
+import polyplane
+from polyplane.cli import app
+from polyplane.io import _sources
+
+from .test_cli_train import refused, run
+
+NAMES = ["width", "height", "depth"]
+
+
+def made(n_rows, seed):
+    """Three classes, text labels, three features."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3)).round(3)
+    return X, np.array(["left", "right", "up"])[np.argmax(X + 0.3 * rng.normal(size=X.shape), axis=1)]
+
+
+def table(X, y=None, names=NAMES, label="side"):
+    header = ",".join([*names, *([] if y is None else [label])])
+    cells = [[*map(repr, row), *([] if y is None else [y[i]])] for i, row in enumerate(X.tolist())]
+    return "\n".join([header, *(",".join(row) for row in cells)]) + "\n"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A model of a table and one of an svmlight file, with rows to test on."""
+    folder = tmp_path_factory.mktemp("predict")
+    for name, n_rows, seed in (("train", 600, 0), ("test", 300, 1)):
+        X, y = made(n_rows, seed)
+        (folder / f"{name}.csv").write_text(table(X, y))
+        codes = np.unique(y, return_inverse=True)[1]
+        dump_svmlight_file(sparse.csr_matrix(X), codes, str(folder / f"{name}.svm"), zero_based=True)
+    for name in ("csv", "svm"):
+        options = ["--label", "side"] if name == "csv" else []
+        run("train", folder / f"train.{name}", "--out", folder / f"{name}.model", "--set", "max_iter=10", *options)
+    return folder
+
+
+def test_labels_are_those_of_the_model(files):
+    X, _ = made(300, 1)
+    model = polyplane.load(files / "csv.model")
+    with np.errstate(all="raise"):
+        expected = model.planes_.predict(X)
+    out = run("predict", files / "csv.model", files / "test.csv").stdout.split()
+    assert out == model.classes_[expected].tolist()
+    codes = run("predict", files / "svm.model", files / "test.svm").stdout.split()
+    assert codes == polyplane.load(files / "svm.model").predict(X).astype(str).tolist()
+
+
+def test_tables_need_no_label_and_no_order(files, tmp_path):
+    X, _ = made(300, 1)
+    expected = run("predict", files / "csv.model", files / "test.csv").stdout
+    swapped = tmp_path / "swapped.csv"
+    swapped.write_text(table(X[:, ::-1], names=NAMES[::-1]))
+    assert run("predict", files / "csv.model", swapped).stdout == expected
+
+
+def test_scores_probabilities_and_winners(files):
+    X, _ = made(300, 1)
+    model = polyplane.load(files / "svm.model")
+    options = ["--scores", "--proba", "--winners"]
+    lines = run("predict", files / "svm.model", files / "test.svm", *options).stdout.splitlines()
+    names = [f"{kind}:{c}" for kind in ("score", "proba") for c in range(3)]
+    assert lines[0].split("\t") == ["label", *names, "winner"]
+    cells = np.array([line.split("\t") for line in lines[1:]], dtype=float)
+    assert (cells[:, 0] == model.predict(X)).all()
+    np.testing.assert_array_equal(cells[:, 1:4], model.planes_.class_scores(sparse.csr_matrix(X)))
+    np.testing.assert_allclose(cells[:, 4:7], model.predict_proba(X))
+    assert (cells[:, 7] == model.planes_.winners(X)).all()
+    rows = run("predict", files / "svm.model", files / "test.svm", *options, "--json").stdout.splitlines()
+    first = json.loads(rows[0])
+    assert len(rows) == 300
+    assert set(first) == {"label", "score", "proba", "winner"}
+    assert first["score"]["2"] == cells[0, 3]
+
+
+def test_files_are_written_whole(files, tmp_path):
+    out = tmp_path / "labels.txt"
+    report = run("predict", files / "csv.model", files / "test.csv", "-o", out).stdout
+    assert "rows\t300" in report
+    assert out.read_text() == run("predict", files / "csv.model", files / "test.csv").stdout
+    bad = tmp_path / "bad.csv"
+    bad.write_text((files / "test.csv").read_text() + "1,2,oh,left\n")
+    assert "line 302, column 'depth': expected a number" in refused("predict", files / "csv.model", bad, "-o", out)
+    assert len(out.read_text().split()) == 300
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "labels.txt"]
+
+
+def test_many_blocks_and_pipes(files, monkeypatch):
+    monkeypatch.setattr(_sources, "BLOCK", 1 << 10)
+    expected = run("predict", files / "svm.model", files / "test.svm").stdout
+    packed = gzip.compress((files / "test.svm").read_bytes())
+    assert run("predict", files / "svm.model", "-", text=packed).stdout == expected
+    assert len(expected.split()) == 300
+
+
+def test_evaluation_agrees_with_scikit_learn(files):
+    X, y = made(300, 1)
+    model = polyplane.load(files / "csv.model")
+    expected = model.classes_[model.planes_.predict(X)]
+    found = json.loads(run("evaluate", files / "csv.model", files / "test.csv", "--json").stdout)
+    report = classification_report(y, expected, output_dict=True)
+    assert found["accuracy"] == pytest.approx(report["accuracy"])
+    assert found["confusion"] == confusion_matrix(y, expected).tolist()
+    for row in found["classes"]:
+        theirs = report[row["label"]]
+        assert row["rows"] == theirs["support"]
+        figures = [theirs["precision"], theirs["recall"], theirs["f1-score"]]
+        assert [row["precision"], row["recall"], row["f1"]] == pytest.approx(figures)
+    text = run("evaluate", files / "csv.model", files / "test.csv").stdout
+    assert f"accuracy\t{report['accuracy']:.6g}" in text
+    assert "is / taken for\tleft\tright\tup" in text
+
+
+def test_indices_begin_where_they_began_in_training(files, tmp_path):
+    """A test file that happens not to use feature 0 is not shifted."""
+    path = tmp_path / "x.svm"
+    path.write_text("0 2:5\n")
+    assert run("predict", files / "svm.model", path).stdout == "2\n"
+    assert run("predict", files / "svm.model", path, "--one-based").stdout == "1\n"
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing", None, "missing: No such file or directory."),
+        ("folder", "/", "Is a directory"),
+        ("x.svm", "", "x.svm is empty."),
+        ("x.svm", "1 1:1\n0 3:1\n", "x.svm, line 2: feature index 3 is beyond the 3 features expected."),
+        ("x.svm", "1 1:1\n0 1:nan\n", "x.svm, line 2: the value 'nan' is missing or infinite"),
+        ("x.svm", "1 1:1\nzero one:1\n", "x.svm, line 2: expected index:value, found 'one:1'."),
+        ("x.bin", b"\x00\x01\x02", "x.bin is neither text nor Parquet nor npz."),
+        ("x.npz", b"PK\x03\x04 and nothing more", "x.npz is not a data set, or is damaged"),
+        ("x.svm.gz", gzip.compress(b"1 1:1\n" * 99, mtime=0)[:30], "x.svm.gz is damaged"),
+        ("x.csv", "a,b,label\n1,2,0\n", "x.csv has 2 feature columns where 3 are expected."),
+    ],
+)
+def test_bad_data_is_refused(files, tmp_path, command, name, content, message):
+    path = tmp_path / name
+    if content == "/":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert message in refused(command, files / "svm.model", path)
+    if command == "predict":
+        refused(command, files / "svm.model", path, "--out", tmp_path / "out.txt")
+        assert not (tmp_path / "out.txt").exists()
+
+
+def test_headers_that_do_not_fit(files, tmp_path):
+    X, y = made(3, 0)
+    path = tmp_path / "x.csv"
+    path.write_text(table(X, y, names=["width", "height", "deep"]))
+    assert "x.csv has no column 'depth', which the model needs." in refused("predict", files / "csv.model", path)
+    path.write_text(table(np.column_stack([X, X[:, 0]]), y, names=[*NAMES, "weight"]))
+    said = refused("evaluate", files / "csv.model", path)
+    assert "x.csv has a column 'weight', which the model does not know." in said
+
+
+def test_labels_that_are_unknown(files, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(table(*made(3, 0)) + "1,2,3,down\n")
+    said = refused("evaluate", files / "csv.model", path)
+    assert said.endswith("x.csv, line 5: the label 'down' is not one of the model's: left, right, up.")
+    path = tmp_path / "x.svm"
+    path.write_text("0 1:1\n9 1:1\n")
+    assert "line 2: the label 9 is not one of the model's: 0, 1, 2." in refused("evaluate", files / "svm.model", path)
+    path.write_text("0 1:1\nup 1:1\n")
+    assert "line 2: the label 'up' is not a number" in refused("evaluate", files / "svm.model", path)
+    path.write_text("0:1\n")
+    assert "line 1: the row has no label" in refused("evaluate", files / "svm.model", path)
+    assert run("predict", files / "svm.model", path).stdout in ("0\n", "1\n", "2\n")
+
+
+def test_models_that_are_none(files, tmp_path):
+    for content in (b"", b"hello", (files / "svm.model").read_bytes()[:-9]):
+        path = tmp_path / "m"
+        path.write_bytes(content)
+        assert str(path) in refused("predict", path, files / "test.svm")
+    assert "No such file" in refused("evaluate", tmp_path / "none", files / "test.svm")
+
+
+def test_probabilities_that_are_not_there(files, tmp_path):
+    run("train", files / "train.svm", "--learner", "pegasos", "--set", "max_iter=2", "--out", tmp_path / "m")
+    said = refused("predict", tmp_path / "m", files / "test.svm", "--proba")
+    assert "this model has no probabilities; --scores gives its scores" in said
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_full_disk_and_a_closed_pipe(files):
+    command = [sys.executable, "-m", "polyplane", "predict", str(files / "svm.model"), str(files / "test.svm")]
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr == "polyplane predict: standard output: No space left on device.\n"
+    ran = subprocess.run(
+        f"{' '.join(command)} --scores | head -1", shell=True, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.startswith("label\t")
+    assert ran.stderr == ""
+
+
+def test_help_teaches_at_once():
+    for command in ("train", "predict", "evaluate"):
+        shown = CliRunner().invoke(app, [command, "--help"]).output
+        assert "Examples" in shown
+        assert f"polyplane {command} " in shown
+    code = (
+        "import sys; from polyplane.cli import app; app(['--help'], standalone_mode=False); print(sorted(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "'sklearn'" not in ran.stdout
+    assert "'numba'" not in ran.stdout

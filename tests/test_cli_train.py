@@ -1,0 +1,235 @@
+"""`polyplane train`: what it writes, what it says, and what it refuses."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
+from typer.testing import CliRunner
+
+import polyplane
+from polyplane.cli import app
+from polyplane.cli._scaling import Moments
+from polyplane.io import read_model
+
+LEARNERS = ("convex-polytope", "multi-hyperplane", "mixture", "polyceptron", "svm", "pegasos", "successive-lp")
+QUICK = ["--set", "max_iter=5"]
+
+
+def run(*arguments, code=0, text=None):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
+    assert result.exit_code == code, (result.output, result.stderr, result.exception)
+    return result
+
+
+def refused(*arguments, text=None):
+    """The one sentence of a refusal."""
+    result = run(*arguments, code=2, text=text)
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
+    assert len(lines) == 1, result.stderr
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Cancer (two classes, of very different scales) as svmlight and CSV, iris (three) as CSV; split."""
+    folder = tmp_path_factory.mktemp("data")
+    X, y = load_breast_cancer(return_X_y=True)
+    dump_svmlight_file(X[:400], y[:400], str(folder / "cancer.svm"), zero_based=False)
+    dump_svmlight_file(X[400:], y[400:], str(folder / "cancer.t"), zero_based=False)
+    iris = load_iris()
+    order = np.random.default_rng(0).permutation(150)
+    lines = [",".join([*map(repr, iris.data[i].tolist()), iris.target_names[iris.target[i]]]) for i in order]
+    (folder / "iris.csv").write_text("\n".join(["a,b,c,d,class", *lines]) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_learner_trains_and_is_written(data, tmp_path, learner):
+    out = tmp_path / "m.safetensors"
+    settings = ["--scale", "standard", "--learner", learner, "--out", out, "--test", data / "cancer.t", "--json"]
+    report = json.loads(run("train", data / "cancer.svm", *settings).stdout)
+    assert report["learner"] == learner
+    assert report["rows"] == 400
+    assert report["classes"] == [0, 1]
+    assert report["test_error_percent"] < 8
+    again = json.loads(run("evaluate", out, data / "cancer.t", "--json").stdout)
+    assert again["error_percent"] == pytest.approx(report["test_error_percent"])
+    kind = type(polyplane.load(out)).__name__
+    assert kind.lower().startswith(("convex", "multi", "polyhedral", "polyceptron", "cutting", "pegasos", "successive"))
+
+
+@pytest.mark.parametrize("method", ["standard", "maxabs"])
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_scaled_models_speak_the_units_of_the_data(data, tmp_path, method, form):
+    """The planes, on the rows as they are, give the scores of the learner on rows scaled by scikit-learn."""
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:400], y[:400]
+    path = data / "cancer.svm"
+    if form == "dense":
+        path = tmp_path / "cancer.npz"
+        np.savez(path, X=X, y=y)
+    scaler = MaxAbsScaler() if method == "maxabs" else StandardScaler(with_mean=form == "dense")
+    expected = polyplane.PegasosSVC(random_state=0).fit(scaler.fit_transform(X), y)
+    out = tmp_path / "m.safetensors"
+    run("train", path, "--learner", "pegasos", "--scale", method, "--out", out)
+    found = polyplane.load(out)
+    scores = expected.decision_function(scaler.transform(X))
+    np.testing.assert_allclose(found.decision_function(X), scores, rtol=1e-6, atol=1e-6 * np.abs(scores).max())
+
+
+def test_moments_of_parts_are_those_of_the_whole():
+    rng = np.random.default_rng(0)
+    X = rng.normal(1e3, [1.0, 10.0, 0.0], size=(1000, 3))
+    moments = Moments()
+    for start in range(0, 1000, 300):
+        moments.add(X[start : start + 300])
+    scaling = moments.scaling("standard")
+    np.testing.assert_allclose(scaling.centre, X.mean(axis=0))
+    np.testing.assert_allclose(scaling.factor[:2], 1 / X.std(axis=0)[:2], rtol=1e-9)
+    assert scaling.factor[2] == 1.0
+
+
+def test_training_goes_on_where_it_ended(data, tmp_path):
+    """Two trainings of five passes are one of ten, also of scaled rows: the scaling comes from the model."""
+    out = tmp_path / "m.safetensors"
+    common = ["--learner", "pegasos", "--out", out, "--set", "backoff=0"]  # back-off forgets which rows were ample
+    run("train", data / "cancer.svm", *common, *QUICK, "--scale", "standard")
+    first = polyplane.load(out)
+    run("train", data / "cancer.svm", "--resume", out, "--out", out)
+    resumed = polyplane.load(out)
+    run("train", data / "cancer.svm", *common, "--set", "max_iter=10", "--scale", "standard")
+    whole = polyplane.load(out)
+    assert not np.allclose(first.coef_, whole.coef_)
+    np.testing.assert_allclose(resumed.coef_, whole.coef_, rtol=1e-9)
+    assert not resumed.warm_start
+
+
+def test_streams_learn_what_memory_learns(data, tmp_path):
+    out = tmp_path / "m.safetensors"
+    options = ["--learner", "pegasos", "--scale", "standard", "--test", data / "cancer.t", "--json", "--out", out]
+    whole = json.loads(run("train", data / "cancer.svm", *options, "--set", "max_iter=20").stdout)
+    stream = ["--stream", "--passes", "20", "--batch-rows", "100"]
+    parts = json.loads(run("train", data / "cancer.svm", *options, *stream).stdout)
+    assert parts["rows"] == 20 * 400
+    assert parts["steps"] == 80
+    assert abs(parts["test_error_percent"] - whole["test_error_percent"]) < 2
+    named = json.loads(run("train", data / "iris.csv", "--stream", "--json", "--out", out, "--batch-rows", 64).stdout)
+    assert named["classes"] == ["setosa", "versicolor", "virginica"]
+    assert polyplane.load(out).feature_names_in_.tolist() == ["a", "b", "c", "d"]
+
+
+def test_a_stream_from_standard_input(data, tmp_path):
+    out = tmp_path / "m.safetensors"
+    text = (data / "cancer.svm").read_bytes()
+    options = ["--stream", "--learner", "pegasos", "--out", out]
+    assert "--classes and --features" in refused("train", "-", *options, text=text)
+    run("train", "-", *options, "--classes", "0,1", "--features", "30", text=text)
+    assert polyplane.load(out).n_features_in_ == 30
+    run("train", "-", "--stream", "--resume", out, "--out", out, text=text)
+
+
+def test_cross_validation_and_tuning(data, tmp_path):
+    out = tmp_path / "m.safetensors"
+    options = ["--learner", "pegasos", "--scale", "standard", "--cv", "4", "--tune", "--json", "--out", out]
+    report = json.loads(run("train", data / "cancer.svm", *options).stdout)
+    assert len(report["cv_error_percent"]) == 4
+    assert np.mean(report["cv_error_percent"]) < 5
+    tuned = report["tuned"]
+    assert tuned["n_tried"] >= 6
+    assert polyplane.load(out).alpha == tuned["settings"]["alpha"]
+    table = run("train", data / "cancer.svm", *options[:4], "--cv", "2", "--out", out).stdout
+    assert "cv error %\t" in table
+    assert "leaves nothing to search" in refused("train", data / "cancer.svm", *options, "--set", "alpha=1")
+
+
+def test_a_time_limit_ends_training(data, tmp_path):
+    out = tmp_path / "m.safetensors"
+    began = time.monotonic()
+    options = ["--learner", "pegasos", "--set", "max_iter=1000000", "--time-limit", "0.5", "--out", out, "--json"]
+    report = json.loads(run("train", data / "cancer.svm", *options).stdout)
+    assert report["steps"] < 1_000_000
+    assert time.monotonic() - began < 20
+    assert "_stopping_rule" not in vars(polyplane.load(out))
+
+
+def test_the_file_tells_how_to_read_more(data, tmp_path):
+    out = tmp_path / "m.safetensors"
+    run("train", data / "iris.csv", "--scale", "maxabs", "--out", out, *QUICK)
+    metadata = read_model(out).metadata
+    assert metadata["label"] == "class"
+    assert metadata["scaling"] == "maxabs"
+    assert metadata["scaling_factor"].shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "alhpa=1"], "pegasos has no such parameter. Did you mean 'alpha'?"),
+        (["--set", "zzz=1"], "pegasos has no such parameter. It has alpha, average,"),
+        (["--set", "alpha"], "--set alpha: expected name=value."),
+        (["--set", "alpha=-1"], "The 'alpha' parameter of PegasosSVC must be"),
+        (["--set", "random_state=1"], "this is for --seed to say"),
+        (["--out", "nowhere/m.safetensors"], "there is no folder"),
+        (["--time-limit", "-1"], "expected a positive number of seconds"),
+        (["--passes", "2"], "--passes is for --stream"),
+        (["--stream", "--tune"], "--tune needs all rows in memory"),
+        (["--cv", "300"], "a class has only"),
+        (["--label", "z"], "has no column"),
+        (["--features", "3"], "expected"),
+        (["--test", "nothing.svm"], "nothing.svm: No such file or directory."),
+        (["--resume", "nothing.safetensors"], "nothing.safetensors: No such file or directory."),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_written(data, tmp_path, options, message, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = data / ("iris.csv" if "--label" in options else "cancer.svm")
+    assert message in refused("train", source, "--learner", "pegasos", *options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_test_file_does_not_cost_the_model(data, tmp_path):
+    out, bad = tmp_path / "m.safetensors", tmp_path / "bad.svm"
+    bad.write_text("1 1:1\n0 x\n")
+    said = refused("train", data / "cancer.svm", "--learner", "pegasos", *QUICK, "--out", out, "--test", bad)
+    assert "m.safetensors is written, but could not be tested: " in said
+    assert said.endswith("bad.svm, line 2: expected index:value, found 'x'.")
+    assert polyplane.load(out).n_iter_ == 5
+
+
+@pytest.mark.parametrize("learner", ["mixture", "polyceptron", "successive-lp"])
+def test_learners_of_two_classes_say_so(data, tmp_path, learner):
+    said = refused("train", data / "iris.csv", "--learner", learner, "--out", tmp_path / "m")
+    assert f"--learner {learner} separates two classes, and the data have 3" in said
+
+
+def test_streams_that_cannot_be(data, tmp_path):
+    out = ["--out", tmp_path / "m"]
+    assert "needs all rows at once" in refused(
+        "train", data / "cancer.svm", "--stream", "--learner", "successive-lp", *out
+    )
+    one = tmp_path / "one.svm"
+    one.write_text("1 1:1\n1 1:2\n")
+    assert "a single class" in refused("train", one, *out)
+    assert "a single class" in refused("train", one, "--stream", *out)
+
+
+def test_models_that_cannot_be_gone_on_with(data, tmp_path):
+    out = tmp_path / "m.safetensors"
+    run("train", data / "cancer.svm", "--learner", "pegasos", "--out", out, *QUICK)
+    before = out.read_bytes()
+    common = ["train", data / "cancer.svm", "--resume", out, "--out", out]
+    assert "was trained by pegasos" in refused(*common, "--learner", "svm")
+    assert "keeps the scaling that it began with" in refused(*common, "--scale", "standard")
+    wide = tmp_path / "wide.svm"
+    wide.write_text("1 31:1\n0 1:1\n")
+    assert "line 1: feature index 31 is beyond the 30 features" in refused("train", wide, "--resume", out, "--out", out)
+    other = tmp_path / "other.svm"
+    other.write_text("7 3:1\n0 1:1\n")
+    assert "7" in refused("train", other, "--resume", out, "--out", out)
+    assert out.read_bytes() == before

@@ -1,0 +1,136 @@
+"""Displays: what they draw is what the model says."""
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from polyplane import ConvexPolytopeClassifier, CuttingPlaneSVC, MultiHyperplaneClassifier, PolyhedralMixtureClassifier
+from polyplane.datasets import make_checkerboard
+from polyplane.inspection import HistoryDisplay, MarginDisplay, PlaneUsageDisplay, PlaneWeightsDisplay, RegionsDisplay
+
+matplotlib.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def machine(iris):
+    return ConvexPolytopeClassifier(n_planes=4, alpha=1e-3, random_state=0).fit(*iris)
+
+
+def test_usage_counts_rows_and_errors(machine, iris):
+    X, y = iris
+    display = PlaneUsageDisplay.from_estimator(machine, X, y)
+    assert display.usage.sum() == pytest.approx(1)
+    assert display.errors.sum() == pytest.approx(1 - machine.score(X, y))
+    winners = machine.planes_.winners(X)
+    bars = [patch for patch in display.ax_.patches if patch.get_facecolor()[:3] != (0, 0, 0)]
+    assert len(bars) == len(np.unique(winners))
+    assert max(bar.get_height() for bar in bars) == pytest.approx(100 * np.bincount(winners).max() / len(y))
+    assert "planes decide 95 %" in display.ax_.get_title(loc="left")
+
+
+def test_usage_speaks_of_the_labels(iris):
+    X, y = iris
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    display = PlaneUsageDisplay.from_estimator(CuttingPlaneSVC().fit(X, names), X)
+    assert [label.get_text() for label in display.ax_.get_xticklabels()] == sorted(set(names))
+
+
+def test_margin_bars_left_of_zero_are_the_errors(machine, iris):
+    X, y = iris
+    ax = MarginDisplay.from_estimator(machine, X, y).ax_
+    width = ax.patches[0].get_width()
+    left = sum(bar.get_height() for bar in ax.patches if bar.get_x() < -width / 2)
+    assert left == (machine.predict(X) != y).sum()
+    assert sum(bar.get_height() for bar in ax.patches) == len(y)
+
+
+def test_history_has_a_panel_for_each_figure(machine):
+    display = HistoryDisplay.from_estimator(machine, against="step")
+    assert len(display.axes_) == len(machine.history_) - 1
+    line = display.axes_[0].get_lines()[0]
+    assert line.get_xdata()[-1] == machine.n_iter_
+    with pytest.raises(ValueError, match="no 'gap'"):
+        HistoryDisplay.from_estimator(machine, figures=["gap"])
+    with pytest.raises(ValueError, match="against='hour'"):
+        HistoryDisplay.from_estimator(machine, against="hour")
+
+
+def test_weights_of_pixels_are_images():
+    X, y = load_digits(return_X_y=True)
+    machine = CuttingPlaneSVC(C=1e-4).fit(X, y)
+    display = PlaneWeightsDisplay.from_estimator(machine, X, image_shape=(8, 8), max_planes=3)
+    assert len(display.coef) == 3
+    np.testing.assert_array_equal(display.axes_[0].get_images()[0].get_array(), display.coef[0].reshape(8, 8))
+    with pytest.raises(ValueError, match="does not hold 64 features"):
+        PlaneWeightsDisplay.from_estimator(machine, image_shape=(8, 9))
+
+
+def test_weights_of_named_features_are_bars(iris):
+    X, y = iris
+    machine = make_pipeline(StandardScaler(), PolyhedralMixtureClassifier()).fit(X[y > 0], y[y > 0])
+    names = ["a", "b", "c", "a name that is very, very, very long indeed"]
+    display = PlaneWeightsDisplay.from_estimator(machine, X, feature_names=names)
+    assert len(display.coef) <= 2  # the zero plane has nothing to show
+    labels = {label.get_text() for label in display.axes_[0].get_yticklabels()}
+    assert {"a", "b", "c"} < labels
+    assert all(len(label) <= 28 for label in labels)
+
+
+def test_axes_may_be_given(machine, iris):
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots()
+    assert MarginDisplay.from_estimator(machine, *iris, ax=ax).ax_ is ax
+    assert PlaneUsageDisplay.from_estimator(machine, iris[0], ax=ax).figure_ is ax.figure
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda m, X, y: MarginDisplay.from_estimator(LinearSVC().fit(X, y), X, y), "LinearSVC is not a classifier"),
+        (lambda m, X, y: MarginDisplay.from_estimator(m, X, y + 1), "y holds"),
+        (lambda m, X, y: PlaneWeightsDisplay.from_estimator(m, planes=[99]), "numbers from 0 to 11"),
+        (lambda m, X, y: PlaneWeightsDisplay.from_estimator(m, feature_names=["a"]), "1 names; the model has 4"),
+    ],
+)
+def test_bad_input_is_one_sentence(machine, iris, call, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        call(machine, *iris)
+
+
+def test_regions_are_the_predictions():
+    X, y = make_checkerboard(2000, (2, 2), random_state=0)
+    machine = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(n_planes=2, random_state=0)).fit(3 + X, y)
+    display = RegionsDisplay.from_estimator(machine, 3 + X, y, margin=1.0)
+    left, right, bottom, top = display.box
+    assert sum(cell.area for cell in display.cells_) == pytest.approx((right - left) * (top - bottom))
+    for cell in display.cells_:
+        assert machine.predict(cell.vertices.mean(axis=0, keepdims=True)) == [machine.classes_[cell.c]]
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["0", "1"]
+
+
+def test_regions_show_a_slice_of_more_features(iris):
+    X, y = iris
+    machine = CuttingPlaneSVC().fit(X, y)
+    display = RegionsDisplay.from_estimator(machine, X, y, features=(2, 3), feature_names=["a", "b", "c", "d"])
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("c", "d")
+    point = X.mean(axis=0)
+    point[[2, 3]] = display.cells_[0].vertices.mean(axis=0)
+    assert machine.predict(point[None]) == [machine.classes_[display.cells_[0].c]]

@@ -1,0 +1,156 @@
+"""The page about a model, in a real browser: its figures, its keyboard, and that data stay data."""
+
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier
+from polyplane.inspection import explain_row, model_report
+
+HOSTILE = ["<script>window.hit=1</script>", "</script><b>", "\"'&amp;", "x' onload=window.hit=2", "e\u2028f", "plain"]
+LABELS = np.array(["<img src=x onerror=window.hit=3>", "</script><script>window.hit=4</script>"])
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A page whose names and labels try to become markup."""
+    data = load_breast_cancer(as_frame=True)
+    X = data.data.iloc[:, :6].set_axis(HOSTILE, axis=1)
+    y = LABELS[data.target]
+    machine = make_pipeline(StandardScaler(), CuttingPlaneSVC()).fit(X[::2], y[::2])
+    path = tmp_path_factory.mktemp("page") / "hostile.html"
+    return model_report(machine, X[1::2], y[1::2], path, title="<i>title</i>", n_rows=8), machine, X[1::2]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+    if chromium is None:
+        pytest.skip("there is no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens a page; complains of anything that the page says on the console, or asks of the network."""
+    complaints, contexts = [], []
+
+    def open_page(path, **options):
+        contexts.append(browser.new_context(offline=True, **options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: request.url.startswith("file:") or complaints.append(request.url))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def test_hostile_names_stay_text(hostile, opened):
+    page = opened(hostile[0])
+    assert page.evaluate("window.hit") is None
+    assert page.locator("h1").inner_text() == "<i>title</i>"
+    assert page.locator("main img, main b, main i, main script").count() == 0
+    text = page.locator("main").inner_text()
+    assert HOSTILE[0] in text
+    assert LABELS[0] in text
+    assert LABELS[1] in text
+
+
+def test_the_page_itself_holds_no_foreign_markup(hostile):
+    text = hostile[0].read_text(encoding="utf-8")
+    assert len(re.findall(r"<script", text)) == 2  # the data and the page's own
+    assert "<img" not in text
+    assert "http://" not in text
+    assert "https://" not in text
+
+
+def test_picked_rows_tell_what_explain_row_tells(hostile, opened):
+    path, machine, X = hostile
+    page = opened(path)
+    for place in range(3):
+        page.locator("#row").select_option(index=place)
+        number = int(re.search(r"Row (\d+)", page.locator("#why").inner_text())[1])
+        why = explain_row(machine, X.iloc[[number]], X=X)
+        assert f"given class “{why.label}”" in page.locator("#why .verdict").inner_text()
+        leading = why.feature_names[int(np.abs(why.shares).argmax())]
+        shares = page.locator("#why tbody").first
+        assert shares.locator("td").first.inner_text() == leading
+        assert f"{why.difference:.4g}" in page.locator("#why").inner_text()
+        assert why.flip.label in page.locator("#why caption").last.inner_text()
+
+
+def test_it_works_by_keyboard(hostile, opened):
+    page = opened(hostile[0])
+    first = page.locator("#why .verdict").inner_text()
+    page.locator("#row").focus()
+    page.keyboard.press("ArrowDown")
+    second = page.locator("#why .verdict").inner_text()
+    assert second != first
+    page.keyboard.press("Tab")  # Previous
+    page.keyboard.press("Enter")
+    assert page.locator("#why .verdict").inner_text() == first
+    page.locator("a[data-row='1']").press("Enter")
+    assert page.locator("#why .verdict").inner_text() == second
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_legible_in_light_and_dark_and_fits_a_phone(hostile, opened, scheme):
+    page = opened(hostile[0], color_scheme=scheme, viewport={"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    brightness = []
+    for part in ("backgroundColor", "color"):
+        colour = page.evaluate(f"getComputedStyle(document.body).{part}")
+        brightness.append(sum(map(int, re.findall(r"\d+", colour)[:3])) / 765)
+    assert (brightness[0] > 0.9) == (scheme == "light")
+    assert abs(brightness[0] - brightness[1]) > 0.7
+
+
+def test_pixels_become_pictures(tmp_path, opened):
+    X, y = load_digits(return_X_y=True)
+    machine = MultiHyperplaneClassifier(n_planes=2, max_iter=10, random_state=0).fit(X[:900], y[:900])
+    page = opened(model_report(machine, X[900:], y[900:], tmp_path / "digits.html", n_rows=4, image_shape=(8, 8)))
+    assert page.locator("#planes canvas").count() == 20
+    shown = page.evaluate(
+        "Array.from(document.querySelector('#why canvas').getContext('2d').getImageData(0, 0, 8, 8).data)"
+    )
+    number = int(re.search(r"Row (\d+)", page.locator("#why").inner_text())[1])
+    np.testing.assert_allclose(255 - np.array(shown[::4]), 255 * X[900 + number] / X[900 + number].max(), atol=1)
+
+
+def test_figures_are_right_and_the_file_is_replaced_whole(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    machine = CuttingPlaneSVC(C=1e-3).fit(X[:900], y[:900])
+    path = tmp_path / "page.html"
+    path.write_text("before")
+    with pytest.raises(ValueError, match="y holds"):
+        model_report(machine, X[900:], y[900:] + 1, path)
+    assert path.read_text() == "before"
+    model_report(machine, pd.DataFrame(X[900:]), y[900:], path, n_rows=2)
+    assert f"Right on {100 * machine.score(X[900:], y[900:]):.1f} % of 897 rows." in path.read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [({"image_shape": (3, 3)}, "does not hold 64"), ({"n_rows": 0}, "n_rows must be 1 or more")],
+)
+def test_bad_input_is_one_sentence(tmp_path, options, sentence):
+    X, y = load_digits(return_X_y=True)
+    machine = CuttingPlaneSVC(C=1e-3, tol=0.1).fit(X, y)
+    with pytest.raises(ValueError, match=sentence):
+        model_report(machine, X, y, tmp_path / "page.html", **options)
