@@ -43,9 +43,9 @@ def train_in_rounds(machine: Any, cluster: Cluster, rounds: int) -> None:
         record(history, {"time": time.perf_counter() - began, "epochs": epochs[-1] + 1, **machine._figures(state)})
     machine._state, machine.planes_ = state, machine._planes(state)
     machine.n_iter_, machine.history_ = machine.max_iter, history
-    nothing = np.empty((0, cluster.n_features), dtype=cluster.dtype)
-    none = np.empty(0, dtype=np.intp)
-    machine._finish(state, Data(nothing, none, np.empty(0, dtype=cluster.dtype), none, len(cluster.classes)))
+    nothing, none = np.empty((0, cluster.n_features), dtype=cluster.dtype), np.empty(0, dtype=np.intp)
+    weight = np.empty(0, dtype=cluster.dtype)
+    machine._finish(state, Data(nothing, none, weight, none, len(cluster.classes), stream=True))
 
 
 def _for_workers(machine: Any) -> Any:
