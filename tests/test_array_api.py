@@ -21,6 +21,8 @@ from polyplane import (
     PolyceptronClassifier,
     PolyhedralMixtureClassifier,
     SuccessiveLPClassifier,
+    load,
+    save,
 )
 from polyplane._array_api import device_of, host_dtype, namespace, to_numpy, within_device_memory
 from polyplane._threads import Team
@@ -128,6 +130,14 @@ class TestLearners:
         np.testing.assert_allclose(moved.partial_fit(X, y).coef_, expected.coef_, rtol=1e-4, atol=tolerance)
         there = to_numpy(started.partial_fit(array(X), y).coef_)
         np.testing.assert_allclose(there, expected.coef_, rtol=1e-4, atol=tolerance)
+
+
+def test_a_saved_model_is_at_home(array, tmp_path):
+    X, y = blobs(2)
+    for learner in (CuttingPlaneSVC(0.01), PolyhedralMixtureClassifier(max_iter=3)):
+        fitted = learner.fit(array(X), array(y))
+        save(fitted, tmp_path / "model.safetensors")
+        assert load(tmp_path / "model.safetensors").planes_ == fitted.planes_.to_numpy()
 
 
 class TestMultiHyperplane:
@@ -302,8 +312,12 @@ class TestDeviceDigits:
     def test_batches_are_learned_from_where_they_are_made(self, array):
         digits = InfiniteDigits(self.images, np.arange(7))
         machine = MultiHyperplaneClassifier(1, max_iter=5, random_state=0)
-        for X, y in DeviceDigits(digits, array(np.zeros(1))).batches(100, stop=350):
+        batches = list(DeviceDigits(digits, array(np.zeros(1))).batches(100, stop=350))
+        for X, y in batches:
             machine.partial_fit(X, y, classes=range(7))
+        streamed = clone(machine).fit_stream(batches, classes=range(7), validation=batches[-1])
+        np.testing.assert_array_equal(to_numpy(streamed.coef_), to_numpy(machine.coef_))
+        assert streamed.history_["validation_error"][-1] < 0.5
         assert device_of(machine.coef_) == device_of(X)
         expected = list(digits.batches(100, stop=350))[-1][0]
         assert X.shape == expected.shape

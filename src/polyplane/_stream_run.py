@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from polyplane._array_api import to_numpy
 from polyplane._batches import Batch, Place, Source, check_batch, fit_width, read_ahead
 from polyplane._loop import Interrupt, record
 from polyplane._progress import Progress
-from polyplane._validation import Data, all_or_nothing, check_classes, check_matrix, check_targets, encode
+from polyplane._validation import Data, all_or_nothing, check_classes, check_matrix, check_targets, encode, to_host
 
 #: Parameters that two runs of one training may have different.
 FREE = {"n_jobs", "verbose", "random_state", "warm_start", "max_iter"}
@@ -178,7 +179,7 @@ class StreamRun:
         return replace(data, stream=True, half_life=self.options.half_life)
 
     def _error(self, data: Data) -> float:
-        wrong = self.learner._stream_predict(self.state, data.X) != data.y
+        wrong = to_numpy(self.learner._stream_predict(self.state, data.X)) != data.y
         return float(np.average(wrong, weights=data.weight))
 
     def validate(self) -> None:
@@ -189,9 +190,9 @@ class StreamRun:
         for number, part in enumerate(parts, start=1):
             batch = check_batch(part, number)
             X = check_matrix(learner, fit_width(batch.X, learner.n_features_in_), reset=False)
-            codes = encode(check_targets(batch.y, batch.n_rows), learner.classes_)
+            codes = encode(check_targets(to_host("y", batch.y, X), batch.n_rows), learner.classes_)
             weight = np.ones(batch.n_rows) if batch.weight is None else np.asarray(batch.weight, dtype=np.float64)
-            wrong += float(weight @ (learner._stream_predict(self.state, X) != codes))
+            wrong += float(weight @ (to_numpy(learner._stream_predict(self.state, X)) != codes))
             total += float(weight.sum())
         record(self.history, {"validation_rows": self.n_rows, "validation_error": wrong / total})
 
