@@ -13,7 +13,7 @@ import numpy as np
 from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier
 from polyplane.datasets import InfiniteDigits, load_mnist
 
-DEFAULTS = {"rotation": 0.2, "scale": 0.1, "shear": 0.1, "shift": 1.0, "elastic": 0.7, "thickness": 0.2}
+DEFAULTS = {"rotation": 0.15, "scale": 0.07, "shear": 0.07, "shift": 0.7, "elastic": 0.5, "thickness": 0.15}
 N_BASE, BATCH = 50_000, 50_000
 
 
@@ -42,4 +42,4 @@ def main(n_images):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000)
