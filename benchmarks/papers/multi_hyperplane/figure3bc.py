@@ -155,8 +155,9 @@ def draw(figures, fig):
     draw_axis(right, figures, COMPLEXITIES, 1)
     left.set(xlabel="features D (50 weights)", ylabel="accuracy, %")
     right.set(xlabel="weights (20 features)")
-    left.set_title("(3b) The tangent start stays ahead with more features ...", loc="left")
-    right.set_title("(3c) ... and with more weights", loc="left")
+    left.set_title("(3b) more features", loc="left")
+    right.set_title("(3c) more weights", loc="left")
+    fig.suptitle("Weights data get harder with features and weights; the tangent start stays ahead")
     right.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), title="bars: two deviations")
 
 
