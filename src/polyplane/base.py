@@ -243,7 +243,7 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
     def _take(self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None) -> Data:
         """Validate a call's rows; set `classes_` when they are not yet known."""
         if classes is None:
-            vars(self).pop("_scaled_training", None)  # a fresh start
+            self.__dict__.pop("_scaled_training", None)  # a fresh start
         elif self._scaled_training:
             raise ValueError(
                 "This model was trained on scaled rows, and cannot go on with others: use `polyplane train --resume`, "
