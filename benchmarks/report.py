@@ -6,7 +6,7 @@ import base64
 import html
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,12 @@ class Chapter:
 def section(experiment: Experiment, quick: bool) -> Section:
     """What the figures at hand give."""
     results = experiment.results(quick)
-    tables, plots = tuple(experiment.tables(results.figures)), tuple(experiment.plots(results.figures))
+    folder = Path(experiment.script).parent.name.replace("_", "-")
+    tables = tuple(experiment.tables(results.figures))
+    plots = tuple(
+        replace(plot, name=f"{folder}-{plot.name.removeprefix(folder + '-')}")  # two papers have a Figure 2
+        for plot in experiment.plots(results.figures)
+    )
     seconds = sum(figure.get("seconds", 0.0) for figure in results.figures.values())
     return Section(experiment, tables, plots, seconds, results.environment)
 

@@ -73,7 +73,7 @@ def test_report_is_complete_and_self_contained(chapter, tmp_path):
     assert "| a \\| <b> | 2.00 ± 0.10 | 3.00 | +1.00 | worse (1) |" in text.read_text()
     assert "(1) measured" in text.read_text()
     assert "| A paper | 0 | 0 | 1 | 0 | 1 |" in text.read_text()
-    assert (tmp_path / "images" / "line.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "images" / "papers-line.png").read_bytes().startswith(b"\x89PNG")
     markup = page.read_text()
     assert "data:image/png;base64," in markup
     assert "<b>" not in markup
