@@ -54,12 +54,19 @@ def section(experiment: Experiment, quick: bool) -> Section:
     return Section(experiment, tables, plots, seconds, results.environment)
 
 
+def heads(table: Table) -> Sequence[str]:
+    """The names of the columns; where the paper has no figures there is nothing to compare."""
+    return HEADS if any(row.paper for row in table.rows) else ("", "ours")
+
+
 def cells(table: Table, row: Row, marks: dict[str, int]) -> list[str]:
     """The texts of a row; a reason stands below the table, its number behind the verdict."""
     difference = ""
     if row.paper is not None and row.ours is not None:
         difference = f"{row.ours.value - row.paper.value:+.{table.digits}f}"
     mark = f" ({marks[row.why]})" if row.why else ""
+    if len(heads(table)) == 2:
+        return [row.label, _text(row.ours, table) + mark]
     return [row.label, _text(row.paper, table), _text(row.ours, table), difference, table.verdict(row) + mark]
 
 
@@ -116,14 +123,19 @@ def markdown(chapters: Sequence[Chapter], title: str, images: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *([c.replace("|", "\\|") for c in row] for row in rows)]
+def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [columns, ["---"] + ["---:"] * (len(columns) - 1), *([c.replace("|", "\\|") for c in row] for row in rows)]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 def _markdown_figures(table: Table) -> list[str]:
     marks = reasons(table)
-    lines = [f"**{table.title}**", "", *_markdown_table(HEADS, (cells(table, row, marks) for row in table.rows)), ""]
+    lines = [
+        f"**{table.title}**",
+        "",
+        *_markdown_table(heads(table), (cells(table, row, marks) for row in table.rows)),
+        "",
+    ]
     lines += [f"({number}) {why}\n" for why, number in marks.items()]
     return [*lines, table.note, ""] if table.note else lines
 
@@ -164,7 +176,7 @@ def _html_section(part: Section, pictures: dict[str, bytes]) -> str:
     for table in part.tables:
         marks = reasons(table)
         rows = [(cells(table, row, marks), table.verdict(row)) for row in table.rows]
-        lines.append(_html_table(table.title, HEADS, rows))
+        lines.append(_html_table(table.title, heads(table), rows))
         lines += [f'<p class="why">({number}) {_inline(why)}</p>' for why, number in marks.items()]
         lines += [f'<p class="why">{_inline(table.note)}</p>'] if table.note else []
     for plot in part.plots:
@@ -174,8 +186,8 @@ def _html_section(part: Section, pictures: dict[str, bytes]) -> str:
     return "\n".join([*lines, f'<p class="made">{html.escape(_made_with(part))}</p>'])
 
 
-def _html_table(title: str, heads: Sequence[str], rows: Iterable[tuple[Sequence[str], str]]) -> str:
-    head = "".join(f"<th>{html.escape(h)}</th>" for h in heads)
+def _html_table(title: str, columns: Sequence[str], rows: Iterable[tuple[Sequence[str], str]]) -> str:
+    head = "".join(f"<th>{html.escape(h)}</th>" for h in columns)
     body = ""
     for texts, verdict in rows:
         *others, last = (html.escape(text) for text in texts)
