@@ -16,8 +16,8 @@ from polyplane import ConvexPolytopeClassifier, PegasosSVC
 from polyplane.datasets import make_url_stream
 
 DAYS, ROWS_PER_DAY, FEATURES = 120, 20_000, 3_200_000
-#: alpha times the number of rows. The last planes are used, not their average: over the first 24 days of the full stream
-#: the average of a single plane errs by a third more, as it comes late to what is new.
+#: alpha times the number of rows. The last planes are used, not their average: over the first 24 days of the full
+#: stream the average of a single plane errs by a third more, as it comes late to what is new.
 VISITS = 1000
 #: In days; None: nothing is forgotten.
 HALF_LIVES = (None, 40, 20, 10)
