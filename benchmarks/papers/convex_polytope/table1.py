@@ -93,7 +93,7 @@ def measure(results):
     }
     shares = (1 / 16, 1 / 4, 1)
     cells[URL_CURVE] = lambda: learning_curve(url(4_000), 10, 2e6, 1000, 0.0, shares, seeds=range(1))
-    cells[VISITS] = lambda: visits_curve(digits_2(), 96, 1000, 0.8, (6e5, 3e6, 15e6))
+    cells[VISITS] = lambda: visits_curve(digits_2(), 96, 1000, 0.8, (1e6, 4e6, 16e6))
     cells["deformed digits: AMM, 15 epochs"] = lambda: amm_errors(digits_2(), 10_000, range(1), alphas=(1e-6, 1e-5))
     cells[WEAKER] = lambda: mnist_2_cpm(96, 32e6, 1000, 0.0, range(3))
     tasks = {"URL stream": url, "RCV1 topic subsets": rcv1, "MNIST-2": mnist_2}

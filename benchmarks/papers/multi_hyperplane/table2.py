@@ -125,6 +125,11 @@ def measure(results):
         results.get(CURVE, partial(amm_by_rows, results.figures["mnist: choice for AMM"]["settings"]))
 
 
+@cache
+def polytope_figures():
+    return json.loads(POLYTOPE.read_text())["figures"] if POLYTOPE.exists() else {}
+
+
 def peer_cells():
     """What other experiments measured on the same rows: by set and machine, with where it is from."""
     peers = json.loads(PEERS.read_text())["figures"]
@@ -133,14 +138,18 @@ def peer_cells():
             cell = figures["machines"][theirs]
             told = "as it comes, one run of benchmarks.peers.multi_hyperplane"
             yield (name, machine), {"error": cell["error"], "fit_seconds": cell["fit"], "from": told}
-    polytope = json.loads(POLYTOPE.read_text())["figures"]
-    if cell := polytope.get("RCV1 topic subsets: RBF-SVM"):
+    if cell := polytope_figures().get("RCV1 topic subsets: RBF-SVM"):
         yield ("rcv1", "RBF-SVM"), cell | {"from": "measured for Table 1 of the polytope paper"}
 
 
 def runs_told(cell):
     n_runs = len(cell["runs"])
     return [] if n_runs == len(SEEDS) else ["one run" if n_runs == 1 else f"{n_runs} runs"]
+
+
+def curve_told(cell):
+    curve = sorted((int(n), error) for n, error in cell["error_by_rows"].items())
+    return ", ".join(f"{error:.2f} % after {n:,}" for n, error in curve)
 
 
 def why(figures, name, machine, cell):
@@ -157,9 +166,10 @@ def why(figures, name, machine, cell):
             "five passes over so few rows are too short for last planes: averaged over the last third they have "
             f"{averaged['error']:.2f} +- {averaged['std']:.2f} %"
         )
+    if name == "rcv1" and (curve := polytope_figures().get("RCV1 topic subsets: error against rows")):
+        told.append(f"with these rows errors fall at each doubling, for a polytope machine: {curve_told(curve)}")
     if (name, machine) == ("mnist", "AMM") and CURVE in figures:
-        curve = figures[CURVE]["error_by_rows"].items()
-        told.append("it falls with the rows: " + ", ".join(f"{e:.2f} % after {int(n):,}" for n, e in curve))
+        told.append("it falls with the rows: " + curve_told(figures[CURVE]))
     if (name, machine) == ("letter", "RBF-SVM") and (finer := figures.get(FINER)):
         told.append(f"{finer['error']:.2f} % when C and gamma are chosen on all rows and a finer grid")
     return "; ".join(told)
