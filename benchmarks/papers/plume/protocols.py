@@ -96,7 +96,7 @@ def remarks():
             continue
         _, one, each = choices(found).values()
         words[f"{name}, {method}"] = (
-            f"The choice of settings: chosen on the outer folds themselves, as a paper might, the same fits give "
+            f"The choice of settings: chosen on the outer folds themselves, as a paper might, the learner has "
             f"{one.value:.2f} with one setting and {each.value:.2f} with one per repetition (experiment: protocols)."
         )
     return words
