@@ -50,9 +50,7 @@ def plots(figures):
     def draw(figure):
         figure.set_size_inches(15, 11)
         dot_plot(figure, accuracy_tables(figures, EXPECTED["accuracy"], SETS, METHODS, {}), columns=3)
-        figure.suptitle(
-            "Table 1: two or three planes are as good as kernels and trees, but for Ionosphere", fontsize=17
-        )
+        figure.suptitle("Table 1: two or three planes keep up with kernels and trees, but for Ionosphere", fontsize=17)
 
     return [Plot("plume-table1", caption, draw)]
 
