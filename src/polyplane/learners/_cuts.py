@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from polyplane._array_api import host_dtype, to_numpy
 from polyplane._threads import Team
+from polyplane._validation import Data
 
 #: Rows are taken in blocks of at least this many: the unit of work of a thread, whatever the number of threads.
 BLOCK_ROWS = 4096
@@ -193,6 +196,16 @@ def weighted_sum(
 def _blocks(n_rows: int, n_blocks: int) -> list[slice]:
     edges = np.linspace(0, n_rows, max(n_blocks, 1) + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def fingerprint(data: Data, terms: tuple[Any, ...]) -> bytes:
+    """Tells problems apart: cuts are lower bounds for the very rows, labels and weights that they were made of."""
+    X = data.X
+    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (to_numpy(X),)
+    digest = hashlib.sha256(repr((tuple(X.shape), host_dtype(X), terms)).encode())
+    for part in (*parts, data.y, data.weight):
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.digest()
 
 
 class Bundle:

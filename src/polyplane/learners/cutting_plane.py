@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import time
 import warnings
@@ -12,16 +11,15 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyplane._array_api import host_dtype, kind_of, namespace, to_numpy, within_device_memory
+from polyplane._array_api import host_dtype, kind_of, namespace, within_device_memory
 from polyplane._threads import Team
 from polyplane._validation import Data
 from polyplane.base import PlaneClassifier
 from polyplane.learners._array_sums import ArrayRowSums
-from polyplane.learners._cuts import Bundle, RowSums, compiled_kernels
+from polyplane.learners._cuts import Bundle, RowSums, compiled_kernels, fingerprint
 from polyplane.learners._line_search import SEARCHES, Line, half_square
 from polyplane.learners._scales import warn_of_scales
 from polyplane.planes import PlaneSet
@@ -252,10 +250,10 @@ class CuttingPlaneSVC(PlaneClassifier):
 
     def _train(self, state: CutState, data: Data, held_out: np.ndarray | None) -> None:
         terms = (self._layout(data.n_classes), self.fit_intercept)
-        fingerprint = _fingerprint(data, terms) if self.warm_start else None
+        of_rows = fingerprint(data, terms) if self.warm_start else None
         memory = data.recall(lambda: self._remember(data))
-        state = self._enter(state, memory, keep_cuts=fingerprint is not None and fingerprint == state.rows)
-        super()._train(state._replace(rows=fingerprint), data, held_out)
+        state = self._enter(state, memory, keep_cuts=of_rows is not None and of_rows == state.rows)
+        super()._train(state._replace(rows=of_rows), data, held_out)
         if not self.warm_start:  # the cuts may be larger than X; what is left is enough for partial_fit
             self._state = _without_cuts(self._state, len(memory.rows))
         if self.tol is not None and self.gap_ >= self.tol and self.n_iter_ == self.max_iter:
@@ -349,13 +347,3 @@ def _without_cuts(state: CutState, n_searches: int) -> CutState:
         for search, best in zip(itertools.cycle(state.searches), parts, strict=False)
     ]
     return state._replace(searches=searches, rows=None)
-
-
-def _fingerprint(data: Data, terms: tuple[Any, ...]) -> bytes:
-    """Tells problems apart: cuts are lower bounds for the very rows, labels and weights that they were made of."""
-    X = data.X
-    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (to_numpy(X),)
-    digest = hashlib.sha256(repr((tuple(X.shape), host_dtype(X), terms)).encode())
-    for part in (*parts, data.y, data.weight):
-        digest.update(np.ascontiguousarray(part).data)
-    return digest.digest()
