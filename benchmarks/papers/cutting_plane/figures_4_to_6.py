@@ -178,7 +178,7 @@ def plots(figures):
         Plot(
             "cutting-plane-figures-4-5",
             "Iterations and seconds of OCA-E and OCA-T as C varies (tol = 0.01). OCA-T makes a few more iterations, "
-            "each of which is cheaper. Runs that were cut off have open marks; where no time is shown, none was taken.",
+            "each of which is cheaper. Runs that were cut off have open marks.",
             partial(pictures.over_c, figures=figures, panels=panels, all_c=ALL_C, at=at_c),
         ),
         Plot(
