@@ -68,7 +68,7 @@ def repeats_of(name: str, method: str, quick: bool) -> int:
     if quick:
         return 1
     if name == "adult":
-        return {"bfgs": 10, "gradient": 3}.get(method.split("_")[-1], 1)
+        return {"bfgs": 10, "gradient": 3, "newton": 2}.get(method.split("_")[-1], 1)
     return 3 if method in SLOW else 10
 
 
