@@ -140,7 +140,7 @@ def draw_axis(ax, figures, points, which):
             ax.fill_between(x, 0, guess, color="#000000", alpha=0.07, linewidth=0)
     if guess:
         ax.text(x_of(points, which), min(guess) - 1.5, "the larger class", va="top", ha="right", fontsize=9)
-    ax.set(ylim=(45, 101))
+    ax.set(xlim=(0, 1.04 * x_of(points, which)), ylim=(45, 101))
     plain(ax)
 
 
