@@ -1,7 +1,7 @@
 """What a user would pick instead: scikit-learn's classifiers, with a small grid of settings each, and LVQ2.1.
 
-The packages of learning vector quantisation have been left alone for years (`sklvq`, `sklearn-lvq`) or bring PyTorch
-along (`prototorch`), and none has LVQ2.1 as the papers ran it: a plain one lives here.
+LVQ2.1 is a plain one of our own: the releases of `sklvq` and `sklearn-lvq` are years old, and others bring PyTorch or
+JAX along.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyplane.datasets import InfiniteDigits, load_local, make_checkerboard, make_url_stream, make_weights
+from polyplane.datasets import InfiniteDigits, load_dataset, make_checkerboard, make_url_stream, make_weights
 
 #: Sets whose features are of different kinds; boards and pixels are taken as they are.
 STANDARDISED = {"ijcnn1", "letter"}
@@ -38,13 +38,13 @@ def weights(n_features, n_planes, seed):
 
 def real(name):
     """A set from the local folder, with its own split; bytes become fractions of 255."""
-    data = load_local(name)
+    data = load_dataset(name)
     return Split(_dense(data.data), data.target, _dense(data.data_test), data.target_test)
 
 
 def pixels(name="mnist"):
     """The images of a set as sparse rows of fractions of 255: most pixels are empty."""
-    data = load_local(name)
+    data = load_dataset(name)
     X, X_test = (sparse.csr_matrix(x.reshape(len(x), -1) / np.float32(255)) for x in (data.data, data.data_test))
     return Split(X, data.target, X_test, data.target_test)
 
@@ -52,7 +52,7 @@ def pixels(name="mnist"):
 def digits(n_rows):
     """The first rows of `InfiniteDigits`, which stand in for MNIST8M, as sparse rows; tested on MNIST's own rows."""
     mnist = pixels()
-    data = load_local("mnist")
+    data = load_dataset("mnist")
     batches = InfiniteDigits(data.data, data.target).batches(20_000, stop=n_rows)
     parts, labels = zip(*((sparse.csr_matrix(X), y) for X, y in batches), strict=True)
     return mnist._replace(X=sparse.vstack(parts, format="csr"), y=np.concatenate(labels))
@@ -60,7 +60,7 @@ def digits(n_rows):
 
 def rcv1():
     """The topic subsets of RCV1-v2, which stand in for LIBSVM's RCV1-bin: the same two pairs of topics, fewer rows."""
-    data = load_local("rcv1_subsets")
+    data = load_dataset("rcv1_subsets")
     return Split(data.data.astype(np.float32), data.target, data.data_test.astype(np.float32), data.target_test)
 
 

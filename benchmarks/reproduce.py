@@ -19,6 +19,7 @@ from benchmarks.experiment import Experiment
 from benchmarks.results import QUICK
 
 ROOT = Path(__file__).parents[1]
+TITLE = "The papers, reproduced"
 #: By the name to ask for: folder, name and source of each paper.
 PAPERS = {
     "cpm": (
@@ -93,7 +94,7 @@ def write(papers: Sequence[str], quick: bool) -> None:
     text = target / ("report.md" if quick else "reproduction.md")
     single_page = (QUICK if quick else ROOT / "build") / ("report.html" if quick else "reproduction.html")
     images = target / "images" / ("" if quick else "reproduction")
-    title = "The papers, reproduced" + (" (quick run: fewer repetitions, smaller sets)" if quick else "")
+    title = TITLE + (" (quick run: fewer repetitions, smaller sets)" if quick else "")
     found = chapters(papers, quick)
     report.write(found, title, text, images, single_page)
     for chapter in found:

@@ -1,38 +1,7 @@
 import numpy as np
 import pytest
-from scipy import sparse
 
-from polyplane.datasets import load_local, make_checkerboard, make_weights
-
-
-def test_a_local_set_is_read_dense_or_sparse(tmp_path, monkeypatch):
-    X = np.eye(3)
-    csr = sparse.csr_matrix(X)
-    np.savez(tmp_path / "dense.npz", X_train=X, y_train=np.arange(3))
-    np.savez(
-        tmp_path / "sparse.npz",
-        **{
-            f"X_{part}_{name}": getattr(csr, name)
-            for part in ("train", "test")
-            for name in ("data", "indices", "indptr")
-        },
-        X_train_shape=csr.shape,
-        X_test_shape=csr.shape,
-        y_train=np.arange(3),
-        y_test=np.arange(3),
-    )
-    monkeypatch.setenv("POLYPLANE_DATA", str(tmp_path))
-    assert "data_test" not in load_local("dense")
-    np.testing.assert_array_equal(load_local("dense").data, X)
-    np.testing.assert_array_equal(load_local("sparse").data_test.toarray(), X)
-
-
-def test_an_absent_set_gets_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.delenv("POLYPLANE_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match="set POLYPLANE_DATA to the folder"):
-        load_local("mnist")
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        load_local("mnist", tmp_path)
+from polyplane.datasets import make_checkerboard, make_weights
 
 
 def test_checkerboards_alternate():
@@ -69,13 +38,3 @@ def test_makers_refuse_what_cannot_be_made():
         make_checkerboard(-1)
     with pytest.raises(ValueError, match="flip_y is a share"):
         make_checkerboard(flip_y=2.0)
-
-
-@pytest.mark.parametrize("content", [b"", b"PK garbage", b"\x93NUMPY garbage"])
-def test_a_damaged_set_is_refused_by_name(tmp_path, content):
-    (tmp_path / "mnist.npz").write_bytes(content)
-    with pytest.raises(ValueError, match=r"mnist\.npz is not a data set"):
-        load_local("mnist", tmp_path)
-    np.savez(tmp_path / "other.npz", A=np.eye(2))
-    with pytest.raises(ValueError, match=r"other\.npz is not a data set"):
-        load_local("other", tmp_path)

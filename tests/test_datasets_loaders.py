@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 from polyplane import datasets
-from polyplane.datasets import load_dataset, load_local
+from polyplane.datasets import load_dataset
 from polyplane.datasets._parsers import table
 from polyplane.datasets._sources import SOURCES, Source
 from polyplane.datasets._store import digest, write_arrays
@@ -94,7 +94,6 @@ def test_a_set_is_fetched_once_and_kept(small, server):
     X, y = load(cache, return_X_y=True)
     np.testing.assert_array_equal(X, fetched.data)
     np.testing.assert_array_equal(y, fetched.target)
-    np.testing.assert_array_equal(load_local("small", cache).data, fetched.data)
 
 
 def test_the_named_folder_comes_before_the_cache(small, tmp_path, monkeypatch):

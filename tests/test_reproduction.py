@@ -91,3 +91,23 @@ def test_unknown_paper_is_one_sentence(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         reproduce.main()
     assert "there is no paper 'cmp'; choose from cpm, gamm" in capsys.readouterr().err
+
+
+def test_the_committed_report_says_what_the_results_say():
+    chapters = reproduce.chapters(list(reproduce.PAPERS), quick=False)
+    text = report.markdown(chapters, reproduce.TITLE, "images/reproduction")
+    assert (reproduce.ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8") == text, "run make reproduce"
+    for chapter in chapters:
+        assert len(chapter.sections) >= 2
+        for part in chapter.sections:
+            for plot in part.plots:
+                assert (reproduce.ROOT / "docs" / "images" / "reproduction" / f"{plot.name}.png").exists()
+
+
+def test_whatever_is_worse_or_missing_is_explained():
+    for chapter in reproduce.chapters(list(reproduce.PAPERS), quick=False):
+        for part in chapter.sections:
+            for table in part.tables:
+                for row in table.rows:
+                    if table.verdict(row) in ("worse", "not run"):
+                        assert row.why or table.note, f"{part.experiment.title}: {row.label}"

@@ -31,7 +31,7 @@ from polyplane import (
     PolyceptronClassifier,
     PolyhedralMixtureClassifier,
 )
-from polyplane.datasets import DeviceDigits, InfiniteDigits, load_local
+from polyplane.datasets import DeviceDigits, InfiniteDigits, load_dataset
 
 SETS = ("letter", "ijcnn1", "usps", "mnist")
 #: Machines that are trained on all digits. The number of planes and of passes of the large one was chosen on the last
@@ -112,7 +112,7 @@ def training_set(name):
 
 def covtype():
     """Class 2 against the rest, features scaled to [0, 1]."""
-    data = load_local("covtype")
+    data = load_dataset("covtype")
     low, high = data.data.min(axis=0), data.data.max(axis=0)
     return ((data.data[:464_810] - low) / (high - low)).astype(np.float32), data.target[:464_810] == 2
 

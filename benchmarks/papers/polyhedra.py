@@ -18,7 +18,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, tr
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from polyplane.datasets import load_local, make_polyceptron_1, make_polyceptron_2
+from polyplane.datasets import load_dataset, make_polyceptron_1, make_polyceptron_2
 
 #: Columns of Adult that hold codes of categories.
 ADULT_CATEGORICAL = [1, 3, 5, 6, 7, 8, 9, 13]
@@ -42,7 +42,7 @@ def load(name: str) -> tuple[Any, np.ndarray]:
         return make_polyceptron_1(random_state=0)
     if name == "dataset_2":
         return make_polyceptron_2(random_state=0)
-    bunch = load_local(name)
+    bunch = load_dataset(name)
     X, y = bunch.data.astype(np.float64), bunch.target
     if name == "breast_cancer_wisconsin":
         complete = np.isfinite(X).all(axis=1)

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
 from polyplane import ConvexPolytopeClassifier, PegasosSVC
-from polyplane.datasets import load_local
+from polyplane.datasets import load_dataset
 
 
 def timed(function):
@@ -22,7 +22,7 @@ def timed(function):
 
 def backoff():
     """MNIST-2, K=48, 8M visits: seconds and errors with and without back-off, over five seeds."""
-    data = load_local("mnist")
+    data = load_dataset("mnist")
     X, X_test = (sparse.csr_matrix(x.reshape(len(x), -1) / np.float32(255)) for x in (data.data, data.data_test))
     figures = {}
     for name, longest in (("with", 31), ("without", 0)):
@@ -41,7 +41,7 @@ def backoff():
 
 def epochs(n_epochs):
     """Median time of a fit of some epochs on RCV1, relative to SGDClassifier's."""
-    data = load_local("rcv1_subsets")
+    data = load_dataset("rcv1_subsets")
     X, y = data.data.astype(np.float32), data.target
     settings = {"max_iter": n_epochs, "tol": None, "random_state": 0}
     machines = {

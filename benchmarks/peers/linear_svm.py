@@ -15,21 +15,21 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from polyplane import CuttingPlaneSVC
-from polyplane.datasets import load_local
+from polyplane.datasets import load_dataset
 
 REPEATS = 3
 PASSES = (8, 16, 24, 32, 40, 48, 64, 96, 128, 256, 384, 512, 640, 768, 1024)
 
 
 def covtype():
-    data = load_local("covtype")
+    data = load_dataset("covtype")
     low, high = data.data.min(axis=0), data.data.max(axis=0)
     X = (data.data[:464_810] - low) / (high - low)
     return sparse.csr_matrix(X), data.target[:464_810] == 2
 
 
 def mnist_2():
-    data = load_local("mnist")
+    data = load_dataset("mnist")
     return sparse.csr_matrix(data.data.reshape(60_000, -1) / 255.0), data.target == 2
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import optimize, sparse
 
 from polyplane import CuttingPlaneSVC
-from polyplane.datasets import load_local
+from polyplane.datasets import load_dataset
 from polyplane.learners import _cuts
 
 
@@ -127,8 +127,8 @@ def compare(name, problems):
 
 
 if __name__ == "__main__":
-    poker = load_local("poker")
-    mnist = load_local("mnist")
+    poker = load_dataset("poker")
+    mnist = load_dataset("mnist")
     rows = sparse.csr_matrix(mnist.data.reshape(60000, -1) / np.float32(255))
     record(np.eye(4), np.arange(4) % 2, max_iter=5)  # compile
     compare("MNIST-2, C=1, tol=1e-3", record(rows, mnist.target == 2, tol=1e-3))

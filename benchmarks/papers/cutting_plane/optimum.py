@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.svm import LinearSVC
 
 from polyplane import CuttingPlaneSVC
-from polyplane.datasets import load_local
+from polyplane.datasets import load_dataset
 
 ALL_TOL = (1e-2, 1e-3, 1e-4)
 PROTOCOL = """\
@@ -28,23 +28,23 @@ SMALL = 4
 
 
 def small(name):
-    data = load_local(name)
+    data = load_dataset(name)
     complete = ~np.isnan(data.data.astype(np.float64)).any(axis=1)
     return StandardScaler().fit_transform(data.data[complete].astype(np.float64)), data.target[complete]
 
 
 def as_is(name):
-    data = load_local(name)
+    data = load_dataset(name)
     return data.data.astype(np.float64), data.target
 
 
 def mnist(n_rows=60_000):
-    data = load_local("mnist")
+    data = load_dataset("mnist")
     return sparse.csr_matrix(data.data[:n_rows].reshape(n_rows, -1) / 255.0), data.target[:n_rows]
 
 
 def news20():
-    data = load_local("news20")
+    data = load_dataset("news20")
     return normalize(data.data.astype(np.float64)), data.target
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 from polyplane import CuttingPlaneSVC
-from polyplane.datasets import load_local
+from polyplane.datasets import load_dataset
 
 SEARCHES = {"OCA-E": "exact", "OCA-T": "three-point"}
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())
@@ -23,7 +23,7 @@ TITLES = {"covtype": "COVTYPE", "mnist": "MNIST", "rcv1": "RCV1 (stand-in)", "ne
 
 def covtype(n_rows=464_810):
     """Seven classes, features scaled to [0, 1], a random fifth for testing; the paper's test rows are not known."""
-    data = load_local("covtype")
+    data = load_dataset("covtype")
     low, high = data.data.min(axis=0), data.data.max(axis=0)
     order = np.random.default_rng(0).permutation(len(data.target))
     train, test = order[:n_rows], order[464_810:]
@@ -32,26 +32,26 @@ def covtype(n_rows=464_810):
 
 
 def mnist(n_rows=60_000):
-    data = load_local("mnist")
+    data = load_dataset("mnist")
     X, X_test = (sparse.csr_matrix(x.reshape(len(x), -1) / np.float32(255)) for x in (data.data, data.data_test))
     return X[:n_rows], data.target[:n_rows], X_test, data.target_test
 
 
 def rcv1():
     """Two classes and unit rows: a stand-in for the 53 classes of the paper."""
-    data = load_local("rcv1_subsets")
+    data = load_dataset("rcv1_subsets")
     return data.data.astype(np.float32), data.target, data.data_test.astype(np.float32), data.target_test
 
 
 def news20():
-    data = load_local("news20")
+    data = load_dataset("news20")
     X, X_test = (normalize(x.astype(np.float32)) for x in (data.data, data.data_test))
     return X, data.target, X_test, data.target_test
 
 
 def poker():
     """Ranks and suits as they are; of the test file, its head."""
-    data = load_local("poker")
+    data = load_dataset("poker")
     return data.data.astype(np.float32), data.target, data.data_test.astype(np.float32), data.target_test
 
 

@@ -24,7 +24,6 @@ from polyplane.datasets._loaders import (
     load_usps,
     load_w8a,
 )
-from polyplane.datasets._local import load_local
 from polyplane.datasets._polyhedra import make_polyceptron_1, make_polyceptron_2, make_polyhedron
 from polyplane.datasets._url import make_url_stream
 
@@ -41,7 +40,6 @@ __all__ = [
     "load_ilpd",
     "load_ionosphere",
     "load_letter",
-    "load_local",
     "load_mnist",
     "load_news20",
     "load_pima",
