@@ -101,7 +101,9 @@
     extra.forEach(([name, share]) => lines.push([
       element("td", name, "name"), element("td"), element("td"),
       element("td", (share > 0 ? "+" : "") + show(share)), track(share, largest)]));
-    place.appendChild(table("Why: each feature's share of the lead", ["feature", "value", "reference", "share", ""], lines));
+    const shares = table("Why: each feature's share of the lead", ["feature", "value", "reference", "share", ""], lines);
+    shares.id = "shares";
+    place.appendChild(shares);
     if (row.flip === null) {
       place.appendChild(element("p", "No change gives it another class."));
       return;
