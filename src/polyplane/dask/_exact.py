@@ -6,6 +6,7 @@ called, on rows that only stand in for the real ones.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,9 +35,9 @@ class OnCluster(PlaneClassifier):
 
     _cluster: Cluster
 
+    @abstractmethod
     def _stand_in(self) -> Data:
         """Rows that show the learner what it asks of them directly."""
-        raise NotImplementedError
 
     def _check_cluster(self) -> None:
         """Refuse what would move the rows."""
