@@ -93,25 +93,44 @@ def project(figures, rows=10**9, epochs=10):
     }
 
 
+#: Okabe and Ito's blue and vermilion.
+TIME, MEMORY = "#0072B2", "#D55E00"
+TITLES = {
+    "rows": "Time grows with rows, memory does not",
+    "features": "A million features cost their planes",
+    "planes": "64 planes cost four times one",
+    "threads": "Two threads",
+    "workers": "Two Dask workers",
+}
+
+
 def draw(results, path):
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(2, 3, figsize=(12, 7), layout="constrained")
+    fig, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained")
     figures = results.content["figures"]
     for ax, (name, values) in zip(axes.flat, SERIES.items(), strict=False):
         points = [figures[f"{name} = {value}"] for value in values]
-        ax.plot(values, [point["training"] for point in points], "o-", label="training, s")
+        ax.plot(values, [point["training"] for point in points], "o-", color=TIME)
+        ax.set_xscale("log" if max(values) > 2 else "linear")
+        ax.set_xticks(values, [f"{value:,}" for value in values], fontsize=9)
+        ax.minorticks_off()
+        ax.set(xlabel=name, ylim=(0, None))
+        ax.set_ylabel("training, s", color=TIME)
+        ax.set_title(TITLES[name], loc="left", fontsize=12)
         if "memory_mb" in points[0]:
             twin = ax.twinx()
-            twin.plot(values, [point["memory_mb"] for point in points], "s--", color="C1")
-            twin.set_ylim(bottom=0)
-            ax.plot([], [], "s--", color="C1", label="memory, MB (right)")
-        ax.set(xlabel=name, xscale="log" if max(values) > 2 else "linear", ylim=(0, None))
-        ax.legend()
-    hours = figures["10^9 rows"]["hours_by_workers"]
-    axes.flat[-1].loglog([int(n) for n in hours], list(hours.values()), "o-")
-    axes.flat[-1].set(xlabel="workers, projected", ylabel="hours for ten epochs of 10^9 rows")
-    fig.savefig(path, dpi=120)
+            twin.plot(values, [point["memory_mb"] for point in points], "s--", color=MEMORY)
+            twin.set_ylim(0, 1.3 * max(point["memory_mb"] for point in points))
+            twin.set_ylabel("memory, MB", color=MEMORY)
+    projected, last = figures["10^9 rows"], axes.flat[-1]
+    hours = sorted((int(n), value) for n, value in projected["hours_by_workers"].items())
+    last.loglog(*zip(*hours, strict=True), "o-", color=TIME)
+    last.set(xlabel="workers", ylabel="hours for ten epochs")
+    last.set_title(
+        f"10$^9$ rows: up to {figures['10^9 rows']['workers_that_help']} workers help", loc="left", fontsize=12
+    )
+    fig.savefig(path, dpi=100)
 
 
 def main():
