@@ -7,10 +7,12 @@ import sys
 
 import numpy as np
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.utils.fixes import parse_version
 
 from polyplane import (
     ConvexPolytopeClassifier,
@@ -31,6 +33,9 @@ from polyplane.learners._array_sums import ArrayRowSums
 from polyplane.learners._cuts import RowSums
 from polyplane.learners._line_search import _first_zero
 from polyplane.learners._tangent import kmeans
+
+if parse_version(sklearn.__version__) < parse_version("1.8"):
+    pytest.skip("scikit-learn 1.7 makes float64 of other libraries' float32", allow_module_level=True)
 
 LIBRARIES = ["numpy", "strict", "strict on a device", "torch", "torch on cuda", "cupy"]
 

@@ -186,7 +186,10 @@ class TestRefusals:
             ((np.zeros((0, 4)), []), "Batch 13 of the stream has no rows"),
             ((np.zeros((2, 4)), ["up", "left"]), "Batch 13 of the stream: y holds the label 'left' .row 1."),
             ((np.zeros((2, 4)), ["up"]), "Batch 13 of the stream: .*inconsistent numbers of samples"),
-            ((np.zeros((2, 4)), ["up", "down"], [0, 0]), "Batch 13 of the stream: Sample weights must contain"),
+            (
+                (np.zeros((2, 4)), ["up", "down"], [0, 0]),
+                "Batch 13 of the stream: (Sample|All sample) weights",
+            ),
             (np.zeros((2, 4)), r"Batch 13 of the stream is not \(X, y\)"),
             ((np.zeros((2, 4)),), r"Batch 13 of the stream is not \(X, y\)"),
         ],
