@@ -1,7 +1,6 @@
 """What a user would pick instead: scikit-learn's classifiers, with a small grid of settings each, and LVQ2.1.
 
-LVQ2.1 is a plain one of our own: the releases of `sklvq` and `sklearn-lvq` are years old, and others bring PyTorch or
-JAX along.
+LVQ2.1 is a plain one of our own; packages for it (`sklvq`, `sklearn-lvq`, `prototorch`, `prosemble`) were not tried.
 """
 
 from __future__ import annotations
