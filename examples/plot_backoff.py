@@ -18,7 +18,9 @@ ConvexPolytopeClassifier(max_iter=1).fit(X[train], y[train])  # compiles
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for backoff, colour, marker in ((0, "#E69F00", "s"), (31, "#0072B2", "o")):
-    machine = ConvexPolytopeClassifier(n_planes=16, sides=1, backoff=backoff, alpha=1e-5, max_iter=40, random_state=0)
+    machine = ConvexPolytopeClassifier(
+        n_planes=16, enclosed=1, backoff=backoff, alpha=1e-5, max_iter=40, random_state=0
+    )
     machine.fit(X[train], y[train])
     error = 100 * (1 - machine.score(X[test], y[test]))
     time = machine.history_["time"]

@@ -15,7 +15,7 @@ from polyplane.inspection import RegionsDisplay
 X, y = make_polyhedron(6000, n_features=2, n_planes=6, inside=0.35, random_state=5)
 X_test, y_test = X[4000:], y[4000:]
 
-machine = ConvexPolytopeClassifier(n_planes=6, sides=1, alpha=1e-5, max_iter=60, random_state=0)
+machine = ConvexPolytopeClassifier(n_planes=6, enclosed=1, alpha=1e-5, max_iter=60, random_state=0)
 machine.fit(X[:4000], y[:4000])
 display = RegionsDisplay.from_estimator(
     machine,

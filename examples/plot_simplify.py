@@ -9,13 +9,13 @@ says the same about the rows it is shown, up to a tolerance.
 # %%
 import matplotlib.pyplot as plt
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
 from polyplane.geometry import simplify
 
 X, y = make_checkerboard(8000, (4, 4), random_state=0)
 X_test, y_test = make_checkerboard(8000, (4, 4), random_state=1)
-planes = MultiHyperplaneClassifier(init="zero", average=1 / 3, max_iter=15, random_state=0).fit(X, y).planes_
+planes = AdaptiveMultiHyperplaneClassifier(average_fraction=1 / 3, max_iter=15, random_state=0).fit(X, y).planes_
 
 tolerances = [0.0, 0.001, 0.003, 0.01, 0.03, 0.1]
 smaller = [simplify(planes, X, tolerance=tolerance) for tolerance in tolerances]

@@ -10,7 +10,7 @@ has to grow its planes, and finds fewer of the fields.
 # %%
 import matplotlib.pyplot as plt
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
 from polyplane.inspection import RegionsDisplay
 
@@ -20,7 +20,7 @@ X_test, y_test = make_checkerboard(4000, (4, 4), random_state=1)
 machines = {
     "tangents, one pass": MultiHyperplaneClassifier(n_planes=16, max_iter=1, random_state=0),
     "tangents, trained": MultiHyperplaneClassifier(n_planes=16, random_state=0),
-    "from nothing (GAMM)": MultiHyperplaneClassifier(init="zero", max_iter=15, random_state=0),
+    "from nothing (GAMM)": AdaptiveMultiHyperplaneClassifier(max_iter=15, random_state=0),
 }
 fig, panels = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")
 for ax, (name, machine) in zip(panels, machines.items(), strict=True):

@@ -13,6 +13,7 @@ LABELS = {
     "uint8": np.array([0, 1, 255], dtype=np.uint8),
     "float64": np.array([-1.0, 0.0, 1.0]),
     "float32": np.array([-1.0, 3.0, 7.0], dtype=np.float32),
+    "float16": np.array([-1.0, 3.0, 7.0], dtype=np.float16),
     "text": np.array(["", "naïve", "zebra\x00s"]),
     "object": np.array(["a", "bb", "long \ud800 one"], dtype=object),
     "bool": np.array([False, True]),

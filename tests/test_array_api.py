@@ -1,20 +1,19 @@
-"""The same learners over the arrays of other libraries, on other devices, and without Numba."""
+"""The same learners over the arrays of other libraries, and on other devices."""
 
 import pickle
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import sklearn
-from scipy import sparse
+from benchmarks.gpu.device_digits import DeviceDigits
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.utils.fixes import parse_version
 
 from polyplane import (
+    AdaptiveMultiHyperplaneClassifier,
     ConvexPolytopeClassifier,
     CuttingPlaneSVC,
     MultiHyperplaneClassifier,
@@ -28,10 +27,9 @@ from polyplane import (
 )
 from polyplane._array_api import device_of, host_dtype, namespace, to_numpy, within_device_memory
 from polyplane._threads import Team
-from polyplane.datasets import DeviceDigits, InfiniteDigits, make_checkerboard
+from polyplane.datasets import InfiniteDigits, make_checkerboard
 from polyplane.learners._array_sums import ArrayRowSums
-from polyplane.learners._cuts import RowSums
-from polyplane.learners._line_search import _first_zero
+from polyplane.learners._row_sums import RowSums
 from polyplane.learners._tangent import kmeans
 
 if parse_version(sklearn.__version__) < parse_version("1.8"):
@@ -81,12 +79,12 @@ def blobs(n_classes, dtype=np.float32, n_rows=400):
 CASES = {
     "multi-hyperplane": (MultiHyperplaneClassifier(4, max_iter=4, batch_size=64, random_state=0), 3),
     "multi-hyperplane, anchored": (
-        MultiHyperplaneClassifier(2, max_iter=2, alpha=0.1, shuffle=False, noise=0.0, random_state=0),
+        MultiHyperplaneClassifier(2, max_iter=2, alpha=0.1, noise=0.0, random_state=0),
         2,
     ),
     "mixture": (PolyhedralMixtureClassifier(3, max_iter=8), 2),
     "mixture, hard": (PolyhedralMixtureClassifier(2, gating="hard", n_init=2, random_state=0, max_iter=8), 2),
-    "mixture, newton": (PolyhedralMixtureClassifier(3, solver="newton", inside="auto", max_iter=4), 2),
+    "mixture, newton": (PolyhedralMixtureClassifier(3, solver="newton", try_both_classes=True, max_iter=4), 2),
     "cutting plane": (CuttingPlaneSVC(0.01), 2),
     "cutting plane, exact": (CuttingPlaneSVC(0.01, line_search="exact"), 3),
     "cutting plane, ovr": (CuttingPlaneSVC(0.01, multi_class="ovr", fit_intercept=False), 3),
@@ -196,14 +194,6 @@ class TestMultiHyperplane:
         assert type(predicted) is np.ndarray
         assert (predicted == words).mean() > 0.9
 
-    def test_tf32_is_for_nvidia_devices_and_harmless_elsewhere(self, array):
-        X, y = blobs(3)
-        full, rounded = (
-            MultiHyperplaneClassifier(3, max_iter=5, precision=precision, random_state=0).fit(array(X), y)
-            for precision in ("full", "tf32")
-        )
-        np.testing.assert_allclose(to_numpy(rounded.coef_), to_numpy(full.coef_), atol=0.05)
-
 
 class TestPlaneSet:
     planes = PlaneSet(np.eye(5, 3, dtype=np.float32), np.arange(5, dtype=np.float32) / 5, [0, 1, 3, 5])
@@ -237,23 +227,22 @@ class TestPlaneSet:
 
 
 class TestArrayRowSums:
-    """Against the compiled sums, on the same rows; also for CSR matrices."""
+    """Against the compiled sums, on the same rows."""
 
     @pytest.mark.parametrize("n_planes", [1, 4])
-    @pytest.mark.parametrize("form", ["numpy", "csr", "strict"])
+    @pytest.mark.parametrize("form", ["numpy", "strict"])
     def test_sums_are_those_of_the_kernels(self, n_planes, form):
-        form = sparse.csr_matrix if form == "csr" else maker(form)
-
+        form = maker(form)
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200, 5))
         target = (rng.integers(0, n_planes, 200) if n_planes > 1 else rng.choice([-1, 1], 200)).astype(np.int32)
         weight = rng.uniform(0.5, 2.0, 200)
         expected = RowSums(X, target, weight, n_planes, 1.0, Team(1))
         found = ArrayRowSums(form(X), target, weight, n_planes, 1.0)
-        here, there = rng.normal(size=(2, n_planes, 6))
+        current, candidate = rng.normal(size=(2, n_planes, 6))
         for sums in (expected, found):
-            sums.stand(here)
-            sums.look(there)
+            sums.set_current(current)
+            sums.set_candidate(candidate)
         np.testing.assert_allclose(found.risks([0.0, 0.3, 1.2]), expected.risks([0.0, 0.3, 1.2]), rtol=1e-12)
         assert found.slope() == pytest.approx(expected.slope(), rel=1e-12)
         for a, b in zip(found.kinks(2.0), expected.kinks(2.0), strict=True):
@@ -268,19 +257,9 @@ class TestArrayRowSums:
 
     def test_no_kinks_up_to_nowhere(self):
         sums = ArrayRowSums(np.ones((3, 1)), np.ones(3, dtype=np.int32), np.ones(3), 1, 1.0)
-        sums.stand(np.zeros((1, 2)))
-        sums.look(np.ones((1, 2)))
+        sums.set_current(np.zeros((1, 2)))
+        sums.set_candidate(np.ones((1, 2)))
         assert [len(part) for part in sums.kinks(1e-9)] == [0, 0]
-
-    def test_the_zero_of_a_slope_is_found_without_numba_too(self, monkeypatch):
-        rng = np.random.default_rng(0)
-        for _ in range(50):
-            at, rise = np.sort(rng.uniform(0, 2, 7)), rng.uniform(0, 1, 7)
-            slope, curvature = -rng.uniform(0, 4), rng.uniform(0.1, 2)
-            expected = _first_zero(at, rise, slope, curvature)
-            monkeypatch.setattr("polyplane.learners._line_search.compiled_kernels", lambda: False)
-            assert _first_zero(at, rise, slope, curvature) == pytest.approx(expected, rel=1e-12)
-            monkeypatch.undo()
 
 
 NUMBA_LEARNERS = [
@@ -289,7 +268,7 @@ NUMBA_LEARNERS = [
     SuccessiveLPClassifier(),
     PolyceptronClassifier(mode="online"),
     MultiHyperplaneClassifier(loss="hinge"),
-    MultiHyperplaneClassifier(init="zero"),
+    AdaptiveMultiHyperplaneClassifier(),
 ]
 
 
@@ -310,7 +289,7 @@ class TestDeviceDigits:
 
     def test_blocks_do_not_show(self, array, monkeypatch):
         digits = InfiniteDigits(self.images, np.arange(7))
-        monkeypatch.setattr("polyplane.datasets._digits_device.BLOCK", 16)
+        monkeypatch.setattr("benchmarks.gpu.device_digits.BLOCK", 16)
         X, _ = DeviceDigits(digits, array(np.zeros(1)))[3:400]
         np.testing.assert_array_equal(to_numpy(X), digits[3:400][0])
 
@@ -434,7 +413,7 @@ class TestBadInput:
         fitted = MultiHyperplaneClassifier(2, max_iter=1, batch_size=128, warm_start=True, random_state=0)
         fitted.fit(on_device(self.X), self.y)
         before = fitted.planes_
-        monkeypatch.setattr("polyplane.learners._smooth.dense_gradient", full)
+        monkeypatch.setattr("polyplane.learners._log_loss.dense_gradient", full)
         with pytest.raises(MemoryError, match=rf"{re.escape(size)} more.*smaller batch_size than 128"):
             fitted.fit(on_device(self.X), self.y)
         assert fitted.planes_ is before
@@ -442,38 +421,3 @@ class TestBadInput:
     def test_other_errors_pass(self):
         with pytest.raises(ZeroDivisionError), within_device_memory("Never mind."):
             1 / 0  # noqa: B018
-
-
-WITHOUT_NUMBA = """
-import sys
-sys.modules["numba"] = None
-from polyplane import PegasosSVC
-from tests.test_array_api import plain_learners
-for size in plain_learners():
-    print(size)
-try:
-    PegasosSVC().fit([[0.0], [1.0]], [0, 1])
-except ModuleNotFoundError as error:
-    print(error)
-"""
-
-
-def plain_learners():
-    X, y = blobs(3)
-    for learner in (
-        CuttingPlaneSVC(0.1),
-        CuttingPlaneSVC(0.1, line_search="exact"),
-        PolyhedralMixtureClassifier(3),
-        PolyceptronClassifier(3, max_iter=50),
-        MultiHyperplaneClassifier(3, max_iter=3, random_state=0),
-    ):
-        n_classes = 2 if hasattr(learner, "inside") else 3
-        yield float(np.abs(learner.fit(X.astype(np.float64), y % n_classes).coef_).sum())
-
-
-def test_without_numba():
-    """Everything but the loops works, and finds the same planes."""
-    run = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], check=True, capture_output=True, text=True)
-    *sizes, refusal = run.stdout.splitlines()
-    np.testing.assert_allclose([float(size) for size in sizes], list(plain_learners()), rtol=1e-9)
-    assert refusal == "This learner is made of loops that Numba compiles: pip install numba"

@@ -53,8 +53,9 @@ def raising(error):
             "polyplane act: x.csv: No such file or directory.\n",
         ),
         (ImportError('pip install "polyplane[x]"'), 2, 'polyplane act: pip install "polyplane[x]"\n'),
-        (MemoryError(), 2, "polyplane act: there is not enough memory; --stream reads the rows in parts.\n"),
-        (KeyboardInterrupt(), 130, "polyplane act: interrupted; nothing was written.\n"),
+        (MemoryError(), 2, "polyplane act: not enough memory; --stream reads the rows in parts.\n"),
+        (KeyboardInterrupt(), 130, "polyplane act: interrupted; no file was written.\n"),
+        (KeyboardInterrupt("interrupted; x is written."), 130, "polyplane act: interrupted; x is written.\n"),
         (BrokenPipeError(32, "Broken pipe"), 141, ""),
         (KeyError("k"), 1, "polyplane act: an error in polyplane itself, KeyError: 'k' (--debug shows where).\n"),
     ],
@@ -95,7 +96,7 @@ def test_help_has_examples_and_paragraphs(program):
 TABLES = [Table("Facts", (), [("rows", 3), ("share", 0.1234567891)]), Table("Rows", ("a", "b"), [("x[y]", 1.0)])]
 
 
-def test_results_are_text_between_tabs_when_piped(capsys):
+def test_results_are_tab_separated_when_piped(capsys):
     present({}, TABLES, as_json=False)
     assert capsys.readouterr().out == "rows\t3\nshare\t0.123457\n\na\tb\nx[y]\t1\n"
 
@@ -121,10 +122,10 @@ def test_near_words_are_offered():
     assert did_you_mean("zzz", ["alpha"]) == ""
 
 
-def test_the_demo_speaks_json(monkeypatch, tmp_path):
+def test_the_demo_as_json(monkeypatch, tmp_path):
     module = sys.modules["polyplane.cli.demo"]
     monkeypatch.setattr(module, "_warm_up", lambda: None)
-    monkeypatch.setattr(module, "_compete", lambda *_: module.Outcome(1.0, 2.0, 3.0, 4))
+    monkeypatch.setattr(module, "_measure", lambda *_: module.Outcome(1.0, 2.0, 3.0, 4))
     monkeypatch.setattr(module, "_draw", lambda *_: "")
     result = CliRunner().invoke(app, ["demo", "--json", "--out", str(tmp_path / "x.png")])
     found = json.loads(result.stdout)

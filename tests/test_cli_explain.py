@@ -85,7 +85,7 @@ def test_rows_beyond_the_first_ones(files, monkeypatch):
 def test_features_of_svmlight_files_have_their_numbers(files):
     text = ran(files, "svm.safetensors", "rows.svm", "--row", "0", "--target", "1")
     assert "feature 0 = 17.99" in text
-    assert "The smallest change that makes it class 1" in text
+    assert "The smallest change that leads to class 1" in text
 
 
 def test_a_page(files):
@@ -104,10 +104,10 @@ def test_a_page(files):
         (["model.safetensors", "--row", "1"], "--row needs DATA"),
         (["model.safetensors", "--html", "page"], "--html needs DATA"),
         (["model.safetensors", "rows.csv", "--row", "569"], "has 569 rows, numbered from 0 to 568"),
-        (["model.safetensors", "rows.csv", "--target", "benign"], "--target goes with --row"),
+        (["model.safetensors", "rows.csv", "--target", "benign"], "--target needs --row"),
         (["model.safetensors", "rows.csv", "--row", "1", "--target", "beige"], "'beige' is not one of the labels"),
         (["model.safetensors", "rows.csv", "--row", "1", "--freeze", "mean radios"], "Did you mean 'mean radius'?"),
-        (["model.safetensors", "rows.csv", "--row", "1", "--html", "page"], "do not go together"),
+        (["model.safetensors", "rows.csv", "--row", "1", "--html", "page"], "cannot be combined"),
     ],
 )
 def test_errors_are_one_sentence(files, arguments, sentence):
@@ -136,6 +136,6 @@ def test_several_classes_through_a_pipe(files, tmp_path):
         text=True,
         check=True,
     )
-    assert done.stdout.startswith("A row is given the class of the plane with the highest score.")
+    assert done.stdout.startswith("The predicted class is that of the plane with the highest score.")
     assert "Plane 1 of class 2" in done.stdout
-    assert "all 60 rows get the same class" in done.stdout
+    assert "for all 60 rows the prediction is that of the exact model" in done.stdout

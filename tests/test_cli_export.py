@@ -92,7 +92,7 @@ class TestInfo:
         assert (content["planes"], content["features"], content["dtype"]) == (4, 3, "float64")
         assert content["feature_names"] == ["width", "höhe", 'a "b"']
         assert content["size"] == path.stat().st_size
-        assert (content["format"], content["polyplane"]) == (1, polyplane.__version__)
+        assert (content["format"], content["polyplane"]) == (2, polyplane.__version__)
         assert content["parameters"]["n_planes"] == 2
         assert content["parameters"]["random_state"] == "RandomState"
         assert content["metadata"] == {"note": "a", "n": 3, "rate": 0.5, "centre": "float64 array of 3"}
@@ -160,8 +160,8 @@ class TestExport:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "Say what to write: --to onnx or --to json"),
-            (["-o", "m.txt"], "Say what to write: --to onnx or --to json"),
+            ([], "Choose a format: --to onnx or --to json"),
+            (["-o", "m.txt"], "Choose a format: --to onnx or --to json"),
             (["--to", "json", "--dtype", "float32"], "--dtype and --opset are for ONNX"),
             (["--to", "onnx", "--opset", "3"], "opset=3 must be from 13 to 21"),
             (["--to", "json", "-o", "none/m.json"], "No such file or directory"),

@@ -14,8 +14,9 @@ from sklearn.metrics import classification_report, confusion_matrix
 from typer.testing import CliRunner
 
 import polyplane
+from polyplane import _threads, planes
 from polyplane.cli import app
-from polyplane.io import _sources
+from polyplane.io import _input_file
 
 from .test_cli_train import refused, run
 
@@ -101,11 +102,23 @@ def test_files_are_written_whole(files, tmp_path):
 
 
 def test_many_blocks_and_pipes(files, monkeypatch):
-    monkeypatch.setattr(_sources, "BLOCK", 1 << 10)
+    monkeypatch.setattr(_input_file, "BLOCK", 1 << 10)
     expected = run("predict", files / "svm.model", files / "test.svm").stdout
     packed = gzip.compress((files / "test.svm").read_bytes())
     assert run("predict", files / "svm.model", "-", text=packed).stdout == expected
     assert len(expected.split()) == 300
+
+
+@pytest.mark.parametrize("options", [[], ["--proba"]])
+def test_threads_are_those_asked_for(files, monkeypatch, options):
+    started, pool = [], _threads.ThreadPoolExecutor
+    monkeypatch.setattr(_threads, "ThreadPoolExecutor", lambda n: started.append(n) or pool(n))
+    monkeypatch.setattr(planes, "BLOCK_SCORES", 1 << 10)
+    arguments = ["predict", files / "svm.model", files / "test.svm", *options]
+    expected = run(*arguments).stdout
+    assert not started
+    assert run(*arguments, "--threads", "3").stdout == expected
+    assert set(started) == {2}  # and the one that calls
 
 
 def test_evaluation_agrees_with_scikit_learn(files):
@@ -123,7 +136,7 @@ def test_evaluation_agrees_with_scikit_learn(files):
         assert [row["precision"], row["recall"], row["f1"]] == pytest.approx(figures)
     text = run("evaluate", files / "csv.model", files / "test.csv").stdout
     assert f"accuracy\t{report['accuracy']:.6g}" in text
-    assert "is / taken for\tleft\tright\tup" in text
+    assert "true / predicted\tleft\tright\tup" in text
 
 
 def test_indices_begin_where_they_began_in_training(files, tmp_path):

@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 import polyplane
 from polyplane.cli import app
-from polyplane.cli._scaling import Moments
-from polyplane.io import read_model
+from polyplane.cli._learners import estimators
+from polyplane.io import read, read_model
+from polyplane.scaling import FeatureMoments
 
-LEARNERS = ("convex-polytope", "multi-hyperplane", "mixture", "polyceptron", "svm", "pegasos", "successive-lp")
+ESTIMATORS = estimators()
 QUICK = ["--set", "max_iter=5"]
 
 
@@ -47,7 +48,7 @@ def data(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", ESTIMATORS)
 def test_every_learner_trains_and_is_written(data, tmp_path, learner):
     out = tmp_path / "m.safetensors"
     settings = ["--scale", "standard", "--learner", learner, "--out", out, "--test", data / "cancer.t", "--json"]
@@ -58,8 +59,14 @@ def test_every_learner_trains_and_is_written(data, tmp_path, learner):
     assert report["test_error_percent"] < 8
     again = json.loads(run("evaluate", out, data / "cancer.t", "--json").stdout)
     assert again["error_percent"] == pytest.approx(report["test_error_percent"])
-    kind = type(polyplane.load(out)).__name__
-    assert kind.lower().startswith(("convex", "multi", "polyhedral", "polyceptron", "cutting", "pegasos", "successive"))
+    assert type(polyplane.load(out)).__name__ == ESTIMATORS[learner]
+
+
+def test_an_unknown_learner_is_refused(data, tmp_path):
+    arguments = ["train", data / "cancer.svm", "--out", tmp_path / "m", "--learner"]
+    said = refused(*arguments, "pegasus")
+    assert said == "polyplane train: --learner pegasus: there is no such learner. Did you mean 'pegasos'?"
+    assert f"there is no such learner. There are {', '.join(ESTIMATORS)}." in refused(*arguments, "zzz")
 
 
 @pytest.mark.parametrize("method", ["standard", "maxabs"])
@@ -83,24 +90,29 @@ def test_scaled_models_speak_the_units_of_the_data(data, tmp_path, method, form)
     np.testing.assert_allclose(found.decision_function(X), scores, rtol=1e-6, atol=1e-6 * np.abs(scores).max())
 
 
-def test_scaled_models_do_not_go_on_with_rows_as_they_are(data, tmp_path):
-    out = tmp_path / "m.safetensors"
-    run("train", data / "cancer.svm", "--learner", "pegasos", "--scale", "standard", "--out", out, *QUICK)
-    model = polyplane.load(out)
+def test_scaled_models_scale_the_rows_that_they_go_on_with(data, tmp_path):
+    """In Python as on the command line: the estimator keeps the scaling of its training."""
     X, y = load_breast_cancer(return_X_y=True)
-    labels = model.classes_[(y == 1).astype(int)]
-    with pytest.raises(ValueError, match="trained on scaled rows"):
-        model.partial_fit(X, labels)
-    assert model.fit(X, labels).partial_fit(X, labels).n_iter_ > 1  # anew, in the units of these rows
+    X, y = X[:400], y[:400]
+    path, out, more = tmp_path / "cancer.npz", tmp_path / "m.safetensors", tmp_path / "more.safetensors"
+    np.savez(path, X=X, y=y)
+    run("train", path, "--learner", "pegasos", "--scale", "standard", "--out", out, *QUICK)
+    run("train", path, "--resume", out, "--out", more)
+    model = polyplane.load(out)
+    assert model.set_params(warm_start=True).fit(X, y).planes_ == polyplane.load(more).planes_
+    run("train", path, "--resume", out, "--out", more, "--stream")
+    assert polyplane.load(out).partial_fit(X, y).planes_ == polyplane.load(more).planes_
+    anew = polyplane.load(out).fit(X, y)  # in the units of these rows
+    assert anew.planes_ == polyplane.PegasosSVC(max_iter=5, random_state=0).fit(X, y).planes_
 
 
 def test_moments_of_parts_are_those_of_the_whole():
     rng = np.random.default_rng(0)
     X = rng.normal(1e3, [1.0, 10.0, 0.0], size=(1000, 3))
-    moments = Moments()
+    moments = FeatureMoments()
     for start in range(0, 1000, 300):
         moments.add(X[start : start + 300])
-    scaling = moments.scaling("standard")
+    scaling = moments.standard()
     np.testing.assert_allclose(scaling.centre, X.mean(axis=0))
     np.testing.assert_allclose(scaling.factor[:2], 1 / X.std(axis=0)[:2], rtol=1e-9)
     assert scaling.factor[2] == 1.0
@@ -119,6 +131,30 @@ def test_training_goes_on_where_it_ended(data, tmp_path):
     assert not np.allclose(first.coef_, whole.coef_)
     np.testing.assert_allclose(resumed.coef_, whole.coef_, rtol=1e-9)
     assert not resumed.warm_start
+
+
+@pytest.mark.parametrize("stream", [[], ["--stream"]])
+def test_training_goes_on_as_in_python(data, tmp_path, stream):
+    """Resumed twice: what was remembered of the rows, as by back-off, is in the file."""
+    out, rows = tmp_path / "m.safetensors", read(data / "cancer.svm")
+    run("train", data / "cancer.svm", "--learner", "pegasos", "--out", out, *QUICK, *stream)
+    twin = polyplane.load(out).set_params(warm_start=True)
+    for _ in range(2):
+        twin = twin.fit_stream([(rows.X, rows.y)]) if stream else twin.fit(rows.X, rows.y)
+        run("train", data / "cancer.svm", "--resume", out, "--out", out, *stream)
+        assert polyplane.load(out).planes_ == twin.planes_
+
+
+def test_settings_that_a_training_cannot_go_on_with(data, tmp_path):
+    out = tmp_path / "m.safetensors"
+    run("train", data / "cancer.svm", "--learner", "pegasos", "--out", out, *QUICK)
+    common = ["train", data / "cancer.svm", "--resume", out, "--out", out, "--set", "max_iter=3"]
+    run(*common)
+    assert polyplane.load(out).n_iter_ == 3
+    before = out.read_bytes()
+    said = refused(*common, "--set", "fit_intercept=false")
+    assert "--set fit_intercept: training cannot go on with another value than the model began with" in said
+    assert out.read_bytes() == before
 
 
 def test_streams_learn_what_memory_learns(data, tmp_path):
@@ -166,7 +202,12 @@ def test_a_time_limit_ends_training(data, tmp_path):
     report = json.loads(run("train", data / "cancer.svm", *options).stdout)
     assert report["steps"] < 1_000_000
     assert time.monotonic() - began < 20
-    assert "_stopping_rule" not in vars(polyplane.load(out))
+    began = time.monotonic()
+    stream = ["--stream", "--passes", "1000000", "--time-limit", "0.5", "--learner", "pegasos", "--out", out, "--json"]
+    report = json.loads(run("train", data / "cancer.svm", *stream).stdout)
+    assert not report["interrupted"]
+    assert report["rows"] == 400 * report["steps"]
+    assert time.monotonic() - began < 20
 
 
 def test_the_file_tells_how_to_read_more(data, tmp_path):
@@ -175,7 +216,8 @@ def test_the_file_tells_how_to_read_more(data, tmp_path):
     metadata = read_model(out).metadata
     assert metadata["label"] == "class"
     assert metadata["scaling"] == "maxabs"
-    assert metadata["scaling_factor"].shape == (4,)
+    run("train", data / "iris.csv", "--resume", out, "--out", out)
+    assert read_model(out).metadata == metadata
 
 
 @pytest.mark.parametrize(
@@ -185,7 +227,8 @@ def test_the_file_tells_how_to_read_more(data, tmp_path):
         (["--set", "zzz=1"], "pegasos has no such parameter. It has alpha, average,"),
         (["--set", "alpha"], "--set alpha: expected name=value."),
         (["--set", "alpha=-1"], "The 'alpha' parameter of PegasosSVC must be"),
-        (["--set", "random_state=1"], "this is for --seed to say"),
+        (["--set", "random_state=1"], "--set: `random_state` cannot be set here: use --seed."),
+        (["--set", "verbose=1"], "`verbose` cannot be set here: progress is shown when the output is a terminal."),
         (["--out", "nowhere/m.safetensors"], "there is no folder"),
         (["--time-limit", "-1"], "expected a positive number of seconds"),
         (["--passes", "2"], "--passes is for --stream"),
@@ -213,10 +256,12 @@ def test_a_bad_test_file_does_not_cost_the_model(data, tmp_path):
     assert polyplane.load(out).n_iter_ == 5
 
 
-@pytest.mark.parametrize("learner", ["mixture", "polyceptron", "successive-lp"])
+@pytest.mark.parametrize("learner", ["polyhedral-mixture", "polyceptron", "successive-lp"])
 def test_learners_of_two_classes_say_so(data, tmp_path, learner):
     said = refused("train", data / "iris.csv", "--learner", learner, "--out", tmp_path / "m")
-    assert f"--learner {learner} separates two classes, and the data have 3" in said
+    assert f"--learner {learner} separates two classes, and the data have 3; for any number there are " in said
+    assert "multi-hyperplane" in said
+    assert said.count(learner) == 1
 
 
 def test_streams_that_cannot_be(data, tmp_path):
@@ -235,8 +280,9 @@ def test_models_that_cannot_be_gone_on_with(data, tmp_path):
     run("train", data / "cancer.svm", "--learner", "pegasos", "--out", out, *QUICK)
     before = out.read_bytes()
     common = ["train", data / "cancer.svm", "--resume", out, "--out", out]
-    assert "was trained by pegasos" in refused(*common, "--learner", "svm")
-    assert "keeps the scaling that it began with" in refused(*common, "--scale", "standard")
+    assert "was trained by pegasos" in refused(*common, "--learner", "cutting-plane")
+    for option in (["--scale", "standard"], ["--tune"], ["--classes", "0,1"]):
+        assert f"{option[0]} is for a new model" in refused(*common, *option)
     wide = tmp_path / "wide.svm"
     wide.write_text("1 31:1\n0 1:1\n")
     assert "line 1: feature index 31 is beyond the 30 features" in refused("train", wide, "--resume", out, "--out", out)

@@ -9,6 +9,7 @@ from sklearn.model_selection import train_test_split
 
 from polyplane import ConvexPolytopeClassifier, PegasosSVC
 from polyplane.datasets import make_polyhedron
+from polyplane.engine.data import Data
 from tests.reference.convex_polytope import sgd_train
 
 
@@ -117,16 +118,16 @@ def test_backoff_looks_at_fewer_rows_for_the_same_error():
     assert 0.7 < ratio < 1.1
 
 
-def test_a_polytope_encloses_the_label_that_sides_names():
+def test_a_polytope_encloses_the_label_that_enclosed_names():
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(2000, 2))
     y = np.where((np.abs(X) < 1).all(axis=1), "in", "out")
-    inside = ConvexPolytopeClassifier(8, sides="in", alpha=1e-3, min_entropy=0.8, random_state=0).fit(X, y)
+    inside = ConvexPolytopeClassifier(8, enclosed="in", alpha=1e-3, min_entropy=0.8, random_state=0).fit(X, y)
     np.testing.assert_array_equal(inside.planes_.of(0)[0], np.zeros((1, 2)))
     assert len(inside.planes_.of(1)[0]) == 8
     assert inside.score(X, y) > 0.95
     # The wrong way round, the complement of a square cannot be enclosed.
-    outside = ConvexPolytopeClassifier(8, sides="out", alpha=1e-3, min_entropy=0.8, random_state=0).fit(X, y)
+    outside = ConvexPolytopeClassifier(8, enclosed="out", alpha=1e-3, min_entropy=0.8, random_state=0).fit(X, y)
     assert outside.score(X, y) < 0.85
 
 
@@ -137,14 +138,14 @@ def test_assignments_count_the_rows_of_each_plane(problem):
     assert (machine.assignments_[:7] == -1).all()
     np.testing.assert_array_equal(machine.planes_.owners[machine.assignments_[7:]], y[7:])
     assert machine.plane_counts_.sum() == len(y) - 7
-    one_sided = ConvexPolytopeClassifier(4, sides=1, max_iter=20, random_state=0).fit(X, y)
+    one_sided = ConvexPolytopeClassifier(4, enclosed=1, max_iter=20, random_state=0).fit(X, y)
     assert one_sided.plane_counts_[-1] == (y == 1).sum()
 
 
 def test_pegasos_is_the_machine_with_one_side(problem):
     X, y, _ = problem
     svm = PegasosSVC(alpha=1e-2, max_iter=20, tol=None, random_state=0).fit(X, y)
-    machine = ConvexPolytopeClassifier(1, sides=0, alpha=1e-2, max_iter=20, tol=None, random_state=0).fit(X, y)
+    machine = ConvexPolytopeClassifier(1, enclosed=0, alpha=1e-2, max_iter=20, tol=None, random_state=0).fit(X, y)
     assert svm.planes_ == machine.planes_
 
 
@@ -180,8 +181,8 @@ def test_averaging_settles_the_planes(problem):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"sides": "elsewhere"}, "neither 'both' nor one of the labels"),
-        ({"sides": 7}, "neither 'both' nor one of the labels"),
+        ({"enclosed": "elsewhere"}, "is not one of the labels"),
+        ({"enclosed": 7}, "is not one of the labels"),
         ({"alpha": 0.0}, "'alpha' parameter"),
         ({"alpha": -1.0}, "'alpha' parameter"),
         ({"n_planes": 0}, "'n_planes' parameter"),
@@ -196,10 +197,10 @@ def test_bad_parameters_are_named(problem, params, message):
         ConvexPolytopeClassifier(**params).fit(X, y)
 
 
-def test_sides_encloses_one_of_two_classes_only():
+def test_enclosed_is_one_of_two_classes_only():
     X, y = make_blobs(60, centers=3, random_state=0)
-    with pytest.raises(ValueError, match="y has 3; use 'both'"):
-        ConvexPolytopeClassifier(sides=1).fit(X, y)
+    with pytest.raises(ValueError, match="y has 3; use enclosed=None"):
+        ConvexPolytopeClassifier(enclosed=1).fit(X, y)
 
 
 def test_mnist_twos(local_data):
@@ -223,3 +224,22 @@ def test_an_average_that_means_nothing_is_not_used():
     last = clone(machine).set_params(average=False).fit(X[train], y[train]).score(X[test], y[test])
     assert last > 0.8
     assert machine.fit(X[train], y[train]).score(X[test], y[test]) >= last - 0.01
+
+
+def test_two_warm_fits_are_one_long_fit():
+    """On the same rows what was remembered of them, back-off and assignments, is kept."""
+    X, y = load_digits(return_X_y=True)
+    machine = ConvexPolytopeClassifier(4, min_entropy=0.8, max_iter=5, warm_start=True, random_state=0)
+    whole = clone(machine).set_params(max_iter=10, warm_start=False).fit(X / 16, y)
+    assert machine.fit(X / 16, y).fit(X / 16, y).planes_ == whole.planes_
+    np.testing.assert_array_equal(machine.assignments_, whole.assignments_)
+    elsewhere = clone(machine).fit(X / 16, y).fit(X[::-1] / 16, y[::-1])
+    assert elsewhere.planes_ != whole.planes_
+
+
+def test_a_step_on_few_features_of_many_saves_only_these():
+    """What undoing a step costs does not depend on the number of features."""
+    X = sparse.random_array((10, 1_000_000), density=1e-5, format="csr", rng=np.random.default_rng(0))
+    machine = PegasosSVC(random_state=0).partial_fit(X, np.arange(10) % 2, classes=[0, 1])
+    rows = Data(X, np.arange(10) % 2, np.ones(10), np.arange(10), 2)
+    assert sum(part[2].nbytes for part in machine._state.save(rows)._saved) < 100_000

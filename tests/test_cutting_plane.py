@@ -2,6 +2,10 @@ import gc
 import pickle
 import tracemalloc
 import warnings
+from copy import copy, deepcopy
+from dataclasses import replace
+from itertools import repeat
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +17,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler, normalize
 from sklearn.svm import LinearSVC
 
-from polyplane import CuttingPlaneSVC
-from polyplane.learners._cuts import Bundle, RowSums, Team
+from polyplane import CuttingPlaneSVC, load, save
+from polyplane._threads import Team
+from polyplane.dask._cutting_plane import on_cluster
+from polyplane.engine.data import Data
+from polyplane.engine.run import Run
+from polyplane.kernels.cutting_plane import first_zero
+from polyplane.learners._cuts import Bundle
+from polyplane.learners._row_sums import RowSums
+from polyplane.learners.cutting_plane import CuttingPlane
 from tests.reference import cutting_plane as reference
 
 SEARCHES = ["three-point", "exact", "none"]
@@ -226,14 +237,14 @@ class TestExactSearch:
         X = np.round(rng.normal(size=(40, 3)), 1)
         target = rng.choice([-1, 1], 40) if n_columns == 1 else rng.integers(0, n_columns, 40)
         weight, C = rng.uniform(0, 2, 40), 10 ** rng.uniform(-3, 1)
-        rows = RowSums(X, target.astype(np.int32), weight, n_columns, 1.0, Team(1))
-        here, there = rng.normal(size=(2, n_columns, 4))
-        here *= not from_zero  # all losses have a kink at 0
-        rows.stand(here)
-        rows.look(there)
-        line = Line(here, there, C, rows)
+        sums = RowSums(X, target.astype(np.int32), weight, n_columns, 1.0, Team(1))
+        current, candidate = rng.normal(size=(2, n_columns, 4))
+        current *= not from_zero  # all losses have a kink at 0
+        sums.set_current(current)
+        sums.set_candidate(candidate)
+        line = Line(current, candidate, C, sums)
         mu, value = _exact(line, 1.0)
-        pieces = np.concatenate([rows.here[:, :, None], (rows.there - rows.here)[:, :, None]], axis=2)
+        pieces = np.concatenate([sums.current[:, :, None], (sums.candidate - sums.current)[:, :, None]], axis=2)
         pieces = np.concatenate([pieces, np.zeros((40, 1, 2))], axis=1)
         heights = pieces[:, :, 0] + mu * pieces[:, :, 1]
         largest = heights >= heights.max(axis=1, keepdims=True) - 1e-9
@@ -245,6 +256,18 @@ class TestExactSearch:
         assert value == pytest.approx(line.objectives(mu)[0])
         assert value <= min(line.objectives(*(mu * np.linspace(0, 2, 21)))) + 1e-9
 
+    def test_the_zero_of_a_slope_is_found(self):
+        rng = np.random.default_rng(0)
+        for _ in range(50):
+            at, rise = np.sort(rng.uniform(0, 2, 7)), rng.uniform(0, 1, 7)
+            slope, curvature = -rng.uniform(0, 4), rng.uniform(0.1, 2)
+            mu = first_zero(at, rise, slope, curvature)
+            before, after = (slope + curvature * mu + rise[passed].sum() for passed in (at < mu, at <= mu))
+            assert before <= 1e-12 <= after + 2e-12
+
+    def test_a_slope_that_rises_from_the_start_has_its_zero_there(self):
+        assert first_zero(np.array([0.5]), np.array([1.0]), 0.0, 1.0) == 0.0
+
 
 class TestBundle:
     @QUICK
@@ -252,7 +275,7 @@ class TestBundle:
     def test_solutions_are_optimal(self, seed, n_features, n_cuts):
         """Also with repeated cuts and more cuts than dimensions, where the Gram matrix is singular."""
         rng = np.random.default_rng(seed)
-        bundle, C = Bundle((1, n_features)), 10 ** rng.uniform(-2, 2)
+        bundle, C = Bundle.empty((1, n_features)), 10 ** rng.uniform(-2, 2)
         cuts = []
         for _ in range(n_cuts):
             cut = (
@@ -261,8 +284,7 @@ class TestBundle:
                 else (rng.normal(size=n_features), rng.random())
             )
             cuts.append(cut)
-            bundle.add(cut[0][None], cut[1])
-            planes, bound = bundle.solve(C, 1e-12)
+            bundle, planes, bound = bundle.with_cut(cut[0][None], cut[1]).solve(C, 1e-12)
         w = planes[0]
         value = w @ w / 2 + C * max(0.0, max(a @ w + b for a, b in cuts))
         # No duality gap between the planes and the bound: both are optimal.
@@ -271,25 +293,77 @@ class TestBundle:
     def test_agrees_with_the_reference(self):
         rng = np.random.default_rng(0)
         cuts = [(rng.normal(size=(1, 6)), float(rng.random())) for _ in range(12)]
-        bundle = Bundle((1, 6))
+        bundle = Bundle.empty((1, 6))
         for cut in cuts:
-            bundle.add(*cut)
-        planes, bound = bundle.solve(2.0, 1e-13)
+            bundle = bundle.with_cut(*cut)
+        _, planes, bound = bundle.solve(2.0, 1e-13)
         expected, value = reference.reduced_problem(cuts, 2.0, (1, 6))
         np.testing.assert_allclose(planes, expected, atol=1e-6)
         assert bound == pytest.approx(value, rel=1e-10)
 
     def test_dropping_idle_cuts_keeps_the_bound(self):
         rng = np.random.default_rng(1)
-        bundle = Bundle((1, 5))
+        bundle = Bundle.empty((1, 5))
         for _ in range(20):
-            bundle.add(rng.normal(size=(1, 5)), float(rng.random()))
-        first = bundle.solve(1.0, 1e-12)
+            bundle = bundle.with_cut(rng.normal(size=(1, 5)), float(rng.random()))
+        bundle, first_planes, first_bound = bundle.solve(1.0, 1e-12)
         for _ in range(60):
-            last = bundle.solve(1.0, 1e-12)
+            bundle, planes, bound = bundle.solve(1.0, 1e-12)
         assert bundle.n_cuts < 20
-        assert last[1] == pytest.approx(first[1], rel=1e-12)
-        np.testing.assert_allclose(last[0], first[0], atol=1e-9)
+        assert bound == pytest.approx(first_bound, rel=1e-12)
+        np.testing.assert_allclose(planes, first_planes, atol=1e-9)
+
+    def test_a_bundle_is_a_value(self):
+        """What is made of a bundle, growing and dropping included, leaves it as it is."""
+        rng = np.random.default_rng(2)
+        bundle, seen = Bundle.empty((2, 3)), []
+        for _ in range(70):
+            seen.append((bundle, deepcopy(bundle)))
+            bundle, _, _ = bundle.with_cut(rng.normal(size=(2, 3)), float(rng.random())).solve(0.5, 1e-12)
+        assert bundle.n_cuts < bundle.solved
+        assert bundle.capacity > 8
+        for now, then in seen:
+            for name in ("normals", "offsets", "gram", "x", "idle", "support", "factor"):
+                np.testing.assert_array_equal(getattr(now, name), getattr(then, name))
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            {"support": np.array([], dtype=np.int64), "factor": np.zeros((0, 0))},
+            {"support": np.array([1, 1]), "factor": np.eye(2)},
+            {"support": np.array([-1]), "factor": np.eye(1)},
+            {"x": np.zeros(4), "idle": np.zeros(4, dtype=np.int64)},
+            {"capacity": 2},
+        ],
+    )
+    def test_a_bundle_that_cannot_be_is_known(self, damage):
+        bundle = Bundle.empty((1, 2)).with_cut(np.ones((1, 2)), 1.0).with_cut(np.eye(1, 2), 1.0)
+        assert bundle.check({})
+        assert not replace(bundle, **damage).check({})
+
+    @QUICK
+    @given(st.integers(0, 10_000))
+    def test_numbers_without_sense_do_no_harm(self, seed):
+        """A file may hold any: the kernels write where there is room."""
+        rng = np.random.default_rng(seed)
+        n, used = 6, int(rng.integers(1, 7))
+        cuts = [(rng.normal(size=(1, 3)), float(rng.normal())) for _ in range(n - 1)]
+        bundle = Bundle.empty((1, 3))
+        for cut in cuts:
+            bundle = bundle.with_cut(*cut)
+        x, factor = rng.choice([0.0, 1.0, -1.0, np.nan, 1e300], n), rng.choice([0.0, 1.0, -2.0, np.nan], (used, used))
+        support, idle = rng.permutation(n)[:used], np.zeros(n, dtype=np.int64)
+        damaged = replace(bundle, x=x, idle=idle, support=support, factor=factor, solved=int(rng.integers(2)))
+        with np.errstate(all="ignore"):
+            solved, _, _ = damaged.solve(1.0, 1e-9)
+        assert len(solved.support) <= n
+
+    def test_ways_that_part_do_not_meet(self):
+        cuts = [(np.full((1, 2), value), 1.0) for value in (1.0, 2.0, 3.0)]
+        common = Bundle.empty((1, 2)).with_cut(*cuts[0])
+        one, other = common.with_room().with_cut(*cuts[1]), common.with_room().with_cut(*cuts[2])
+        assert one.normals[2, 0, 0] == 2.0
+        assert other.normals[2, 0, 0] == 3.0
 
 
 class TestRowSums:
@@ -308,13 +382,13 @@ class TestRowSums:
             matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
         elif container is not np.asarray:
             matrix = container(X)
-        rows = RowSums(matrix, target, weight, n_planes, 1.0, Team(2))
-        assert len(rows.blocks) > 1
+        sums = RowSums(matrix, target, weight, n_planes, 1.0, Team(2))
+        assert len(sums.blocks) > 1
         for _ in range(4):
             planes = rng.normal(size=(n_planes, 8))
-            rows.stand(planes)
-            normal, offset = rows.cut(0.0)
-            risk = float(rows.risks([0.0])[0])
+            sums.set_current(planes)
+            normal, offset = sums.cut(0.0)
+            risk = float(sums.risks([0.0])[0])
             assert (normal * planes).sum() + offset == pytest.approx(risk, rel=1e-5 if dtype == np.float32 else 1e-10)
         # The last one against the definition.
         scores = X @ planes[:, :-1].T + planes[:, -1]
@@ -396,6 +470,26 @@ class TestWarmStart:
             np.testing.assert_allclose(machine.coef_, cold.coef_, atol=0.05)
         assert (machine.intercept_ == 0).all()
 
+    def test_copies_go_their_own_ways(self):
+        X, y = noisy(500, 10)
+        first = CuttingPlaneSVC(C=1.0, tol=None, max_iter=5, warm_start=True).fit(X, y)
+        twin, second = deepcopy(first), copy(first).set_params(C=0.1)
+        second.fit(X, y)
+        assert first.fit(X, y).planes_ == twin.fit(X, y).planes_
+        assert first.history_["dual"] == twin.history_["dual"]
+
+    def test_the_cuts_go_to_a_file_and_back(self, tmp_path):
+        X, y = noisy(500, 10)
+        machine = CuttingPlaneSVC(C=1.0, line_search="none", tol=None, max_iter=60, warm_start=True).fit(X, y)
+        save(machine, tmp_path / "svm")
+        again = load(tmp_path / "svm")
+        assert again.n_cuts_ == machine.n_cuts_ == 61
+        assert again.gap_ == machine.gap_
+        for svm in (machine, again):
+            svm.set_params(max_iter=30).fit(X, y)
+        assert again.planes_ == machine.planes_
+        assert again.history_["dual"] == machine.history_["dual"]
+
     def test_without_it_no_cuts_are_kept(self):
         X, y = noisy(300, 60)
         cold, warm = (CuttingPlaneSVC(C=1.0, warm_start=w).fit(X, y) for w in (False, True))
@@ -435,6 +529,55 @@ def test_partial_fit_goes_on_from_the_planes():
     machine.partial_fit(X[:300], y[:300])
     assert machine.score(X, y) > before - 0.03
     assert machine.gap_ < 1
+
+
+class Partitions:
+    """A cluster in this process."""
+
+    def __init__(self, X, y, n_partitions):
+        self.classes, codes = np.unique(y, return_inverse=True)
+        self.n_features, self.dtype = X.shape[1], X.dtype
+        self.partitions = []
+        for rows in np.array_split(np.arange(len(y)), n_partitions):
+            data = Data(X[rows], codes[rows], np.ones(len(rows)), np.arange(len(rows)), len(self.classes))
+            self.partitions.append(SimpleNamespace(data=data, cache={}))
+
+    def map(self, function, *arguments):
+        return [function(partition, *arguments) for partition in self.partitions]
+
+    def sum(self, function, *arguments):
+        return np.sum(self.map(function, *arguments), axis=0)
+
+
+class TestOnCluster:
+    @pytest.mark.parametrize("line_search", ["three-point", "none"])
+    @pytest.mark.parametrize(("n_classes", "multi_class"), [(2, "crammer_singer"), (3, "crammer_singer"), (3, "ovr")])
+    @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+    def test_the_sums_of_partitions_are_those_of_all_rows(self, line_search, n_classes, multi_class, container):
+        X, y = noisy(300, 6, n_classes)
+        machine = CuttingPlaneSVC(C=0.05, multi_class=multi_class, line_search=line_search, tol=1e-3)
+        method = machine._method(np.unique(y))
+        on_partitions, stand_in = on_cluster(method, Partitions(container(X), y, 3))
+        run = Run(on_partitions).go(repeat(stand_in, machine.max_iter))
+        assert run.reason == "converged"
+        machine.fit(container(X), y)
+        assert run.n_steps == machine.n_iter_
+        found = method.planes(run.state)
+        np.testing.assert_allclose(found.coef, machine.coef_, atol=1e-9)
+        np.testing.assert_allclose(found.intercept, machine.intercept_, atol=1e-9)
+        np.testing.assert_allclose(run.history["dual"], machine.history_["dual"], rtol=1e-9)
+
+    def test_scales_are_seen_over_all_partitions(self):
+        X, y = noisy()
+        X = MaxAbsScaler().fit_transform(X)
+        X[-1, 3] = -5e4
+        method, stand_in = on_cluster(CuttingPlane(), Partitions(X, y, 3))
+        with pytest.warns(UserWarning, match=r"Feature 3 reaches 5e\+04"):
+            method.start(stand_in, 0)
+
+    def test_sorting_rows_is_refused(self):
+        with pytest.raises(ValueError, match="sorts all rows, which would move them; use 'three-point'"):
+            on_cluster(CuttingPlane(line_search="exact"), Partitions(*noisy(), 2))
 
 
 class TestBadInput:

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_classification
 
 from polyplane import (
+    AdaptiveMultiHyperplaneClassifier,
     ConvexPolytopeClassifier,
     CuttingPlaneSVC,
     MultiHyperplaneClassifier,
@@ -53,7 +54,7 @@ def groups():
     return make_blobs(600, centers=4, n_features=5, cluster_std=2.0, random_state=0)
 
 
-def spread(X, y, size=300):
+def chunked(X, y, size=300):
     return da.from_array(X, chunks=(size, -1)), da.from_array(y, chunks=size)
 
 
@@ -76,7 +77,7 @@ class TestExact:
     @pytest.mark.parametrize("machine", EXACT, ids=str)
     def test_the_same_planes_as_on_one_machine(self, client, rows, machine):
         local = clone(machine).fit(*rows)
-        found = DaskPlaneClassifier(machine).fit(*spread(*rows)).to_local()
+        found = DaskPlaneClassifier(machine).fit(*chunked(*rows)).to_local()
         assert type(found) is type(machine)
         assert found.get_params() == machine.get_params()
         np.testing.assert_allclose(found.coef_, local.coef_, atol=1e-6)
@@ -86,15 +87,15 @@ class TestExact:
     @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
     def test_many_classes(self, client, groups, multi_class):
         machine = CuttingPlaneSVC(C=0.001, multi_class=multi_class, tol=0.05)
-        found = DaskPlaneClassifier(machine).fit(*spread(*groups)).to_local()
+        found = DaskPlaneClassifier(machine).fit(*chunked(*groups)).to_local()
         np.testing.assert_allclose(found.coef_, clone(machine).fit(*groups).coef_, atol=1e-6)
 
     def test_sparse_blocks_and_weights(self, client, rows):
         X, y = rows
         weight = np.linspace(0.2, 2.0, len(y))
         machine = CuttingPlaneSVC(C=0.01, tol=0.05)
-        blocks = spread(X, y)[0].map_blocks(sparse.csr_matrix)
-        found = DaskPlaneClassifier(machine).fit(blocks, spread(X, y)[1], da.from_array(weight, chunks=300)).to_local()
+        blocks = chunked(X, y)[0].map_blocks(sparse.csr_matrix)
+        found = DaskPlaneClassifier(machine).fit(blocks, chunked(X, y)[1], da.from_array(weight, chunks=300)).to_local()
         np.testing.assert_allclose(found.coef_, clone(machine).fit(X, y, weight).coef_, atol=1e-6)
 
 
@@ -102,7 +103,7 @@ class TestRounds:
     @pytest.mark.parametrize("machine", IN_ROUNDS, ids=str)
     def test_about_as_good_as_on_one_machine(self, client, groups, machine):
         X, y = groups
-        found = DaskPlaneClassifier(machine, rounds=4).fit(*spread(X, y))
+        found = DaskPlaneClassifier(machine, rounds=4).fit(*chunked(X, y))
         local = clone(machine).fit(X, y)
         assert found.to_local().score(X, y) > local.score(X, y) - 0.03
         assert found.to_local().n_iter_ == 20
@@ -111,32 +112,113 @@ class TestRounds:
     def test_goes_on_without_the_cluster(self, client, groups):
         machine = (
             DaskPlaneClassifier(PegasosSVC(alpha=1e-2, max_iter=4, random_state=0), rounds=2)
-            .fit(*spread(*groups))
+            .fit(*chunked(*groups))
             .to_local()
         )
         assert machine.partial_fit(*groups).score(*groups) > 0.8
 
 
-class TestLosses:
-    def test_a_worker_that_is_killed_costs_its_work_alone(self, client, monkeypatch, groups):
-        """Between two rounds a worker is shot, with the rows that it holds and what it remembers of them."""
-        X, y = spread(*groups)
+def at_round(monkeypatch, number, action):
+    """Have `action` done when the models of a round are mixed; return the list of how many models were mixed."""
+    mixed, mix = [], _rounds.mix
+
+    def mix_and_act(states, share):
+        mixed.append(len(states))
+        if len(mixed) == number:
+            action()
+        return mix(states, share)
+
+    monkeypatch.setattr(_rounds, "mix", mix_and_act)
+    return mixed
+
+
+def at_gather(monkeypatch, client, number, action):
+    """Have `action` done when results are gathered for the given time."""
+    calls, gather = [], client.gather
+
+    def gather_and_act(futures):
+        calls.append(futures)
+        if len(calls) == number:
+            action()
+        return gather(futures)
+
+    monkeypatch.setattr(client, "gather", gather_and_act)
+
+
+class TestFailures:
+    def test_a_killed_worker_changes_nothing(self, client, monkeypatch, groups):
+        """Between two rounds a worker is killed, with its rows and what is remembered of them."""
+        X, y = chunked(*groups)
         machine = DaskPlaneClassifier(ConvexPolytopeClassifier(4, max_iter=24, random_state=0), rounds=6)
         expected = clone(machine).fit(X, y).to_local()
-        pids, mixed, mix = list(client.run(os.getpid).values()), [], _rounds.mix
-
-        def mix_and_shoot(states, weights):
-            mixed.append(len(states))
-            if len(mixed) == 3:
-                os.kill(pids[0], signal.SIGKILL)
-            return mix(states, weights)
-
-        monkeypatch.setattr(_rounds, "mix", mix_and_shoot)
+        pids = list(client.run(os.getpid).values())
+        mixed = at_round(monkeypatch, 3, lambda: os.kill(pids[0], signal.SIGKILL))
         found = clone(machine).fit(X, y).to_local()
         client.wait_for_workers(2, timeout=60)
         assert mixed == [2] * 6
         assert pids[0] not in client.run(os.getpid).values()
         assert found.planes_ == expected.planes_
+
+    def test_a_killed_worker_changes_no_sum(self, client, monkeypatch, rows):
+        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.02))
+        expected = clone(machine).fit(*chunked(*rows)).to_local()
+        pids = list(client.run(os.getpid).values())
+        at_gather(monkeypatch, client, 10, lambda: os.kill(pids[0], signal.SIGKILL))
+        found = clone(machine).fit(*chunked(*rows)).to_local()
+        client.wait_for_workers(2, timeout=60)
+        assert pids[0] not in client.run(os.getpid).values()
+        assert found.planes_ == expected.planes_
+
+    def test_an_error_leaves_the_estimator_as_it_was(self, client, monkeypatch, groups):
+        def fail():
+            raise MemoryError
+
+        machine = DaskPlaneClassifier(PegasosSVC(max_iter=6, random_state=0), rounds=3).fit(*chunked(*groups))
+        before, planes = dict(vars(machine)), machine.to_local().planes_
+        at_round(monkeypatch, 2, fail)
+        with pytest.raises(MemoryError):
+            machine.fit(*chunked(*groups))
+        assert vars(machine) == before
+        assert machine.to_local().planes_ == planes
+
+    def test_ctrl_c_keeps_the_last_finished_round(self, client, monkeypatch, groups):
+        machine = ConvexPolytopeClassifier(4, max_iter=24, random_state=0)
+        expected = DaskPlaneClassifier(clone(machine).set_params(max_iter=8), rounds=2).fit(*chunked(*groups))
+        at_round(monkeypatch, 3, lambda: signal.raise_signal(signal.SIGINT))
+        interrupted = DaskPlaneClassifier(machine, rounds=6)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted.fit(*chunked(*groups))
+        assert interrupted.to_local().planes_ == expected.to_local().planes_
+        assert interrupted.to_local().n_iter_ == 8
+        assert interrupted.to_local().history_["epochs"] == [4.0, 8.0]
+
+    def test_ctrl_c_keeps_the_last_finished_step(self, client, monkeypatch, rows):
+        machine = PolyceptronClassifier(2, max_iter=1000, tol=None)
+        interrupted = DaskPlaneClassifier(machine)
+        at_gather(monkeypatch, client, 40, lambda: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            interrupted.fit(*chunked(*rows))
+        n_iter = interrupted.to_local().n_iter_
+        assert 0 < n_iter < 40
+        expected = DaskPlaneClassifier(clone(machine).set_params(max_iter=n_iter)).fit(*chunked(*rows))
+        assert interrupted.to_local().planes_ == expected.to_local().planes_
+
+    def test_ctrl_c_in_the_first_round_leaves_nothing(self, client, monkeypatch, groups):
+        at_round(monkeypatch, 1, lambda: signal.raise_signal(signal.SIGINT))
+        machine = DaskPlaneClassifier(PegasosSVC())
+        with pytest.raises(KeyboardInterrupt):
+            machine.fit(*chunked(*groups))
+        assert set(vars(machine)) == {"estimator", "rounds"}
+
+    def test_an_error_in_a_partition_is_raised_as_it_is(self, client, rows):
+        X, y = rows
+
+        @dask.delayed
+        def unreadable():
+            raise FileNotFoundError("rows.parquet")
+
+        with pytest.raises(FileNotFoundError, match=r"rows\.parquet"):
+            DaskPlaneClassifier(PegasosSVC()).fit([dask.delayed(X), unreadable()], [dask.delayed(y)] * 2)
 
     def test_no_client(self, monkeypatch, rows):
         def nobody():
@@ -144,13 +226,13 @@ class TestLosses:
 
         monkeypatch.setattr(distributed, "default_client", nobody)
         with pytest.raises(ValueError, match="There is no Dask client: connect to a cluster first"):
-            DaskPlaneClassifier(PegasosSVC()).fit(*spread(*rows))
+            DaskPlaneClassifier(PegasosSVC()).fit(*chunked(*rows))
 
 
 class TestPrediction:
     def test_is_lazy_and_the_same(self, client, groups):
         X, y = groups
-        lazy, labels = spread(X, y)
+        lazy, labels = chunked(X, y)
         machine = DaskPlaneClassifier(PegasosSVC(max_iter=2, random_state=0), rounds=1).fit(lazy, labels)
         local = machine.to_local()
         predicted, scores = machine.predict(lazy), machine.decision_function(lazy)
@@ -190,19 +272,21 @@ class TestRefusals:
             (CuttingPlaneSVC(line_search="exact"), "sorts all rows"),
             (PolyceptronClassifier(mode="online"), "use mode='batch'"),
             (PolyhedralMixtureClassifier(n_init=3), "n_init=3 picks rows at random"),
-            (MultiHyperplaneClassifier(init="zero"), "use 'tangent'"),
+            (AdaptiveMultiHyperplaneClassifier(), "models of different partitions cannot be averaged"),
+            (PegasosSVC(tol=1e-3), "tol must be None"),
             (ConvexPolytopeClassifier(early_stopping=True), "holds rows out"),
-            (SuccessiveLPClassifier(), "needs all rows at once"),
+            (ConvexPolytopeClassifier(alpha=-1.0), "The 'alpha' parameter of ConvexPolytopeClassifier must be"),
+            (SuccessiveLPClassifier(), "its steps are not sums over rows"),
         ],
     )
     def test_what_would_move_the_rows(self, client, rows, machine, message):
         with pytest.raises(ValueError, match=message):
-            DaskPlaneClassifier(machine).fit(*spread(*rows))
+            DaskPlaneClassifier(machine).fit(*chunked(*rows))
 
     def test_partitions_that_miss_a_class(self, client, groups):
         X, y = groups
         order = np.argsort(y)
-        lazy = spread(X[order], y[order])
+        lazy = chunked(X[order], y[order])
         with pytest.raises(ValueError, match="Each partition misses a class: shuffle the rows"):
             DaskPlaneClassifier(PegasosSVC()).fit(*lazy)
         machine = CuttingPlaneSVC(C=0.001, tol=0.05)
@@ -211,12 +295,12 @@ class TestRefusals:
 
     def test_bad_rows_are_named_and_nothing_is_lost(self, client, rows):
         X, y = rows
-        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(*spread(X, y))
+        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(*chunked(X, y))
         before = machine.to_local()
         bad = X.copy()
         bad[400, 3] = np.nan
         with pytest.raises(ValueError, match=r"Partition 1: .*NaN"):
-            machine.fit(*spread(bad, y))
+            machine.fit(*chunked(bad, y))
         with pytest.raises(TypeError, match="X is a ndarray; a Dask array"):
             machine.fit(X, y)
         with pytest.raises(ValueError, match=r"numbers of partitions differ \(X has 2, y has 1\)"):
@@ -224,7 +308,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match="Partition 1 has 5 features of float64, and partition 0 has 6"):
             machine.fit([dask.delayed(X), dask.delayed(X[:, :5])], [dask.delayed(y)] * 2)
         with pytest.raises(ValueError, match="only one class"):
-            machine.fit(*spread(X, np.full(len(y), "no")))
+            machine.fit(*chunked(X, np.full(len(y), "no")))
         assert machine.to_local() is before
 
     def test_empty_partitions_are_passed_over(self, client, rows):
@@ -238,11 +322,11 @@ class TestRefusals:
     def test_a_cluster_without_workers(self, client, monkeypatch, rows):
         monkeypatch.setattr(client, "nthreads", dict)
         with pytest.raises(RuntimeError, match="has no workers; start some"):
-            DaskPlaneClassifier(PegasosSVC()).fit(*spread(*rows))
+            DaskPlaneClassifier(PegasosSVC()).fit(*chunked(*rows))
 
     def test_a_cluster_that_dies(self, client, monkeypatch, rows):
         """What the client raises when the scheduler is gone."""
-        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(*spread(*rows))
+        machine = DaskPlaneClassifier(CuttingPlaneSVC(C=0.01, tol=0.05)).fit(*chunked(*rows))
         before = machine.to_local()
 
         def lost(*_, **__):
@@ -250,5 +334,5 @@ class TestRefusals:
 
         monkeypatch.setattr(client, "gather", lost)
         with pytest.raises(RuntimeError, match="The Dask cluster was lost during fit; the estimator is as before"):
-            machine.fit(*spread(*rows))
+            machine.fit(*chunked(*rows))
         assert machine.to_local() is before

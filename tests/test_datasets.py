@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from benchmarks.papers.synthetic import make_weights
 
-from polyplane.datasets import make_checkerboard, make_weights
+from polyplane.datasets import make_checkerboard
 
 
 def test_checkerboards_alternate():

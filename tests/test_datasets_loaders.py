@@ -15,8 +15,8 @@ from scipy import sparse
 
 from polyplane import datasets
 from polyplane.datasets import load_dataset
+from polyplane.datasets._catalogue import DATASETS, Dataset
 from polyplane.datasets._parsers import table
-from polyplane.datasets._sources import SOURCES, Source
 from polyplane.datasets._store import digest, write_arrays
 
 TEXT = "1,2.5,?,7\n3,4,0,8\n"
@@ -36,7 +36,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """The public home of a small set: a folder, and its address."""
+    """The website of a small set: a folder, and its address."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     folder = tmp_path / "public"
     folder.mkdir()
@@ -52,11 +52,11 @@ def server(tmp_path, monkeypatch):
 
 @pytest.fixture
 def small(server, tmp_path, monkeypatch):
-    """Makes the set `small` known, with changes to its source; returns the empty cache."""
+    """Makes the set `small` known, with changes to its entry; returns the empty cache."""
     monkeypatch.delenv("POLYPLANE_DATA", raising=False)
 
     def know(file="small.data", checksum=None, **changes):
-        source = Source(
+        dataset = Dataset(
             "Two rows.",
             {server[1] + file: checksum},
             table(codes={"?": np.nan}),
@@ -66,7 +66,7 @@ def small(server, tmp_path, monkeypatch):
             content={"train": digest(ARRAYS, "train")},
             feature_names=("a", "b", "c"),
         )
-        monkeypatch.setitem(SOURCES, "small", replace(source, **changes))
+        monkeypatch.setitem(DATASETS, "small", replace(dataset, **changes))
         return tmp_path / "cache"
 
     return know
@@ -133,7 +133,7 @@ def test_a_download_that_is_not_the_set_is_refused(small, change, message):
 
 def test_a_download_that_breaks_off_is_refused(small):
     cache = small("short.data", content={})
-    with pytest.raises(FileNotFoundError, match="could not be fetched"):
+    with pytest.raises(FileNotFoundError, match="could not be downloaded"):
         load(cache)
     assert listing(cache) == {}
 
@@ -189,13 +189,13 @@ def test_an_absent_set_gets_one_sentence_with_the_address_and_the_folder(small, 
     cache = small()
     with pytest.raises(FileNotFoundError) as absent:
         load(cache, download_if_missing=False)
-    expected = f"The data set 'small' is not at hand: put small.npz, or what is at {server[1]}small.data, into {cache}."
-    assert str(absent.value) == expected
-    monkeypatch.setitem(SOURCES, "small", replace(SOURCES["small"], files={"http://127.0.0.1:9/small.data": None}))
-    with pytest.raises(FileNotFoundError, match=r"could not be fetched \(ConnectionError\): put small.npz, or what is"):
+    remedy = f"put small.npz, or what you download from {server[1]}small.data, into {cache}."
+    assert str(absent.value) == f"The data set 'small' was not found: {remedy}"
+    monkeypatch.setitem(DATASETS, "small", replace(DATASETS["small"], files={"http://127.0.0.1:9/small.data": None}))
+    with pytest.raises(FileNotFoundError, match=r"could not be downloaded \(ConnectionError\): put small.npz, or"):
         load(cache)
     small("absent.data")
-    with pytest.raises(FileNotFoundError, match=r"could not be fetched \(HTTPError\)"):
+    with pytest.raises(FileNotFoundError, match=r"could not be downloaded \(HTTPError\)"):
         load(cache)
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(FileNotFoundError, match=r'needs pip install "polyplane\[data\]"'):
@@ -203,7 +203,7 @@ def test_an_absent_set_gets_one_sentence_with_the_address_and_the_folder(small, 
     assert listing(cache) == {}
     with pytest.raises(FileNotFoundError, match=r"/files/5976039 \(as covtype\.data\.gz\), into"):
         datasets.load_covtype(data_home=cache, download_if_missing=False)
-    with pytest.raises(FileNotFoundError, match=r"has no public home: put rcv1_subsets\.npz into"):
+    with pytest.raises(FileNotFoundError, match=r"cannot be downloaded: put rcv1_subsets\.npz into"):
         datasets.load_rcv1_subsets(data_home=cache)
 
 
@@ -215,15 +215,15 @@ def test_the_cache_is_the_platform_s(monkeypatch, tmp_path):
     assert cache_folder(tmp_path) == tmp_path
 
 
-@pytest.mark.parametrize("name", [name for name in SOURCES if name not in ("rcv1", "url")])
+@pytest.mark.parametrize("name", [name for name in DATASETS if name not in ("rcv1", "url")])
 def test_the_papers_sets_are_what_they_should_be(local_data, name):
     bunch = local_data(name)
     loader = getattr(datasets, f"load_{name}")
     assert loader.__name__ == f"load_{name}"
     assert f"``{name}.npz``" in loader.__doc__
-    assert bunch.data.shape == (SOURCES[name].shape[0], SOURCES[name].shape[2])
+    assert bunch.data.shape == (DATASETS[name].shape[0], DATASETS[name].shape[2])
     assert len(bunch.target) == len(np.asarray(bunch.target)) == bunch.data.shape[0]
-    assert SOURCES[name].licence in bunch.DESCR
+    assert DATASETS[name].licence in bunch.DESCR
     if "target_names" in bunch:
         assert len(bunch.target_names) == len(np.unique(bunch.target))
     if "feature_names" in bunch:
@@ -231,7 +231,7 @@ def test_the_papers_sets_are_what_they_should_be(local_data, name):
 
 
 def written(name, bunch, folder):
-    """The files of a set's public home, written from its rows."""
+    """The files of a set's original source, written from its rows."""
     X, y = bunch.data, bunch.target
     cells = [[f"{value:.9g}" for value in row] for row in X.tolist()]
     if name == "heart":
@@ -253,13 +253,13 @@ def written(name, bunch, folder):
 
 
 @pytest.mark.parametrize("name", ["heart", "ionosphere", "pima", "ilpd", "breast_cancer_wisconsin"])
-def test_the_text_of_the_public_home_gives_the_same_rows(local_data, name, tmp_path, monkeypatch):
-    """Through the checksum: text like that of the public home, put into the cache, is accepted as the set."""
+def test_the_text_of_the_original_source_gives_the_same_rows(local_data, name, tmp_path, monkeypatch):
+    """Through the checksum: text like that of the original source, put into the cache, is accepted as the set."""
     from polyplane.datasets._fetch import file_name
 
     lines = written(name, local_data(name), tmp_path)
     monkeypatch.delenv("POLYPLANE_DATA", raising=False)
-    (tmp_path / file_name(next(iter(SOURCES[name].files)))).write_text("\n".join(lines) + "\n\n")
+    (tmp_path / file_name(next(iter(DATASETS[name].files)))).write_text("\n".join(lines) + "\n\n")
     stored = load_dataset(name, data_home=tmp_path, download_if_missing=False)
     assert stored.data.dtype == np.float32
     assert (tmp_path / f"{name}.npz").is_file()
@@ -268,8 +268,8 @@ def test_the_text_of_the_public_home_gives_the_same_rows(local_data, name, tmp_p
 def test_sparse_and_packed_sets(tmp_path, monkeypatch):
     """Training rows of two files, test rows of a third, as ijcnn1 has them."""
     monkeypatch.delenv("POLYPLANE_DATA", raising=False)
-    source = SOURCES["ijcnn1"]
-    monkeypatch.setitem(SOURCES, "ijcnn1", replace(source, shape=(3, 1, 22), content={}))
+    dataset = DATASETS["ijcnn1"]
+    monkeypatch.setitem(DATASETS, "ijcnn1", replace(dataset, shape=(3, 1, 22), content={}))
     for part, text in {"tr": "+1 1:0.5 22:1\n-1 3:2\n", "val": "-1 2:1\n", "t": "1 4:-1\n"}.items():
         (tmp_path / f"ijcnn1.{part}.bz2").write_bytes(bz2.compress(text.encode()))
     bunch = load_dataset("ijcnn1", data_home=tmp_path, download_if_missing=False)
@@ -296,8 +296,8 @@ def test_mnist_is_read_from_its_four_files(tmp_path, monkeypatch):
         (tmp_path / f"{name}-ubyte.gz").write_bytes(gzip.compress(head + values.tobytes()))
     with pytest.raises(ValueError, match=r"train-images-idx3-ubyte\.gz, from https://.*, is truncated or altered"):
         datasets.load_mnist(data_home=tmp_path)
-    files = dict.fromkeys(SOURCES["mnist"].files)
-    monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], files=files, shape=(3, 1, 784), content={}))
+    files = dict.fromkeys(DATASETS["mnist"].files)
+    monkeypatch.setitem(DATASETS, "mnist", replace(DATASETS["mnist"], files=files, shape=(3, 1, 784), content={}))
     bunch = datasets.load_mnist(data_home=tmp_path)
     np.testing.assert_array_equal(bunch.data, images.reshape(3, -1))
     np.testing.assert_array_equal(bunch.target_test, [4])
@@ -308,8 +308,8 @@ def test_adult_has_numbers_for_words(tmp_path, monkeypatch):
     row = "39, {}, 77516, Bachelors, 13, Never-married, Adm-clerical, Husband, White, Male, 2174, 0, 40, Cuba, {}\n"
     (tmp_path / "adult.data").write_text(row.format("State-gov", "<=50K") + row.format("?", ">50K") + "\n")
     (tmp_path / "adult.test").write_text("|1x3 Cross validator\n" + row.format("Private", ">50K."))
-    files = dict.fromkeys(SOURCES["adult"].files)
-    monkeypatch.setitem(SOURCES, "adult", replace(SOURCES["adult"], files=files, shape=(2, 1, 14), content={}))
+    files = dict.fromkeys(DATASETS["adult"].files)
+    monkeypatch.setitem(DATASETS, "adult", replace(DATASETS["adult"], files=files, shape=(2, 1, 14), content={}))
     bunch = datasets.load_adult(data_home=tmp_path)
     assert bunch.levels_workclass.tolist() == ["?", "Private", "State-gov"]
     assert bunch.data[:, 1].tolist() == [2, 0]
@@ -325,7 +325,7 @@ def test_urls_come_day_by_day(tmp_path, monkeypatch):
         for name, text in {"FeatureTypes": "1\n", "Day10.svm": "+1 5:1\n", "Day2.svm": "-1 1:0.5\n+1 2:1\n"}.items():
             (tmp_path / name).write_text(text)
             archive.add(tmp_path / name, f"url_svmlight/{name}")
-    monkeypatch.setitem(SOURCES, "url", replace(SOURCES["url"], shape=(3, 0, 3_231_961)))
+    monkeypatch.setitem(DATASETS, "url", replace(DATASETS["url"], shape=(3, 0, 3_231_961)))
     bunch = datasets.load_url(data_home=tmp_path)
     assert bunch.day.tolist() == [2, 2, 10]
     assert bunch.target.tolist() == [-1, 1, 1]
@@ -339,8 +339,8 @@ def test_of_poker_the_head_of_the_test_rows_will_do(tmp_path, monkeypatch):
     X, y = np.arange(30, dtype=np.uint8).reshape(6, 5), np.arange(6, dtype=np.int8)
     head = {"X_train": X, "y_train": y, "X_test": X[:2], "y_test": y[:2]}
     content = {part: digest(head, part) for part in ("train", "test")}
-    source = replace(SOURCES["poker"], shape=(6, 6, 5), head_of_test=2, content=content)
-    monkeypatch.setitem(SOURCES, "poker", source)
+    dataset = replace(DATASETS["poker"], shape=(6, 6, 5), head_of_test=2, content=content)
+    monkeypatch.setitem(DATASETS, "poker", dataset)
     for n_test in (2, 6):
         write_arrays(tmp_path / "poker.npz", head | {"X_test": X[:n_test], "y_test": y[:n_test]})
         assert len(datasets.load_poker().target_test) == n_test

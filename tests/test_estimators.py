@@ -18,6 +18,7 @@ EXPECTED_FAILURES = {
         "check_sample_weight_equivalence_on_sparse_data": reason,
     }
     for name, reason in [
+        ("AdaptiveMultiHyperplaneClassifier", SGD_WEIGHTS),
         ("ConvexPolytopeClassifier", SGD_WEIGHTS),
         ("MultiHyperplaneClassifier", SGD_WEIGHTS),
         ("PegasosSVC", SGD_WEIGHTS),

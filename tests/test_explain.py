@@ -46,7 +46,7 @@ LEARNERS = {
     "mixture around the first class": PolyhedralMixtureClassifier(n_planes=3, inside="malignant", random_state=0),
     "polyceptron": PolyceptronClassifier(n_planes=2, inside="benign", random_state=0),
     "successive_lp": SuccessiveLPClassifier(n_planes=2, inside="malignant", random_state=0),
-    "polytope": ConvexPolytopeClassifier(n_planes=2, sides="benign", max_iter=20, random_state=0),
+    "polytope": ConvexPolytopeClassifier(n_planes=2, enclosed="benign", max_iter=20, random_state=0),
     "multi-hyperplane": MultiHyperplaneClassifier(n_planes=2, max_iter=5, random_state=0),
 }
 
@@ -83,8 +83,8 @@ def test_rules_followed_to_the_letter_give_the_classes_of_the_model(machine, tol
     given_by_rules = follow(explanation, X)
     changed = np.mean(given_by_rules != machine.predict(X))
     assert changed <= tolerance
-    assert changed == pytest.approx(explanation.told.changed, abs=1.5 / len(X))
-    assert explanation.told.digits >= 2
+    assert changed == pytest.approx(explanation.rounded.changed, abs=1.5 / len(X))
+    assert explanation.rounded.digits >= 2
     assert sum(rule.share for rule in explanation.rules) == pytest.approx(1.0)
 
 
@@ -92,10 +92,10 @@ def test_a_tolerance_makes_rules_shorter():
     machine = make_pipeline(StandardScaler(), CuttingPlaneSVC(C=0.1)).fit(*load_breast_cancer(return_X_y=True))
     rows = load_breast_cancer().data
     exact, short = (explain_model(machine, rows, tolerance=tolerance) for tolerance in (0.0, 0.05))
-    assert short.told.dropped > exact.told.dropped
-    assert short.told.digits <= exact.told.digits
-    assert short.told.changed <= 0.05
-    assert f"{short.told.dropped} small terms are left out" in str(short)
+    assert short.rounded.dropped > exact.rounded.dropped
+    assert short.rounded.digits <= exact.rounded.digits
+    assert short.rounded.changed <= 0.05
+    assert f"{short.rounded.dropped} small terms are left out" in str(short)
 
 
 def test_typical_rows_are_won_by_their_plane(machine):
@@ -127,7 +127,7 @@ def test_without_rows_the_text_says_so(machine):
     assert explanation.n_rows is None
     assert "no rows to check" in str(explanation)
     assert {rule.share for rule in explanation.rules} == {None}
-    assert explain_model(machine, digits=6).told.digits == 6
+    assert explain_model(machine, digits=6).rounded.digits == 6
 
 
 def test_shares_sum_to_the_difference_of_the_scores(machine):
@@ -187,7 +187,7 @@ def test_a_row_in_text_dict_and_frame(machine):
     frame = explanation.to_frame()
     assert frame["share"].abs().is_monotonic_decreasing
     assert frame["feature"].isin(X.columns).all()
-    assert f"given class {explanation.label!r}" in str(explanation)
+    assert f"predicted class is {explanation.label!r}" in str(explanation)
     assert re.search(r"from [123] other features together", explanation.to_text(top=1))
 
 
@@ -215,6 +215,15 @@ def test_unwrapped_planes_predict_from_rows_as_they_are(scaler):
     np.testing.assert_allclose(machine[:-1].transform((model.center + model.scale)[None]), 1)
 
 
+def test_a_single_feature_is_unscaled_too():
+    rows, labels = load_iris(return_X_y=True)
+    rows, labels = rows[50:, [2]], labels[50:]
+    machine = make_pipeline(StandardScaler(), CuttingPlaneSVC()).fit(rows, labels)
+    model = unwrap(machine)
+    assert model.scaled
+    np.testing.assert_array_equal(model.classes[model.planes.predict(rows)], machine.predict(rows))
+
+
 def test_missing_values_are_filled_in_as_the_pipeline_does():
     holed = X.copy()
     holed.iloc[5, 2] = np.nan
@@ -227,7 +236,7 @@ def test_missing_values_are_filled_in_as_the_pipeline_does():
         assert explanation.values[2] == pytest.approx(holed.iloc[:, 2].median())
         assert explanation.imputed == (2,)
         assert "filled in" in str(explanation)
-        assert explain_model(machine, holed).told.changed == 0
+        assert explain_model(machine, holed).rounded.changed == 0
 
 
 def test_a_search_is_explained_by_its_best():
@@ -240,7 +249,7 @@ def test_a_search_is_explained_by_its_best():
     [
         (OneVsOneClassifier(CuttingPlaneSVC()), "votes among several models"),
         (OneVsRestClassifier(CuttingPlaneSVC()), "votes among several models"),
-        (LogisticRegression(max_iter=5000), "no planes to explain"),
+        (LogisticRegression(max_iter=5000), "it has no planes"),
         (
             make_pipeline(PolynomialFeatures(), StandardScaler(), CuttingPlaneSVC()),
             "'polynomialfeatures' of the pipeline",
@@ -289,7 +298,7 @@ def test_labels_of_several_kinds_are_plain_in_json():
     explanation = explain_model(CuttingPlaneSVC().fit(rows, labels), rows)
     assert explanation.to_dict()["classes"] == [0, 1, 2]
     assert "Plane 1 of class 2" in str(explanation)
-    assert explanation.told.changed == 0
+    assert explanation.rounded.changed == 0
 
 
 def test_frames_say_when_pandas_is_missing(monkeypatch):
@@ -326,7 +335,7 @@ def test_two_rules_for_diabetes(local_data):
     given_by_rules = follow(explanation, frame)
     assert np.mean(given_by_rules == machine.predict(data.data)) >= 0.95
     assert np.mean(given_by_rules == data.target) > machine.score(data.data, data.target) - 0.02
-    assert explanation.told.digits == 2
+    assert explanation.rounded.digits == 2
     lines = explanation.to_text().splitlines()
     assert lines[0] == "Class 'pos' if all of:"
     assert lines[1].startswith("  1. age")

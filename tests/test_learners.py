@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import polyplane
 from polyplane.base import PlaneClassifier
+from polyplane.engine.data import Data
 from polyplane.planes import PlaneSet
 
 # Twenty steps are few for a learner that warns when it stops before it has reached its `tol`.
@@ -184,35 +185,30 @@ class TestEveryLearner:
         assert list(machine.feature_names_in_) == ["a", "b", "c"]
         assert machine.predict(pd.DataFrame(X, columns=["a", "b", "c"])).shape == y.shape
 
-    def test_ctrl_c_keeps_the_last_finished_step(self, learner, blobs):
+    def test_ctrl_c_keeps_the_last_finished_step(self, learner, blobs, monkeypatch):
         X, y = blobs
+        method = type(make(learner)._method(np.unique(y)))
+        step, calls = method.step, []
 
-        class Interrupted(learner):
-            def _step(self, state, data):
+        def interrupted(self, state, data):
+            calls.append("step")
+            if len(calls) == 2:
                 signal.raise_signal(signal.SIGINT)
-                return super()._step(state, data)
+            return step(self, state, data)
 
-        machine = make(Interrupted)
-        with pytest.warns(RuntimeWarning, match="Interrupted: the model is that of step 1"):
+        monkeypatch.setattr(method, "step", interrupted)
+        machine = make(learner, n_planes=2, tol=None)
+        with pytest.raises(KeyboardInterrupt):
             machine.fit(X, y)
         assert machine.n_iter_ == 1
         assert machine.predict(X).shape == y.shape
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
-    def test_a_second_ctrl_c_stops_at_once_and_leaves_the_estimator_as_it_was(self, learner, blobs):
-        X, y = blobs
-
-        class Impatient(learner):
-            def _step(self, state, data):
-                signal.raise_signal(signal.SIGINT)
-                signal.raise_signal(signal.SIGINT)
-                return super()._step(state, data)
-
-        machine = make(Impatient)
-        with pytest.raises(KeyboardInterrupt):
-            machine.fit(X, y)
-        assert not hasattr(machine, "planes_")
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    def test_attributes_of_others_survive(self, learner, blobs):
+        """scikit-learn's searches keep notes on the estimators that they fit."""
+        machine = make(learner)
+        machine._note = "mine"
+        assert machine.fit(*blobs)._note == "mine"
 
     def test_fits_outside_of_the_main_thread(self, learner, blobs):
         X, y = blobs
@@ -267,13 +263,37 @@ def test_early_stopping_keeps_the_best_planes(learner):
     machine = make(learner, early_stopping=True, max_iter=500, n_iter_no_change=3, alpha=1e-2).fit(X, y)
     errors = machine.history_["validation_error"]
     assert len(errors) == machine.n_iter_ < 500
-    from polyplane._validation import Data, hold_out
-
     seed = int(np.random.RandomState(0).randint(2**31))
-    _, held_out = hold_out(Data(X, y, np.ones(400), np.arange(400), 2), 0.1, seed)
-    assert 1 - machine.score(X[held_out], y[held_out]) == pytest.approx(min(errors))
-    with pytest.raises(ValueError, match="early_stopping with validation_fraction"):
+    rows = Data(X, y, np.ones(400), np.arange(400), 2)
+    assert 1 - machine.score(X[held_out(rows, 0.1, seed)], y[held_out(rows, 0.1, seed)]) == pytest.approx(min(errors))
+    more = make(learner, early_stopping=0.4, max_iter=20, alpha=1e-2).fit(X, y)
+    kept = held_out(rows, 0.4, seed)
+    assert 1 - more.score(X[kept], y[kept]) == pytest.approx(min(more.history_["validation_error"]))
+    with pytest.raises(ValueError, match=r"early_stopping=0.1 needs more rows of each class"):
         machine.fit(X[:12], np.arange(12) == 0)
+    with pytest.raises(ValueError, match="'early_stopping' parameter"):
+        make(learner, early_stopping=1.0).fit(X, y)
+
+
+def held_out(rows, share, seed):
+    return rows.hold_out(share, seed)[1]
+
+
+@pytest.mark.parametrize("learner", learners_with("warm_start", "n_planes"))
+def test_changed_parameters_are_refused_between_warm_starts(learner, blobs):
+    """Training that cannot go on with another number of planes says so, and loses nothing."""
+    machine = make(learner, n_planes=2, warm_start=True).fit(*blobs)
+    before = machine.planes_
+    with pytest.raises(ValueError, match=r"Training began with n_planes=2 and cannot go on with n_planes=3"):
+        machine.set_params(n_planes=3).fit(*blobs)
+    assert machine.planes_ is before
+    assert machine.set_params(n_planes=2).fit(*blobs).n_iter_ >= 1
+    assert machine.set_params(n_planes=3, warm_start=False).fit(*blobs).planes_.n_planes != before.n_planes
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_there_are_not_too_many_parameters(learner):
+    assert len(inspect.signature(learner).parameters) <= 16
 
 
 @pytest.mark.parametrize("learner", [learner for learner in LEARNERS if hasattr(learner(), "partial_fit")])

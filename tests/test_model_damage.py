@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import polyplane
 from polyplane.io import ModelFileError, read_model
-from polyplane.io._safetensors import DIGEST_AT, ZEROS
+from polyplane.model_files.container import DIGEST_AT, ZEROS
 from tests.machines import METADATA, machine_with_everything, make, some_rows
 
 
@@ -38,7 +38,7 @@ def saved(small, path):
 #: One learner for each kind of state that holds indices.
 FORGED = {
     "ConvexPolytopeClassifier": {"n_planes": 2},
-    "MultiHyperplaneClassifier": {"init": "zero", "random_state": np.random.RandomState(0)},
+    "AdaptiveMultiHyperplaneClassifier": {"random_state": np.random.RandomState(0)},
     "CuttingPlaneSVC": {"warm_start": True, "tol": None, "max_iter": 12},
 }
 
@@ -100,14 +100,25 @@ class TestDamage:
             reload(path, len(content).to_bytes(8, "little") + b'{"a":' + content)
 
     def test_longer(self, path, saved):
-        with pytest.raises(ModelFileError, match="has 3 bytes too many at its end"):
+        with pytest.raises(ModelFileError, match="has 3 extra bytes at its end"):
             reload(path, saved + b"abc")
 
     def test_a_newer_format_is_named(self, path, saved):
         header, description, data = parts(saved)
-        newer = assembled(header, description | {"format": 2, "polyplane": "9.1"}, data)
-        with pytest.raises(ModelFileError, match=r"written by Polyplane 9\.1 in format 2; this is Polyplane 0"):
+        newer = assembled(header, description | {"format": 3, "polyplane": "9.1"}, data)
+        message = r"written by Polyplane 9\.1 in format 3; this is Polyplane .*, which reads format 2: upgrade it\.$"
+        with pytest.raises(ModelFileError, match=message):
             reload(path, newer)
+
+    def test_the_format_of_version_0_1_is_named(self, path):
+        """The header as that version wrote it."""
+        description = {"format": 1, "polyplane": "0.1.0", "learner": "PegasosSVC", "parameters": {}, "metadata": {}}
+        entry = {"dtype": "F64", "shape": [2, 1], "data_offsets": [0, 16]}
+        message = (
+            r"was written by Polyplane 0\.1\.0 in format 1; this is .*, which reads format 2: train the model again"
+        )
+        with pytest.raises(ModelFileError, match=message):
+            reload(path, assembled({"__metadata__": {}, "planes.coef": entry}, description, bytes(16)))
 
     def test_a_foreign_file_is_named(self, path, small):
         from safetensors.numpy import save_file
@@ -150,33 +161,48 @@ class TestForgery:
     @pytest.mark.parametrize(
         ("keys", "value", "message"),
         [
-            (["learner"], "Pipeline", "names the learner 'Pipeline'"),
-            (["learner"], "os.system", "names the learner 'os.system'"),
-            (["parameters", "alpha"], -1.0, "holds a model that cannot be: The 'alpha' parameter"),
+            (["learner"], "Pipeline", "names an unknown learner, 'Pipeline'"),
+            (["learner"], "os.system", "names an unknown learner, 'os.system'"),
+            (["parameters", "alpha"], -1.0, "holds an invalid model: The 'alpha' parameter"),
             (["parameters", "colour"], 1, "the parameter 'colour', which ConvexPolytopeClassifier does not have"),
-            (["parameters", "random_state", "position"], 700, "holds no parameters.random_state"),
-            (["classes", "values"], ["yes", "no"], "holds no classes"),
-            (["classes", "values"], ["no", "yes", "zoo"], "holds no classes"),
-            (["classes", "dtype"], "<U1", "holds no classes"),
-            (["classes", "dtype"], "O", "holds no classes"),
-            (["feature_names"], ["a", "b"], "does not name its features one by one"),
-            (["feature_names"], ["a", "b", 3], "does not name its features one by one"),
-            (["planes", "coef"], {"array": "planes.intercept"}, "holds a model that cannot be: coef must be"),
+            (["parameters", "random_state", "generator", 1], 700, "invalid value for .*parameters.random_state.1"),
+            (
+                ["parameters", "class_weight", "dict", 0, 0],
+                {"array": "planes.coef"},
+                "invalid value for parameters.class_weight",
+            ),
+            (["classes", "texts"], ["yes", "no"], "has invalid classes"),
+            (["classes", "texts"], ["no", "yes", "zoo"], "has invalid classes"),
+            (["classes", "width"], 1, "has invalid classes"),
+            (["classes", "width"], 10**9, "has invalid classes"),
+            (["classes"], {"array": "planes.intercept"}, "has invalid classes"),
+            (["feature_names"], ["a", "b"], "has invalid feature names"),
+            (["feature_names"], ["a", "b", 3], "has invalid feature names"),
+            (["planes", "coef"], {"array": "planes.intercept"}, "invalid value for .*planes.coef"),
             (["planes", "indptr"], {"array": "planes.none"}, "has no array for planes.indptr"),
-            (["fitted", "n_features_in_"], 4, "a n_features_in_ that does not fit the planes"),
-            (["fitted", "n_iter_"], {"float": "inf"}, "a n_iter_ that does not fit"),
+            (["fitted", "n_features_in_"], 4, "invalid value for .*n_features_in_"),
+            (["fitted", "n_iter_"], {"float": "inf"}, "invalid value for .*n_iter_"),
             (["fitted", "__class__"], "x", "an attribute that its learner does not have"),
-            (["history", "loss"], {"array": "planes.coef"}, "holds a history"),
-            (["metadata", "extra"], {"import": "os"}, "holds no metadata.extra"),
-            (["state", "kind"], "CutState", "a state of training that is not of its learner"),
-            (["state", "value", "polytopes"], [], "state.polytopes does not fit the rest"),
-            (["state", "value", "polytopes", 0, "outer"], 2, "state.polytopes.0.outer does not fit"),
-            (["state", "value", "polytopes", 0, "counts"], {"array": "planes.indptr"}, "polytopes.0.counts does not"),
-            (["state", "value", "polytopes", 1, "coef"], {"array": "planes.coef"}, "polytopes.1.coef does not fit"),
-            (["state", "value", "t"], 1.5, "state.t does not fit"),
-            (["state", "value", "seed"], -1, "state.seed does not fit"),
-            (["state", "value", "extra"], 1, "state does not fit"),
-            (["state"], None, "holds an array that has no use: 'state"),
+            (["fitted", "_scaling"], [{"array": "planes.intercept"}] * 2, "invalid value for .*_scaling.0"),
+            (["history", "loss"], {"array": "planes.coef"}, "invalid value for .*history.loss"),
+            (["metadata", "extra"], {"import": "os"}, "invalid value for metadata.extra"),
+            (["parameters", "n_planes"], 3, "invalid value for .*polytopes.0.coef"),
+            (["training", "changed"], {"colour": 1}, "a changed parameter that its learner does not have"),
+            (["training", "changed"], {"n_planes": 3}, "invalid value for .*polytopes.0.coef"),
+            (["training", "state", "polytopes"], [], "invalid value for .*state.polytopes"),
+            (["training", "state", "polytopes", 0, "outer"], 2, "invalid value for .*polytopes.0.outer"),
+            (
+                ["training", "state", "polytopes", 0, "counts"],
+                {"array": "planes.indptr"},
+                "invalid value for .*0.counts",
+            ),
+            (["training", "state", "polytopes", 1, "coef"], {"array": "planes.coef"}, "invalid value for .*1.coef"),
+            (["training", "state", "t"], 1.5, "invalid value for .*state.t"),
+            (["training", "state", "t"], True, "invalid value for .*state.t"),
+            (["training", "state", "seed"], -1, "invalid value for .*state.seed"),
+            (["training", "state", "extra"], 1, "invalid value for .*state"),
+            (["training", "state"], None, "invalid value for .*state"),
+            (["training"], None, "holds an unused array: 'state"),
         ],
     )
     def test_of_one_value(self, path, saved, keys, value, message):
@@ -199,11 +225,11 @@ class TestForgery:
     @pytest.mark.parametrize(
         ("name", "array", "value", "message"),
         [
-            ("MultiHyperplaneClassifier", "state.owner", 9, "state does not fit"),
-            ("MultiHyperplaneClassifier", "state.counts", 2**40, "state does not fit"),
-            ("CuttingPlaneSVC", "state.searches.0.bundle.support", 99, r"state.searches.0.bundle does not fit"),
-            ("CuttingPlaneSVC", "planes.indptr", 1, "cannot be: indptr must rise"),
-            ("ConvexPolytopeClassifier", "fitted.assignments_", 100, "a assignments_ that does not fit the planes"),
+            ("AdaptiveMultiHyperplaneClassifier", "state.owner", 9, "invalid value for .*state"),
+            ("AdaptiveMultiHyperplaneClassifier", "state.counts", 100, "invalid value for .*state"),
+            ("CuttingPlaneSVC", "state.rows.cuts.0.bundle.support", 99, r"invalid value for .*bundle.support"),
+            ("CuttingPlaneSVC", "planes.indptr", 1, "an invalid model: indptr must rise"),
+            ("ConvexPolytopeClassifier", "fitted.assignments_", 100, "invalid value for .*assignments_"),
         ],
     )
     def test_of_an_index(self, path, name, array, value, message):
@@ -236,7 +262,7 @@ class TestForgery:
         start = header["planes.coef"]["data_offsets"][0]
         for bad in (np.nan, np.inf):
             forged = data[:start] + np.float64(bad).tobytes() + data[start + 8 :]
-            with pytest.raises(ModelFileError, match="cannot be: coef and intercept must be finite"):
+            with pytest.raises(ModelFileError, match="an invalid model: coef and intercept must be finite"):
                 reload(path, assembled(header, description, forged))
 
     @pytest.mark.parametrize("depth", [50, 3000, 50_000])

@@ -1,3 +1,5 @@
+from itertools import repeat
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -6,14 +8,29 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
-from polyplane.learners._smooth import dense_gradient, sparse_gradient
-from polyplane.learners._tangent import kmeans
-from polyplane.learners._units import Units
+from polyplane.engine.data import Data
+from polyplane.engine.run import Run
+from polyplane.learners._log_loss import dense_gradient, sparse_gradient
+from polyplane.learners._tangent import kmeans, tangent_start
+from polyplane.learners.adaptive_multi_hyperplane import AdaptiveMultiHyperplane
+from polyplane.learners.multi_hyperplane import MarginMultiHyperplane
+from polyplane.scaling import AffineScaling
 from tests.reference.multi_hyperplane import log_loss, train_adaptive, train_margin
 
 CONTAINERS = [np.asarray, sparse.csr_matrix]
+
+#: A machine of each method.
+MACHINES = [
+    (MultiHyperplaneClassifier, {}),
+    (MultiHyperplaneClassifier, {"loss": "hinge"}),
+    (AdaptiveMultiHyperplaneClassifier, {}),
+]
+
+
+def data_of(X, y):
+    return Data(X, y, np.ones(len(y), dtype=X.dtype), np.arange(len(y)), int(y.max()) + 1)
 
 
 @pytest.fixture(scope="module")
@@ -30,24 +47,19 @@ def in_training_units(X):
     return np.column_stack([centred / np.sqrt((centred**2).sum(axis=1).mean()), np.ones(len(X))])
 
 
-def plane_values(planes, X):
-    return planes.scores(X)
-
-
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("growth", [0.0, 0.2])
 @pytest.mark.parametrize("assignment", ["online", "epoch"])
 def test_the_adaptive_kernel_is_the_paper(three_classes, container, growth, assignment):
     X, y = three_classes
     n_epochs, alpha = 12, 1 / 971.3
-    machine = MultiHyperplaneClassifier(
-        init="zero",
+    machine = AdaptiveMultiHyperplaneClassifier(
         growth=growth,
         assignment=assignment,
         alpha=alpha,
         prune=5.0,
         prune_every=700,
-        average=0,
+        average_fraction=0,
         max_iter=n_epochs,
         random_state=0,
     ).fit(container(X), y)
@@ -70,28 +82,24 @@ def test_the_adaptive_kernel_is_the_paper(three_classes, container, growth, assi
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_the_margin_kernel_is_plain_descent(three_classes, container):
     X, y = three_classes
-    machine = MultiHyperplaneClassifier(5, loss="hinge", backoff=0, average=0, max_iter=20, random_state=0, eta0=0.4)
-    fitted = machine.fit(container(X), y)
-    start = TangentPlanes(X, y, 5)
-    seed = np.random.RandomState(0).randint(2**31)
-    orders = [np.random.default_rng([seed, epoch]).permutation(len(X)) for epoch in range(20)]
+    method = MarginMultiHyperplane(5, eta0=0.4, backoff=0, average_fraction=0, max_iter=20)
+    run = Run(method, seed=7).go(repeat(data_of(container(X), y), 20))
+    start = TangentPlanes(X, y, 5, seed=7)
+    orders = [np.random.default_rng([7, epoch]).permutation(len(X)) for epoch in range(20)]
     W = train_margin(in_training_units(X), y, start.planes, start.owner, 0.4 * start.unit_step, orders)
-    np.testing.assert_allclose(fitted.planes_.scores(X), in_training_units(X) @ W.T, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(method.planes(run.state).scores(X), in_training_units(X) @ W.T, rtol=0, atol=1e-9)
 
 
 class TangentPlanes:
     """The tangent start, from its definition."""
 
-    def __init__(self, X, y, n_planes):
-        from polyplane.learners._tangent import tangent_start
-
-        units = Units.common(X, np.ones(len(X)))
-        seed = np.random.RandomState(0).randint(2**31)
-        start = tangent_start(X, y, np.arange(len(X)), np.full(3, n_planes), units, 2.5, np.random.default_rng(seed))
+    def __init__(self, X, y, n_planes, seed):
+        scaling = AffineScaling.common(X, np.ones(len(X)))
+        start = tangent_start(data_of(X, y), np.full(3, n_planes), scaling, 2.5, seed)
         centres = start.centres.reshape(-1, X.shape[1])
         self.planes = start.scale * np.column_stack([2 * centres, -(centres**2).sum(axis=1)])
         self.owner = np.repeat(np.arange(3), n_planes)
-        self.unit_step = 2 * start.scale * np.sqrt(start.lengths.spread)
+        self.unit_step = 2 * start.scale * np.sqrt(start.spread)
 
 
 def test_the_gradient_is_that_of_the_log_loss():
@@ -117,10 +125,12 @@ def test_the_gradient_of_sparse_rows_centres_them_implicitly():
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.normal(size=(20, 9)) * (rng.random((20, 9)) < 0.4))
     W, y, weight = rng.normal(size=(2, 3, 10)), rng.integers(0, 2, 20), np.full(20, 1 / 20)
-    units = Units.common(X, np.ones(20))
-    dense = np.column_stack([units.take(X, np.arange(20)), np.ones(20)])
+    scaling = AffineScaling.common(X, np.ones(20))
+    dense = np.column_stack([scaling.take(X, np.arange(20)), np.ones(20)])
     for a, b in zip(
-        sparse_gradient(W, X, np.eye(2)[y], weight, units), dense_gradient(W, dense, np.eye(2)[y], weight), strict=True
+        sparse_gradient(W, X, np.eye(2)[y], weight, scaling),
+        dense_gradient(W, dense, np.eye(2)[y], weight),
+        strict=True,
     ):
         np.testing.assert_allclose(a, b, atol=1e-12)
 
@@ -159,32 +169,32 @@ def test_kmeans_serves_all_rows():
 def test_shifts_and_scales_of_the_features_change_nothing(loss, container):
     X, y = make_blobs(300, centers=6, n_features=3, random_state=0)
     y = y % 2
-    machine = MultiHyperplaneClassifier(8, loss=loss, noise=0.0, max_iter=5, random_state=0)
+    noise = 0.0 if loss == "log" else None
+    machine = MultiHyperplaneClassifier(8, loss=loss, noise=noise, max_iter=5, random_state=0)
     expected = machine.fit(container(X), y).predict(X)
     moved = 1000 * X + 50
     assert np.mean(machine.fit(container(moved), y).predict(moved) == expected) > 0.99
 
 
 @pytest.mark.parametrize(
-    ("params", "bar"),
+    ("machine", "bar"),
     [
-        ({}, 1.2),
-        ({"loss": "hinge", "n_planes": 64}, 1.2),
-        ({"init": "zero", "average": 1 / 3}, 8.2),
+        (MultiHyperplaneClassifier(random_state=0), 1.2),
+        (MultiHyperplaneClassifier(64, loss="hinge", random_state=0), 1.2),
+        (AdaptiveMultiHyperplaneClassifier(average_fraction=1 / 3, random_state=0), 8.2),
     ],
 )
-def test_the_4x4_board(params, bar):
+def test_the_4x4_board(machine, bar):
     """The paper's GAMM has 7.4 % on this board, its AMM 35.9 %, the RBF-SVM 0.4 %."""
     X, y = make_checkerboard(15_000, random_state=0)
     X_test, y_test = make_checkerboard(5_000, random_state=1)
-    machine = MultiHyperplaneClassifier(random_state=0, **params).fit(X, y)
-    assert 100 * (1 - machine.score(X_test, y_test)) < bar
+    assert 100 * (1 - machine.fit(X, y).score(X_test, y_test)) < bar
 
 
 def test_amm_fails_where_the_paper_says():
     def error(shape):
         X, y = make_checkerboard(15_000, shape, random_state=0)
-        amm = MultiHyperplaneClassifier(init="zero", growth=0.0, prune=10.0, average=0, max_iter=15, random_state=0)
+        amm = AdaptiveMultiHyperplaneClassifier(growth=0.0, prune=10.0, average_fraction=0, max_iter=15, random_state=0)
         X_test, y_test = make_checkerboard(5_000, shape, random_state=1)
         return 100 * (1 - amm.fit(X, y).score(X_test, y_test))
 
@@ -209,7 +219,7 @@ def test_probabilities_agree_with_predictions():
     np.testing.assert_allclose(probability.sum(axis=1), 1)
     np.testing.assert_array_equal(machine.classes_[probability.argmax(axis=1)], machine.predict(X))
     assert not hasattr(MultiHyperplaneClassifier(loss="hinge"), "predict_proba")
-    assert not hasattr(MultiHyperplaneClassifier(init="zero"), "predict_proba")
+    assert not hasattr(AdaptiveMultiHyperplaneClassifier(), "predict_proba")
 
 
 @pytest.mark.parametrize("params", [{"n_planes": 8}, {"n_planes": 8, "loss": "hinge"}])
@@ -237,19 +247,19 @@ def test_decay_draws_planes_back_to_the_start():
 
 def test_growth_gives_more_planes_and_the_cap_holds():
     X, y = make_checkerboard(4000, random_state=0)
-    settings = {"init": "zero", "max_iter": 5, "random_state": 0}
-    amm = MultiHyperplaneClassifier(growth=0.0, **settings).fit(X, y).planes_
-    gamm = MultiHyperplaneClassifier(growth=0.2, **settings).fit(X, y).planes_
-    capped = MultiHyperplaneClassifier(7, growth=0.2, **settings).fit(X, y).planes_
+    settings = {"max_iter": 5, "random_state": 0}
+    amm = AdaptiveMultiHyperplaneClassifier(growth=0.0, **settings).fit(X, y).planes_
+    gamm = AdaptiveMultiHyperplaneClassifier(growth=0.2, **settings).fit(X, y).planes_
+    capped = AdaptiveMultiHyperplaneClassifier(7, growth=0.2, **settings).fit(X, y).planes_
     assert gamm.n_planes > 4 * amm.n_planes
     assert capped.n_planes == 14
 
 
-@pytest.mark.parametrize("params", [{}, {"loss": "hinge"}, {"init": "zero", "alpha": 1e-2}])
-def test_a_stream_follows_a_drift(params):
+@pytest.mark.parametrize(("learner", "params"), [*MACHINES[:2], (AdaptiveMultiHyperplaneClassifier, {"alpha": 1e-2})])
+def test_a_stream_follows_a_drift(learner, params):
     """The boundary turns until the classes have changed places; training goes on and follows."""
     rng = np.random.default_rng(0)
-    machine = MultiHyperplaneClassifier(4, max_iter=10, random_state=0, **params)
+    machine = learner(4, max_iter=10, random_state=0, **params)
     for angle in np.linspace(0, np.pi, 80):
         X = rng.normal(size=(1000, 2))
         y = X @ [np.cos(angle), np.sin(angle)] > 0
@@ -261,16 +271,16 @@ def test_more_planes_than_rows_says_so():
     X, y = make_blobs(60, centers=2, random_state=0)
     y[:] = 0
     y[:3] = 1
-    with pytest.warns(UserWarning, match=r"n_planes=10 is more than class 1 has rows \(3\)"):
+    with pytest.warns(UserWarning, match=r"n_planes=10 is more than the 3 rows of class 1 "):
         machine = MultiHyperplaneClassifier(10, random_state=0).fit(X, y)
     np.testing.assert_array_equal(np.diff(machine.planes_.indptr), [10, 3])
 
 
-@pytest.mark.parametrize("params", [{}, {"loss": "hinge"}, {"init": "zero"}])
-def test_awkward_data(params):
+@pytest.mark.parametrize(("learner", "params"), MACHINES)
+def test_awkward_data(learner, params):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 3))
-    machine = MultiHyperplaneClassifier(random_state=0, **params)
+    machine = learner(random_state=0, **params)
     one_of_a_kind = np.r_[1, np.zeros(99, dtype=int)]
     assert np.isfinite(machine.fit(X, one_of_a_kind).coef_).all()
     constant = np.column_stack([X, np.full(100, 7.0)])
@@ -280,21 +290,126 @@ def test_awkward_data(params):
     assert np.isfinite(machine.fit(twins, np.tile([0, 1], 50)).coef_).all()
 
 
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_mm_takes_a_class_that_comes_late(container):
+    X, y = make_blobs(300, centers=[[-4, 0], [4, 0], [0, 6]], random_state=0)
+    mm = AdaptiveMultiHyperplaneClassifier(2, growth=0.0, assignment="epoch", alpha=1e-3, random_state=0)
+    for rows in (np.flatnonzero(y < 2), *[np.arange(300)] * 10):
+        mm.partial_fit(container(X[rows]), y[rows], classes=[0, 1, 2])
+    assert mm.score(X, y) > 0.95
+
+
+class TestGoingOn:
+    """A warm start with other parameters works as it says, or is refused with a sentence."""
+
+    X, y = make_blobs(300, centers=6, n_features=3, random_state=0)
+    y = y % 2
+
+    @pytest.mark.parametrize(
+        ("learner", "before", "after", "message"),
+        [
+            (MultiHyperplaneClassifier, {}, {"loss": "hinge"}, "another method"),
+            (MultiHyperplaneClassifier, {"loss": "hinge"}, {"loss": "log"}, "another method"),
+            (MultiHyperplaneClassifier, {}, {"n_planes": 3}, "began with n_planes=2 and cannot go on with n_planes=3"),
+            (MultiHyperplaneClassifier, {"loss": "hinge"}, {"n_planes": None}, "began with n_planes=2"),
+            (MultiHyperplaneClassifier, {}, {"scale": 1.0}, r"began with scale=2\.5"),
+            (AdaptiveMultiHyperplaneClassifier, {}, {"n_planes": 3}, "began with n_planes=2"),
+            (AdaptiveMultiHyperplaneClassifier, {}, {"alpha": 1e-3}, "began with alpha=1e-05"),
+            (AdaptiveMultiHyperplaneClassifier, {}, {"growth": 0.0}, r"began with growth=0\.2"),
+        ],
+    )
+    @pytest.mark.parametrize("call", ["fit", "partial_fit"])
+    def test_what_cannot_change_is_named(self, learner, before, after, message, call):
+        machine = learner(2, max_iter=3, warm_start=True, random_state=0, **before).fit(self.X, self.y)
+        planes = machine.planes_
+        with pytest.raises(ValueError, match=message):
+            getattr(machine.set_params(**after), call)(self.X, self.y)
+        assert machine.planes_ is planes
+
+    def test_decay_towards_the_start_can_be_turned_on(self):
+        machine = MultiHyperplaneClassifier(4, max_iter=5, noise=0.0, warm_start=True, random_state=0)
+        start = machine.set_params(eta0=1e-9).fit(self.X, self.y).coef_
+        away = machine.set_params(eta0=1.0).fit(self.X, self.y).coef_
+        back = machine.set_params(eta0=0.01, alpha=50.0).fit(self.X, self.y).coef_
+        assert np.abs(back - start).max() < 0.5 * np.abs(away - start).max()
+
+    @pytest.mark.parametrize(("learner", "params"), MACHINES)
+    def test_other_numbers_of_passes_are_schedules_of_their_own(self, learner, params):
+        machine = learner(2, max_iter=4, warm_start=True, random_state=0, **params).fit(self.X, self.y)
+        machine.set_params(max_iter=10).fit(self.X, self.y)
+        assert machine.n_iter_ == 10
+        assert machine._state.epoch == 14
+        assert machine._state.mean is not None  # the last of the passes are averaged, as in any fit
+
+    @pytest.mark.parametrize(("learner", "params"), MACHINES)
+    def test_an_interrupted_fit_ends_as_if_it_had_not_been(self, learner, params, monkeypatch):
+        whole = learner(3, max_iter=8, random_state=0, **params).fit(self.X, self.y)
+        broken = learner(3, max_iter=8, warm_start=True, random_state=0, **params)
+        method = type(broken._method(np.arange(2)))
+        step = method.step
+
+        def interrupted(self, state, data):
+            if state.epoch == 5:
+                raise KeyboardInterrupt
+            return step(self, state, data)
+
+        monkeypatch.setattr(method, "step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            broken.fit(self.X, self.y)
+        monkeypatch.undo()
+        assert broken.n_iter_ == 5
+        broken._state = Run(broken._trained_by, broken._state).go(repeat(data_of(self.X, self.y), 3)).state
+        assert broken._trained_by.planes(broken._state) == whole.planes_
+
+
+def test_a_failed_step_leaves_no_trace_in_free_columns(monkeypatch):
+    """A duplicated plane has features that the sparse rows of the step do not have."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((400, 200), density=0.2, format="csr", rng=rng)
+    y = rng.integers(0, 2, 400)
+    few = sparse.csr_array(X[:3])
+    method = AdaptiveMultiHyperplane(growth=0.9, growth_decay=1.0)
+    run, twin = (Run(method, seed=1).go([data_of(X, y)]) for _ in range(2))
+
+    data, visit = data_of(few, np.array([0, 1, 0])), AdaptiveMultiHyperplane._visit
+
+    def failing(self, state, *rest):
+        visit(self, state, *rest)
+        raise MemoryError
+
+    monkeypatch.setattr(AdaptiveMultiHyperplane, "_visit", failing)
+    with pytest.raises(MemoryError):
+        run.step(data)
+    for name in ("coef", "intercept", "shift", "owner", "counts"):
+        np.testing.assert_array_equal(getattr(run.state, name), getattr(twin.state, name))
+
+
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("learner", "params", "message"),
     [
-        ({"growth": 1.0}, "'growth' parameter"),
-        ({"growth": -0.1}, "'growth' parameter"),
-        ({"prune": -1.0}, "'prune' parameter"),
-        ({"init": "random"}, "'init' parameter"),
-        ({"n_planes": 0}, "'n_planes' parameter"),
-        ({"init": "zero", "alpha": 0.0}, "alpha must be positive for init='zero'"),
+        (AdaptiveMultiHyperplaneClassifier, {"growth": 1.0}, "'growth' parameter"),
+        (AdaptiveMultiHyperplaneClassifier, {"growth": -0.1}, "'growth' parameter"),
+        (AdaptiveMultiHyperplaneClassifier, {"prune": -1.0}, "'prune' parameter"),
+        (AdaptiveMultiHyperplaneClassifier, {"alpha": 0.0}, "'alpha' parameter"),
+        (AdaptiveMultiHyperplaneClassifier, {"assignment": "never"}, "'assignment' parameter"),
+        (MultiHyperplaneClassifier, {"loss": "square"}, "'loss' parameter"),
+        (MultiHyperplaneClassifier, {"n_planes": 0}, "'n_planes' parameter"),
+        (MultiHyperplaneClassifier, {"loss": "hinge", "alpha": 0.1}, "alpha=0.1 belongs to the log-loss"),
+        (MultiHyperplaneClassifier, {"loss": "hinge", "noise": 0.0}, "noise=0.0 belongs to the log-loss"),
+        (MultiHyperplaneClassifier, {"loss": "hinge", "batch_size": 64}, "batch_size=64 belongs to the log-loss"),
     ],
 )
-def test_bad_parameters_are_named(params, message):
+def test_bad_parameters_are_named(learner, params, message):
     X, y = make_blobs(60, centers=2, random_state=0)
     with pytest.raises(ValueError, match=message):
-        MultiHyperplaneClassifier(**params).fit(X, y)
+        learner(**params).fit(X, y)
+
+
+def test_noise_is_for_dense_rows():
+    X, y = make_blobs(60, centers=2, random_state=0)
+    with pytest.raises(ValueError, match=r"noise=0\.3 is for dense rows"):
+        MultiHyperplaneClassifier(2, noise=0.3).fit(sparse.csr_array(X), y)
+    assert MultiHyperplaneClassifier(2, noise=0.0, max_iter=2).fit(sparse.csr_array(X), y).planes_.n_planes == 4
 
 
 def test_letters(local_data):

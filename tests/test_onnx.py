@@ -27,7 +27,7 @@ WAYS = [
     ("ConvexPolytopeClassifier", {"n_planes": 3}),
     ("CuttingPlaneSVC", {"tol": None}),
     ("MultiHyperplaneClassifier", {"n_planes": 2}),
-    ("MultiHyperplaneClassifier", {"init": "zero"}),
+    ("AdaptiveMultiHyperplaneClassifier", {}),
     ("PolyceptronClassifier", {"n_planes": 3}),
     ("PolyhedralMixtureClassifier", {}),
     ("PolyhedralMixtureClassifier", {"inside": -3, "gating": "hard"}),

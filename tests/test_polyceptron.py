@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from benchmarks.papers.synthetic import make_polyceptron_1, make_polyceptron_2
 from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -7,9 +10,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from polyplane import PolyceptronClassifier
-from polyplane.datasets import make_polyceptron_1, make_polyceptron_2, make_polyhedron
-from polyplane.learners._polyhedron import Rows, split_start
-from polyplane.learners._units import Units
+from polyplane.datasets import make_polyhedron
+from polyplane.engine.data import Data
+from polyplane.engine.run import Run
+from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, split_start
+from polyplane.learners.polyceptron import Polyceptron
+from polyplane.scaling import AffineScaling
 from tests.reference import polyceptron as reference
 
 
@@ -35,7 +41,8 @@ def contained(X, container):
 
 
 def start_of(X, y, weight, n_planes):
-    return split_start(Rows(X, Units.raw(X.shape[1])), y == 1, weight, n_planes)
+    rows = ScaledRows(X, AffineScaling.identity(X.shape[1]))
+    return split_start(StartRows(rows, y == 1, weight), n_planes)
 
 
 def rows_of(X):
@@ -79,7 +86,7 @@ def test_on_separable_rows_the_online_form_ends_without_errors(maker, n_planes):
     X, y = maker(random_state=0)
     learner = PolyceptronClassifier(n_planes, mode="online", n_init=5, max_iter=3000, random_state=0).fit(X, y)
     assert learner.n_iter_ < 3000
-    assert learner.history_["push"][-1] == learner.history_["error"][-1] == 0
+    assert learner.history_["gradient_norm"][-1] == learner.history_["error"][-1] == 0
     assert learner.score(X, y) == 1
 
 
@@ -112,20 +119,23 @@ def test_the_threshold_stops_the_batch_form(problem):
     X, y, _ = problem
     learner = PolyceptronClassifier(2, tol=30.0).fit(X, y)
     assert learner.n_iter_ < learner.max_iter
-    assert learner.history_["push"][-1] <= 30.0 < min(learner.history_["push"][:-1])
+    norm = learner.history_["gradient_norm"]
+    assert norm[-1] <= 30.0 < min(norm[:-1])
 
 
-def test_pieces_may_come_one_by_one(problem):
+def test_pieces_may_come_one_by_one():
     """A pass in pieces is the same as a pass over all of them, from the same planes."""
     X, y = make_polyceptron_2(3000, random_state=0)
-    whole = PolyceptronClassifier(4, mode="online", shuffle=False, max_iter=1, tol=None, warm_start=True)
-    whole.fit(X[:500], y[:500]).fit(X, y)
-    pieces = PolyceptronClassifier(4, mode="online", shuffle=False)
-    pieces.partial_fit(X[:500], y[:500], classes=[0, 1])
-    for start in range(0, 3000, 300):
-        pieces.partial_fit(X[start : start + 300], y[start : start + 300])
-    np.testing.assert_allclose(pieces._state.planes, whole._state.planes, atol=1e-9)
-    assert pieces.n_iter_ == 11
+    method = Polyceptron(4, mode="online", shuffle=False, tol=None)
+
+    def rows(start, stop):
+        return Data(X[start:stop], y[start:stop], np.ones(stop - start), np.arange(stop - start), 2)
+
+    whole = Run(method).go([rows(0, 500), rows(0, 3000)])
+    parts = [rows(0, 500), *(rows(start, start + 300) for start in range(0, 3000, 300))]
+    pieces = Run(method).go(replace(part, stream=True) for part in parts)
+    np.testing.assert_allclose(pieces.state.planes, whole.state.planes, atol=1e-9)
+    assert pieces.n_steps == 11
 
 
 def test_rows_one_at_a_time():
@@ -153,6 +163,19 @@ def test_float32_agrees_with_float64(problem):
         learner = PolyceptronClassifier(2, mode=mode, eta0=0.125, max_iter=5, tol=None, random_state=0)
         double, single = learner.fit(X, y).planes_, learner.fit(X.astype(np.float32), y).planes_
         np.testing.assert_allclose(single.coef, double.coef, rtol=1e-5, atol=1e-4)
+
+
+def test_parameters_may_change_where_training_goes_on(problem):
+    X, y, _ = problem
+    learner = PolyceptronClassifier(2, max_iter=5, tol=None, warm_start=True, random_state=0).fit(X, y)
+    learner.set_params(mode="online", eta0=0.5, average=True).fit(X, y)
+    assert learner._state.steps == 10
+    before = learner.planes_
+    for changed in ({"n_planes": 3}, {"inside": 0}):
+        with pytest.raises(ValueError, match=f"cannot go on with {next(iter(changed))}="):
+            learner.set_params(**changed).fit(X, y)
+        assert learner.planes_ is before
+        learner.set_params(n_planes=2, inside=None)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import warnings
 
 import numpy as np
 import pytest
+from benchmarks.papers.synthetic import make_polyceptron_1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -13,10 +14,10 @@ from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 
 from polyplane import PolyhedralMixtureClassifier
-from polyplane.datasets import make_polyceptron_1, make_polyhedron
+from polyplane.datasets import make_polyhedron
 from polyplane.learners._mixture import Likelihood
-from polyplane.learners._polyhedron import Rows, split_start
-from polyplane.learners._units import Units
+from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, split_start
+from polyplane.scaling import AffineScaling
 from tests.reference import polyhedral_mixture as reference
 
 SOLVERS = ["gradient", "newton", "bfgs"]
@@ -36,7 +37,7 @@ def standardised(X):
 
 def likelihood_of(X, y, gamma, alpha=0.01, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    return Likelihood(Rows(X, Units.standard(X, weight)), 2.0 * y - 1, weight, alpha, gamma)
+    return Likelihood(ScaledRows(X, AffineScaling.standard(X, weight)), 2.0 * y - 1, weight, alpha, gamma)
 
 
 def random_planes(seed, n_planes, n_features, scale=1.0):
@@ -106,16 +107,15 @@ def test_the_likelihood_rises_at_least_as_much_as_q(problem):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_learner_follows_the_box_of_the_paper(problem, solver, gating, container):
     X, y = problem
-    n_steps, alpha, gamma = 6, 0.02, 1.5
-    mixture = PolyhedralMixtureClassifier(2, gating=gating, gamma=gamma, solver=solver, alpha=alpha, tol=None)
+    n_steps, alpha, soft = 6, 0.02, 1.5 if gating == "soft" else None
+    mixture = PolyhedralMixtureClassifier(2, gating=gating, gamma=soft, solver=solver, alpha=alpha, tol=None)
     mixture.set_params(max_iter=n_steps).fit(container(X), y)
-    rows = Rows(X, Units.standard(X, np.ones(len(y))))
-    start = split_start(rows, y == 1, np.ones(len(y)), 2)
-    soft = gamma if gating == "soft" else None
+    rows = ScaledRows(X, AffineScaling.standard(X, np.ones(len(y))))
+    start = split_start(StartRows(rows, y == 1, np.ones(len(y))), 2)
     path = reference.train(standardised(X), 2 * y - 1, start, soft, solver, n_steps, alpha)
     values = [reference.log_likelihood(standardised(X), 2 * y - 1, W, soft, alpha) for W in path[1:]]
     np.testing.assert_allclose(mixture.history_["log_likelihood"], values, atol=1e-9)
-    coef, intercept = rows.units.fold(path[-1][:, :-1], path[-1][:, -1])
+    coef, intercept = rows.scaling.to_input_space(path[-1][:, :-1], path[-1][:, -1])
     np.testing.assert_allclose(mixture.planes_.of(0)[0], -coef, atol=1e-7)
     np.testing.assert_allclose(mixture.planes_.of(0)[1], -intercept, atol=1e-7)
 
@@ -136,8 +136,9 @@ def test_em_never_lowers_the_likelihood(seed, gamma, scale, solver, gating, n_pl
     X = (scale * rng.normal(size=(40, 3)) + scale * rng.normal(size=3)).astype(dtype)
     y = np.r_[0, 0, 1, 1, rng.integers(0, 2, 36)]
     mixture = PolyhedralMixtureClassifier(
-        n_planes, gating=gating, gamma=gamma, solver=solver, alpha=alpha, max_iter=30, tol=0, random_state=0
+        n_planes, gating=gating, solver=solver, alpha=alpha, max_iter=30, tol=0, random_state=0
     )
+    mixture.set_params(gamma=gamma if gating == "soft" else None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # few rows may be separable
         mixture.fit(X, y)
@@ -235,11 +236,40 @@ def test_inside_may_be_found():
     labels = np.where(y == 1, "a", "b")
     by_default = PolyhedralMixtureClassifier(4).fit(X, labels)
     assert by_default.inside_ == "b"
-    found = PolyhedralMixtureClassifier(4, inside="auto").fit(X, labels)
+    found = PolyhedralMixtureClassifier(4, try_both_classes=True).fit(X, labels)
     assert found.inside_ == "a"
     np.testing.assert_array_equal(found.planes_.of(0)[0], np.zeros((1, 2)))
     assert len(found.planes_.of(1)[0]) == 4
     assert found.score(X, labels) > 0.97 > by_default.score(X, labels) + 0.05
+    labelled_auto = PolyhedralMixtureClassifier(4, inside="auto").fit(X, np.where(y == 1, "auto", "b"))
+    assert labelled_auto.inside_ == "auto"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"gating": "hard", "gamma": 2.0}, "gamma=2.0 is for gating='soft'"),
+        (
+            {"try_both_classes": True, "inside": 1},
+            "try_both_classes=True finds the class inside; inside=1 must be None",
+        ),
+    ],
+)
+def test_parameters_without_meaning_are_refused(problem, params, message):
+    with pytest.raises(ValueError, match=message):
+        PolyhedralMixtureClassifier(**params).fit(*problem)
+
+
+def test_parameters_may_change_where_training_goes_on(problem):
+    X, y = problem
+    mixture = PolyhedralMixtureClassifier(max_iter=5, tol=None, warm_start=True).fit(X, y)
+    mixture.set_params(gating="hard", solver="newton", alpha=0.1).fit(X, y)
+    before = mixture.planes_
+    for changed in ({"n_planes": 3}, {"inside": 0}, {"try_both_classes": True}):
+        with pytest.raises(ValueError, match=r"Training began with .* and cannot go on with"):
+            mixture.set_params(**changed).fit(X, y)
+        assert mixture.planes_ is before
+        mixture.set_params(n_planes=2, inside=None, try_both_classes=False)
 
 
 def test_more_starts_find_what_one_misses():
@@ -304,7 +334,15 @@ def test_newton_refuses_a_system_that_does_not_fit():
 
 @pytest.mark.parametrize(
     "params",
-    [{"gamma": 0.0}, {"gating": "medium"}, {"solver": "adam"}, {"alpha": -1.0}, {"n_init": 0}, {"tol": -1.0}],
+    [
+        {"gamma": 0.0},
+        {"gating": "medium"},
+        {"try_both_classes": "yes"},
+        {"solver": "adam"},
+        {"alpha": -1.0},
+        {"n_init": 0},
+        {"tol": -1.0},
+    ],
 )
 def test_bad_parameters_are_named(problem, params):
     with pytest.raises(ValueError, match=f"'{next(iter(params))}' parameter"):

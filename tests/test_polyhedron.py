@@ -9,8 +9,8 @@ from sklearn.datasets import make_blobs, make_classification
 from sklearn.multiclass import OneVsRestClassifier
 
 from polyplane import PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier
-from polyplane.learners._polyhedron import Rows, random_start, split_start
-from polyplane.learners._units import Units
+from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, random_start, split_start
+from polyplane.scaling import AffineScaling
 
 LEARNERS = [PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier]
 of_each = pytest.mark.parametrize("learner", LEARNERS)
@@ -34,6 +34,7 @@ def test_the_class_outside_owns_the_planes(learner, problem):
         lowest = -fitted.planes_.scores(X)[:, fitted.planes_.owners == owner].max(axis=1)
         np.testing.assert_array_equal(fitted.predict(X) == inside, lowest > 0)
     assert learner(random_state=0).fit(X, y).inside_ == "yes"
+    assert not hasattr(learner(), "inside_")
 
 
 @of_each
@@ -119,7 +120,7 @@ def test_constant_and_repeated_features_are_harmless(learner, problem):
 @of_each
 def test_the_same_seed_gives_the_same_planes(learner, problem):
     X, y = problem
-    one, two = (learner(3, n_init=3, random_state=7, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    one, two = (learner(3, n_init=3, random_state=7).fit(X, y) for _ in range(2))
     assert one.planes_ == two.planes_
 
 
@@ -132,30 +133,60 @@ def test_products_in_standard_units_need_no_standardised_copy(seed, n_planes, co
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     Z = np.column_stack([(X - mean) / scale, np.ones(20)])
-    rows = Rows(container(X), Units.standard(container(X), weight))
+    rows = ScaledRows(container(X), AffineScaling.standard(container(X), weight))
     planes, shares = rng.normal(size=(n_planes, 4)), rng.normal(size=(n_planes, 20))
     np.testing.assert_allclose(rows.scores(planes), planes @ Z.T, atol=1e-9)
     np.testing.assert_allclose(rows.sums(shares), shares @ Z, atol=1e-7)
-    np.testing.assert_allclose(rows.units.take(rows.X, np.array([3, 1])), Z[[3, 1], :-1], atol=1e-9)
+    np.testing.assert_allclose(rows.scaling.take(rows.X, np.array([3, 1])), Z[[3, 1], :-1], atol=1e-9)
 
 
 def test_the_start_puts_a_plane_before_each_group_outside():
     centres = np.array([[0, 0], [9, 0], [-9, 0], [0, 6]])
     X, group = make_blobs(200, centers=centres, cluster_std=0.5, random_state=0)
-    rows, ones = Rows(X, Units.raw(2)), np.ones(200)
-    for planes in (
-        split_start(rows, group == 0, ones, 3),
-        random_start(rows, group == 0, ones, 3, np.random.default_rng(1)),
-    ):
+    rows = ScaledRows(X, AffineScaling.identity(2))
+    start_rows = StartRows(rows, group == 0, np.ones(200))
+    for planes in (split_start(start_rows, 3), random_start(start_rows, 3, np.random.default_rng(1))):
         scores = rows.scores(planes)
         assert ((scores.min(axis=0) > 0) == (group == 0)).all()
-    owner = rows.scores(split_start(rows, group == 0, ones, 3)).argmin(axis=0)
+    owner = rows.scores(split_start(start_rows, 3)).argmin(axis=0)
     assert [len(set(owner[group == g])) for g in (1, 2, 3)] == [1, 1, 1]
     assert len(set(owner[group > 0])) == 3
 
 
+class Partitions:
+    """Rows in parts; a part that is lost is made again."""
+
+    is_partitioned = True
+
+    def __init__(self, X, y, weight, scaling, lose_each=None):
+        self.n_features, self.lose_each, self.calls = X.shape[1], lose_each, 0
+        at = [slice(0, 30), slice(30, 35), slice(35, len(y))]
+        self.make = [lambda s=s: StartRows(ScaledRows(X[s], scaling), y[s] == 1, weight[s]) for s in at]
+        self.parts = [make() for make in self.make]
+
+    def map(self, function, *arguments):
+        self.calls += 1
+        if self.lose_each and self.calls % self.lose_each == 0:
+            self.parts = [make() for make in self.make]
+        return [function(part, *arguments) for part in self.parts]
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_the_start_is_the_same_over_partitions(container):
+    X, y = make_classification(200, 5, n_informative=5, n_redundant=0, random_state=0)
+    weight = np.random.default_rng(0).integers(0, 4, 200).astype(float)
+    X = container(X)
+    scaling = AffineScaling.standard(X, weight)
+    expected = split_start(StartRows(ScaledRows(X, scaling), y == 1, weight), 6)
+    found = split_start(Partitions(X, y, weight, scaling), 6)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    for lose_each in (1, 7):
+        np.testing.assert_array_equal(split_start(Partitions(X, y, weight, scaling, lose_each), 6), found)
+
+
 def test_the_start_copes_with_identical_rows_outside():
     X = np.r_[np.zeros((5, 2)), np.ones((5, 2))]
-    planes = split_start(Rows(X, Units.raw(2)), np.arange(10) < 5, np.ones(10), 4)
+    rows = ScaledRows(X, AffineScaling.identity(2))
+    planes = split_start(StartRows(rows, np.arange(10) < 5, np.ones(10)), 4)
     assert planes.shape == (4, 3)
     assert np.isfinite(planes).all()

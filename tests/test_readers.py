@@ -1,6 +1,7 @@
 """Readers of data files: the numbers that `float` gives, and a sentence with a line number for what is wrong."""
 
 import io
+import subprocess
 import sys
 from contextlib import suppress
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from polyplane.io import _sources, batches, read
+from polyplane.io import _input_file, _small, batches, read
 
 
 @pytest.fixture
@@ -52,10 +53,8 @@ decimals = st.one_of(
 @pytest.fixture(autouse=True, params=["kernel", "plain"])
 def way(request, monkeypatch):
     """All tests are run with the kernel alone, and with short texts read by plain Python where that can."""
-    from polyplane.io import _svmlight
-
     if request.param == "kernel":
-        monkeypatch.setattr(_svmlight, "SMALL", 0)
+        monkeypatch.setattr(_small, "SMALL", 0)
 
 
 @given(st.lists(decimals.filter(lambda text: np.isfinite(float(text))), min_size=1, max_size=30))
@@ -140,7 +139,7 @@ def test_unsorted_rows_keep_their_hard_numbers(file):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(_sources, "BLOCK", 1 << 12)
+    monkeypatch.setattr(_input_file, "BLOCK", 1 << 12)
 
 
 def test_labels_are_numbers_where_all_are_and_text_otherwise(file, small_blocks):
@@ -219,21 +218,36 @@ rows_of_text = st.lists(
 ).map(lambda rows: "\n".join(" ".join([label, *pairs]) for label, pairs in rows))
 
 
-@given(rows_of_text)
-@settings(max_examples=300, deadline=None)
-def test_short_texts_are_read_alike_by_both_ways(tmp_path_factory, text):
-    from polyplane.io import _svmlight
+cells = ["1", "-2.5", " 3 ", "", "x", "nan", '"4"', '"a ""b"""', '"5', "1e999", "6\r", "0." + "1" * 30]
+tables = st.lists(st.lists(st.sampled_from(cells), min_size=2, max_size=3), max_size=5).map(
+    lambda rows: "\n".join(["a,b", *(",".join(row) for row in rows)])
+)
 
-    path = tmp_path_factory.mktemp("ways") / "x.svm"
+
+@given(st.one_of(rows_of_text.map(lambda text: ("x.svm", text)), tables.map(lambda text: ("x.csv", text))))
+@settings(max_examples=500, deadline=None)
+def test_short_texts_are_read_alike_by_both_ways(tmp_path_factory, name_and_text):
+    name, text = name_and_text
+    path = tmp_path_factory.mktemp("ways") / name
     path.write_bytes(text.encode())
     outcomes = []
     for limit in (0, 1 << 16):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_svmlight, "SMALL", limit)
+            patch.setattr(_small, "SMALL", limit)
             try:
                 rows = read(path)
             except ValueError as error:
                 outcomes.append(str(error))
             else:
-                outcomes.append((rows.X.toarray().tolist(), rows.y.tolist(), rows.lines.tolist(), rows.facts))
+                X = rows.X.toarray() if name == "x.svm" else rows.X
+                outcomes.append((X.tolist(), rows.y.tolist(), rows.lines.tolist(), rows.facts))
     assert outcomes[0] == outcomes[1]
+
+
+def test_short_texts_need_no_numba(tmp_path):
+    """What takes a second to import is imported for long texts alone."""
+    (tmp_path / "x.svm").write_text("1 1:2\n-1 2:3\n")
+    (tmp_path / "x.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
+    code = "import sys; from polyplane.io import read; read('x.svm'); read('x.csv'); print('numba' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert ran.stdout == "False\n"

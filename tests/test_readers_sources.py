@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from polyplane.io import _sources, batches, read
+from polyplane.io import _input_file, batches, read
 
 from .test_readers import file, read_bytes, refused, small_blocks
 
@@ -184,7 +184,7 @@ def test_missing_files_and_wrong_options(tmp_path, file):
     path = file("x.svm", "1 1:1\n")
     for option in ({"format": "xml"}, {"labels": "none"}, {"zero_based": 2}, {"part": "all"}, {"dtype": np.int32}):
         assert next(iter(option)) in refused(path, **option)
-    with pytest.raises(ValueError, match="rows must be 1 or more"):
+    with pytest.raises(ValueError, match="batch_size=0 must be 1 or more"):
         batches(path, 0)
 
 
@@ -202,8 +202,8 @@ def test_a_stream_has_the_rows_of_the_file_again_and_again(file, small_blocks):
 
 
 def test_a_long_line_needs_no_more_than_itself(file, monkeypatch):
-    monkeypatch.setattr(_sources, "BLOCK", 1 << 10)
-    monkeypatch.setattr(_sources, "LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr(_input_file, "BLOCK", 1 << 10)
+    monkeypatch.setattr(_input_file, "LONGEST_LINE", 1 << 16)
     row = " ".join(f"{j}:1" for j in range(1, 2000))
     assert read(file("x.svm", f"1 {row}\n0 1:1\n")).X.nnz == 2000
     assert "has a line of more than" in refused(file("y.svm", "1 1:" + "1" * 200_000))

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import metrics
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -86,7 +87,7 @@ def test_picked_rows_tell_what_explain_row_tells(hostile, opened):
         page.locator("#row").select_option(index=place)
         number = int(re.search(r"Row (\d+)", page.locator("#why").inner_text())[1])
         why = explain_row(machine, X.iloc[[number]], X=X)
-        assert f"given class “{why.label}”" in page.locator("#why .verdict").inner_text()
+        assert f"predicted class “{why.label}”" in page.locator("#why .verdict").inner_text()
         leading = why.feature_names[int(np.abs(why.shares).argmax())]
         shares = page.locator("#why tbody").first
         assert shares.locator("td").first.inner_text() == leading
@@ -141,8 +142,30 @@ def test_figures_are_right_and_the_file_is_replaced_whole(tmp_path):
         model_report(machine, X[900:], y[900:] + 1, path)
     assert path.read_text() == "before"
     model_report(machine, pd.DataFrame(X[900:]), y[900:], path, n_rows=2)
-    assert f"Right on {100 * machine.score(X[900:], y[900:]):.1f} % of 897 rows." in path.read_text(encoding="utf-8")
+    assert f"Accuracy: {100 * machine.score(X[900:], y[900:]):.1f} % on 897 rows." in path.read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_recall_precision_and_confusion_are_those_of_scikit_learn(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    machine = CuttingPlaneSVC(C=1e-3).fit(X[:900], y[:900])
+    text = model_report(machine, X[900:], y[900:], tmp_path / "page.html", n_rows=1).read_text(encoding="utf-8")
+    by_class, confusion = (pd.DataFrame(rows[1:], columns=rows[0]) for rows in map(cells, text.split("<table>")[1:3]))
+    predicted = machine.predict(X[900:])
+    recall, precision = (
+        score(y[900:], predicted, average=None).round(3) for score in (metrics.recall_score, metrics.precision_score)
+    )
+    np.testing.assert_allclose(by_class["recall, %"].astype(float) / 100, recall, atol=6e-4)
+    np.testing.assert_allclose(by_class["precision, %"].astype(float) / 100, precision, atol=6e-4)
+    counts = confusion.iloc[:, 1:].replace("", "0").astype(int)
+    np.testing.assert_array_equal(counts, metrics.confusion_matrix(y[900:], predicted))
+    assert "Confusion matrix: true class by row, predicted class by column" in text
+
+
+def cells(table):
+    """The text of the cells of a table, row by row, its head first."""
+    rows = table.split("</table>")[0].split("</tr>")[:-1]
+    return [re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", row) for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -57,13 +57,13 @@ def test_simplifying_a_grown_machine_halves_it(local_data):
     """GAMM on ijcnn1, on fewer rows and passes than in the benchmark; there, 0.1 point of error is the limit."""
     from sklearn.preprocessing import StandardScaler
 
-    from polyplane import MultiHyperplaneClassifier
+    from polyplane import AdaptiveMultiHyperplaneClassifier
 
     data = local_data("ijcnn1")
     scaler = StandardScaler(with_mean=False).fit(data.data)
     X, X_test = scaler.transform(data.data)[:10_000], scaler.transform(data.data_test)[:10_000]
     y, y_test = data.target[:10_000], data.target_test[:10_000]
-    machine = MultiHyperplaneClassifier(init="zero", max_iter=3, average=1 / 3, alpha=1e-5, random_state=0).fit(X, y)
+    machine = AdaptiveMultiHyperplaneClassifier(max_iter=3, average_fraction=1 / 3, random_state=0).fit(X, y)
     fewer = simplify(machine.planes_, X)
     assert fewer.n_planes <= machine.planes_.n_planes / 2
     error, error_of_fewer = (

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import polyplane
+import polyplane.io
 from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier, PegasosSVC
 from polyplane.base import PlaneClassifier
 
 LEARNERS = [
     value
     for value in (getattr(polyplane, name) for name in polyplane.__all__)
-    if inspect.isclass(value) and issubclass(value, PlaneClassifier) and value._takes_streams
+    if inspect.isclass(value) and issubclass(value, PlaneClassifier) and value._declaration.streams
 ]
 
 
@@ -83,6 +84,12 @@ class TestSources:
     def test_lists_generators_and_functions_give_the_same(self):
         machines = [make(PegasosSVC).fit_stream(source) for source in (BATCHES, rows(), rows, lambda: iter(BATCHES))]
         assert all(machine.planes_ == machines[0].planes_ for machine in machines)
+
+    def test_readers_of_files(self, tmp_path):
+        np.savetxt(tmp_path / "rows.csv", np.column_stack([BATCHES[0][0], BATCHES[0][1] == "up"]), delimiter=",",
+                   header="a,b,c,d,label", comments="")  # fmt: skip
+        machine = make(PegasosSVC).fit_stream(polyplane.io.batches(tmp_path / "rows.csv", 20))
+        assert machine.n_iter_ == 3
 
     def test_passes(self):
         two = make(PegasosSVC).fit_stream(rows, passes=2)
@@ -145,13 +152,13 @@ class TestFigures:
         assert machine.history_["rows"] == [60.0 * (i + 1) for i in range(12)]
         assert "progressive_error" not in make(PegasosSVC).fit_stream(BATCHES, progressive=False).history_
 
-    @pytest.mark.parametrize("sides", ["both", "up"])
+    @pytest.mark.parametrize("enclosed", [None, "up"])
     @pytest.mark.parametrize("average", [True, False])
-    def test_prediction_without_a_copy_of_the_planes(self, average, sides):
+    def test_prediction_without_a_copy_of_the_planes(self, average, enclosed):
         X, _y = next(rows(1, 500, seed=2))
-        machine = ConvexPolytopeClassifier(3, average=average, sides=sides, random_state=0).fit_stream(BATCHES)
+        machine = ConvexPolytopeClassifier(3, average=average, enclosed=enclosed, random_state=0).fit_stream(BATCHES)
         for matrix in (X, sparse.csr_matrix(X)):
-            codes = machine._stream_predict(machine._state, matrix)
+            codes = machine._trained_by.predict(machine._state, matrix)
             np.testing.assert_array_equal(machine.classes_[codes], machine.predict(X))
 
     def test_validation(self):
@@ -257,7 +264,7 @@ class TestNewFeatures:
 
     def test_a_learner_that_cannot_grow_says_so(self):
         machine = make(MultiHyperplaneClassifier, n_planes=2)
-        with pytest.raises(ValueError, match=r"Batch 2 of the stream: .* cannot grow"):
+        with pytest.raises(ValueError, match=r"Batch 2 of the stream: .* cannot add any"):
             machine.fit_stream(self.growing())
         assert machine.n_features_in_ == machine.planes_.n_features == 3
 
@@ -278,8 +285,9 @@ class TestDrift:
         if len(set(y)) < 2:
             return
         alpha, half_life = 0.05, window * np.log(2)
-        machine = PegasosSVC(alpha, average=False, shuffle=False, fit_intercept=False)
-        machine.fit_stream([(X[:7], y[:7]), (X[7:], y[7:])][: 1 + (n_rows > 7)], classes=[0, 1], half_life=half_life)
+        machine = PegasosSVC(alpha, average=False, fit_intercept=False)
+        rows_of_one = [(X[i : i + 1], y[i : i + 1]) for i in range(n_rows)]  # their order is the order of the visits
+        machine.fit_stream(rows_of_one, classes=[0, 1], half_life=half_life)
         w = np.zeros(3)
         for t, (x, sign) in enumerate(zip(X, 2 * y - 1, strict=True)):
             step = 1 / (alpha * min(t + 1, window))
@@ -381,16 +389,19 @@ class TestGoingOn:
             os.kill(os.getpid(), signal.SIGINT)
             yield from BATCHES[3:]
 
-        with pytest.warns(RuntimeWarning, match="Interrupted: the model is that of 240 rows"):
-            machine = make(PegasosSVC).fit_stream(interrupted)
-        assert machine.n_iter_ == 4
+        machine = make(PegasosSVC)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            machine.fit_stream(interrupted)
+        assert machine.planes_ == make(PegasosSVC).fit_stream(BATCHES[:3]).planes_
+        assert machine.n_iter_ == 3
+        assert "learned from 180 rows" in caught.value.__notes__[0]
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
-    @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 0)])
+    @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, -signal.SIGINT)])
     def test_a_process_that_is_told_to_end_leaves_a_checkpoint(self, tmp_path, signum, code):
         path = tmp_path / "checkpoint"
         script = textwrap.dedent("""
-            import sys, time, warnings
+            import sys, time
             from tests.test_stream import BATCHES, make
             from polyplane import ConvexPolytopeClassifier
 
@@ -401,10 +412,10 @@ class TestGoingOn:
                     time.sleep(0.2 if number > 2 else 0)
                     yield batch
 
-            warnings.simplefilter("ignore")
             make(ConvexPolytopeClassifier).fit_stream(slow, checkpoint=sys.argv[1])
         """)
-        process = subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-c", script, path]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "going\n"
         process.send_signal(signum)
         process.communicate(timeout=60)

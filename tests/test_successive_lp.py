@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
+from benchmarks.papers.synthetic import make_polyceptron_1
 from scipy import sparse
 from sklearn.datasets import make_classification
 
 from polyplane import SuccessiveLPClassifier
-from polyplane.datasets import make_polyceptron_1, make_polyhedron
-from polyplane.learners._polyhedron import Rows, split_start
-from polyplane.learners._units import Units
+from polyplane.datasets import make_polyhedron
+from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, split_start
+from polyplane.scaling import AffineScaling
 from tests.reference import successive_lp as reference
 
 
@@ -24,9 +25,9 @@ def halves(X, y):
 def test_the_first_program_is_the_reference(problem, container):
     X, y = problem
     learner = SuccessiveLPClassifier(3, max_iter=1).fit(container(X), y)
-    units = Units.standard(X, np.ones(len(y)))._replace(centre=np.zeros(X.shape[1]))
-    start = split_start(Rows(X, units), y == 1, np.ones(len(y)), 3)
-    coef, intercept = units.fold(start[:, :-1], start[:, -1])
+    scaling = AffineScaling.standard(X, np.ones(len(y)))._replace(centre=np.zeros(X.shape[1]))
+    start = split_start(StartRows(ScaledRows(X, scaling), y == 1, np.ones(len(y))), 3)
+    coef, intercept = scaling.to_input_space(start[:, :-1], start[:, -1])
     inside, outside = halves(X, y)
     owner = (outside[:, :-1] @ coef.T + intercept).argmin(axis=1)
     least, planes = reference.solve(inside, outside, owner, 3)
@@ -88,6 +89,20 @@ def test_float32_stays_float32(problem):
     learner = SuccessiveLPClassifier().fit(X.astype(np.float32), y)
     assert learner.coef_.dtype == np.float32
     assert learner.score(X.astype(np.float32), y) > 0.8
+
+
+def test_a_warm_start_on_harder_rows_goes_on():
+    """The objective on the rows before says nothing about these."""
+    X, y = make_polyhedron(200, 3, 3, random_state=0)
+    learner = SuccessiveLPClassifier(3, warm_start=True).fit(X[:100], y[:100])
+    easy = learner.history_["objective"][-1]
+    flipped = np.where(np.arange(100) % 7 == 0, 1 - y[100:], y[100:])
+    learner.fit(X[100:], flipped)
+    inside, outside = halves(X[100:], flipped)
+    W = -np.column_stack(learner.planes_.of(0))
+    objective = learner.history_["objective"][-1]
+    assert objective == pytest.approx(reference.objective(inside, outside, W))
+    assert objective > easy
 
 
 def test_pieces_are_refused():

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
+from benchmarks.datasets.malicious_urls import make_url_stream
 from sklearn.linear_model import SGDClassifier
-
-from polyplane.datasets import make_url_stream
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ import sys
 import time
 
 import numpy as np
+from benchmarks.datasets.malicious_urls import make_url_stream
 from sklearn.linear_model import SGDClassifier
 
 from polyplane import PegasosSVC
-from polyplane.datasets import make_url_stream
 
 
 def main(n_days):

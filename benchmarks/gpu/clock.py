@@ -1,6 +1,7 @@
 """Time on a device, and the two floors under it: bytes over bandwidth, operations over the rate of products."""
 
 import time
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -34,6 +35,17 @@ def seconds(function, device, repeats=1, warm_up=1):
     return sorted(times)[len(times) // 2]
 
 
+@contextmanager
+def products(precision):
+    """Matrix products of float32 in full precision, or with their factors rounded to TF32."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def ceilings(device, size=8192):
     """Copy an array of 4 GB and multiply two square matrices; on a CPU, smaller ones."""
     on_cuda = device.type == "cuda"
@@ -42,10 +54,9 @@ def ceilings(device, size=8192):
     bandwidth = 8 * n / seconds(lambda: target.copy_(source), device, 10, 3)
     a, b = torch.rand(size, size, device=device), torch.rand(size, size, device=device)
     rates = []
-    for precision in ("highest", "high"):
-        torch.set_float32_matmul_precision(precision)
-        rates.append(2 * size**3 / seconds(lambda: a @ b, device, 10, 3))
-    torch.set_float32_matmul_precision("highest")
+    for precision in ("full", "tf32"):
+        with products(precision):
+            rates.append(2 * size**3 / seconds(lambda: a @ b, device, 10, 3))
     return Ceilings(bandwidth, *rates)
 
 

@@ -18,7 +18,8 @@ os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn asks for it, before SciPy is
 import numpy as np
 import torch
 from benchmarks.data import STANDARDISED, real
-from benchmarks.gpu.clock import beside_floors, ceilings, seconds
+from benchmarks.gpu.clock import beside_floors, ceilings, products, seconds
+from benchmarks.gpu.device_digits import DeviceDigits
 from benchmarks.results import Results
 from sklearn import config_context
 from sklearn.preprocessing import StandardScaler
@@ -31,14 +32,15 @@ from polyplane import (
     PolyceptronClassifier,
     PolyhedralMixtureClassifier,
 )
-from polyplane.datasets import DeviceDigits, InfiniteDigits, load_dataset
+from polyplane.datasets import InfiniteDigits, load_dataset
+from polyplane.engine.run import Run
 
 SETS = ("letter", "ijcnn1", "usps", "mnist")
 #: Machines that are trained on all digits. The number of planes and of passes of the large one was chosen on the last
 #: 10,000 of MNIST's training rows, with digits made of the first 50,000.
 DIGITS = {
-    "30 planes": {"n_planes": 30, "max_iter": 10, "batch_size": 16_384},
-    "200 planes": {"n_planes": 200, "max_iter": 20, "batch_size": 16_384, "precision": "tf32"},
+    "30 planes": ({"n_planes": 30, "max_iter": 10, "batch_size": 16_384}, "full"),
+    "200 planes": ({"n_planes": 200, "max_iter": 20, "batch_size": 16_384}, "tf32"),
 }
 #: Seeds that errors on small sets are averaged over.
 SEEDS = 3
@@ -157,24 +159,16 @@ def making(bench):
 def one_epoch(bench, batch_size, precision):
     """A pass over all digits with 30 planes per class, no row at rest."""
     X, y = bench.digits()
-    machine = MultiHyperplaneClassifier(
-        30, batch_size=batch_size, precision=precision, backoff=0, max_iter=10, random_state=0
-    )
-    with config_context(array_api_dispatch=True):
+    machine = MultiHyperplaneClassifier(30, batch_size=batch_size, backoff=0, max_iter=10, random_state=0)
+    with config_context(array_api_dispatch=True), products(precision):
         data = machine._take(X, y, None, None)
-        state = machine._start(data, 0)
-        passes = [state]
-
-        def step():
-            passes[0] = machine._step(passes[0], data)
-
-        measured = seconds(step, bench.device, 3)
+        run = Run(machine._method(machine.classes_))
+        measured = seconds(lambda: run.step(data), bench.device, 3)
     n, d = X.shape
-    rate = "tf32" if precision == "tf32" else "full"
-    return beside_floors(measured, 4 * n * d, 4 * n * (d + 1) * 300, bench.limits, rate)
+    return beside_floors(measured, 4 * n * d, 4 * n * (d + 1) * 300, bench.limits, precision)
 
 
-def all_digits(bench, how):
+def all_digits(bench, how, precision):
     """Train on all digits, made on the device: time of all, and the error on MNIST's test rows."""
     bench._digits = None
     test = real("mnist")
@@ -183,7 +177,8 @@ def all_digits(bench, how):
     bench.wait()
     made = time.perf_counter() - began
     machine = MultiHyperplaneClassifier(random_state=0, **how)
-    trained = bench.timed_fit(machine, X, y)
+    with products(precision):
+        trained = bench.timed_fit(machine, X, y)
     return {
         "make_s": round(made, 2),
         "train_s": round(trained, 2),
@@ -277,7 +272,7 @@ def main():
             f"one epoch, batches of {size}, {precision}": lambda size=size, p=precision: one_epoch(bench, size, p)
             for size, precision in ((4096, "full"), (16_384, "full"), (16_384, "tf32"))
         },
-        **{f"all digits, {name}": lambda how=how: all_digits(bench, how) for name, how in DIGITS.items()},
+        **{f"all digits, {name}": lambda how=how: all_digits(bench, *how) for name, how in DIGITS.items()},
         "prediction": lambda: prediction(bench),
         "covtype": lambda: cutting_plane(bench),
         **{name: lambda name=name: beside_cpu(bench, name) for name in SETS},

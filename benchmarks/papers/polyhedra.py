@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.experiment import Figure, Row, Table
+from benchmarks.papers.synthetic import make_polyceptron_1, make_polyceptron_2
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
@@ -18,7 +19,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, tr
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from polyplane.datasets import load_dataset, make_polyceptron_1, make_polyceptron_2
+from polyplane.datasets import load_dataset
 
 #: Columns of Adult that hold codes of categories.
 ADULT_CATEGORICAL = [1, 3, 5, 6, 7, 8, 9, 13]

@@ -47,7 +47,7 @@ def epochs(n_epochs):
     machines = {
         "SGDClassifier": SGDClassifier(loss="hinge", **settings),
         "PegasosSVC": PegasosSVC(average=False, **settings),
-        "K=16, one polytope": ConvexPolytopeClassifier(16, sides=1, average=False, **settings),
+        "K=16, one polytope": ConvexPolytopeClassifier(16, enclosed=1, average=False, **settings),
         "K=16, two polytopes": ConvexPolytopeClassifier(16, average=False, **settings),
     }
     seconds = {name: [] for name in machines}

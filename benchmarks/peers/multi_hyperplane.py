@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC, LinearSVC
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 
 #: What `--choose` chose: C and gamma of the RBF-SVM out of SVM_GRID, with the least error on held-out fifths of the
 #: training rows (two splits, the second for the best three). Those of mnist are customary and have not been chosen so.
@@ -68,7 +68,7 @@ def machines(name):
         "tangent start, hinge": planes(loss="hinge"),
         "tangent start, tuned": planes(**TUNED[name]),
         **({"tangent start, quick": planes(**QUICK[name])} if name in QUICK else {}),
-        "GAMM": planes(init="zero", average=1 / 3),
+        "GAMM": AdaptiveMultiHyperplaneClassifier(average_fraction=1 / 3, random_state=0),
         "LinearSVC": LinearSVC(random_state=0),
         "HistGradientBoosting": HistGradientBoostingClassifier(random_state=0),
         "MLP": MLPClassifier(early_stopping=True, random_state=0),
@@ -80,8 +80,9 @@ def warm_up():
     """Compile the kernels."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(400, 3)).astype(np.float32), np.arange(400) % 3
-    for settings in ({}, {"loss": "hinge"}, {"init": "zero"}):
+    for settings in ({}, {"loss": "hinge"}):
         MultiHyperplaneClassifier(max_iter=1, **settings).fit(X, y).predict(X)
+    AdaptiveMultiHyperplaneClassifier(max_iter=1).fit(X, y).predict(X)
 
 
 def seconds(work, repeat=3):

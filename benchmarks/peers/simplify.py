@@ -13,13 +13,13 @@ import numpy as np
 from benchmarks.data import prepared, real
 from benchmarks.results import Results
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 from polyplane.geometry import simplify
 
 SEEDS = range(5)
 TOLERANCES = (0.0, 0.001, 0.005)
 GAMM = {
-    name: {"init": "zero", "max_iter": 15, "average": 1 / 3, "alpha": alpha}
+    name: {"max_iter": 15, "average_fraction": 1 / 3, "alpha": alpha}
     for name, alpha in {"ijcnn1": 3e-6, "letter": 1e-5, "usps": 3e-5}.items()
 }
 MACHINES = {f"{name}, GAMM": (name, settings) for name, settings in GAMM.items()}
@@ -29,7 +29,8 @@ MACHINES |= {f"{name}, tangent start": (name, {}) for name in GAMM}
 def simplified(name, settings, seed):
     """Planes and test error of a machine, and of what is left of it at each tolerance; of one whose rows are scaled."""
     split = real(name)
-    machine = prepared(name, MultiHyperplaneClassifier(random_state=seed, **settings)).fit(split.X, split.y)
+    learner = AdaptiveMultiHyperplaneClassifier if settings else MultiHyperplaneClassifier
+    machine = prepared(name, learner(random_state=seed, **settings)).fit(split.X, split.y)
     learner, before = (machine[-1], machine[:-1]) if hasattr(machine, "steps") else (machine, None)
     X, X_test = (split.X, split.X_test) if before is None else map(before.transform, (split.X, split.X_test))
 

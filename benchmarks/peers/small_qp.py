@@ -6,40 +6,31 @@ clarabel) are passed over. Prints the mean time per problem and the worst relati
 
 import time
 import warnings
+from unittest.mock import patch
 
 import numpy as np
 from scipy import optimize, sparse
 
 from polyplane import CuttingPlaneSVC
 from polyplane.datasets import load_dataset
-from polyplane.learners import _cuts
+from polyplane.learners._cuts import Bundle
 
 
 def record(X, y, **params):
     """Train, and keep each problem (G, c) with the time and the solution of our own solver."""
-    problems = []
+    problems, solve = [], Bundle.solve
 
-    class Recorder(_cuts.Bundle):
-        def solve(self, C, tol):
-            n = self.n_cuts
-            gram, linear = self.gram[:n, :n].copy(), self.offsets[:n] / C
-            forget, self._forget = self._forget, lambda used: None
+    def recorded(bundle, C, tol):
+        with patch.object(Bundle, "_without_idle", lambda solved: solved):
             began = time.perf_counter()
-            outcome = super().solve(C, tol)
+            solved, planes, bound = solve(bundle, C, tol)
             seconds = time.perf_counter() - began
-            x = self.x[:n].copy()
-            self._forget = forget
-            forget(self.support[: self.size].copy())
-            problems.append((gram, linear, x, seconds))
-            return outcome
+        problems.append((bundle.gram.copy(), bundle.offsets / C, solved.x, seconds))
+        return solved._without_idle(), planes, bound
 
-    from polyplane.learners import cutting_plane
-
-    bundle, cutting_plane.Bundle = cutting_plane.Bundle, Recorder
-    with warnings.catch_warnings():
+    with patch.object(Bundle, "solve", recorded), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         CuttingPlaneSVC(**params).fit(X, y)
-    cutting_plane.Bundle = bundle
     return problems
 
 

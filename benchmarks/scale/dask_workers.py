@@ -48,7 +48,7 @@ def prepared_set(name):
     return Split(scaler.transform(X), y, scaler.transform(split.X_test), split.y_test)
 
 
-def held(client, X, y):
+def on_workers(client, X, y):
     """Half of the rows in each worker, as arrays of Dask."""
     half = -(-len(y) // 2)
     blocks = [(X[:half], y[:half]), (X[half:], y[half:])]
@@ -67,15 +67,15 @@ def timed(function):
 
 def compare(client, machine, split, repeats):
     """Errors, least times, and the largest difference between the planes."""
-    DaskPlaneClassifier(machine).fit(*held(client, split.X[:2000], split.y[:2000]))  # compiles in the workers
-    rows = held(client, split.X, split.y)
+    DaskPlaneClassifier(machine).fit(*on_workers(client, split.X[:2000], split.y[:2000]))  # compiles in the workers
+    rows = on_workers(client, split.X, split.y)
     clone(machine).fit(split.X[:2000], split.y[:2000])
     seconds = [np.inf, np.inf]
     for _ in range(repeats):
         local, plain = timed(lambda: clone(machine).fit(split.X, split.y))
-        spread, on_cluster = timed(lambda: DaskPlaneClassifier(machine).fit(*rows))
+        distributed, on_cluster = timed(lambda: DaskPlaneClassifier(machine).fit(*rows))
         seconds = [min(seconds[0], plain), min(seconds[1], on_cluster)]
-    found = spread.to_local()
+    found = distributed.to_local()
     same = found.coef_.shape == local.coef_.shape
     return {
         "error_local": round(100 * (1 - local.score(split.X_test, split.y_test)), 3),
@@ -86,8 +86,8 @@ def compare(client, machine, split, repeats):
     }
 
 
-#: Dask's workers give freed memory back to the system at once, which halves the speed of matrix products in small
-#: batches: their temporaries are asked for again at every step.
+#: Dask's workers return freed memory to the system at once, which halves the speed of matrix products in small batches:
+#: the same temporary arrays are allocated at every step.
 KEEP_MEMORY = {f"distributed.nanny.pre-spawn-environ.MALLOC_{name}_THRESHOLD_": 1 << 28 for name in ("TRIM", "MMAP")}
 
 

@@ -91,7 +91,7 @@ def prediction(n_planes):
 
     def call(n_jobs):
         def predict():
-            return machine.set_params(n_jobs=n_jobs).predict(X).tolist()
+            return machine.planes_.predict(X, n_jobs=n_jobs).tolist()
 
         return predict
 

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+from benchmarks.datasets.malicious_urls import make_url_stream
 from benchmarks.results import Results
 from benchmarks.scale.measuring import in_a_fresh_process, peak_memory
 
 from polyplane import ConvexPolytopeClassifier, PegasosSVC
-from polyplane.datasets import make_url_stream
 
 DAYS, ROWS_PER_DAY, FEATURES = 120, 20_000, 3_200_000
 #: alpha times the number of rows. The last planes are used, not their average: over the first 24 days of the full

@@ -3,45 +3,24 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from polyplane._version import __version__
+from polyplane.learners import LEARNERS
+
 if TYPE_CHECKING:
     from polyplane.io._model import load, save
-    from polyplane.learners.convex_polytope import ConvexPolytopeClassifier
-    from polyplane.learners.cutting_plane import CuttingPlaneSVC
-    from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
-    from polyplane.learners.pegasos import PegasosSVC
-    from polyplane.learners.polyceptron import PolyceptronClassifier
-    from polyplane.learners.polyhedral_mixture import PolyhedralMixtureClassifier
-    from polyplane.learners.successive_lp import SuccessiveLPClassifier
+    from polyplane.learners import *  # noqa: F403
     from polyplane.planes import PlaneSet
-
-__version__ = "0.1.0.dev0"
 
 #: Where each public name lives. They are imported when first used: the command line answers at once.
 _HOMES = {
-    "ConvexPolytopeClassifier": "learners.convex_polytope",
-    "CuttingPlaneSVC": "learners.cutting_plane",
-    "MultiHyperplaneClassifier": "learners.multi_hyperplane",
-    "PegasosSVC": "learners.pegasos",
+    **{name: f"learners.{module}" for name, module in LEARNERS.items()},
     "PlaneSet": "planes",
-    "PolyceptronClassifier": "learners.polyceptron",
-    "PolyhedralMixtureClassifier": "learners.polyhedral_mixture",
-    "SuccessiveLPClassifier": "learners.successive_lp",
     "load": "io._model",
     "save": "io._model",
 }
 
-__all__ = [
-    "ConvexPolytopeClassifier",
-    "CuttingPlaneSVC",
-    "MultiHyperplaneClassifier",
-    "PegasosSVC",
-    "PlaneSet",
-    "PolyceptronClassifier",
-    "PolyhedralMixtureClassifier",
-    "SuccessiveLPClassifier",
-    "load",
-    "save",
-]
+__all__ = ["PlaneSet", "__version__", "load", "save"]
+__all__ += LEARNERS
 
 
 def __getattr__(name: str) -> Any:

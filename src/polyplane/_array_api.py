@@ -7,33 +7,47 @@ them. What follows is what the standard leaves open: how arrays go from the host
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.special import expit as scipy_expit
-from sklearn.externals import array_api_compat
+
+# SciPy and scikit-learn are imported by what needs them: planes over NumPy arrays are scored by NumPy alone.
+
+
+def is_sparse(array: Any) -> bool:
+    """Whether this is a sparse matrix or array of SciPy."""
+    scipy_sparse = sys.modules.get("scipy.sparse")  # whoever has such a matrix has imported it
+    return scipy_sparse is not None and bool(scipy_sparse.issparse(array))
+
+
+@cache
+def _compat() -> Any:
+    from sklearn.externals import array_api_compat
+
+    return array_api_compat
 
 
 def namespace(array: Any) -> Any:
     """The module whose functions take `array`: NumPy itself for its arrays and for sparse matrices."""
-    if isinstance(array, np.ndarray | np.generic) or sparse.issparse(array):
+    if isinstance(array, np.ndarray | np.generic) or is_sparse(array):
         return np
-    return array_api_compat.array_namespace(array)
+    return _compat().array_namespace(array)
 
 
 def is_foreign(array: Any) -> bool:
     """Whether this is an array of another library than NumPy that computes at once: Dask's, for one, do not."""
-    if isinstance(array, np.ndarray | np.generic | list | tuple | str) or array is None or sparse.issparse(array):
+    if isinstance(array, np.ndarray | np.generic | list | tuple | str) or array is None or is_sparse(array):
         return False
-    return array_api_compat.is_array_api_obj(array) and not array_api_compat.is_lazy_array(array)
+    return _compat().is_array_api_obj(array) and not _compat().is_lazy_array(array)
 
 
 def device_of(array: Any) -> Any:
     """The device of an array; that of NumPy's is "cpu"."""
-    return "cpu" if namespace(array) is np else array_api_compat.device(array)
+    return "cpu" if namespace(array) is np else _compat().device(array)
 
 
 def is_on_host(array: Any) -> bool:
@@ -78,12 +92,12 @@ def to_numpy(array: Any) -> np.ndarray:
     xp = namespace(array)
     if xp is np:
         return array
-    if array_api_compat.is_torch_array(array):
+    if _compat().is_torch_array(array):
         return array.detach().cpu().numpy()
-    if array_api_compat.is_cupy_array(array):
+    if _compat().is_cupy_array(array):
         return array.get()
     if not is_on_host(array):
-        array = array_api_compat.to_device(array, xp.__array_namespace_info__().default_device())
+        array = _compat().to_device(array, xp.__array_namespace_info__().default_device())
     return np.asarray(array)
 
 
@@ -105,19 +119,6 @@ def labels_of(classes: np.ndarray, codes: Any) -> Any:
     if namespace(codes) is np or classes.dtype.kind not in "biuf":
         return classes[to_numpy(codes)]
     return take_rows(like(classes, codes), codes)
-
-
-def brought_home(value: Any) -> Any:
-    """A value with all its arrays on the host: named tuples, lists and dictionaries are looked into."""
-    if is_foreign(value):
-        return to_numpy(value)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(brought_home, value))
-    if isinstance(value, list):
-        return [brought_home(item) for item in value]
-    if type(value).__name__ == "PlaneSet":
-        return value.to_numpy()
-    return value
 
 
 def astype(array: Any, dtype: Any) -> Any:
@@ -147,41 +148,29 @@ def at_most(array: Any, bound: float) -> Any:
     if namespace(array) is np:
         return np.minimum(array, bound)
     # PyTorch's own: that of the compatible namespace asks the device on the way.
-    return array.clamp(max=bound) if array_api_compat.is_torch_array(array) else namespace(array).clip(array, max=bound)
+    return array.clamp(max=bound) if _compat().is_torch_array(array) else namespace(array).clip(array, max=bound)
 
 
 def at_least(array: Any, bound: float) -> Any:
     """The larger of each entry and `bound`; what is not a number stays so."""
     if namespace(array) is np:
         return np.maximum(array, bound)
-    return array.clamp(min=bound) if array_api_compat.is_torch_array(array) else namespace(array).clip(array, min=bound)
+    return array.clamp(min=bound) if _compat().is_torch_array(array) else namespace(array).clip(array, min=bound)
 
 
 def expit(array: Any) -> Any:
     """The logistic function."""
     xp = namespace(array)
-    return scipy_expit(array) if xp is np else 1.0 / (1.0 + xp.exp(-array))
+    if xp is not np:
+        return 1.0 / (1.0 + xp.exp(-array))
+    from scipy.special import expit as scipy_expit
+
+    return scipy_expit(array)
 
 
 def is_on_cuda(array: Any) -> bool:
     """Whether this is an array of PyTorch on an NVIDIA device."""
-    return array_api_compat.is_torch_array(array) and array.device.type == "cuda"
-
-
-@contextmanager
-def tf32_products(kind: Any) -> Iterator[None]:
-    """Let PyTorch round the factors of float32 matrix products to TF32, for the length of a block."""
-    if not is_on_cuda(kind):
-        yield
-        return
-    import torch
-
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    return _compat().is_torch_array(array) and array.device.type == "cuda"
 
 
 @contextmanager

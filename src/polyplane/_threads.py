@@ -1,16 +1,23 @@
 """Independent work in threads, and when BLAS should not use any."""
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
-from joblib import effective_n_jobs
-from threadpoolctl import ThreadpoolController
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """The number of threads that `n_jobs` stands for; None: 1, or that of the ``joblib.parallel_config`` in force."""
+    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
+        return 1
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))
 
 
 class Team:
@@ -23,7 +30,7 @@ class Team:
     """
 
     def __init__(self, n_jobs: int | None) -> None:
-        self.size = effective_n_jobs(1 if n_jobs is None else n_jobs)
+        self.size = n_threads(n_jobs)
         self._pool = ThreadPoolExecutor(self.size - 1) if self.size > 1 else None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
@@ -41,10 +48,25 @@ class Team:
         try:
             work()
         finally:
-            wait(helpers)
+            _wait_for(helpers, waiting)
         for helper in helpers:
             helper.result()
         return [results[i] for i in range(len(items))]
+
+
+def _wait_for(helpers: list[Future[None]], waiting: Iterator[int]) -> None:
+    """Wait for threads whatever interrupts: they may write into arrays that whoever is interrupted puts in order."""
+    interrupt = None
+    while True:
+        try:
+            for _ in waiting:  # what nobody has begun with is left
+                pass
+            wait(helpers)
+            break
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> list[Result]:
@@ -65,7 +87,9 @@ WORTH_THREADS = 30_000_000
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -25,57 +22,6 @@ from polyplane._array_api import (
     to_numpy,
     widest_float,
 )
-
-Memory = TypeVar("Memory")
-
-
-@dataclass(frozen=True)
-class Data:
-    """The rows that a learner trains on.
-
-    Parameters
-    ----------
-    X : array or CSR matrix of shape (n_rows, n_features)
-        The rows, never copied; float32 or float64. All else is on the host, wherever these are.
-    y : ndarray of shape (n_rows,)
-        The classes, as integers.
-    weight : ndarray of shape (n_rows,)
-        Sample weight times class weight, in the dtype of X.
-    train : ndarray
-        The rows to train on: those of positive weight that are not held out.
-    n_classes : int
-        The number of classes, of which these rows need not show all.
-    stream : bool
-        More rows may follow, unlike these: no number of passes is planned.
-    half_life : float or None
-        In a stream that drifts, the number of rows after which what a row taught counts for half.
-    """
-
-    X: Any
-    y: np.ndarray
-    weight: np.ndarray
-    train: np.ndarray
-    n_classes: int
-    stream: bool = False
-    half_life: float | None = None
-    _memory: list[Any] = field(default_factory=list)
-
-    @property
-    def training_weight(self) -> np.ndarray:
-        """The weight of each row in training, 0 for those that are held out."""
-        weight = np.zeros(len(self.y))
-        weight[self.train] = self.weight[self.train]
-        return weight
-
-    def recall(self, fresh: Callable[[], Memory]) -> Memory:
-        """What the learner remembers of these very rows; made by `fresh` at the first call.
-
-        It lives and dies with this object: other rows come with a memory of their own.
-        """
-        if not self._memory:
-            self._memory.append(fresh())
-        memory: Memory = self._memory[0]
-        return memory
 
 
 def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
@@ -146,16 +92,6 @@ def check_place(estimator: BaseEstimator, X: Any, learned: bool) -> None:
         )
 
 
-def check_training_place(estimator: BaseEstimator, X: Any, learned: bool) -> None:
-    """Whether the estimator can learn from X where it lies, and go on there."""
-    if is_foreign(X) and not estimator._takes_foreign_arrays:
-        raise TypeError(
-            f"{type(estimator).__name__} with these parameters trains row by row, in loops that are compiled for the "
-            f"CPU, and X is {describe(X)}: pass a NumPy array."
-        )
-    check_place(estimator, X, learned)
-
-
 def to_host(name: str, array: Any, X: Any) -> Any:
     """Labels or weights as the host sees them; they may come from the host or from the device of X."""
     if not is_foreign(array):
@@ -210,33 +146,6 @@ def check_weights(
     if not weight.any():
         raise ValueError("All sample weights are zero: there is no row to learn from.")
     return weight
-
-
-def hold_out(data: Data, fraction: float, seed: int) -> tuple[Data, np.ndarray]:
-    """Set aside a stratified part of the training rows; return what is left to train on, and the rows held out."""
-    from sklearn.model_selection import train_test_split  # slow to import, and seldom needed
-
-    try:
-        train, held_out = train_test_split(
-            data.train, test_size=fraction, random_state=seed, stratify=data.y[data.train]
-        )
-    except ValueError as error:
-        raise ValueError(
-            f"early_stopping with validation_fraction={fraction} needs more rows of each class than there are: {error}"
-        ) from None
-    return Data(data.X, data.y, data.weight, train, data.n_classes), held_out
-
-
-@contextmanager
-def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
-    """Leave the estimator as it was when the block fails: a failed refit does not cost the fitted model."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 def check_fitted_matrix(estimator: BaseEstimator, X: Any) -> Any:

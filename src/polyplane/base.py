@@ -1,13 +1,14 @@
-"""`PlaneClassifier`: everything that is not a method of one paper."""
+"""`PlaneClassifier`: what scikit-learn asks of an estimator, once for all learners."""
 
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import repeat
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -15,31 +16,63 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polyplane._array_api import brought_home, labels_of, take_rows, to_numpy
-from polyplane._loop import Plateau, record, train
-from polyplane._progress import Progress
-from polyplane._stream import StreamLearner
+from polyplane._array_api import describe, is_foreign, labels_of, take_rows, to_numpy
+from polyplane._streaming import StreamOptions, StreamTraining
 from polyplane._validation import (
-    Data,
-    all_or_nothing,
     check_classes,
     check_fitted_matrix,
     check_matrix,
+    check_place,
     check_targets,
-    check_training_place,
     check_weights,
     encode,
-    hold_out,
     to_host,
 )
+from polyplane.engine.data import Data
+from polyplane.engine.method import Method
+from polyplane.engine.progress import Progress
+from polyplane.engine.run import Limits, Observer, Plateau, Run, record
 from polyplane.planes import PlaneSet
+from polyplane.scaling import AffineScaling
+
+#: What is held out by ``early_stopping=True``.
+HELD_OUT = 0.1
 
 
-class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+@dataclass(frozen=True)
+class Declaration:
+    """What the command line, the tuner, exports and model files need to know of a learner.
+
+    Parameters
+    ----------
+    tuning : dict of str to list
+        The parameters to search, the defaults first.
+    multi_class : bool
+        Whether it separates more than two classes.
+    streams : bool
+        Whether a step on new rows keeps what was learned from earlier ones: there are `partial_fit` and `fit_stream`.
+    label_parameters : tuple of str
+        Parameters whose value is a label.
+    probabilities : {None, "softmax", "expit"}
+        How `predict_proba` follows from the scores: softmax of the class scores, or the logistic function of their
+        difference.
+    fitted : dict of str to kind
+        Fitted attributes of the learner's own that cannot be told from the state, as kinds of `polyplane.engine.state`.
+    """
+
+    tuning: Mapping[str, list[Any]]
+    multi_class: bool = True
+    streams: bool = True
+    label_parameters: tuple[str, ...] = ()
+    probabilities: Literal["softmax", "expit"] | None = None
+    fitted: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """A classifier made of planes.
 
-    A learner names its parameters in ``__init__`` and writes three methods: `_start`, `_step` and `_planes`. It may
-    add figures to the history (`_figures`), a stopping rule (`_converged`) and fitted attributes (`_finish`).
+    A learner declares its parameters as the fields of a dataclass, a `Declaration`, and the `Method` that trains with
+    these parameters; it may add fitted attributes.
 
     Attributes
     ----------
@@ -58,53 +91,34 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "fit_intercept": ["boolean"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "shuffle": ["boolean"],
         "warm_start": ["boolean"],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "early_stopping": ["boolean", Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
+    _declaration: ClassVar[Declaration]
 
     planes_: PlaneSet
     classes_: np.ndarray
     n_iter_: int
     history_: dict[str, list[float]]
+    #: What training needs to go on, and the method that it is a state of.
     _state: Any
-
-    #: The figure that is watched for convergence; none is watched unless a learner records it.
-    _converges_on: ClassVar[str] = "objective"
-
-    #: Whether training saw rows in other units than those that the planes now speak; going on is then refused.
-    _scaled_training: bool = False
+    _trained_by: Method[Any]
+    #: Where training sees scaled rows: how they are scaled. The planes are over the rows as they come.
+    _scaling: AffineScaling | None = None
 
     # What a learner writes.
 
     @abstractmethod
-    def _start(self, data: Data, seed: int) -> Any:
-        """The state before the first step: a value that holds all that training needs to go on."""
+    def _method(self, classes: np.ndarray) -> Method[Any]:
+        """The method that the parameters name, for these labels."""
 
-    @abstractmethod
-    def _step(self, state: Any, data: Data) -> Any:
-        """The state after one more epoch, EM step or cut."""
-
-    @abstractmethod
-    def _planes(self, state: Any) -> PlaneSet:
-        """The model in a state."""
-
-    def _figures(self, state: Any) -> Mapping[str, float]:
-        """What to record of a state."""
+    def _fitted_attributes(self, state: Any, data: Data) -> Mapping[str, Any]:
+        """Fitted attributes of the learner's own, after a step on `data`; those that the `Declaration` names."""
         return {}
-
-    def _finish(self, state: Any, data: Data) -> None:
-        """Set fitted attributes of the learner's own."""
-
-    @property
-    def _takes_foreign_arrays(self) -> bool:
-        """Whether training is made of matrix products, which any array library can do, on a GPU too."""
-        return False
 
     # What a user calls.
 
@@ -118,27 +132,17 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
         y : array-like of shape (n_rows,)
             The labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows; a row of weight 0 is not there.
+            Weights of the rows. Rows with zero weight are ignored.
 
         Returns
         -------
         self : object
-            The fitted estimator. When `fit` fails, the estimator is left as it was.
+            The fitted estimator. When `fit` fails, the estimator is left as it was. After Ctrl-C it is the model of
+            the last finished step, and `KeyboardInterrupt` is raised.
         """
-        with all_or_nothing(self):
-            self._validate_params()
-            known = self.warm_start and hasattr(self, "_state")
-            data = self._take(X, y, sample_weight, classes=self.classes_ if known else None)
-            seed = self._seed()
-            held_out = None
-            if getattr(self, "early_stopping", False):
-                data, held_out = hold_out(data, self.validation_fraction, seed)
-            if np.count_nonzero(np.bincount(data.y[data.train])) < 2:
-                raise ValueError("Fewer than two classes have rows of positive weight.")
-            self._train(self._state if known else self._start(data, seed), data, held_out)
-        return self
+        return self._fit(X, y, sample_weight, Limits())
 
-    @available_if(lambda self: self._takes_streams)
+    @available_if(lambda self: self._declaration.streams)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Make one step on new rows.
 
@@ -156,23 +160,107 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
         Returns
         -------
         self : object
-            The estimator, one step further.
+            The estimator, one step further. When the step fails, the estimator is left as it was.
         """
-        with all_or_nothing(self):
-            self._validate_params()
-            first = not hasattr(self, "_state")
-            data = replace(self._take(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
-            if first:
-                state = self._start(data, self._seed())
-                self.n_iter_, self.history_ = 0, {}
-            else:
-                state = self._state
-            state = self._step(state, data)
-            self.n_iter_ += 1
-            record(self.history_, self._figures(state))
-            self._state, self.planes_ = state, self._planes(state)
-            self._finish(state, data)
-        return self
+        if not hasattr(self, "_state") or self._method(self.classes_) != self._trained_by:
+            self._validate_params()  # a tenth of the time of a small step, and parameters seldom change between them
+        draft = copy(self)
+        data = replace(draft._take(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
+        run = draft._new_run()
+        run.step(data, undo=False)  # when it fails, the run and the draft are thrown away
+        draft._settle(run.method, run.state.without_rows(), run.state, data)
+        draft.n_iter_ = getattr(self, "n_iter_", 0) + 1
+        draft.history_ = getattr(self, "history_", {})
+        record(draft.history_, run.method.figures(run.state))
+        return self._become(draft)
+
+    @available_if(lambda self: self._declaration.streams)
+    def fit_stream(
+        self,
+        batches: Iterable[Any] | Callable[..., Iterable[Any]],
+        *,
+        classes: Any = None,
+        passes: int = 1,
+        time_limit: float | None = None,
+        half_life: float | None = None,
+        progressive: bool = True,
+        validation: Any = None,
+        validate_every: int | None = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 300.0,
+        resume: bool = False,
+        prefetch: int = 0,
+    ) -> Self:
+        r"""Learn from a stream of batches, each of which is seen once per pass.
+
+        Each batch is one step, as in `partial_fit`; the planes are computed only at the end, and for a checkpoint. When
+        the stream breaks off, by an error of its own, a batch that is refused or Ctrl-C, the exception is raised and
+        the model is that of the batches before.
+
+        Parameters
+        ----------
+        batches : iterable, or function that returns one
+            ``(X, y)`` or ``(X, y, weight)`` again and again: a list, a generator, a file reader. A function is called
+            for each pass; if it has a parameter `start`, with the number of rows to leave out (to go on after a
+            checkpoint). Sparse rows may bring new features, more columns at the right: their weights begin at 0, and
+            ``n_features_in_`` grows (`ConvexPolytopeClassifier` and `PegasosSVC`).
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come; None: those of the first batch. A batch with another label is refused.
+        passes : int, default=1
+            How often to go through the stream.
+        time_limit : float or None, default=None
+            Seconds after which to end, when the batch at hand is done.
+        half_life : float or None, default=None
+            For data that drift: the number of rows after which what a row has taught counts for half. The steps
+            :math:`1 / (\alpha t)` fall until :math:`t = \tau`, half_life over log 2, and then stay; from there on
+            each visit takes :math:`1 / \tau` off the planes, so that what was learned :math:`s` visits ago counts
+            :math:`e^{-s / \tau}`. None: all rows count alike (`ConvexPolytopeClassifier` and `PegasosSVC`; the steps of
+            other learners never fall to 0 in a stream).
+        progressive : bool, default=True
+            Test the model on each batch before it is trained on it.
+        validation : (X, y), (X, y, weight), or list or function of batches, default=None
+            Held-out rows, to test on after the first batch and at the end.
+        validate_every : int or None, default=None
+            Test on them after each such number of batches too.
+        checkpoint : path-like, default=None
+            A model file to write now and then, at the end, and when training is broken off, by Ctrl-C or by SIGTERM
+            (which then ends the process). Both then wait until the batch at hand is learned from. It can be loaded as
+            a model at any time.
+        checkpoint_every : float, default=300.0
+            Seconds between checkpoints.
+        resume : bool, default=False
+            Go on from the checkpoint, if there is one; batches that were learned from are passed over. The planes are
+            those of a training that was never broken off.
+        prefetch : int, default=0
+            Batches to read ahead, in a thread of their own.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. Its ``history_`` holds, for each batch, "time", "reading" (seconds waited for the
+            batch), "rows" (up to here), "pass", "progressive_error" (of the batch, before training on it; NaN for
+            the first) and the learner's own figures; and "validation_error" with "validation_rows".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyplane import PegasosSVC
+        >>> def batches(n_batches=50):
+        ...     rng = np.random.default_rng(0)
+        ...     for _ in range(n_batches):
+        ...         X = rng.normal(size=(200, 5))
+        ...         yield X, X[:, 0] > X[:, 1]
+        >>> svm = PegasosSVC(alpha=1e-3, random_state=0).fit_stream(batches)
+        >>> svm.n_iter_
+        50
+        >>> print(f"{np.nanmean(svm.history_['progressive_error']):.3f}")
+        0.011
+        """
+        options = StreamOptions(
+            classes, passes, time_limit, half_life, progressive, validation, validate_every, checkpoint,
+            checkpoint_every, resume, prefetch,
+        )  # fmt: skip
+        return self._fit_stream(batches, options, Limits(time_limit))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes.
@@ -208,17 +296,18 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
         return labels_of(self.classes_, self.planes_.predict(X, getattr(self, "n_jobs", None)))
 
     def to_numpy(self) -> Self:
-        """Bring a model that was trained on a device home.
+        """Copy the fitted model to host memory.
 
         Returns
         -------
         estimator : object
             A copy whose planes, and all that training needs to go on, are NumPy arrays.
         """
-        home = copy(self)
-        for name, value in vars(self).items():
-            setattr(home, name, brought_home(value))
-        return home
+        host = copy(self)
+        host.planes_ = self.planes_.to_numpy()
+        if hasattr(self, "_state"):
+            host._state = self._state.to_host()
+        return host
 
     @property
     def coef_(self) -> np.ndarray:
@@ -233,38 +322,136 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = self._declaration.multi_class
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "planes_")
 
-    # How it is done.
+    # How it is done: on a draft, a copy of the estimator that takes its place when all has gone well.
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, limits: Limits, scaling: AffineScaling | None = None) -> Self:
+        """Fit within limits, on rows seen through a scaling."""
+        self._validate_params()
+        going_on = self.warm_start and hasattr(self, "_state")
+        draft = copy(self) if going_on else self._unfitted(scaling)
+        data = draft._take(X, y, sample_weight, classes=self.classes_ if going_on else None)
+        if np.count_nonzero(data.class_counts) < 2:
+            raise ValueError("Fewer than two classes have rows of positive weight.")
+        seed, validation = draft._seed(), None
+        observers: list[Observer] = []
+        if getattr(self, "early_stopping", False):
+            share = HELD_OUT if isinstance(self.early_stopping, bool | np.bool_) else self.early_stopping
+            data, held_out = data.hold_out(share, seed)
+            validation = Validation(data, held_out)
+            observers.append(validation)
+        if getattr(self, "verbose", 0):
+            observers.append(Progress(type(self).__name__, self.max_iter))
+        run = draft._new_run(seed, plateau=self._plateau(), limits=limits, observers=observers)
+        try:
+            run.go(repeat(data, self.max_iter))
+        except KeyboardInterrupt:
+            if run.n_steps:
+                self._become(draft._keep(run, validation))
+            raise
+        return self._become(draft._keep(run, validation))
+
+    def _fit_stream(
+        self, batches: Any, options: StreamOptions, limits: Limits, scaling: AffineScaling | None = None
+    ) -> Self:
+        """Learn from a stream within limits, on rows seen through a scaling."""
+        self._validate_params()
+        self._refuse_balanced()
+        training = StreamTraining(self, options, limits, scaling)
+        try:
+            training.go(batches)
+        finally:
+            if training.n_batches:
+                self._become(training.draft)
+        return self
+
+    def _unfitted(self, scaling: AffineScaling | None) -> Self:
+        """A copy without anything learned, to train on rows seen through a scaling."""
+        draft = copy(self)
+        for name in [name for name in vars(draft) if name.endswith("_") or name in ("_state", "_trained_by")]:
+            delattr(draft, name)
+        draft._scaling = scaling
+        return draft
+
+    def _become(self, draft: Self) -> Self:
+        """Be what the draft has become, in one go."""
+        self.__dict__ = draft.__dict__
+        return self
 
     def _take(self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None) -> Data:
         """Validate a call's rows; set `classes_` when they are not yet known."""
-        if classes is None:
-            self.__dict__.pop("_scaled_training", None)  # a fresh start
-        elif self._scaled_training:
-            raise ValueError(
-                "This model was trained on scaled rows, and cannot go on with others: use `polyplane train --resume`, "
-                "which scales them alike, or fit anew."
-            )
         X = check_matrix(self, X, reset=classes is None or not hasattr(self, "classes_"))
-        check_training_place(self, X, learned=classes is not None and hasattr(self, "_state"))
         sample_weight = to_host("sample_weight", sample_weight, X)
         y = check_targets(to_host("y", y, X), X.shape[0])
+        learned = classes is not None and hasattr(self, "_state")
         self.classes_ = check_classes(y) if classes is None else classes
+        if len(self.classes_) > 2 and not self._declaration.multi_class:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is multiclass ({len(self.classes_)} "
+                f"classes): wrap the estimator, OneVsRestClassifier({type(self).__name__}(...)) of sklearn.multiclass."
+            )
+        if is_foreign(X) and not self._method(self.classes_).takes_device_arrays:
+            raise TypeError(
+                f"{type(self).__name__} with these parameters trains row by row, in loops that are compiled for the "
+                f"CPU, and X is {describe(X)}: pass a NumPy array."
+            )
+        check_place(self, X, learned)
         codes = encode(y, self.classes_)
         weight = check_weights(X, y, codes, self.classes_, sample_weight, getattr(self, "class_weight", None))
+        if self._scaling is not None:
+            X = self._scaling.apply(X)
         return Data(X, codes, weight, np.flatnonzero(weight > 0), len(self.classes_))
 
+    def _new_run(self, seed: int | None = None, **how: Any) -> Run:
+        """A run that goes on from what was learned, if anything was."""
+        method, state = self._method(self.classes_), getattr(self, "_state", None)
+        if state is not None:
+            method.refuse_changes_from(self._trained_by)
+        elif seed is None:
+            seed = self._seed()
+        return Run(method, state, seed=seed or 0, **how)
+
+    def _keep(self, run: Run, validation: Validation | None) -> Self:
+        """Be the model of a run that has ended."""
+        assert run.data is not None
+        best = None if validation is None else validation.planes
+        state = run.state if best is not None else run.method.conclude(run.state, run.data)
+        kept = state.with_rows_of(run.data) if self.warm_start else state.without_rows()
+        self._settle(run.method, kept, state, run.data, best)
+        self.n_iter_, self.history_ = run.n_steps, run.history
+        return self
+
+    def _settle(self, method: Method[Any], kept: Any, state: Any, data: Data, planes: PlaneSet | None = None) -> None:
+        """Be the model of a state; `kept` is what is left of it to go on from."""
+        planes = method.planes(state) if planes is None else planes
+        if self._scaling is not None:
+            dtype, wide = planes.coef.dtype, (planes.coef.astype(float), planes.intercept.astype(float))
+            coef, intercept = self._scaling.to_input_space(*wide)
+            planes = PlaneSet(coef.astype(dtype), intercept.astype(dtype), planes.indptr)
+        self._state, self._trained_by, self.planes_ = kept, method, planes
+        self.__dict__.update(self._fitted_attributes(state, data))
+
     def _seed(self) -> int:
-        """From which a learner, where it needs any, draws all its randomness."""
+        """From which a method, where it needs any, draws all its randomness."""
         return int(check_random_state(getattr(self, "random_state", 0)).randint(2**31))
 
-    def _agreed_classes(self, classes: Any) -> np.ndarray:
+    def _plateau(self) -> Plateau:
+        tol = getattr(self, "tol", None)
+        if tol is None and getattr(self, "early_stopping", False):
+            tol = 0.0
+        return Plateau(tol, getattr(self, "n_iter_no_change", 1))
+
+    def _refuse_balanced(self) -> None:
         if getattr(self, "class_weight", None) == "balanced":
             raise ValueError("class_weight='balanced' needs all rows at once; give a dict of weights instead.")
+
+    def _agreed_classes(self, classes: Any) -> np.ndarray:
+        self._refuse_balanced()
         known = getattr(self, "classes_", None)
         if classes is None:
             if known is None:
@@ -275,47 +462,29 @@ class PlaneClassifier(StreamLearner, ClassifierMixin, BaseEstimator, metaclass=A
             raise ValueError(f"classes={classes.tolist()} is not the same as on the last call: {known.tolist()}.")
         return classes
 
-    def _train(self, state: Any, data: Data, held_out: np.ndarray | None) -> None:
-        """Run the loop and keep its outcome."""
-        monitor = Monitor(self, data, held_out)
-        progress = Progress(type(self).__name__, self.max_iter, getattr(self, "verbose", 0))
-        trained = train(lambda state: self._step(state, data), state, monitor.figures, self._stopping_rule(), progress)
-        self._state = trained.state
-        self.planes_ = monitor.best or self._planes(trained.state)
-        self.n_iter_, self.history_ = trained.n_iter, trained.history
-        self._finish(trained.state, data)
 
-    def _stopping_rule(self) -> Callable[[Mapping[str, float]], bool]:
-        tol = getattr(self, "tol", None)
-        if tol is None and getattr(self, "early_stopping", False):
-            tol = 0.0
-        plateau = Plateau(tol, getattr(self, "n_iter_no_change", 1))
-
-        def converged(figures: Mapping[str, float]) -> bool:
-            watched = "validation_error" if "validation_error" in figures else self._converges_on
-            return watched in figures and plateau.reached(figures[watched])
-
-        return converged
+def class_index(name: str, label: Any, classes: np.ndarray) -> int:
+    """The class that a parameter names by its label, as an index."""
+    found = np.flatnonzero(classes == label)
+    if len(found) != 1:
+        raise ValueError(f"{name}={label!r} is not one of the labels {classes.tolist()}.")
+    return int(found[0])
 
 
-class Monitor:
-    """Takes the figures of each step; with held-out rows, also their error and the best planes so far."""
+class Validation(Observer):
+    """The error on held-out rows after each step, and the planes that were best on them."""
 
-    def __init__(self, learner: PlaneClassifier, data: Data, held_out: np.ndarray | None) -> None:
-        self.learner = learner
-        self.best: PlaneSet | None = None
-        self.best_error = float("inf")
-        self.X = None if held_out is None else take_rows(data.X, held_out)
-        self.y = None if held_out is None else data.y[held_out]
-        self.weight = None if held_out is None else data.weight[held_out]
+    def __init__(self, data: Data, held_out: np.ndarray) -> None:
+        self.planes: PlaneSet | None = None
+        self._error = float("inf")
+        self._X = take_rows(data.X, held_out)
+        self._y, self._weight = data.y[held_out], data.weight[held_out]
 
-    def figures(self, state: Any) -> dict[str, float]:
-        """The figures of a state."""
-        figures = dict(self.learner._figures(state))
-        if self.X is not None:
-            planes = self.learner._planes(state)
-            wrong = to_numpy(planes.predict(self.X)) != self.y
-            figures["validation_error"] = float(np.average(wrong, weights=self.weight))
-            if figures["validation_error"] < self.best_error:
-                self.best_error, self.best = figures["validation_error"], planes
-        return figures
+    def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
+        """Test the planes."""
+        planes = run.method.planes(run.state)
+        wrong = to_numpy(planes.predict(self._X)) != self._y
+        error = float(np.average(wrong, weights=self._weight))
+        if error < self._error:
+            self._error, self.planes = error, planes
+        return {"validation_error": error}

@@ -9,13 +9,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from polyplane._array_api import (
     describe,
     device_of,
     host_dtype,
     is_foreign,
+    is_sparse,
     kind_of,
     like,
     namespace,
@@ -242,7 +242,7 @@ class PlaneSet:
                 f"X is {describe(X)}, but the planes are {describe(self.coef)}: move the planes by to(X) or to_numpy()."
             )
         xp = namespace(X)
-        by_feature = self.coef.T if not sparse.issparse(X) else np.ascontiguousarray(self.coef.T)
+        by_feature = self.coef.T if not is_sparse(X) else np.ascontiguousarray(self.coef.T)
 
         def score(block: slice) -> Any:
             scores = X[block, :] @ by_feature

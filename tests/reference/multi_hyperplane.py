@@ -9,12 +9,12 @@ import numpy as np
 
 
 class Machine:
-    """Planes in order of birth, and the classes that own them."""
+    """Planes in the order in which they were added, and the classes that own them."""
 
     def __init__(self):
         self.planes, self.owner = [], []
 
-    def bear(self, label, plane):
+    def add(self, label, plane):
         self.planes.append(np.array(plane, dtype=float))
         self.owner.append(label)
         return len(self.planes) - 1
@@ -43,7 +43,7 @@ class Machine:
 
 
 def answer(machine, label, x, may_grow):
-    """A class that may grow answers at least 0, by a plane not yet born (None)."""
+    """A class that may grow answers at least 0, by a plane not yet added (None)."""
     k, score = machine.best(label, x)
     return (None, 0.0) if k is not None and score <= 0 and may_grow else (k, score)
 
@@ -64,12 +64,12 @@ def train_adaptive(X, y, n_classes, alpha, epochs, growth, decay=0.99, prune=50.
             rival, rival_score = answer(machine, other, x, may_grow=True)
             if own_score - rival_score < alpha * t or t == 0:
                 if own is None:
-                    own = machine.bear(label, np.zeros(X.shape[1]))
+                    own = machine.add(label, np.zeros(X.shape[1]))
                 if draw < chance:
-                    machine.bear(label, machine.planes[own])
+                    machine.add(label, machine.planes[own])
                     chance *= decay
                 if rival is None:
-                    rival = machine.bear(other, np.zeros(X.shape[1]))
+                    rival = machine.add(other, np.zeros(X.shape[1]))
                 machine.planes[own] = machine.planes[own] + x
                 machine.planes[rival] = machine.planes[rival] - x
             t += 1

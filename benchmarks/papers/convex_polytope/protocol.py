@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, ConvexPolytopeClassifier
 
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())
 SEEDS = range(5)
@@ -76,8 +76,8 @@ def amm_errors(split, n_held_out, seeds=SEEDS, epochs=15, alphas=(1e-7, 1e-6, 1e
     kept, held_out = _held_out(split, n_held_out)
 
     def machine(alpha):
-        return MultiHyperplaneClassifier(
-            init="zero", growth=0.0, prune=10.0, average=0.0, alpha=alpha, max_iter=epochs, random_state=0
+        return AdaptiveMultiHyperplaneClassifier(
+            growth=0.0, prune=10.0, average_fraction=0.0, alpha=alpha, max_iter=epochs, random_state=0
         )
 
     def held_out_error(alpha):

@@ -9,13 +9,13 @@ from benchmarks.data import board, prepared, real
 from benchmarks.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 
 SEEDS = range(5)
 SETS = ("board 4x4", "board 5x5", "ijcnn1", "usps", "letter", "mnist")
 QUICK_SETS = ("board 4x4", "usps")
 
-GAMM = grid(init=["zero"], average=[1 / 3], alpha=[3e-6, 1e-5, 3e-5, 1e-4], max_iter=[15, 30])
+GAMM = grid(average_fraction=[1 / 3], alpha=[3e-6, 1e-5, 3e-5, 1e-4], max_iter=[15, 30])
 HINGE = grid(loss=["hinge"], n_planes=[32, 64, 128], eta0=[0.15, 0.3], max_iter=[30, 60])
 
 
@@ -37,21 +37,21 @@ def rows_of(name, seed):
     return split_of(name, seed if name.startswith("board") else 0)
 
 
-def machine_for(name, seed=0, **settings):
-    return prepared(name, MultiHyperplaneClassifier(random_state=seed, **settings))
+def machine_for(name, learner, seed=0, **settings):
+    return prepared(name, learner(random_state=seed, **settings))
 
 
-def chosen(name, candidates):
+def chosen(name, learner, candidates):
     """What held-out training rows prefer; boards are tuned on a board of their own."""
     split = rows_of(name, 5_000)
-    return choose(partial(machine_for, name), candidates, split.X, split.y)
+    return choose(partial(machine_for, name, learner), candidates, split.X, split.y)
 
 
-def errors(name, settings, seeds):
+def errors(name, learner, settings, seeds):
     runs, seconds = [], []
     for seed in seeds:
         split = rows_of(name, seed)
-        machine = machine_for(name, seed, **settings)
+        machine = machine_for(name, learner, seed, **settings)
         began = time.perf_counter()
         machine.fit(split.X, split.y)
         seconds.append(time.perf_counter() - began)
@@ -62,15 +62,16 @@ def errors(name, settings, seeds):
 
 def measure(results):
     """A quick run has the defaults alone; mnist, too."""
+    adaptive, tangent = AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
     for name in QUICK_SETS if results.quick else SETS:
         seeds = SEEDS[:2] if results.quick else SEEDS
-        results.get(f"{name}: tangent start, defaults", partial(errors, name, {}, seeds))
+        results.get(f"{name}: tangent start, defaults", partial(errors, name, tangent, {}, seeds))
         if results.quick or name == "mnist":
             continue
-        gamm = results.get(f"{name}: choice for GAMM", partial(chosen, name, GAMM))
-        results.get(f"{name}: GAMM", partial(errors, name, gamm["settings"], seeds))
-        best = results.get(f"{name}: choice for the tangent start", partial(chosen, name, tangent_grid(name)))
-        results.get(f"{name}: tangent start, tuned", partial(errors, name, best["settings"], seeds))
+        gamm = results.get(f"{name}: choice for GAMM", partial(chosen, name, adaptive, GAMM))
+        results.get(f"{name}: GAMM", partial(errors, name, adaptive, gamm["settings"], seeds))
+        best = results.get(f"{name}: choice for the tangent start", partial(chosen, name, tangent, tangent_grid(name)))
+        results.get(f"{name}: tangent start, tuned", partial(errors, name, tangent, best["settings"], seeds))
 
 
 MACHINES = {

@@ -6,7 +6,7 @@ import numpy as np
 from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.multi_hyperplane.looks import FIELDS, POINTS, plain
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier
 
 N_FIELDS = 7
 SEED = 0
@@ -26,7 +26,7 @@ def trained():
     """GAMM's planes as (slope, intercept, class), and which of them win points."""
     X, y = rows(SEED, 15_000)
     X_test, y_test = rows(10_000 + SEED, 5_000)
-    machine = MultiHyperplaneClassifier(init="zero", max_iter=15, average=1 / 3, alpha=1e-5, random_state=SEED)
+    machine = AdaptiveMultiHyperplaneClassifier(max_iter=15, average_fraction=1 / 3, alpha=1e-5, random_state=SEED)
     machine.fit(X, y)
     slopes, intercepts = machine.coef_[:, 0], machine.intercept_
     owner = np.repeat([0, 1], np.diff(machine.planes_.indptr))

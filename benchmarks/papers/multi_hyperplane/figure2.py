@@ -8,23 +8,23 @@ from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 from benchmarks.papers.multi_hyperplane.looks import FIELDS, POINTS
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 from polyplane.planes import PlaneSet
 
 SEED = 0
 #: The alphas of Table 1, chosen there on held-out rows of other boards.
-ZERO = {"init": "zero", "max_iter": 15, "average": 0.0, "alpha": 1e-4}
+ADAPTIVE = {"max_iter": 15, "average_fraction": 0.0, "alpha": 1e-4, "random_state": SEED}
 MACHINES = {
-    "AMM": ZERO | {"growth": 0.0, "prune": 10.0},
-    "GAMM": ZERO | {"growth": 0.2, "prune": 50.0},
-    "tangent start": {},
+    "AMM": AdaptiveMultiHyperplaneClassifier(growth=0.0, prune=10.0, **ADAPTIVE),
+    "GAMM": AdaptiveMultiHyperplaneClassifier(growth=0.2, prune=50.0, **ADAPTIVE),
+    "tangent start": MultiHyperplaneClassifier(random_state=SEED),
 }
 
 
 def trained(name):
     """The planes of a machine on the 4x4 board, and its error."""
     split = board((4, 4), SEED)
-    machine = MultiHyperplaneClassifier(random_state=SEED, **MACHINES[name]).fit(split.X, split.y)
+    machine = MACHINES[name].fit(split.X, split.y)
     planes = machine.planes_
     return {
         "error": round(100 * (1 - machine.score(split.X_test, split.y_test)), 3),

@@ -9,7 +9,7 @@ from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.multi_hyperplane.looks import LOOKS, plain
 from sklearn.svm import SVC
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 
 SEEDS = range(5)
 LEVELS = [round(0.1 * i, 1) for i in range(11)]
@@ -17,8 +17,8 @@ QUICK_LEVELS = [0.0, 0.4, 0.8]
 SVM_ROWS = 3_000
 
 
-def zero(seed, **settings):
-    return MultiHyperplaneClassifier(init="zero", max_iter=15, average=1 / 3, random_state=seed, **settings)
+def adaptive(seed, **settings):
+    return AdaptiveMultiHyperplaneClassifier(max_iter=15, average_fraction=1 / 3, random_state=seed, **settings)
 
 
 def tangent(seed, **settings):
@@ -31,8 +31,8 @@ def svm(seed, **settings):
 
 ALPHAS = [1e-5, 1e-4, 1e-3]
 MACHINES = {
-    "AMM": (partial(zero, growth=0.0, prune=10.0), grid(alpha=ALPHAS)),
-    "GAMM": (zero, grid(alpha=ALPHAS)),
+    "AMM": (partial(adaptive, growth=0.0, prune=10.0), grid(alpha=ALPHAS)),
+    "GAMM": (adaptive, grid(alpha=ALPHAS)),
     "tangent start, as it comes": (tangent, [{}]),
     "tangent start, log-loss": (
         tangent,

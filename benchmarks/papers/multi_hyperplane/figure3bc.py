@@ -10,7 +10,7 @@ from benchmarks.data import weights
 from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.multi_hyperplane.looks import LOOKS, plain
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 
 SVM_ROWS = 3_000
 CHOICE_SEED = 5_000
@@ -30,8 +30,8 @@ class Machine(NamedTuple):
     points: list | None = None
 
 
-def zero(seed, n_features, **settings):
-    return MultiHyperplaneClassifier(init="zero", max_iter=15, average=0.0, random_state=seed, **settings)
+def adaptive(seed, n_features, **settings):
+    return AdaptiveMultiHyperplaneClassifier(max_iter=15, average_fraction=0.0, random_state=seed, **settings)
 
 
 def tangent(seed, n_features):
@@ -54,8 +54,8 @@ def svm(seed, n_features, gamma, **settings):
 
 ALPHAS = grid(alpha=[1e-6, 1e-5, 1e-4])
 MACHINES = {
-    "AMM": Machine(partial(zero, growth=0.0, prune=10.0, prune_every=1_000), ALPHAS, range(3)),
-    "GAMM": Machine(partial(zero, growth=0.2, prune=50.0), ALPHAS, range(3)),
+    "AMM": Machine(partial(adaptive, growth=0.0, prune=10.0, prune_every=1_000), ALPHAS, range(3)),
+    "GAMM": Machine(partial(adaptive, growth=0.2, prune=50.0), ALPHAS, range(3)),
     "tangent start": Machine(tangent, [{}], range(3)),
     "linear SVM": Machine(partial(other, "linear SVM"), grid(C=[0.1, 10]), range(3)),
     "RBF-SVM": Machine(svm, grid(C=[10, 100], gamma=[0.3, 1]), range(3), SVM_ROWS),

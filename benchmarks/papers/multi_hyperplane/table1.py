@@ -8,7 +8,7 @@ from benchmarks.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 from sklearn.model_selection import train_test_split
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier
 
 PAPER = EXPECTED["table1"]
 SEEDS = range(5)
@@ -22,8 +22,8 @@ QUICK_BOARDS = ("1x2", "1x5", "2x3", "2x4", "4x4", "5x5")
 
 
 def machine_of(name, alpha, seed=0, average=0.0):
-    return MultiHyperplaneClassifier(
-        init="zero", max_iter=15, alpha=alpha, average=average, random_state=seed, **VARIANTS[name]
+    return AdaptiveMultiHyperplaneClassifier(
+        max_iter=15, alpha=alpha, average_fraction=average, random_state=seed, **VARIANTS[name]
     )
 
 

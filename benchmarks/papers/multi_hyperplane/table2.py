@@ -12,7 +12,7 @@ from benchmarks.data import STANDARDISED, digits, one_class, prepared, rcv1, rea
 from benchmarks.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 
-from polyplane import MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 
 SEEDS = range(5)
 EPOCHS = {"usps": 15, "letter": 15, "ijcnn1": 15, "rcv1": 5, "mnist": 1}
@@ -49,9 +49,10 @@ def split_of(name):
 
 def machine_for(name, machine, seed=0, **settings):
     """AMM or GAMM with the paper's settings, Pegasos as their special case of one plane, or the tangent start."""
-    if machine in MACHINES:
-        settings = {"init": "zero", "max_iter": EPOCHS[name], "average": 0.0} | MACHINES[machine] | settings
-    return prepared(name, MultiHyperplaneClassifier(random_state=seed, **settings))
+    if machine not in MACHINES:
+        return prepared(name, MultiHyperplaneClassifier(random_state=seed, **settings))
+    settings = {"max_iter": EPOCHS[name], "average_fraction": 0.0} | MACHINES[machine] | settings
+    return prepared(name, AdaptiveMultiHyperplaneClassifier(random_state=seed, **settings))
 
 
 def errors(name, machine, settings, seeds):
@@ -112,7 +113,7 @@ def measure(results):
             settings = results.get(f"{name}: choice for {machine}", partial(chosen, name, machine))["settings"]
             results.get(f"{name}: {machine}", partial(errors, name, machine, settings, seeds))
             if name == "rcv1":
-                averaged = settings | {"average": 1 / 3}
+                averaged = settings | {"average_fraction": 1 / 3}
                 results.get(f"{name}: {machine}, averaged", partial(errors, name, machine, averaged, seeds))
         if name in SHORT:
             passes = {"max_iter": EPOCHS[name], "n_planes": 16}

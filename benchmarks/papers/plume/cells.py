@@ -48,13 +48,16 @@ def mixture_settings(y: np.ndarray, gating: str, solver: str, quick: bool) -> li
 
     The lowest plane predicts; gates much softer than that (gamma < 1) fit a mixture that the prediction does not use.
     """
-    classes = np.unique(y).tolist()
+    axes = {"inside": np.unique(y).tolist(), "alpha": [1e-3, 1e-2, 1e-1], "n_planes": [2, 3], "gamma": [4.0]}
     if quick:
-        return grid(inside=classes, alpha=[1e-2], n_planes=[2], gamma=[4.0])
-    if len(y) > LARGE:
-        return grid(inside=classes, alpha=[1e-3], n_planes=[2, 3], gamma=[1.0])
-    gammas = [2.0, 8.0] if gating == "soft" and solver == "bfgs" else [4.0]
-    return grid(inside=classes, alpha=[1e-3, 1e-2, 1e-1], n_planes=[2, 3], gamma=gammas)
+        axes |= {"alpha": [1e-2], "n_planes": [2]}
+    elif len(y) > LARGE:
+        axes |= {"alpha": [1e-3], "gamma": [1.0]}
+    elif solver == "bfgs":
+        axes |= {"gamma": [2.0, 8.0]}
+    if gating == "hard":
+        del axes["gamma"]
+    return grid(**axes)
 
 
 def mixture(method: str) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from benchmarks.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.polyhedra import fitted, load, prepared
+from benchmarks.papers.synthetic import make_polyceptron_1
 from sklearn.model_selection import StratifiedKFold
 
 from polyplane import PolyceptronClassifier, PolyhedralMixtureClassifier
-from polyplane.datasets import make_polyceptron_1
 
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())["accuracy"]
 PROTOCOL = """\

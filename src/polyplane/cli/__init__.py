@@ -26,13 +26,13 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-HELP = """Classifiers made of hyperplanes: train them, predict, look inside.
+HELP = """Classifiers made of hyperplanes: train them, predict, explain.
 
 Data may be svmlight, CSV, Parquet or npz files, compressed or not, or come through a pipe. Results are tables on a
-terminal, text between tabs in a pipe, and with --json an object.
+terminal, tab-separated text in a pipe, and with --json an object.
 
-Exit codes: 0 done, 2 something in what was given (one sentence says what), 1 an error in polyplane itself, 130 Ctrl-C,
-141 a closed pipe.
+Exit codes: 0 success, 2 an error in the options or the data (one sentence says what), 1 an error in polyplane itself,
+130 Ctrl-C, 141 a closed pipe.
 """
 
 

@@ -13,6 +13,8 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
+from polyplane._plain import plain
+
 #: What a script can rely on. 2 is also what a wrong option gives.
 FAILED, USER_ERROR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -22,39 +24,21 @@ _Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an 
 
 
 class UserError(Exception):
-    """What the user can put right; its text is one sentence that says how."""
+    """An error that the user can correct; its text is one sentence that says how."""
 
 
 class Table(NamedTuple):
-    """A table: rich on a terminal, tab-separated when piped.
-
-    Parameters
-    ----------
-    title : str
-        What it shows.
-    columns : sequence of str
-        The names of the columns; none: names and values, without a header.
-    rows : list of sequences
-        What is in them; numbers are set to the right.
-    """
+    """A table: drawn on a terminal, tab-separated when piped. Without `columns` it has no header."""
 
     title: str
     columns: Sequence[str]
-    rows: list[Sequence[Any]]
+    rows: Sequence[Sequence[Any]]
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function a command: errors become one sentence and an exit code, and ``--debug`` shows them in full.
 
-    Parameters
-    ----------
-    *examples : str
-        Command lines, for the end of its help.
-
-    Returns
-    -------
-    decorator : callable
-        What `register` takes.
+    The `examples` are command lines, for the end of its help.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -88,7 +72,7 @@ def paragraphs(text: str | None) -> str:
 
 @contextmanager
 def one_sentence(name: str, debug: bool) -> Iterator[None]:
-    """Turn what goes wrong into a sentence on standard error and an exit code; warnings into notes."""
+    """Turn errors into a sentence on standard error and an exit code, and warnings into notes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for category in (UserWarning, RuntimeWarning):
@@ -97,7 +81,7 @@ def one_sentence(name: str, debug: bool) -> Iterator[None]:
         warnings.showwarning = lambda message, *_, **__: note(str(message))
         try:
             yield
-        except BrokenPipeError:  # `| head` has seen enough
+        except BrokenPipeError:  # as in `| head`
             _forget_stdout()
             raise typer.Exit(PIPE_CLOSED) from None
         except (KeyboardInterrupt, UserError, ValueError, OSError, ImportError, MemoryError) as error:
@@ -106,20 +90,20 @@ def one_sentence(name: str, debug: bool) -> Iterator[None]:
             _leave(f"polyplane {name}: {_sentence(error)}", INTERRUPTED if _is_interrupt(error) else USER_ERROR)
         except Exception as error:
             if debug or type(error).__module__.partition(".")[0] in ("click", "typer"):
-                raise  # a usage error or an exit: the framework's own
+                raise  # a usage error or an exit: for the framework
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             _leave(f"polyplane {name}: an error in polyplane itself, {what} (--debug shows where).", FAILED)
 
 
 def note(text: str) -> None:
-    """Say something beside the results: one line on standard error."""
+    """Print one line on standard error."""
     typer.echo(f"note: {_one_line(text)}", err=True)
 
 
 def present(content: Mapping[str, Any], tables: Iterable[Table], as_json: bool) -> None:
     """Print the outcome of a command: `tables`, or with `as_json` its `content`."""
     if as_json:
-        typer.echo(json.dumps(_plain(content), ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(plain(content), ensure_ascii=False, allow_nan=False))
     elif sys.stdout.isatty():
         _present_rich(tables)
     else:
@@ -127,12 +111,12 @@ def present(content: Mapping[str, Any], tables: Iterable[Table], as_json: bool) 
 
 
 def show_number(value: Any) -> str:
-    """A number or a label as people like to read it: six digits."""
+    """A number, to six digits, or a label."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question about the nearest known word, to be added to a sentence; nothing when none is near."""
+    """The end of a sentence about an unknown word: a question about the most similar known one, if any is similar."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), n=1, cutoff=0.5)
@@ -145,9 +129,9 @@ def _is_interrupt(error: BaseException) -> bool:
 
 def _sentence(error: BaseException) -> str:
     if _is_interrupt(error):
-        return "interrupted; nothing was written."
+        return str(error) or "interrupted; no file was written."
     if isinstance(error, MemoryError):
-        return "there is not enough memory; --stream reads the rows in parts."
+        return "not enough memory; --stream reads the rows in parts."
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'standard output'}: {error.strerror}."
     return _one_line(str(error)) or type(error).__name__
@@ -163,24 +147,13 @@ def _leave(sentence: str, code: int) -> NoReturn:
 
 
 def _forget_stdout() -> None:
-    """Give what is still unwritten to nobody, so that the interpreter does not complain at its end."""
+    """Discard what is not yet written, so that the interpreter does not complain when it ends."""
     import os
 
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # not a real file: a test's
         return
-
-
-def _plain(value: Any) -> Any:
-    """The value in the types of JSON."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and value - value != 0 else value
 
 
 def _tabbed(table: Table) -> Iterator[str]:

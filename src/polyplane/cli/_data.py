@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -12,7 +13,7 @@ from polyplane.cli._common import UserError
 if TYPE_CHECKING:
     import numpy as np
 
-    from polyplane.io import Rows
+    from polyplane.io import Batches, Rows
 
 DATA_HELP = "Rows in svmlight, CSV/TSV, Parquet or npz format, plain or gz/bz2/xz; - for standard input."
 DataFile = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
@@ -23,7 +24,7 @@ Label = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="The label column of a table, by name or by place (0 is the first, -1 the last). Default: the one called "
+        help="The label column of a table, by name or number (0 is the first, -1 the last). Default: the one called "
         "label, class, target or y, else the last.",
         rich_help_panel="The data",
     ),
@@ -32,7 +33,8 @@ ZeroBased = Annotated[
     bool | None,
     typer.Option(
         "--zero-based/--one-based",
-        help="If the first feature of an svmlight file is 0 or 1. Default: as in training, or as the file suggests.",
+        help="Whether features of svmlight files are numbered from 0 or 1. Default: as in training, or from 1 unless "
+        "there is a 0.",
         show_default=False,
         rich_help_panel="The data",
     ),
@@ -47,13 +49,13 @@ Format = Annotated[
 ]
 
 
-class Known(NamedTuple):
+class LoadedModel(NamedTuple):
     """A model, and what its file says about the data that it was trained on."""
 
     model: Any
     metadata: Mapping[str, Any]
 
-    def expectations(self) -> dict[str, Any]:
+    def reading(self) -> dict[str, Any]:
         """How to read rows for the model: options of `polyplane.io.read`."""
         import numpy as np
 
@@ -62,28 +64,58 @@ class Known(NamedTuple):
         return {
             "n_features": self.model.n_features_in_,
             "feature_names": None if names is None else [str(name) for name in names],
-            "labels": "text" if self.model.classes_.dtype.kind in "UO" else "number",
+            "labels": label_kind(self.model.classes_),
             "label": self.metadata.get("label"),
             "zero_based": "auto" if zero_based is None else bool(zero_based),
             "dtype": np.dtype(self.model.planes_.coef.dtype),
         }
 
+    def batches(
+        self, data: str, options: Mapping[str, Any], n_rows: int | None = None, *, labels: bool = True
+    ) -> Batches:
+        """Rows of a file to predict, in parts; `options` are those of the command line."""
+        from polyplane.io import batches
 
-def open_model(path: str) -> Known:
+        expected = {**self.reading(), "part": "test"} | ({} if labels else {"labels": "ignore"})
+        return batches(data, n_rows, **{**expected, **options})
+
+    def feature_names(self, rows: Rows | None) -> list[str]:
+        """Names of the features: those of the training, those of the file, or svmlight's own numbers."""
+        names = getattr(self.model, "feature_names_in_", None)
+        if names is None and rows is not None:
+            names = rows.feature_names
+        if names is not None:
+            return [str(name) for name in names]
+        first = int(self.metadata.get("zero_based") is False)
+        return [f"feature {first + j}" for j in range(self.model.n_features_in_)]
+
+    def predicting(self, threads: int | None) -> AbstractContextManager[Any]:
+        """Predict in this number of threads; None: as many as the model was trained with."""
+        from joblib import parallel_config
+
+        return parallel_config("threading", n_jobs=threads or getattr(self.model, "n_jobs", None) or 1)
+
+
+def load_model(path: str) -> LoadedModel:
     """Read a model file."""
     from polyplane.io import read_model
 
     found = read_model(path)
-    return Known(found.model, found.metadata)
+    return LoadedModel(found.model, found.metadata)
 
 
-def options(format: str | None, label: str | None, zero_based: bool | None) -> dict[str, Any]:
-    """What was said on the command line about a data file."""
-    said = {"format": format, "label": label, "zero_based": zero_based}
-    return {name: value for name, value in said.items() if value is not None}
+def reading_options(format: str | None, label: str | None, zero_based: bool | None) -> dict[str, Any]:
+    """What the command line says about a data file: options of `polyplane.io.read`."""
+    given = {"format": format, "label": label, "zero_based": zero_based}
+    return {name: value for name, value in given.items() if value is not None}
 
 
-def codes(rows: Rows, classes: np.ndarray, name: str) -> np.ndarray:
+def label_kind(classes: np.ndarray) -> str:
+    """How to read labels such as these."""
+    return "text" if classes.dtype.kind in "UO" else "number"
+
+
+def class_indices(rows: Rows, classes: np.ndarray, name: str) -> np.ndarray:
     """The labels as indices into `classes`; an unknown one is refused with its line."""
     import numpy as np
 
@@ -91,14 +123,8 @@ def codes(rows: Rows, classes: np.ndarray, name: str) -> np.ndarray:
     found = np.minimum(np.searchsorted(known, rows.y), len(known) - 1)
     unknown = known[found] != rows.y
     if unknown.any():
-        at = int(unknown.argmax())
+        first = int(unknown.argmax())
         shown = ", ".join(str(label) for label in known[:10]) + (", ..." if len(known) > 10 else "")
-        label = rows.y.tolist()[at]
-        raise UserError(f"{name}, line {rows.lines[at]}: the label {label!r} is not one of the model's: {shown}.")
+        label = rows.y.tolist()[first]
+        raise UserError(f"{name}, line {rows.lines[first]}: the label {label!r} is not one of the model's: {shown}.")
     return found
-
-
-def labelled(parts: Iterator[Rows], classes: np.ndarray, name: str) -> Iterator[tuple[Any, np.ndarray]]:
-    """Rows with their classes as indices."""
-    for part in parts:
-        yield part.X, codes(part, classes, name)

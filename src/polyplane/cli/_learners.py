@@ -4,56 +4,82 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from copy import copy
+from typing import TYPE_CHECKING, Any
 
-from polyplane.cli._common import UserError, did_you_mean
+from polyplane.cli._common import UserError, did_you_mean, note
+from polyplane.learners import LEARNERS, find_learner
 
-Learner = Literal["convex-polytope", "multi-hyperplane", "mixture", "polyceptron", "svm", "pegasos", "successive-lp"]
-DEFAULT: Learner = "multi-hyperplane"
-_CLASSES = (
-    "ConvexPolytopeClassifier",
-    "MultiHyperplaneClassifier",
-    "PolyhedralMixtureClassifier",
-    "PolyceptronClassifier",
-    "CuttingPlaneSVC",
-    "PegasosSVC",
-    "SuccessiveLPClassifier",
-)
-CLASSES: dict[str, str] = dict(zip(get_args(Learner), _CLASSES, strict=True))
-#: Parameters that have options of their own.
-OWN_OPTIONS = {"random_state": "--seed", "n_jobs": "--threads", "warm_start": "--resume", "verbose": "a terminal"}
+if TYPE_CHECKING:
+    import numpy as np
+
+DEFAULT = "multi-hyperplane"
+#: Parameters that --set refuses, and what to do instead.
+RESERVED = {
+    "random_state": "use --seed",
+    "n_jobs": "use --threads",
+    "warm_start": "use --resume",
+    "verbose": "progress is shown when the output is a terminal",
+}
 
 
-def make(learner: str, settings: Mapping[str, Any], seed: int | None, threads: int | None) -> Any:
+def estimators() -> dict[str, str]:
+    """The estimator of each learner; the name of a learner is that of its module, with dashes."""
+    return {module.replace("_", "-"): estimator for estimator, module in LEARNERS.items()}
+
+
+def make(learner: str, settings: Mapping[str, Any], seed: int, threads: int | None) -> Any:
     """An estimator with its parameters set and checked."""
-    import polyplane
-
-    model = getattr(polyplane, CLASSES[learner])()
-    set_parameters(model, learner, settings, seed, threads)
+    known = estimators()
+    if learner not in known:
+        hint = did_you_mean(learner, known) or f" There are {', '.join(known)}."
+        raise UserError(f"--learner {learner}: there is no such learner.{hint}")
+    model = find_learner(known[learner])()
+    set_known(model, random_state=seed)
+    set_parameters(model, settings, threads)
     return model
 
 
-def set_parameters(
-    model: Any, learner: str, settings: Mapping[str, Any], seed: int | None, threads: int | None
-) -> None:
+def set_parameters(model: Any, settings: Mapping[str, Any], threads: int | None) -> None:
     """Set the parameters of an estimator; unknown names and impossible values are refused."""
-    known = model.get_params()
+    known, learner = model.get_params(), name_of(model)
     for name in settings:
-        if name in OWN_OPTIONS and name in known:
-            raise UserError(f"--set {name}: this is for {OWN_OPTIONS[name]} to say.")
+        if name in RESERVED:
+            raise UserError(f"--set: `{name}` cannot be set here: {RESERVED[name]}.")
         if name not in known:
-            hint = did_you_mean(name, known) or f" It has {', '.join(sorted(set(known) - set(OWN_OPTIONS)))}."
+            hint = did_you_mean(name, known) or f" It has {', '.join(sorted(known.keys() - RESERVED))}."
             raise UserError(f"--set {name}: {learner} has no such parameter.{hint}")
     model.set_params(**settings)
-    for name, value in (("random_state", seed), ("n_jobs", threads)):
-        if name in known and value is not None:
-            model.set_params(**{name: value})
+    if threads is not None and not set_known(model, n_jobs=threads):
+        note(f"--threads has no effect on the training of {learner}.")
     model._validate_params()
+
+
+def set_known(model: Any, **values: Any) -> bool:
+    """Set those parameters that an estimator has; whether it has any of them."""
+    known = {name: value for name, value in values.items() if name in model.get_params()}
+    model.set_params(**known)
+    return bool(known)
+
+
+def check_resumable(model: Any, settings: Mapping[str, Any]) -> None:
+    """Refuse settings with which the training of a fitted model cannot go on."""
+    for name, value in settings.items():
+        changed = copy(model).set_params(**{name: value})
+        match_labels(changed, model.classes_)
+        method = changed._method(model.classes_)
+        try:
+            method.refuse_changes_from(model._trained_by)
+        except ValueError:
+            raise UserError(
+                f"--set {name}: training cannot go on with another value than the model began with; leave it out, or "
+                "leave out --resume."
+            ) from None
 
 
 def name_of(model: Any) -> str:
     """The name of an estimator's learner on the command line."""
-    return next(name for name, kind in CLASSES.items() if kind == type(model).__name__)
+    return LEARNERS[type(model).__name__].replace("_", "-")
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
@@ -77,20 +103,22 @@ def _value(text: str) -> Any:
         return text
 
 
-def check_classes(model: Any, learner: str, n_classes: int) -> None:
-    """Refuse more than two classes to learners that separate two."""
-    if n_classes > 2 and not model.__sklearn_tags__().classifier_tags.multi_class:
-        raise UserError(
-            f"--learner {learner} separates two classes, and the data have {n_classes}; multi-hyperplane, "
-            "convex-polytope, svm and pegasos take any number."
-        )
-    if n_classes < 2:
+def check_classes(model: Any, classes: np.ndarray) -> None:
+    """Refuse labels that a learner cannot separate, and let parameters name them as the data do."""
+    if len(classes) < 2:
         raise UserError("The data hold a single class; a classifier needs at least two.")
+    if len(classes) > 2 and not model._declaration.multi_class:
+        others = [name for name, kind in estimators().items() if find_learner(kind)._declaration.multi_class]
+        raise UserError(
+            f"--learner {name_of(model)} separates two classes, and the data have {len(classes)}; for any number there "
+            f"are {', '.join(others)}."
+        )
+    match_labels(model, classes)
 
 
-def match_labels(model: Any, classes: Any) -> None:
-    """Let parameters that name a class speak of it as the data do: a label 2 may be text there."""
-    for name in ("sides", "inside"):
-        value = model.get_params().get(name)
+def match_labels(model: Any, classes: np.ndarray) -> None:
+    """Let parameters that name a class do so as the data do: a label 2 may be text there."""
+    for name in model._declaration.label_parameters:
+        value = getattr(model, name)
         if value is not None and classes.dtype.kind in "UO" and not isinstance(value, str):
             model.set_params(**{name: str(value)})

@@ -1,74 +1,78 @@
-"""What `polyplane train` tells: errors, and what was done."""
+"""What `polyplane train` reports: errors, and what was done."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from polyplane.cli._common import Table, UserError, present
-from polyplane.cli._data import Known
-from polyplane.cli._fitting import Fitted, Plan, fit_rows
+from polyplane.cli._data import LoadedModel
 from polyplane.cli._learners import name_of
-from polyplane.cli._order import Order
+from polyplane.cli._train_options import TrainOptions
+from polyplane.cli._training import TrainedModel, scaling_of
 
 if TYPE_CHECKING:
     from polyplane.io import Rows
 
 
-def cross_validate(k: int, model: Any, rows: Rows, plan: Plan, seed: int) -> list[float]:
-    """The error of each fold, in per cent; each scales by its own training rows."""
+def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[float]:
+    """The error of each fold, in per cent; each is scaled by its own training rows, or as the model to go on with."""
     import numpy as np
     from sklearn.base import clone
     from sklearn.model_selection import StratifiedKFold
 
+    from polyplane.engine.run import Limits
+
+    assert options.cv is not None
     fewest = int(np.unique(rows.y, return_counts=True)[1].min())
-    if fewest < k:
-        raise UserError(f"--cv {k}: a class has only {fewest} rows, fewer than folds.")
+    if fewest < options.cv:
+        raise UserError(f"--cv {options.cv}: a class has only {fewest} rows, fewer than folds.")
     errors = []
-    for train_rows, test_rows in StratifiedKFold(k, shuffle=True, random_state=seed).split(rows.lines, rows.y):
-        part = rows._replace(X=rows.X[train_rows], y=rows.y[train_rows], lines=rows.lines[train_rows])
-        fitted = fit_rows(clone(model).set_params(warm_start=False), part, plan)
-        if fitted.interrupted:
-            raise KeyboardInterrupt
-        wrong = fitted.model.planes_.predict(rows.X[test_rows])
-        errors.append(100 * float((fitted.model.classes_[wrong] != rows.y[test_rows]).mean()))
+    folds = StratifiedKFold(options.cv, shuffle=True, random_state=options.seed)
+    for train_rows, test_rows in folds.split(rows.lines, rows.y):
+        X, fold = rows.X[train_rows], clone(model).set_params(warm_start=False)
+        scaling = model._scaling or scaling_of(X, options.scale)
+        fold._fit(X, rows.y[train_rows], None, Limits(options.time_limit), scaling)
+        predicted = fold.classes_[fold.planes_.predict(rows.X[test_rows])]
+        errors.append(100 * float((predicted != rows.y[test_rows]).mean()))
     return errors
 
 
-def test_error(fitted: Fitted, order: Order) -> float:
+def test_error(trained: TrainedModel, options: TrainOptions) -> float:
     """The error on the rows of ``--test``, in per cent."""
-    from polyplane.cli.evaluate import test
+    from polyplane.cli.evaluate import confusion_matrix
 
-    assert order.test is not None
+    assert options.test is not None
     try:
-        found = test(Known(fitted.model, fitted.facts), order.test, {})
+        matrix = confusion_matrix(LoadedModel(trained.model, trained.facts), options.test, {}, options.threads)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted; {options.out} is written, but not tested.") from None
     except (UserError, ValueError, OSError) as error:
-        raise UserError(f"{order.out} is written, but could not be tested: {error}") from error
-    return 100 * (1 - found.accuracy)
+        raise UserError(f"{options.out} is written, but could not be tested: {error}") from error
+    return 100 * (1 - matrix.accuracy)
 
 
-def tell(order: Order, fitted: Fitted, extra: dict[str, Any]) -> None:
-    """Report what was done."""
-    planes = fitted.model.planes_
+def report(trained: TrainedModel, options: TrainOptions, extra: dict[str, Any]) -> None:
+    """Say what was done."""
+    planes = trained.model.planes_
     content: dict[str, Any] = {
-        "model": order.out,
-        "learner": name_of(fitted.model),
-        "rows": fitted.n_rows,
+        "model": options.out,
+        "learner": name_of(trained.model),
+        "rows": trained.n_rows,
         "features": planes.n_features,
-        "classes": fitted.model.classes_,
+        "classes": trained.model.classes_,
         "planes": planes.n_planes,
-        "steps": fitted.model.n_iter_,
-        "seconds": round(fitted.seconds, 3),
-        "interrupted": fitted.interrupted,
+        "steps": trained.model.n_iter_,
+        "seconds": round(trained.seconds, 3),
+        "interrupted": trained.interrupted,
         **extra,
     }
-    facts = {**content, "classes": planes.n_classes}
+    shown = {**content, "classes": planes.n_classes}
     if "tuned" in extra:
-        tuned = extra["tuned"]
-        facts["tuned"] = " ".join(f"{name}={value}" for name, value in tuned["settings"].items())
+        shown["tuned"] = " ".join(f"{name}={value}" for name, value in extra["tuned"]["settings"].items())
     if "cv_error_percent" in extra:
         import numpy as np
 
         errors = extra["cv_error_percent"]
-        facts["cv_error_percent"] = f"{np.mean(errors):.4g} +- {np.std(errors):.2g}"
-    rows = [(name.replace("_percent", " %").replace("_", " "), value) for name, value in facts.items()]
-    present(content, [Table("Trained", (), list(rows))], order.as_json)
+        shown["cv_error_percent"] = f"{np.mean(errors):.4g} +- {np.std(errors):.2g}"
+    rows = [(name.replace("_percent", " %").replace("_", " "), value) for name, value in shown.items()]
+    present(content, [Table("Trained", (), rows)], options.as_json)

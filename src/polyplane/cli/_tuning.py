@@ -8,21 +8,11 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polyplane.cli._common import UserError
-from polyplane.cli._fitting import limited
 
 if TYPE_CHECKING:
-    import numpy as np
+    from polyplane.io import Rows
+    from polyplane.scaling import AffineScaling
 
-#: What is tried, learner by learner; the first values are the defaults.
-GRIDS: dict[str, dict[str, list[Any]]] = {
-    "convex-polytope": {"alpha": [1e-4, 1e-5, 1e-3, 1e-2], "n_planes": [16, 4, 48]},
-    "multi-hyperplane": {"scale": [2.5, 1.0, 6.0], "eta0": [0.3, 0.1, 1.0]},
-    "mixture": {"n_planes": [2, 1, 4, 8], "alpha": [1e-3, 1e-5]},
-    "polyceptron": {"n_planes": [2, 3, 5, 8], "mode": ["batch", "online"]},
-    "svm": {"C": [1.0, 1e-3, 1e-2, 0.1, 10.0, 100.0]},
-    "pegasos": {"alpha": [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 0.1]},
-    "successive-lp": {"n_planes": [2, 3, 5, 8]},
-}
 #: The share of the candidates that goes on, with that many times the rows.
 KEEP = 3
 #: Fewer rows than these say little.
@@ -38,7 +28,7 @@ class Tuned(NamedTuple):
     settings : dict
         The best parameters.
     error : float
-        Their error on the rows held out, in per cent.
+        Their error on the held-out rows, in per cent.
     n_tried : int
         Candidates that were tried.
     seconds : float
@@ -51,28 +41,27 @@ class Tuned(NamedTuple):
     seconds: float
 
 
-def tune(model: Any, learner: str, X: Any, y: np.ndarray, fixed: set[str], budget: float, seed: int) -> Tuned:
+def tune(model: Any, rows: Rows, scaling: AffineScaling | None, fixed: set[str], seconds: float, seed: int) -> Tuned:
     """Search for the best parameters but for those that are `fixed`; each round keeps a third on thrice the rows."""
     from sklearn.model_selection import train_test_split
 
     began = time.perf_counter()
-    candidates = _candidates(learner, fixed)
+    candidates = _candidates(model._declaration.tuning, fixed)
     try:
-        split = train_test_split(X, y, test_size=HELD_OUT, random_state=seed, stratify=y)
+        split = train_test_split(rows.X, rows.y, test_size=HELD_OUT, random_state=seed, stratify=rows.y)
     except ValueError as reason:
         raise UserError(f"--tune needs more rows of each class: {reason}") from None
     X_train, X_test, y_train, y_test = split
-    sizes = _sizes(X_train.shape[0], len(candidates))
     best, n_tried = (float("inf"), candidates[0]), 0
-    for size in sizes:
+    for size in _sizes(len(y_train), len(candidates)):
         results = []
         for candidate in candidates:
-            left = budget - (time.perf_counter() - began)
+            left = seconds - (time.perf_counter() - began)
             if left <= 0 and n_tried:
                 break
-            trained = _trained(model, candidate, X_train[:size], y_train[:size], len(y_train) / size, max(left, 0.1))
-            error = 1.0 if trained is None else float((trained.predict(X_test) != y_test).mean())
-            results.append((error, candidate))
+            trial = _trial(model, candidate, len(y_train) / size)
+            fitted = _fitted(trial, X_train[:size], y_train[:size], scaling, max(left, 0.1))
+            results.append((float((trial.predict(X_test) != y_test).mean()) if fitted else 1.0, candidate))
             n_tried += 1
         # A round that was cut short is not compared with itself alone: the leaders of the one before stay in the race.
         if len(results) == len(candidates) or best[0] == float("inf"):
@@ -84,11 +73,11 @@ def tune(model: Any, learner: str, X: Any, y: np.ndarray, fixed: set[str], budge
     return Tuned(best[1], 100 * best[0], n_tried, time.perf_counter() - began)
 
 
-def _candidates(learner: str, fixed: set[str]) -> list[dict[str, Any]]:
+def _candidates(tuning: dict[str, list[Any]], fixed: set[str]) -> list[dict[str, Any]]:
     """All combinations of what is to be searched, the defaults first."""
-    grid = {name: values for name, values in GRIDS[learner].items() if name not in fixed}
+    grid = {name: values for name, values in tuning.items() if name not in fixed}
     if not grid:
-        raise UserError(f"--tune: --set leaves nothing to search of {', '.join(GRIDS[learner])}.")
+        raise UserError(f"--tune: --set leaves nothing to search of {', '.join(tuning)}.")
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
 
@@ -100,25 +89,27 @@ def _sizes(n_rows: int, n_candidates: int) -> list[int]:
     return [n_rows // KEEP**k for k in reversed(range(n_rounds))]
 
 
-def _trained(model: Any, candidate: dict[str, Any], X: Any, y: np.ndarray, share: float, seconds: float) -> Any | None:
-    """A machine with the parameters of a candidate; none where it cannot be trained on these rows.
-
-    C weighs a sum over rows: on one row out of `share` it counts so many times more.
-    """
+def _trial(model: Any, candidate: dict[str, Any], share: float) -> Any:
+    """An estimator with the parameters of a candidate, for one row out of `share`."""
     from sklearn.base import clone
 
-    machine = clone(model).set_params(**candidate)
-    if "C" in candidate:
-        machine.set_params(C=candidate["C"] * share)
-    if "verbose" in machine.get_params():
-        machine.set_params(verbose=0)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    from polyplane.cli._learners import set_known
+
+    trial = clone(model).set_params(**candidate)
+    set_known(trial, verbose=0)
+    if "C" in candidate:  # it weighs a sum over rows
+        trial.set_params(C=candidate["C"] * share)
+    return trial
+
+
+def _fitted(trial: Any, X: Any, y: Any, scaling: AffineScaling | None, seconds: float) -> bool:
+    """Train an estimator; False where it cannot be trained on these rows."""
+    from polyplane.engine.run import Limits
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
-            with limited(machine, seconds):
-                machine.fit(X, y)
+            trial._fit(X, y, None, Limits(seconds), scaling)
         except ValueError:
-            return None
-    if any(str(warning.message).startswith("Interrupted") for warning in said):
-        raise KeyboardInterrupt
-    return machine
+            return False
+    return True

@@ -1,4 +1,4 @@
-"""`polyplane demo`: the front door."""
+"""`polyplane demo`: a comparison with SVMs, and a picture of a polytope."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import pickle
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
 
 from polyplane.cli._common import AsJson, command, present
 
+if TYPE_CHECKING:
+    import numpy as np
+
 KERNEL = "SVC, RBF kernel"
-#: One class lies inside of a polytope; six sides are enough.
-ENCLOSED = {"n_planes": 6, "sides": "inside", "alpha": 1e-5, "min_entropy": 0.9}
+#: A single polytope with six sides encloses one class.
+ENCLOSED = {"n_planes": 6, "enclosed": "inside", "alpha": 1e-5, "min_entropy": 0.9}
 
 
 class Task(NamedTuple):
-    """A data set, split, and what is known about it: parameters of `ConvexPolytopeClassifier`."""
+    """A data set, split, and the parameters of `ConvexPolytopeClassifier` for it."""
 
     name: str
-    known: dict[str, Any]
+    parameters: dict[str, Any]
     X: np.ndarray
     y: np.ndarray
     X_test: np.ndarray
@@ -56,7 +58,7 @@ def demo(
     found: dict[str, Any] = {}
     for task in _tasks(seed):
         with console.status(f"{task.name} ..."):
-            outcomes = {name: _compete(machine, task) for name, machine in _contenders(task, seed).items()}
+            outcomes = {name: _measure(classifier, task) for name, classifier in _classifiers(task, seed).items()}
         console.print(_table(task, outcomes))
         found[task.name] = {name: outcome._asdict() for name, outcome in outcomes.items()}
     console.print("[dim]predict 1M: seconds for a million rows; faster: at prediction, than the RBF-SVM[/]\n")
@@ -70,56 +72,60 @@ def _tasks(seed: int) -> Iterator[Task]:
     from sklearn.model_selection import train_test_split
 
     digits, cancer, hexagon = load_digits(), load_breast_cancer(), _hexagon(20_000, seed)
-    known_tasks: list[tuple[str, dict[str, Any], tuple[np.ndarray, np.ndarray]]] = [
+    tasks: list[tuple[str, dict[str, Any], tuple[np.ndarray, np.ndarray]]] = [
         ("Handwritten digits: 64 pixels, 10 classes", {"alpha": 1e-3}, (digits.data, digits.target)),
         ("Breast cancer: 30 measurements, 2 classes", {"alpha": 1e-3}, (cancer.data, cancer.target)),
         ("Inside or outside of a hexagon: 2 features, 2 classes", ENCLOSED, hexagon),
     ]
-    for name, known, (X, y) in known_tasks:
+    for name, parameters, (X, y) in tasks:
         X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
-        yield Task(name, known, X_train, y_train, X_test, y_test)
+        yield Task(name, parameters, X_train, y_train, X_test, y_test)
 
 
 def _hexagon(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    import numpy as np
+
     X = np.random.default_rng(seed).uniform(-2.0, 2.0, size=(n_rows, 2))
     angles = np.pi / 3 * np.arange(6)
     inside = (X @ np.array([np.cos(angles), np.sin(angles)])).max(axis=1) < 1.2
     return X, np.where(inside, "inside", "outside")
 
 
-def _contenders(task: Task, seed: int) -> dict[str, Any]:
+def _classifiers(task: Task, seed: int) -> dict[str, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC, LinearSVC
 
     from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier
 
-    machines = {
+    classifiers = {
         "LinearSVC": LinearSVC(random_state=seed),
         KERNEL: SVC(),
         "Polyplane, multi-hyperplane": MultiHyperplaneClassifier(random_state=seed),
-        "Polyplane, convex polytope": ConvexPolytopeClassifier(random_state=seed, **task.known),
+        "Polyplane, convex polytope": ConvexPolytopeClassifier(random_state=seed, **task.parameters),
     }
-    return {name: make_pipeline(StandardScaler(), machine) for name, machine in machines.items()}
+    return {name: make_pipeline(StandardScaler(), classifier) for name, classifier in classifiers.items()}
 
 
 def _warm_up() -> None:
-    """Compile the kernels and import what is slow to import, so that no contender pays for it."""
+    """Compile the kernels and import what is slow to import, so that it counts against none of the times."""
     X, y = _hexagon(200, seed=0)
-    for machine in _contenders(Task("", {}, X, y, X, y), seed=0).values():
-        machine.fit(X, y).predict(X)
+    for classifier in _classifiers(Task("", {}, X, y, X, y), seed=0).values():
+        classifier.fit(X, y).predict(X)
 
 
-def _compete(machine: Any, task: Task) -> Outcome:
+def _measure(classifier: Any, task: Task) -> Outcome:
+    import numpy as np
+
     began = time.perf_counter()
-    machine.fit(task.X, task.y)
+    classifier.fit(task.X, task.y)
     fitted = time.perf_counter()
-    error = 100 * (1 - machine.score(task.X_test, task.y_test))
+    error = 100 * (1 - classifier.score(task.X_test, task.y_test))
     rows = np.tile(task.X_test, (20_000 // len(task.X_test) + 1, 1))
     scored = time.perf_counter()
-    machine.predict(rows)
+    classifier.predict(rows)
     seconds = (time.perf_counter() - scored) / len(rows) * 1e6
-    model = getattr(machine[-1], "planes_", machine[-1])
+    model = getattr(classifier[-1], "planes_", classifier[-1])
     return Outcome(error, fitted - began, seconds, len(pickle.dumps(model)))
 
 
@@ -154,12 +160,12 @@ def _table(task: Task, outcomes: dict[str, Outcome]) -> Any:
 
 
 def _draw(task: Task, out: Path, seed: int) -> str:
-    """Draw one polytope around the inner class; return what to tell the user."""
+    """Draw one polytope around the inner class; return the sentence for the user."""
     from polyplane import ConvexPolytopeClassifier
 
-    machine = ConvexPolytopeClassifier(random_state=seed, **task.known).fit(task.X, task.y)
+    classifier = ConvexPolytopeClassifier(random_state=seed, **task.parameters).fit(task.X, task.y)
     try:
-        _picture(machine, task, out)
+        _picture(classifier, task, out)
     except ImportError:
         return 'For the picture of the polytope: [bold]pip install "polyplane\\[plot]"[/]'
     except OSError as error:
@@ -167,7 +173,8 @@ def _draw(task: Task, out: Path, seed: int) -> str:
     return f"The polytope around the hexagon's inside is drawn in [bold]{out}[/].\n"
 
 
-def _picture(machine: Any, task: Task, out: Path) -> None:
+def _picture(classifier: Any, task: Task, out: Path) -> None:
+    import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -175,17 +182,17 @@ def _picture(machine: Any, task: Task, out: Path) -> None:
     axes = figure.subplots()
     grid = np.linspace(-2, 2, 600)
     points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
-    score = machine.decision_function(points).reshape(600, 600)
+    score = classifier.decision_function(points).reshape(600, 600)
     axes.contourf(grid, grid, score, levels=[-np.inf, 0, np.inf], colors=["#CFE5F2", "#FBECCD"])
     for label, colour in {"inside": "#0072B2", "outside": "#E69F00"}.items():
         rows = task.X_test[task.y_test == label][:800]
         axes.scatter(rows[:, 0], rows[:, 1], s=9, color=colour, alpha=0.75, linewidths=0, label=label)
-    for (a, b), c in zip(*machine.planes_.of(1), strict=True):
+    for (a, b), c in zip(*classifier.planes_.of(1), strict=True):
         foot = -c * np.array([a, b]) / (a * a + b * b)
         axes.axline(foot, foot + np.array([-b, a]), color="#333333", linewidth=0.8, linestyle=(0, (5, 4)), zorder=1)
     axes.contour(grid, grid, score, levels=[0], colors="black", linewidths=2.2)
     axes.set(xlim=(-2, 2), ylim=(-2, 2), aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
-    error = 100 * (1 - machine.score(task.X_test, task.y_test))
+    error = 100 * (1 - classifier.score(task.X_test, task.y_test))
     axes.set_title(f"Six planes find the hexagon: {error:.1f} % test error", fontsize=15)
     axes.legend(loc="upper right", markerscale=2.5, framealpha=0.95)
     FigureCanvasAgg(figure).print_figure(out)

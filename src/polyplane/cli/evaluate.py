@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyplane.cli._common import AsJson, command, present
-from polyplane.cli._data import DataFile, Format, Known, Label, ModelFile, ZeroBased, labelled, open_model, options
-from polyplane.cli._metrics import Score, score
+from polyplane.cli._common import AsJson, Table, command, present
+from polyplane.cli._data import (
+    DataFile,
+    Format,
+    Label,
+    LoadedModel,
+    ModelFile,
+    ZeroBased,
+    class_indices,
+    load_model,
+    reading_options,
+)
 
 if TYPE_CHECKING:
-    from typing import Any
+    from polyplane.inspection.confusion import ConfusionMatrix
+
+#: A confusion matrix of more classes than this is too large to be shown; --json has it all the same.
+MOST_CLASSES = 30
 
 
 @command(
@@ -28,20 +40,60 @@ def evaluate(
     threads: Annotated[int | None, typer.Option(min=1, help="Threads to predict with.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test a model on labelled rows: accuracy, precision and recall of each class, and what is confused with what.
+    """Test a model on labelled rows: accuracy, precision and recall of each class, and the confusion matrix.
 
     Rows are read in parts, so that files may be larger than memory. A label that the model does not know is refused.
     """
-    known = open_model(model)
-    if threads is not None:
-        known.model.n_jobs = threads
-    found = test(known, data, options(format, label, zero_based))
-    present({"model": model, "data": data, **found.content()}, found.tables(), as_json)
+    matrix = confusion_matrix(load_model(model), data, reading_options(format, label, zero_based), threads)
+    by_class = _by_class(matrix)
+    content = {
+        "model": model,
+        "data": data,
+        "rows": matrix.n_rows,
+        "accuracy": matrix.accuracy,
+        "error_percent": 100 * (1 - matrix.accuracy),
+        "classes": by_class,
+        "confusion": matrix.counts,
+    }
+    present(content, _tables(matrix, by_class), as_json)
 
 
-def test(known: Known, data: str, said: dict[str, Any]) -> Score:
-    """Try a model on a file."""
-    from polyplane.io import batches
+def confusion_matrix(
+    loaded: LoadedModel, data: str, options: dict[str, Any], threads: int | None = None
+) -> ConfusionMatrix:
+    """Test a model on the rows of a file."""
+    from polyplane.inspection.confusion import ConfusionMatrix
 
-    parts = batches(data, None, **{**known.expectations(), "part": "test", **said})
-    return score(known.model, labelled(iter(parts), known.model.classes_, data))
+    classes, planes = loaded.model.classes_, loaded.model.planes_
+    matrix = ConfusionMatrix.of(classes, [], [])
+    with loaded.predicting(threads):
+        for part in loaded.batches(data, options):
+            truth = class_indices(part, classes, data)
+            matrix += ConfusionMatrix.of(classes, truth, planes.predict(part.X))
+    return matrix
+
+
+def _by_class(matrix: ConfusionMatrix) -> list[dict[str, Any]]:
+    columns = {
+        "label": matrix.classes,
+        "rows": matrix.support,
+        "precision": matrix.precision,
+        "recall": matrix.recall,
+        "f1": matrix.f1,
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _tables(matrix: ConfusionMatrix, by_class: list[dict[str, Any]]) -> list[Table]:
+    error = round(100 * (1 - matrix.accuracy), 4)
+    tables = [
+        Table("Evaluation", (), [("rows", matrix.n_rows), ("accuracy", matrix.accuracy), ("error %", error)]),
+        Table("By class", list(by_class[0]), [list(row.values()) for row in by_class]),
+    ]
+    if len(by_class) <= MOST_CLASSES:
+        labels = matrix.classes.tolist()
+        rows = [[label, *counts] for label, counts in zip(labels, matrix.counts.tolist(), strict=True)]
+        title = "Confusion matrix: true class by row, predicted class by column"
+        tables.append(Table(title, ["true / predicted", *map(str, labels)], rows))
+    return tables

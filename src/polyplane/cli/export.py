@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 import typer
 
 from polyplane.cli._common import AsJson, Table, UserError, command, present
-from polyplane.cli._data import ModelFile, open_model
+from polyplane.cli._data import ModelFile, load_model
 
 Kind = Literal["onnx", "json"]
-To = Annotated[Kind | None, typer.Option("--to", help="What to write. Default: what the name of the file says.")]
+To = Annotated[Kind | None, typer.Option("--to", help="The format. Default: by the extension of the file.")]
 Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is standard output.")]
 Rows = Annotated[
     Literal["float32", "float64"] | None,
@@ -28,7 +28,7 @@ Opset = Annotated[int | None, typer.Option(help="ONNX: the version of the operat
 def export(
     model: ModelFile, to: To = None, out: Out = "-", dtype: Rows = None, opset: Opset = None, as_json: AsJson = False
 ) -> None:
-    """Write a model as ONNX, for onnxruntime and its kind, or as JSON, to be read.
+    """Write a model as ONNX, for onnxruntime and other runtimes, or as readable JSON.
 
     The ONNX graph gives "label", "scores", and "probabilities" where the model has them, equal to those of
     `polyplane predict`. The JSON names the planes of each class, with the weights of features by name.
@@ -39,9 +39,9 @@ def export(
     if kind == "json" and (dtype is not None or opset is not None):
         raise UserError("--dtype and --opset are for ONNX; JSON has the planes as they are.")
     if kind == "onnx" and out == "-" and sys.stdout.isatty():
-        raise UserError("--to onnx writes no text: give a file with -o FILE, or send it through a pipe.")
-    known = open_model(model)
-    content = _onnx(known.model, dtype, opset) if kind == "onnx" else _json(known.model)
+        raise UserError("--to onnx writes binary data: give a file with -o FILE, or send it through a pipe.")
+    estimator = load_model(model).model
+    content = _onnx(estimator, dtype, opset) if kind == "onnx" else _json(estimator)
     if out == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -55,7 +55,7 @@ def export(
 
 
 def _kind(to: Kind | None, out: str) -> Kind:
-    """What was asked for, or what the file's name says."""
+    """The format that is asked for, or that of the file's extension."""
     if to is not None:
         return to
     match PurePath(out).suffix.lower():
@@ -63,7 +63,7 @@ def _kind(to: Kind | None, out: str) -> Kind:
             return "onnx"
         case ".json":
             return "json"
-    raise UserError("Say what to write: --to onnx or --to json, or a file with such a name, as in -o model.onnx.")
+    raise UserError("Choose a format: --to onnx or --to json, or a file with such an extension, as in -o model.onnx.")
 
 
 def _onnx(model: Any, dtype: str | None, opset: int | None) -> bytes:

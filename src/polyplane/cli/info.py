@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from polyplane._plain import plain
 from polyplane.cli._common import AsJson, Table, command, present
 from polyplane.cli._data import ModelFile
+from polyplane.cli._learners import name_of
 
 if TYPE_CHECKING:
     from polyplane.io import ModelFile as Contents
 
-#: More names of features than this are only for programs, with --json.
+#: More names of features than this are shown only with --json.
 MOST_NAMES = 100
 
 
 @command("polyplane info model.safetensors", "polyplane info model.safetensors --json | jq .parameters")
 def info(model: ModelFile, as_json: AsJson = False) -> None:
-    """Say what a model file holds: learner, parameters, classes and their planes, features, size and versions.
+    """Show what a model file holds: learner, parameters, classes and their planes, features, size and versions.
 
     The whole file is read and checked, as every command does before it uses a model.
     """
@@ -27,10 +29,7 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
 
 
 def describe(path: str, found: Contents) -> dict[str, Any]:
-    """All that is to be said of a model file."""
-    from polyplane.cli._learners import name_of
-    from polyplane.io._json import plain
-
+    """The content of a model file."""
     model, planes = found.model, found.model.planes_
     counts = (planes.indptr[1:] - planes.indptr[:-1]).tolist()
     names = getattr(model, "feature_names_in_", None)
@@ -50,15 +49,13 @@ def describe(path: str, found: Contents) -> dict[str, Any]:
         ],
         "steps": getattr(model, "n_iter_", None),
         "can_go_on_training": hasattr(model, "_state"),
-        "parameters": {name: plain(value) for name, value in model.get_params(deep=False).items()},
+        "parameters": plain(model.get_params(deep=False)),
         "metadata": {name: _short(value) for name, value in found.metadata.items()},
     }
 
 
 def _short(value: Any) -> Any:
     """A value of the metadata; of an array, what it is."""
-    from polyplane.io._json import plain
-
     if hasattr(value, "shape") and value.shape:
         return f"{value.dtype.name} array of {' x '.join(str(size) for size in value.shape)}"
     return plain(value)

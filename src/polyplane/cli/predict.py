@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from polyplane.cli._common import Table, UserError, command, present
-from polyplane.cli._data import DataFile, Format, Label, ModelFile, ZeroBased, open_model, options
+from polyplane.cli._data import DataFile, Format, Label, ModelFile, ZeroBased, load_model, reading_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is standard output.")]
 Scores = Annotated[bool, typer.Option("--scores", help="Add the score of each class.")]
 Probabilities = Annotated[
-    bool, typer.Option("--proba", help="Add the probability of each class, where a model has it.")
+    bool, typer.Option("--proba", help="Add the probability of each class, where a model has them.")
 ]
-Winners = Annotated[bool, typer.Option("--winners", help="Add the number of the plane that decided.")]
+Winners = Annotated[bool, typer.Option("--winners", help="Add the number of the plane with the highest score.")]
 Lines = Annotated[bool, typer.Option("--json", help="Write one JSON object per row.")]
 
 
@@ -44,25 +44,20 @@ def predict(
     threads: Annotated[int | None, typer.Option(min=1, help="Threads to predict with.")] = None,
     as_json: Lines = False,
 ) -> None:
-    """Write the label of each row, one per line; with more than labels, columns between tabs under a header.
+    """Write the label of each row, one per line; with scores and the like, tab-separated columns under a header.
 
     Rows are read and written in parts, so that files may be larger than memory. A file appears when all of it is
-    written, and not before. Labels in the data are not needed, and not looked at.
+    written, and not before. Labels in the data are not needed, and ignored.
     """
-    from polyplane.io import batches
-
-    known = open_model(model)
-    if threads is not None:
-        known.model.n_jobs = threads
-    if proba and not hasattr(known.model, "predict_proba"):
+    loaded = load_model(model)
+    if proba and not hasattr(loaded.model, "predict_proba"):
         raise UserError("--proba: this model has no probabilities; --scores gives its scores.")
-    expected = {**known.expectations(), "labels": "ignore", "part": "test"}
-    parts = batches(data, None, **{**expected, **options(format, label, zero_based)})
+    parts = loaded.batches(data, reading_options(format, label, zero_based), labels=False)
     wanted = {"score": scores, "proba": proba, "winner": winners}
     style = _JsonLines if as_json else _Columns if any(wanted.values()) else _Labels
     began, n_rows = time.perf_counter(), 0
-    with _output(out) as file:
-        writer = style(known.model, wanted)
+    with _output(out) as file, loaded.predicting(threads):
+        writer = style(loaded.model, wanted)
         file.write(writer.header())
         for part in parts:
             file.write(writer.rows(part.X))
@@ -87,7 +82,7 @@ def _output(out: str) -> Iterator[BinaryIO]:
 
 
 class _Labels:
-    """Labels, and nothing else."""
+    """Labels only."""
 
     def __init__(self, model: Any, wanted: dict[str, bool]) -> None:
         import numpy as np
@@ -98,21 +93,19 @@ class _Labels:
         self.lines = np.array([f"{name}\n".encode() for name in self.names], dtype=object)
 
     def header(self) -> bytes:
-        """What stands above the rows."""
+        """What comes before the rows."""
         return b""
 
     def rows(self, X: Any) -> bytes:
         """The text of some rows."""
-        found = self.model.planes_.predict(X, getattr(self.model, "n_jobs", None))
-        return b"".join(self.lines[found].tolist())
+        return b"".join(self.lines[self.model.planes_.predict(X)].tolist())
 
     def columns(self, X: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """The class of each row, and what else is wanted."""
         model = self.model
-        jobs = getattr(model, "n_jobs", None)
-        winners = model.planes_.winners(X, jobs)
+        winners = model.planes_.winners(X)
         figures: dict[str, Callable[[], np.ndarray]] = {
-            "score": lambda: model.planes_.class_scores(X, jobs),
+            "score": lambda: model.planes_.class_scores(X),
             "proba": lambda: model.predict_proba(X),
             "winner": lambda: winners[:, None],
         }
@@ -120,7 +113,7 @@ class _Labels:
 
 
 class _Columns(_Labels):
-    """Columns between tabs."""
+    """Tab-separated columns."""
 
     def header(self) -> bytes:
         names = ["label"]

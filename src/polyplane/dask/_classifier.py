@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import repeat
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -10,21 +12,23 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane._validation import all_or_nothing
 from polyplane.base import PlaneClassifier
-from polyplane.dask._exact import ClusterCuts, ClusterMixture, ClusterPolyceptron
-from polyplane.dask._partitions import clear_losses, spread
-from polyplane.dask._rounds import train_in_rounds
-from polyplane.learners._polytopes import PolytopeTrainer
-from polyplane.learners.cutting_plane import CuttingPlaneSVC
-from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
-from polyplane.learners.polyceptron import PolyceptronClassifier
-from polyplane.learners.polyhedral_mixture import PolyhedralMixtureClassifier
+from polyplane.dask import _cutting_plane, _polyhedra
+from polyplane.dask._partitions import Cluster, blocks_of, connected_client, explain_lost_cluster, scatter
+from polyplane.dask._rounds import in_rounds
+from polyplane.engine.data import Data
+from polyplane.engine.method import Method
+from polyplane.engine.progress import Progress
+from polyplane.engine.run import Run
+from polyplane.learners.cutting_plane import CuttingPlane
+from polyplane.learners.polyceptron import Polyceptron
+from polyplane.learners.polyhedral_mixture import PolyhedralMixture
 
-EXACT: dict[type, type] = {
-    CuttingPlaneSVC: ClusterCuts,
-    PolyhedralMixtureClassifier: ClusterMixture,
-    PolyceptronClassifier: ClusterPolyceptron,
+#: Methods whose steps are sums over rows, and what adds up the sums of the partitions.
+EXACT: dict[type, Callable[[Any, Cluster], tuple[Method[Any], Data]]] = {
+    CuttingPlane: _cutting_plane.on_cluster,
+    Polyceptron: _polyhedra.on_cluster,
+    PolyhedralMixture: _polyhedra.on_cluster,
 }
 
 
@@ -33,18 +37,18 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
 
     `CuttingPlaneSVC`, `PolyhedralMixtureClassifier` and `PolyceptronClassifier` (batch) take steps that are sums over
     rows: they find the same planes as on one machine, up to rounding. `ConvexPolytopeClassifier`, `PegasosSVC` and
-    `MultiHyperplaneClassifier` (tangent start) make rounds: each partition trains the common model for some epochs,
-    and the models are averaged, plane by plane, by the numbers of rows; partitions should be few, large, and alike.
+    `MultiHyperplaneClassifier` are trained in rounds: each partition trains the common model for some epochs, and the
+    models are averaged, plane by plane, by the numbers of rows; partitions should be few, large, and alike.
 
-    Tasks are functions of a model and a partition, with seeds of their own. When a worker is lost, Dask runs its tasks
-    again, to the same result.
+    Each task depends on a model, a partition and a seed alone. When a worker is lost, Dask runs its tasks again, with
+    the same result.
 
     Parameters
     ----------
     estimator : PlaneClassifier
-        What to train, with its parameters; `n_jobs` and `verbose` are not used.
+        What to train, with its parameters; each partition is trained on by one thread, whatever `n_jobs`.
     rounds : int, default=10
-        How often the models are mixed; the estimator's `max_iter` epochs are shared among the rounds.
+        How often the models are averaged; the estimator's `max_iter` epochs are shared among the rounds.
 
     Attributes
     ----------
@@ -97,47 +101,63 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         self : object
-            The fitted classifier. When `fit` fails, it is left as it was.
+            The fitted classifier. When `fit` fails, it is left as it was. After Ctrl-C it is the model of the last
+            finished step or round, and `KeyboardInterrupt` is raised.
         """
-        with all_or_nothing(self):
-            self._validate_params()
-            machine = self._machine()
-            cluster = spread(clone(self.estimator), X, y, sample_weight)
-            with clear_losses():
-                if isinstance(machine, PolytopeTrainer | MultiHyperplaneClassifier):
-                    train_in_rounds(machine, cluster, self.rounds)
-                else:
-                    machine.train_on(cluster)
-            self.estimator_ = self._plain(machine)
-            if cluster.names is not None:
-                self.estimator_.feature_names_in_ = np.array(cluster.names, dtype=object)
-            self.classes_, self.n_features_in_ = cluster.classes, cluster.n_features
+        self._validate_params()
+        if getattr(self.estimator, "early_stopping", False):
+            raise ValueError("early_stopping holds rows out; on a cluster it must be False.")
+        client, draft = connected_client(), clone(self.estimator)
+        draft._validate_params()
+        with explain_lost_cluster():
+            cluster = scatter(client, draft, blocks_of(X, y, sample_weight), self._check_method)
+            draft.classes_, draft.n_features_in_ = cluster.classes, cluster.n_features
+            if cluster.feature_names is not None:
+                draft.feature_names_in_ = np.array(cluster.feature_names, dtype=object)
+            self._train(draft, cluster)
         return self
 
-    def _machine(self) -> Any:
-        """The learner that trains on a cluster."""
-        estimator = self.estimator
-        parameters = estimator.get_params()
-        name = type(estimator).__name__
-        if parameters.get("mode") == "online":
-            raise ValueError(f"{name}(mode='online') goes row by row; on a cluster use mode='batch', which is exact.")
-        if parameters.get("init") == "zero":
-            raise ValueError(f"{name}(init='zero') bears planes that differ by partition; on a cluster use 'tangent'.")
-        if parameters.get("early_stopping"):
-            raise ValueError("early_stopping holds rows out; on a cluster it must be False.")
-        if type(estimator) in EXACT:
-            return EXACT[type(estimator)](**parameters)
-        if isinstance(estimator, PolytopeTrainer | MultiHyperplaneClassifier):
-            return clone(estimator)
-        raise ValueError(f"{name} needs all rows at once and cannot be trained on a cluster.")
+    def _check_method(self, method: Method[Any]) -> None:
+        """Refuse what cannot be trained on a cluster."""
+        name = type(self.estimator).__name__
+        if type(method) in EXACT:
+            return
+        if not method.mixable:
+            raise ValueError(
+                f"{name} cannot be trained on a cluster: its steps are not sums over rows, and models of different "
+                "partitions cannot be averaged."
+            )
+        if getattr(self.estimator, "tol", None) is not None:
+            raise ValueError(f"On a cluster, {name} always makes max_iter epochs: tol must be None.")
 
-    def _plain(self, machine: Any) -> PlaneClassifier:
-        """The plain estimator with what was learned."""
-        plain = clone(self.estimator)
-        parameters = plain.get_params()
-        learned = {name: value for name, value in vars(machine).items() if name not in (*parameters, "_cluster")}
-        vars(plain).update(learned)
-        return plain
+    def _train(self, draft: PlaneClassifier, cluster: Cluster) -> None:
+        """Train on the cluster and keep the model; after Ctrl-C, that of the last finished step."""
+        method, data, epochs = self._on_cluster(draft._method(cluster.classes), cluster)
+        observers = [Progress(type(draft).__name__, len(epochs))] if getattr(draft, "verbose", 0) else []
+        run = Run(method, seed=draft._seed(), plateau=draft._plateau(), observers=observers)
+        try:
+            run.go(repeat(data, len(epochs)))
+        except KeyboardInterrupt:
+            if run.n_steps:
+                self._keep(draft, run, sum(epochs[: run.n_steps]))
+            raise
+        self._keep(draft, run, sum(epochs[: run.n_steps]))
+
+    def _on_cluster(self, method: Method[Any], cluster: Cluster) -> tuple[Method[Any], Data, tuple[int, ...]]:
+        """The method over the partitions, what to give it as its rows, and the epochs in each of its steps."""
+        max_iter = self.estimator.max_iter
+        if type(method) in EXACT:
+            return (*EXACT[type(method)](method, cluster), (1,) * max_iter)
+        rounds, data = in_rounds(method, cluster, self.rounds, max_iter)
+        return rounds, data, rounds.epochs
+
+    def _keep(self, draft: PlaneClassifier, run: Run, n_iter: int) -> None:
+        """Be the model of a run that has ended."""
+        assert run.data is not None
+        state = run.method.conclude(run.state, run.data)
+        draft._settle(draft._method(draft.classes_), state.without_rows(), state, run.data)
+        draft.n_iter_, draft.history_ = n_iter, run.history
+        self.__dict__.update(estimator_=draft, classes_=draft.classes_, n_features_in_=draft.n_features_in_)
 
     def to_local(self) -> PlaneClassifier:
         """The fitted estimator, as a plain one: it predicts, is saved and goes on training without a cluster.
@@ -163,7 +183,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         y : Dask array, Dask series or list of delayed arrays, as X is
             The labels.
         """
-        return self._lazily(X, "predict", self.to_local().classes_[:0], 1)
+        return self._lazily(X, "predict", self.to_local().classes_[:0])
 
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes, lazily.
@@ -178,38 +198,38 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         scores : Dask array, Dask series or dataframe, or list of delayed arrays, as X is
             For two classes, the score of the second less that of the first.
         """
-        machine = self.to_local()
-        shape = (0,) if len(machine.classes_) == 2 else (0, len(machine.classes_))
-        return self._lazily(X, "decision_function", np.empty(shape, machine.coef_.dtype), len(shape))
+        estimator = self.to_local()
+        shape = (0,) if len(estimator.classes_) == 2 else (0, len(estimator.classes_))
+        return self._lazily(X, "decision_function", np.empty(shape, estimator.coef_.dtype))
 
-    def _lazily(self, X: Any, method: str, meta: np.ndarray, n_dimensions: int) -> Any:
+    def _lazily(self, X: Any, method: str, meta: np.ndarray) -> Any:
+        """What a method of the estimator gives for X, of which `meta` is an example without rows."""
         import dask
 
-        machine = self.to_local()
+        estimator = self.to_local()
         if isinstance(X, list | tuple):
-            return [dask.delayed(_apply)(part, machine, method) for part in X]
+            return [dask.delayed(_apply)(block, estimator, method) for block in X]
         if hasattr(X, "map_partitions"):
-            import pandas as pd
-
-            like = pd.Series(meta) if n_dimensions == 1 else pd.DataFrame(meta, columns=self.classes_)
-            return X.map_partitions(_apply_to_frame, machine, method, meta=like)
+            return X.map_partitions(_apply_to_frame, estimator, method, meta=_framed(meta, estimator))
         if not hasattr(X, "map_blocks"):
             raise TypeError(f"X is a {type(X).__name__}; for rows in memory use to_local().{method}(X).")
         if X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
-        where = {"drop_axis": 1} if n_dimensions == 1 else {"chunks": (X.chunks[0], (meta.shape[1],))}
-        return X.map_blocks(_apply, machine, method, dtype=meta.dtype, meta=meta, **where)
+        shape = {"drop_axis": 1} if meta.ndim == 1 else {"chunks": (X.chunks[0], (meta.shape[1],))}
+        return X.map_blocks(_apply, estimator, method, dtype=meta.dtype, meta=meta, **shape)
 
 
-def _apply(part: Any, machine: PlaneClassifier, method: str) -> np.ndarray:
-    result: np.ndarray = getattr(machine, method)(part)
+def _apply(block: Any, estimator: PlaneClassifier, method: str) -> np.ndarray:
+    result: np.ndarray = getattr(estimator, method)(block)
     return result
 
 
-def _apply_to_frame(part: Any, machine: PlaneClassifier, method: str) -> Any:
+def _apply_to_frame(block: Any, estimator: PlaneClassifier, method: str) -> Any:
+    return _framed(_apply(block, estimator, method), estimator, block.index)
+
+
+def _framed(result: np.ndarray, estimator: PlaneClassifier, index: Any = None) -> Any:
+    """A result as a series, or as a data frame with a column for each class."""
     import pandas as pd
 
-    result = _apply(part, machine, method)
-    if result.ndim == 1:
-        return pd.Series(result, index=part.index)
-    return pd.DataFrame(result, index=part.index, columns=machine.classes_)
+    return pd.Series(result, index) if result.ndim == 1 else pd.DataFrame(result, index, estimator.classes_)

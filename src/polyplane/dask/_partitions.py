@@ -5,37 +5,44 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from polyplane._validation import Data, check_classes, check_targets
+from polyplane._validation import check_classes, check_targets
+from polyplane.base import PlaneClassifier
+from polyplane.engine.data import Data
+from polyplane.engine.method import Method
 
 MISSING = 'polyplane.dask needs Dask: pip install "polyplane[dask]"'
 
 
-class Held:
-    """A partition on its worker, and what may be remembered of it there; another worker would make that anew."""
+class Partition:
+    """The rows of a partition on its worker, and a cache of what was computed from them there.
 
-    def __init__(self, data: Data, names: list[str] | None) -> None:
+    The cache does not move with the rows, nor does any result depend on it.
+    """
+
+    def __init__(self, data: Data, feature_names: list[str] | None) -> None:
         self.data = data
-        self.names = names
+        self.feature_names = feature_names
         self.cache: dict[Any, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"data": self.data, "names": self.names, "cache": {}}
+        return {**vars(self), "cache": {}}
 
 
-class Facts(NamedTuple):
-    """What is known of a partition."""
+class PartitionInfo(NamedTuple):
+    """What the client knows of a partition."""
 
     n_rows: int
     n_features: int
     dtype: Any
-    counts: np.ndarray  # rows of positive weight, by class
+    class_counts: np.ndarray  # rows of positive weight, by class
     weight: float
-    names: list[str] | None
+    feature_names: list[str] | None
 
 
 class Cluster:
@@ -45,39 +52,40 @@ class Cluster:
     ----------
     client : distributed.Client
         The way to the cluster.
-    parts : list of futures
-        Of `Held`.
-    facts : list of Facts
+    partitions : list of futures
+        Of `Partition`.
+    infos : list of PartitionInfo
         Of each of them.
     classes : ndarray
         The labels.
     """
 
-    def __init__(self, client: Any, parts: list[Any], facts: list[Facts], classes: np.ndarray) -> None:
-        self.client, self.parts, self.facts, self.classes = client, parts, facts, classes
-        self.counts = np.sum([fact.counts for fact in facts], axis=0)
-        self.weight = float(sum(fact.weight for fact in facts))
-        self.n_features, self.dtype, self.names = facts[0].n_features, facts[0].dtype, facts[0].names
+    def __init__(self, client: Any, partitions: list[Any], infos: list[PartitionInfo], classes: np.ndarray) -> None:
+        self.client, self.partitions, self.infos, self.classes = client, partitions, infos, classes
+        self.class_counts: np.ndarray = np.sum([info.class_counts for info in infos], axis=0)
+        self.weight = float(sum(info.weight for info in infos))
+        _, self.n_features, self.dtype, _, _, self.feature_names = infos[0]
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """A task. What it is given travels inside it: it can be run again, whatever worker is lost."""
+        """A task. Its arguments are part of it, so that it can be run again when a worker is lost."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
             return self.client.submit(function, *arguments, pure=False)
 
+    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """``function(partition, *arguments)`` of each partition."""
+        tasks = [self.submit(function, partition, *arguments) for partition in self.partitions]
+        results: list[Any] = self.client.gather(tasks)
+        return results
+
     def sum(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
-        """The sum over all partitions of ``function(held, *arguments)``, always in the same order."""
+        """The sum over all partitions of ``function(partition, *arguments)``, always in the same order."""
         total: np.ndarray = np.sum(self.map(function, *arguments), axis=0)
         return total
 
-    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """``function(held, *arguments)`` of each partition."""
-        results: list[Any] = self.client.gather([self.submit(function, part, *arguments) for part in self.parts])
-        return results
-
 
 def connected_client() -> Any:
-    """The client of the cluster at hand, which has workers."""
+    """The current Dask client, whose cluster has workers."""
     try:
         from distributed import default_client
     except ImportError:
@@ -92,8 +100,8 @@ def connected_client() -> Any:
 
 
 @contextmanager
-def clear_losses() -> Iterator[None]:
-    """Say in one sentence that workers, or the cluster, are gone for good."""
+def explain_lost_cluster() -> Iterator[None]:
+    """Say in one sentence that the workers, or the cluster, are gone for good."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
@@ -104,55 +112,55 @@ def clear_losses() -> Iterator[None]:
         yield
     except KilledWorker as error:
         raise RuntimeError(f"Worker after worker died on the same task; is a partition too large? {error}") from error
-    except (CommClosedError, CancelledError, FutureCancelledError, OSError) as error:
+    except (CommClosedError, CancelledError, FutureCancelledError, ConnectionError, TimeoutError) as error:
         raise RuntimeError(f"The Dask cluster was lost during fit; the estimator is as before. ({error})") from error
 
 
-def spread(machine: Any, X: Any, y: Any, sample_weight: Any) -> Cluster:
-    """Validate all partitions where they are."""
-    client = connected_client()
-    columns = _blocks_of(X, y, sample_weight)
-    with clear_losses():
-        futures = [client.compute(column) for column in columns]
-        found = client.gather([client.submit(_labels, part, i) for i, part in enumerate(futures[1])])
-        kept = [i for i, labels in enumerate(found) if len(labels)]
-        if not kept:
-            raise ValueError("All partitions are empty.")
-        classes = check_classes(np.concatenate([found[i] for i in kept]))
-        weigher = _with_class_weights(client, machine, classes, [futures[1][i] for i in kept])
-        parts = [
-            client.submit(_hold, weigher, classes, i, *(column[i] for column in futures), pure=False) for i in kept
-        ]
-        facts = client.gather([client.submit(_facts, part) for part in parts])
-    for i, fact in zip(kept, facts, strict=True):
-        if (fact.n_features, fact.dtype) != (facts[0].n_features, facts[0].dtype):
+def scatter(
+    client: Any, estimator: PlaneClassifier, blocks: list[list[Any]], check: Callable[[Method[Any]], None]
+) -> Cluster:
+    """Validate all partitions where they are; before that, `check` may refuse the method that the labels ask for."""
+    columns = [client.compute(column) for column in blocks]
+    found = client.gather([client.submit(_labels, block, i) for i, block in enumerate(columns[1])])
+    kept = [i for i, labels in enumerate(found) if len(labels)]
+    if not kept:
+        raise ValueError("All partitions are empty.")
+    classes = check_classes(np.concatenate([found[i] for i in kept]))
+    check(estimator._method(classes))
+    weighted = _with_class_weights(client, estimator, classes, [columns[1][i] for i in kept])
+    partitions = [
+        client.submit(_validated, weighted, classes, i, *(column[i] for column in columns), pure=False) for i in kept
+    ]
+    infos = client.gather([client.submit(_info_of, partition) for partition in partitions])
+    for i, info in zip(kept, infos, strict=True):
+        if (info.n_features, info.dtype) != (infos[0].n_features, infos[0].dtype):
             raise ValueError(
-                f"Partition {i} has {fact.n_features} features of {fact.dtype}, and partition {kept[0]} has "
-                f"{facts[0].n_features} of {facts[0].dtype}."
+                f"Partition {i} has {info.n_features} features of {info.dtype}, and partition {kept[0]} has "
+                f"{infos[0].n_features} of {infos[0].dtype}."
             )
-    return Cluster(client, parts, facts, classes)
+    return Cluster(client, partitions, infos, classes)
 
 
-def _blocks_of(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
+def blocks_of(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
     """The partitions of X, of y and of the weights, each a list of as many delayed objects."""
     columns = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
     rows = getattr(X, "chunks", [()])[0]
-    delayed = {}
+    blocks = {}
     for name, column in columns.items():
         known = hasattr(column, "chunks") and not np.isnan([*column.chunks[0], *rows]).any()
         if known and rows and column.chunks[0] != rows and sum(column.chunks[0]) == sum(rows):
             column = column.rechunk({0: rows})
         if hasattr(column, "chunks") and column.ndim == 2 and column.numblocks[1] > 1:
             column = column.rechunk({1: -1})
-        delayed[name] = _delayed(name, column)
-    numbers = {name: len(blocks) for name, blocks in delayed.items()}
+        blocks[name] = _delayed(name, column)
+    numbers = {name: len(parts) for name, parts in blocks.items()}
     if len(set(numbers.values())) > 1:
         found = ", ".join(f"{name} has {number}" for name, number in numbers.items())
         raise ValueError(
             f"The numbers of partitions differ ({found}); where sizes of chunks are not known, "
             "X.compute_chunk_sizes() finds them."
         )
-    return list(delayed.values())
+    return list(blocks.values())
 
 
 def _delayed(name: str, column: Any) -> list[Any]:
@@ -170,44 +178,46 @@ def _delayed(name: str, column: Any) -> list[Any]:
 
 def _labels(y: Any, number: int) -> np.ndarray:
     with _named(number):
-        return np.unique(check_targets(_column(y), len(y))) if len(y) else np.empty(0)
+        return np.unique(check_targets(_flat(y), len(y))) if len(y) else np.empty(0)
 
 
 def _count(y: Any, classes: np.ndarray) -> np.ndarray:
-    return np.bincount(np.searchsorted(classes, _column(y)), minlength=len(classes))
+    return np.bincount(np.searchsorted(classes, _flat(y)), minlength=len(classes))
 
 
-def _column(y: Any) -> np.ndarray:
-    array = np.asarray(y)
+def _flat(column: Any) -> np.ndarray:
+    array = np.asarray(column)
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
-def _with_class_weights(client: Any, machine: Any, classes: np.ndarray, labels: list[Any]) -> Any:
-    """The machine with the weights of "balanced" worked out over all partitions."""
-    if getattr(machine, "class_weight", None) != "balanced":
-        return machine
-    counts = np.sum(client.gather([client.submit(_count, part, classes) for part in labels]), axis=0)
+def _with_class_weights(client: Any, estimator: Any, classes: np.ndarray, labels: list[Any]) -> Any:
+    """The estimator with the weights of "balanced" computed over all partitions."""
+    if getattr(estimator, "class_weight", None) != "balanced":
+        return estimator
+    counts = np.sum(client.gather([client.submit(_count, block, classes) for block in labels]), axis=0)
     weights = counts.sum() / (len(classes) * counts)
-    return clone(machine).set_params(class_weight=dict(zip(classes.tolist(), weights.tolist(), strict=True)))
+    return clone(estimator).set_params(class_weight=dict(zip(classes.tolist(), weights.tolist(), strict=True)))
 
 
-def _hold(machine: Any, classes: np.ndarray, number: int, X: Any, y: Any, weight: Any = None) -> Held:
-    machine = clone(machine)
+def _validated(
+    estimator: PlaneClassifier, classes: np.ndarray, number: int, X: Any, y: Any, weight: Any = None
+) -> Partition:
+    estimator = clone(estimator)
     with _named(number):
-        data = machine._take(X, _column(y), None if weight is None else _column(weight), classes)
-    names = getattr(machine, "feature_names_in_", None)
-    return Held(data, None if names is None else names.tolist())
+        data = estimator._take(X, _flat(y), None if weight is None else _flat(weight), classes)
+    names = getattr(estimator, "feature_names_in_", None)
+    return Partition(replace(data, identity=b"%d" % number), None if names is None else names.tolist())
 
 
-def _facts(held: Held) -> Facts:
-    data = held.data
-    counts = np.bincount(data.y[data.train], minlength=data.n_classes)
-    n_rows, n_features = data.X.shape
-    return Facts(n_rows, n_features, data.X.dtype, counts, float(data.training_weight.sum()), held.names)
+def _info_of(partition: Partition) -> PartitionInfo:
+    data = partition.data
+    (n_rows, n_features), weight = data.X.shape, float(data.training_weight.sum())
+    return PartitionInfo(n_rows, n_features, data.X.dtype, data.class_counts, weight, partition.feature_names)
 
 
 @contextmanager
 def _named(number: int) -> Iterator[None]:
+    """Say which partition an error is about."""
     try:
         yield
     except ValueError as error:

@@ -72,7 +72,7 @@ class InfiniteDigits:
     Notes
     -----
     Words of 32 bits come from :math:`m`, a bijection made of two multiplications and three shifts
-    (`polyplane.kernels.digits.mix`). With the key :math:`k = m(\text{seed})`, row
+    (`polyplane.datasets._deform.mix`). With the key :math:`k = m(\text{seed})`, row
     :math:`i = 2^{32} i_1 + i_0` has the words :math:`w_j = m(m(m(k \oplus i_1) \oplus i_0) + j g)`,
     :math:`g` being :math:`2^{32}` over the golden ratio. The sum of the halves of a word, centred and scaled, gives
     each of seven numbers :math:`a, s, s', h, t, t', b` between minus and plus the rotation, scale (two), shear, shift
@@ -133,13 +133,13 @@ class InfiniteDigits:
         random_state: Any = 0,
         n_jobs: int | None = 1,
     ) -> None:
-        from polyplane.kernels.digits import mix
+        from polyplane.datasets._deform import mix
 
         if n_rows is not None:
             check_counts(n_rows=n_rows)
         self.images, self.labels = _check_images(images, labels)
-        self.n_rows = n_rows
-        self.n_jobs = n_jobs
+        self.n_rows, self.n_jobs = n_rows, n_jobs
+        self._end = LAST_ROW if n_rows is None else n_rows
         self.strengths = _whole_strengths(
             rotation=rotation, scale=scale, shear=shear, shift=shift, thickness=thickness, elastic=elastic
         )
@@ -185,15 +185,23 @@ class InfiniteDigits:
         y : ndarray of shape (size,)
             Their labels.
         """
-        check_counts(size=size)
-        end = LAST_ROW if self.n_rows is None else self.n_rows
-        end = end if stop is None else min(stop, end)
-        for first in range(start, end, size):
-            X, y = self[first : min(first + size, end)]
+        for rows in self._batch_rows(size, start, stop):
+            X, y = self._make(rows)
             yield (X if dtype == np.uint8 else np.divide(X, 255, dtype=dtype)), y
 
+    def _batch_rows(self, size: int, start: int, stop: int | None) -> Iterator[np.ndarray]:
+        """The numbers of the rows of each batch."""
+        check_counts(size=size)
+        end = self._end if stop is None else min(stop, self._end)
+        for first in range(start, end, size):
+            yield np.arange(first, min(first + size, end), dtype=np.int64)
+
+    def _labels(self, rows: np.ndarray) -> np.ndarray:
+        labels: np.ndarray = self.labels[rows % len(self.images)]
+        return labels
+
     def _make(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        from polyplane.kernels.digits import deform
+        from polyplane.datasets._deform import deform
 
         X = np.empty((len(rows), self.images[0].size), dtype=np.uint8)
         n_shares = max(1, min(effective_n_jobs(self.n_jobs or 1), len(rows) // IMAGES_PER_THREAD))
@@ -204,22 +212,22 @@ class InfiniteDigits:
             deform(self.images, rows[part], self.key, self.strengths, self.fields, X[part])
 
         in_threads(share, pairwise(edges), n_shares)
-        return X, self.labels[rows % len(self.images)]
+        return X, self._labels(rows)
 
     def _slice(self, rows: slice) -> np.ndarray:
         if self.n_rows is None and (rows.stop is None or min(rows.start or 0, rows.stop) < 0):
             raise IndexError("The rows of a stream without end are counted from 0; give a slice an end.")
-        return np.arange(*rows.indices(LAST_ROW if self.n_rows is None else self.n_rows), dtype=np.int64)
+        return np.arange(*rows.indices(self._end), dtype=np.int64)
 
     def _check_rows(self, rows: np.ndarray) -> np.ndarray:
         if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
             raise IndexError("Rows are picked by a whole number, a slice, or a list of whole numbers.")
-        end = LAST_ROW if self.n_rows is None else self.n_rows
-        if len(rows) and not -(self.n_rows or 0) <= int(rows.min()) <= int(rows.max()) < end:
-            wrong = rows.min() if rows.min() < -(self.n_rows or 0) else rows.max()
+        counted_back = self.n_rows or 0
+        if len(rows) and not -counted_back <= int(rows.min()) <= int(rows.max()) < self._end:
+            wrong = rows.min() if rows.min() < -counted_back else rows.max()
             raise IndexError(f"There is no row {wrong} in {self!r}.")
         rows = rows.astype(np.int64)
-        return np.where(rows < 0, rows + (self.n_rows or 0), rows)
+        return np.where(rows < 0, rows + counted_back, rows)
 
 
 def _check_images(images: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:

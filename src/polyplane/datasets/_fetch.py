@@ -1,4 +1,4 @@
-"""Fetch a set from its public home into the cache: verified, and all or nothing."""
+"""Download a set from its original source into the cache: verified, and all or nothing."""
 
 from __future__ import annotations
 
@@ -14,53 +14,51 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote
 
-from polyplane.datasets._sources import Source
-from polyplane.datasets._store import write_arrays
+from polyplane.datasets._catalogue import Dataset
+from polyplane.datasets._store import verify, write_arrays
 
 #: What the reading of a damaged file may end in.
 _DAMAGES = (ValueError, EOFError, OSError, LookupError, LZMAError, zlib.error, tarfile.TarError)
 
 
-def fetch(
-    name: str, source: Source, home: Path, download: bool, verify: Callable[[Source, dict[str, Any], str], None]
-) -> dict[str, Any]:
-    """The arrays of a set from the files of its public home, which are downloaded unless they lie in `home`.
+def fetch(name: str, dataset: Dataset, cache: Path, download: bool) -> dict[str, Any]:
+    """The arrays of a set from the files of its original source, which are downloaded unless they lie in `cache`.
 
-    What is not the set, as `verify` sees it, is refused; `home` then stays as it was.
+    What is not the set is refused; `cache` then stays as it was.
     """
-    missing = [url for url in source.files if not (home / file_name(url)).is_file()]
-    if source.parse is None or (missing and not download):
-        raise FileNotFoundError(_absent(name, source, home, "is not at hand"))
-    home.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{name}-", dir=home) as folder:
+    missing = [url for url in dataset.files if not (cache / file_name(url)).is_file()]
+    if dataset.parse is None or (missing and not download):
+        raise FileNotFoundError(_absent(name, dataset, cache, "was not found"))
+    cache.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{name}-", dir=cache) as folder:
         work = Path(folder)
         paths = []
-        for url, checksum in source.files.items():
+        for url, checksum in dataset.files.items():
             if url in missing:
-                _download(url, work / file_name(url), lambda why: _absent(name, source, home, why))
-            paths.append((work if url in missing else home) / file_name(url))
+                _download(url, work / file_name(url), lambda why: _absent(name, dataset, cache, why))
+            paths.append((work if url in missing else cache) / file_name(url))
             _check_file(paths[-1], checksum, url)
-        origin = " and ".join((url.split("#")[0] for url in source.files) if missing else map(str, paths))
+        origin = " and ".join((url.split("#")[0] for url in dataset.files) if missing else map(str, paths))
         try:
-            arrays = source.parse(paths)
+            arrays = dataset.parse(paths)
         except _DAMAGES as error:
             raise ValueError(f"{origin} is truncated or altered: {error}") from error
-        verify(source, arrays, origin)
+        verify(dataset, arrays, origin)
         write_arrays(work / "set.npz", arrays)
-        os.replace(work / "set.npz", home / f"{name}.npz")
+        os.replace(work / "set.npz", cache / f"{name}.npz")
     return arrays
 
 
 def file_name(url: str) -> str:
-    """The name of a file at home: after the last slash, or after ``#`` where the URL does not tell it."""
+    """The name of a file in the cache: after the last slash, or after ``#`` where the URL does not tell it."""
     return unquote(url.rsplit("/", 1)[1].rsplit("#", 1)[-1])
 
 
-def _absent(name: str, source: Source, home: Path, why: str) -> str:
-    if not source.files:
-        return f"The data set {name!r} {why}, and has no public home: put {name}.npz into {home}."
-    urls = " and ".join(url.replace("#", " (as ") + ")" * ("#" in url) for url in source.files)
-    return f"The data set {name!r} {why}: put {name}.npz, or what is at {urls}, into {home}."
+def _absent(name: str, dataset: Dataset, cache: Path, why: str) -> str:
+    if not dataset.files:
+        return f"The data set {name!r} {why}, and cannot be downloaded: put {name}.npz into {cache}."
+    urls = " and ".join(url.replace("#", " (as ") + ")" * ("#" in url) for url in dataset.files)
+    return f"The data set {name!r} {why}: put {name}.npz, or what you download from {urls}, into {cache}."
 
 
 def _download(url: str, path: Path, absent: Callable[[str], str]) -> None:
@@ -68,13 +66,13 @@ def _download(url: str, path: Path, absent: Callable[[str], str]) -> None:
         import pooch
         import requests
     except ImportError:
-        how = 'is not at hand, and fetching it needs pip install "polyplane[data]"'
+        how = 'was not found, and downloading it needs pip install "polyplane[data]"'
         raise FileNotFoundError(absent(how)) from None
     bar = DownloadBar(path.name)
     try:
         pooch.HTTPDownloader(progressbar=bar)(url, str(path), None)
     except requests.RequestException as error:
-        how = f"is not at hand, and could not be fetched ({type(error).__name__})"
+        how = f"was not found, and could not be downloaded ({type(error).__name__})"
         raise FileNotFoundError(absent(how)) from error
     finally:
         bar.close()
@@ -90,13 +88,7 @@ def _check_file(path: Path, checksum: str | None, url: str) -> None:
 
 
 class DownloadBar:
-    """The progress bar of a download, on a terminal, in the form that pooch asks for.
-
-    Parameters
-    ----------
-    title : str
-        What is being fetched.
-    """
+    """The progress bar of a download, on a terminal, in the form that pooch asks for."""
 
     def __init__(self, title: str) -> None:
         from rich import console, progress

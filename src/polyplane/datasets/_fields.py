@@ -1,7 +1,6 @@
 """Smooth random displacements for images, in whole numbers."""
 
 from math import isqrt
-from typing import Any
 
 import numpy as np
 
@@ -14,21 +13,9 @@ BOX = 9
 
 
 def smooth_fields(side: int, deviation: float, key: int) -> np.ndarray:
-    """Fields of white noise, smoothed.
+    """Fields of white noise, smoothed: displacements in 1/256 of a pixel, int16, one field per row.
 
-    Parameters
-    ----------
-    side : int
-        Height and width of the images.
-    deviation : float
-        Standard deviation of the displacements, in pixels.
-    key : int
-        32-bit key of the noise.
-
-    Returns
-    -------
-    fields : ndarray of shape (n_fields, side * side), int16
-        Displacements in 1/256 of a pixel.
+    Images are `side` pixels high and wide, the displacements' standard deviation is in pixels; `key` has 32 bits.
     """
     weights = np.convolve(np.convolve(np.ones(BOX, np.int64), np.ones(BOX, np.int64)), np.ones(BOX, np.int64))
     raw_deviation = isqrt(2**32 // 12) * int((weights**2).sum())  # that of 16-bit noise, after smoothing
@@ -41,12 +28,11 @@ def smooth_fields(side: int, deviation: float, key: int) -> np.ndarray:
 
 def _noise(first: int, side: int, key: int) -> np.ndarray:
     """Whole numbers from -32768 to 32767: for each cell of each field a hash of its number and the key."""
-    from polyplane.kernels.digits import mix
+    from polyplane.datasets._deform import MASK, mix
 
     cells = np.arange(first * side * side, (first + CHUNK) * side * side, dtype=np.int64)
-    array_mix: Any = getattr(mix, "py_func", mix)  # without Numba it is not compiled
-    words = array_mix(array_mix(cells) ^ array_mix(np.array(key ^ 0xFFFFFFFF)))
-    return ((words >> 16) - 32768).reshape(CHUNK, side, side)
+    noise: np.ndarray = (mix(mix(cells) ^ mix(key ^ MASK)) >> 16) - 32768
+    return noise.reshape(CHUNK, side, side)
 
 
 def _smoothed(field: np.ndarray) -> np.ndarray:

@@ -1,23 +1,30 @@
-"""`load_NAME`: the sets of the papers, from a folder, the user's cache, or their public homes."""
+"""`load_NAME`: the sets of the papers, from a folder, the user's cache, or their original sources."""
 
 from __future__ import annotations
 
 import os
+from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from sklearn.utils import Bunch
 
+from polyplane.datasets._catalogue import DATASETS, Dataset
 from polyplane.datasets._fetch import fetch
-from polyplane.datasets._sources import SOURCES, Source
-from polyplane.datasets._store import DIGEST, digest, parts, read_arrays
+from polyplane.datasets._store import DIGEST, read_arrays, verify
+
+__all__ = [
+    "load_a9a", "load_adult", "load_breast_cancer_wisconsin", "load_covtype", "load_dataset", "load_heart",
+    "load_ijcnn1", "load_ilpd", "load_ionosphere", "load_letter", "load_mnist", "load_news20", "load_pima",
+    "load_poker", "load_rcv1", "load_rcv1_subsets", "load_url", "load_usps", "load_w8a",
+]  # fmt: skip
 
 _DOCSTRING = """{title}
 
 {summary}
 It is read from the folder that the environment variable ``POLYPLANE_DATA`` names, if ``{name}.npz`` is there; else from
-the cache; else it is fetched from its public home, verified, and kept in the cache.
+the cache; else it is downloaded from its original source, verified, and kept in the cache.
 
 Parameters
 ----------
@@ -26,7 +33,7 @@ return_X_y : bool, default=False
 data_home : path, default=None
     The cache; by default the folder for caches of the operating system.
 download_if_missing : bool, default=True
-    Whether to fetch the set when it is not at hand. Needs ``pip install "polyplane[data]"``.
+    Whether to download the set when it is not found. Needs ``pip install "polyplane[data]"``.
 
 Returns
 -------
@@ -37,7 +44,7 @@ data : Bunch
 Raises
 ------
 FileNotFoundError
-    When the set is neither at hand nor to be had.
+    When the set is not found and cannot be downloaded.
 ValueError
     When a file is not the set, by its checksum; all files stay as they were.
 
@@ -75,18 +82,13 @@ def load_dataset(
     ----------
     name : str
         Name of the set.
-    return_X_y : bool, default=False
-        Return the training rows and their labels alone.
-    data_home : path, default=None
-        The cache; by default the folder for caches of the operating system.
-    download_if_missing : bool, default=True
-        Whether to fetch the set when it is not at hand. Needs ``pip install "polyplane[data]"``.
+    return_X_y, data_home, download_if_missing
+        As in `load_mnist`.
 
     Returns
     -------
-    data : Bunch
-        `data`, `target`, `data_test` and `target_test` where the set has a split of its own, `feature_names` and
-        `target_names` where known, and `DESCR`. With `return_X_y`, the tuple ``(data, target)``.
+    data : Bunch or tuple
+        As in `load_mnist`.
 
     Examples
     --------
@@ -97,16 +99,16 @@ def load_dataset(
     ValueError: There is no data set 'shuttle'; there are a9a, adult, breast_cancer_wisconsin, covtype, heart, ijcnn1, \
 ilpd, ionosphere, letter, mnist, news20, pima, poker, rcv1, rcv1_subsets, url, usps, w8a.
     """
-    if name not in SOURCES:
-        raise ValueError(f"There is no data set {name!r}; there are {', '.join(SOURCES)}.")
-    source = SOURCES[name]
+    if name not in DATASETS:
+        raise ValueError(f"There is no data set {name!r}; there are {', '.join(DATASETS)}.")
+    dataset = DATASETS[name]
     path = _find(name, data_home)
     if path is None:
-        arrays = fetch(name, source, cache_folder(data_home), download_if_missing, verify)
+        arrays = fetch(name, dataset, cache_folder(data_home), download_if_missing)
     else:
         arrays = read_arrays(path)
-        verify(source, arrays, str(path))
-    bunch = _bunch(name, source, arrays)
+        verify(dataset, arrays, str(path))
+    bunch = _bunch(name, dataset, arrays)
     return (bunch.data, bunch.target) if return_X_y else bunch
 
 
@@ -120,7 +122,7 @@ def _find(name: str, data_home: str | os.PathLike[str] | None) -> Path | None:
 
 
 def cache_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """The folder where fetched sets are kept: the one given, or that of the operating system for caches."""
+    """The folder where downloaded sets are kept: the one given, or that of the operating system for caches."""
     if data_home is not None:
         return Path(data_home).expanduser()
     try:
@@ -130,65 +132,44 @@ def cache_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
     return Path(os_cache("polyplane"))
 
 
-def verify(source: Source, arrays: dict[str, Any], origin: str) -> None:
-    """Refuse arrays that are not the set's, by their shape and their checksum."""
-    for part, n_rows in zip(("train", "test"), source.shape[:2], strict=True):
-        if part not in parts(arrays):
-            if part == "train" or part in source.content:
-                raise ValueError(f"{origin} is truncated or altered: it has no {part} rows.")
-            continue
-        shape = arrays[f"X_{part}"].shape
-        known_rows = {n_rows, source.head_of_test} if part == "test" else {n_rows}
-        if shape[0] not in known_rows or shape[1:] != source.shape[2:]:
-            expected = (n_rows, source.shape[2])
-            raise ValueError(f"{origin} is truncated or altered: its {part} rows are {shape}, not {expected}.")
-        wanted = source.content.get(part) or arrays.get(DIGEST.format(part))
-        n_known = source.head_of_test if part == "test" and part in source.content else 0
-        if wanted is not None and digest(arrays, part, n_known or None) != str(wanted):
-            raise ValueError(f"{origin} is truncated or altered: the checksum of its {part} rows is not the set's.")
-
-
-def _bunch(name: str, source: Source, arrays: dict[str, Any]) -> Bunch:
+def _bunch(name: str, dataset: Dataset, arrays: dict[str, Any]) -> Bunch:
     bunch = Bunch(data=arrays.pop("X_train"), target=arrays.pop("y_train"))
     if "y_test" in arrays:
         bunch.update(data_test=arrays.pop("X_test"), target_test=arrays.pop("y_test"))
-    if source.feature_names:
-        bunch.feature_names = np.array(source.feature_names)
-    if source.target_names:
-        bunch.target_names = np.array(source.target_names)
+    if dataset.feature_names:
+        bunch.feature_names = np.array(dataset.feature_names)
+    if dataset.target_names:
+        bunch.target_names = np.array(dataset.target_names)
     bunch.update({key: value for key, value in arrays.items() if not key.startswith(DIGEST.format(""))})
     n_test = len(bunch.target_test) if "target_test" in bunch else 0
-    bunch.DESCR = describe(name, source, len(bunch.target), n_test)
+    bunch.DESCR = describe(name, dataset, len(bunch.target), n_test)
     return bunch
 
 
-def describe(name: str, source: Source, n_train: int, n_test: int) -> str:
+def describe(name: str, dataset: Dataset, n_train: int, n_test: int) -> str:
     """The text under `DESCR`."""
     split = f"{n_train:,} rows to train on, {n_test:,} to test on" if n_test else f"{n_train:,} rows"
-    homes = ", ".join(source.files) or "no public home: made from the topics of RCV1-v2"
+    origins = ", ".join(dataset.files) or "not public: made from the topics of RCV1-v2"
     return (
-        f"{name}: {source.title}\n{split}, {source.shape[2]:,} features.\n"
-        f"Source: {homes}\nLicence: {source.licence}\nCitation: {source.citation}\n"
+        f"{name}: {dataset.title}\n{split}, {dataset.shape[2]:,} features.\n"
+        f"Source: {origins}\nLicence: {dataset.licence}\nCitation: {dataset.citation}\n"
     )
 
 
 def _loader(name: str) -> Loader:
-    source = SOURCES[name]
+    dataset = DATASETS[name]
 
-    def load(
-        *,
-        return_X_y: bool = False,
-        data_home: str | os.PathLike[str] | None = None,
-        download_if_missing: bool = True,
-    ) -> Any:
-        return load_dataset(name, return_X_y=return_X_y, data_home=data_home, download_if_missing=download_if_missing)
+    def load(**options: Any) -> Any:
+        return load_dataset(name, **options)
 
+    whole = signature(load_dataset)
+    load.__signature__ = whole.replace(parameters=list(whole.parameters.values())[1:])  # type: ignore[attr-defined]
     load.__name__ = load.__qualname__ = f"load_{name}"
     load.__doc__ = _DOCSTRING.format(
-        title=source.title,
+        title=dataset.title,
         name=name,
-        summary=describe(name, source, *source.shape[:2]).split("\n")[1] + f" Licence: {source.licence}.",
-        citation=source.citation,
+        summary=describe(name, dataset, *dataset.shape[:2]).split("\n")[1] + f" Licence: {dataset.licence}.",
+        citation=dataset.citation,
     )
     return load
 

@@ -1,4 +1,4 @@
-"""From the files of a set's public home to its arrays."""
+"""From the files of a set's original source to its arrays."""
 
 from __future__ import annotations
 
@@ -36,23 +36,33 @@ def open_text(path: Path) -> IO[str]:
 def svmlight(n_features: int, *, n_train: int = 1, dtype: DTypeLike = np.float32, dense: bool = False) -> Parser:
     """Files in svmlight's form: the first `n_train` hold training rows, the others test rows."""
 
-    def read(paths: Sequence[Path]) -> tuple[Any, np.ndarray]:
-        from sklearn.datasets import load_svmlight_file
-
-        pairs = []
-        for path in paths:
-            with open_bytes(path) as file:
-                pairs.append(load_svmlight_file(file, n_features=n_features, zero_based=False, dtype=np.float32))
-        X = (pairs[0][0] if len(pairs) == 1 else sparse.vstack([X for X, _ in pairs], format="csr")).astype(dtype)
-        return (X.toarray() if dense else X), np.concatenate([y for _, y in pairs]).astype(np.int8)
+    def read(path: Path) -> tuple[Any, np.ndarray]:
+        with open_bytes(path) as file:
+            return _read_svmlight(file, n_features)
 
     def parse(paths: Sequence[Path]) -> dict[str, Any]:
-        arrays = dict(zip(("X_train", "y_train"), read(paths[:n_train]), strict=True))
-        if paths[n_train:]:
-            arrays |= dict(zip(("X_test", "y_test"), read(paths[n_train:]), strict=True))
+        arrays: dict[str, Any] = {}
+        for part, own in (("train", paths[:n_train]), ("test", paths[n_train:])):
+            if own:
+                X, y = _stacked([read(path) for path in own])
+                X = X.astype(dtype)
+                arrays |= {f"X_{part}": X.toarray() if dense else X, f"y_{part}": y}
         return arrays
 
     return parse
+
+
+def _read_svmlight(file: IO[bytes], n_features: int) -> tuple[Any, np.ndarray]:
+    from sklearn.datasets import load_svmlight_file
+
+    pair: tuple[Any, np.ndarray] = load_svmlight_file(file, n_features=n_features, zero_based=False, dtype=np.float32)
+    return pair
+
+
+def _stacked(pairs: Sequence[tuple[Any, np.ndarray]]) -> tuple[Any, np.ndarray]:
+    """Pairs of rows and labels as one."""
+    X = pairs[0][0] if len(pairs) == 1 else sparse.vstack([X for X, _ in pairs], format="csr")
+    return X, np.concatenate([y for _, y in pairs]).astype(np.int8)
 
 
 def table(
@@ -109,45 +119,25 @@ def idx(paths: Sequence[Path]) -> dict[str, Any]:
 
 
 ADULT_COLUMNS = [
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education_num",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital_gain",
-    "capital_loss",
-    "hours_per_week",
-    "native_country",
-]
-ADULT_WORDS = [
-    "workclass",
-    "education",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "native_country",
-]
+    "age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation", "relationship", "race",
+    "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country",
+]  # fmt: skip
+ADULT_NUMERIC = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"}
 
 
 def adult(paths: Sequence[Path]) -> dict[str, Any]:
     """The two files of Adult; words become their number among the sorted words of the column."""
+    categorical = [name for name in ADULT_COLUMNS if name not in ADULT_NUMERIC]
     read = []
     for path in paths:
         with open_text(path) as file:
             rows = csv.reader(file, skipinitialspace=True)
             read.append([row for row in rows if len(row) == len(ADULT_COLUMNS) + 1])  # the others are remarks
     columns = list(zip(*(row for rows in read for row in rows), strict=True))
-    arrays: dict[str, Any] = {"feature_names": np.array(ADULT_COLUMNS), "categorical": np.array(ADULT_WORDS)}
+    arrays: dict[str, Any] = {"feature_names": np.array(ADULT_COLUMNS), "categorical": np.array(categorical)}
     X = np.empty((len(columns[0]), len(ADULT_COLUMNS)), dtype=np.float32)
     for j, name in enumerate(ADULT_COLUMNS):
-        if name in ADULT_WORDS:
+        if name in categorical:
             arrays[f"levels_{name}"], X[:, j] = np.unique(np.array(columns[j]), return_inverse=True)
         else:
             X[:, j] = np.array(columns[j], dtype=np.float64)
@@ -160,21 +150,16 @@ def url_days(n_features: int) -> Parser:
     """The archive of the malicious URLs: one svmlight file a day; `day` tells which day a row is of."""
 
     def parse(paths: Sequence[Path]) -> dict[str, Any]:
-        from sklearn.datasets import load_svmlight_file
-
         days: dict[int, tuple[Any, np.ndarray]] = {}
         with tarfile.open(paths[0], "r:gz") as archive:
             for member in archive:
                 name = Path(member.name)
                 file = archive.extractfile(member) if name.suffix == ".svm" else None
                 if file is not None:
-                    day = int(name.stem.removeprefix("Day"))
-                    days[day] = load_svmlight_file(file, n_features=n_features, zero_based=False, dtype=np.float32)
+                    days[int(name.stem.removeprefix("Day"))] = _read_svmlight(file, n_features)
         ordered = [days[day] for day in sorted(days)]
-        return {
-            "X_train": sparse.vstack([X for X, _ in ordered], format="csr"),
-            "y_train": np.concatenate([y for _, y in ordered]).astype(np.int8),
-            "day": np.repeat(np.array(sorted(days), dtype=np.int16), [len(y) for _, y in ordered]),
-        }
+        X, y = _stacked(ordered)
+        day = np.repeat(np.array(sorted(days), dtype=np.int16), [len(y) for _, y in ordered])
+        return {"X_train": X, "y_train": y, "day": day}
 
     return parse

@@ -18,22 +18,14 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
+from polyplane.datasets._catalogue import Dataset
+
 Arrays = Mapping[str, Any]
 #: What the reading of a damaged file may end in.
 _DAMAGES = (
-    AttributeError,
-    BadZipFile,
-    EOFError,
-    LookupError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zlib.error,
-)
+    AttributeError, BadZipFile, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, SyntaxError,
+    TypeError, ValueError, struct.error, zlib.error,
+)  # fmt: skip
 #: Names of the digests in a file of the cache, for parts whose content is not known beforehand.
 DIGEST = "sha256_{}"
 
@@ -98,6 +90,24 @@ def digest(arrays: Arrays, part: str, n_rows: int | None = None) -> str:
         total.update(f"{piece.dtype.str}{piece.shape}".encode())
         total.update(piece.data if piece.dtype.kind != "U" else piece.tobytes())
     return total.hexdigest()
+
+
+def verify(dataset: Dataset, arrays: dict[str, Any], origin: str) -> None:
+    """Refuse arrays that are not the set's, by their shape and their checksum."""
+    for part, n_rows in zip(("train", "test"), dataset.shape[:2], strict=True):
+        if part not in parts(arrays):
+            if part == "train" or part in dataset.content:
+                raise ValueError(f"{origin} is truncated or altered: it has no {part} rows.")
+            continue
+        shape = arrays[f"X_{part}"].shape
+        known_rows = {n_rows, dataset.head_of_test} if part == "test" else {n_rows}
+        if shape[0] not in known_rows or shape[1:] != dataset.shape[2:]:
+            expected = (n_rows, dataset.shape[2])
+            raise ValueError(f"{origin} is truncated or altered: its {part} rows are {shape}, not {expected}.")
+        wanted = dataset.content.get(part) or arrays.get(DIGEST.format(part))
+        n_known = dataset.head_of_test if part == "test" and part in dataset.content else 0
+        if wanted is not None and digest(arrays, part, n_known or None) != str(wanted):
+            raise ValueError(f"{origin} is truncated or altered: the checksum of its {part} rows is not the set's.")
 
 
 def _take_matrix(arrays: dict[str, Any], key: str) -> Any:

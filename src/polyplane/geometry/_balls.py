@@ -9,8 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from polyplane.geometry._counterfactual import check_limits
-from polyplane.geometry._nearest import Limits
+from polyplane.geometry._allowed import AllowedChange
 from polyplane.planes import PlaneSet
 
 #: A region whose largest ball is smaller than this, in units of the walls' distances, counts as empty.
@@ -75,17 +74,17 @@ def chebyshev_ball(
     >>> chebyshev_ball(square, 1).radius
     inf
     """
-    limits = check_limits(planes.n_features, lower, upper, None, None)
+    allowed = AllowedChange.of(planes, lower, upper)
     if (c is None) == (plane is None):
         raise ValueError("Give either a class or a plane.")
     if plane is not None:
         if not 0 <= plane < planes.n_planes:
             raise ValueError(f"There is no plane {plane}: this PlaneSet has planes 0 to {planes.n_planes - 1}.")
-        return _ball(planes, plane, np.arange(planes.n_planes) != plane, limits)
+        return _ball(planes, plane, np.arange(planes.n_planes) != plane, allowed)
     if not 0 <= c < planes.n_classes:  # type: ignore[operator]
         raise ValueError(f"There is no class {c}: this PlaneSet has classes 0 to {planes.n_classes - 1}.")
     own = np.flatnonzero(planes.owners == c)
-    balls = [ball for p in own if (ball := _ball(planes, int(p), planes.owners != c, limits)) is not None]
+    balls = [ball for p in own if (ball := _ball(planes, int(p), planes.owners != c, allowed)) is not None]
     return max(balls, key=lambda ball: ball.radius) if balls else None
 
 
@@ -119,21 +118,21 @@ def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) 
     >>> redundant_planes(planes)
     array([False,  True, False])
     """
-    limits = check_limits(planes.n_features, lower, upper, None, None)
+    allowed = AllowedChange.of(planes, lower, upper)
     alive = np.ones(planes.n_planes, dtype=bool)
     owners, left = planes.owners, np.diff(planes.indptr)
-    winning = _surely_winning(planes, limits)
+    winning = _surely_winning(planes, allowed)
     # From the last to the first: of equal planes the first wins the ties, so it is the last to be asked.
     for p in np.flatnonzero(~winning)[::-1]:
         rivals = alive.copy()
         rivals[p] = False
-        if left[owners[p]] > 1 and not _wins_somewhere(planes, int(p), rivals, limits):
+        if left[owners[p]] > 1 and not _wins_somewhere(planes, int(p), rivals, allowed):
             alive[p] = False
             left[owners[p]] -= 1
     return ~alive
 
 
-def _surely_winning(planes: PlaneSet, limits: Limits) -> np.ndarray:
+def _surely_winning(planes: PlaneSet, allowed: AllowedChange) -> np.ndarray:
     """Planes that win clearly at points where they may be expected to, which saves their linear programs."""
     coef, intercept = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
     away = coef - coef.mean(axis=0)
@@ -142,9 +141,9 @@ def _surely_winning(planes: PlaneSet, limits: Limits) -> np.ndarray:
     sure = np.zeros(planes.n_planes, dtype=bool)
     if not lengths.any():
         return sure
-    spread = float(np.abs(intercept).max()) / float(lengths.max()) + 1.0
+    reach = float(np.abs(intercept).max()) / float(lengths.max()) + 1.0
     for far in (0.3, 1.0, 3.0, 10.0, 100.0):
-        scores = np.clip(far * spread * away, limits.lower, limits.upper) @ coef.T + intercept
+        scores = np.clip(far * reach * away, allowed.lower, allowed.upper) @ coef.T + intercept
         own = scores.diagonal().copy()
         np.fill_diagonal(scores, -np.inf)
         sure |= own - scores.max(axis=1) > 1e-6 * (
@@ -153,9 +152,9 @@ def _surely_winning(planes: PlaneSet, limits: Limits) -> np.ndarray:
     return sure
 
 
-def _ball(planes: PlaneSet, p: int, rivals: np.ndarray, limits: Limits) -> Ball | None:
+def _ball(planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> Ball | None:
     """The largest ball in which plane `p` beats the rivals (a mask); None when there is none."""
-    program = _Program.of(planes, p, rivals, limits)
+    program = _Program.of(planes, p, rivals, allowed)
     if program is None:
         return None
     center, radius = program.solve(1.0)
@@ -165,9 +164,9 @@ def _ball(planes: PlaneSet, p: int, rivals: np.ndarray, limits: Limits) -> Ball 
     return Ball(center * program.unit, radius * program.unit, p) if radius > TOO_THIN else None
 
 
-def _wins_somewhere(planes: PlaneSet, p: int, rivals: np.ndarray, limits: Limits) -> bool:
+def _wins_somewhere(planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> bool:
     """Whether there is any ball: a small one is found sooner than the largest."""
-    program = _Program.of(planes, p, rivals, limits)
+    program = _Program.of(planes, p, rivals, allowed)
     return program is not None and program.solve(1e3 * TOO_THIN)[1] > TOO_THIN
 
 
@@ -177,9 +176,9 @@ class _Program:
     Lengths are measured in a unit, so that the walls' distances from 0 are at most 1.
     """
 
-    def __init__(self, normals: np.ndarray, offsets: np.ndarray, limits: Limits) -> None:
-        below, above = np.isfinite(limits.lower), np.isfinite(limits.upper)
-        edges = np.concatenate([-limits.lower[below], limits.upper[above]])
+    def __init__(self, normals: np.ndarray, offsets: np.ndarray, allowed: AllowedChange) -> None:
+        below, above = np.isfinite(allowed.lower), np.isfinite(allowed.upper)
+        edges = np.concatenate([-allowed.lower[below], allowed.upper[above]])
         size = float(np.abs(np.concatenate([offsets, edges])).max(initial=0.0))
         self.unit = max(size, float(np.finfo(np.float32).tiny)) if size > 0 else 1.0
         self.normals, self.offsets, self.edges = normals, offsets / self.unit, edges / self.unit
@@ -187,7 +186,7 @@ class _Program:
         self.box = sparse.vstack([-eye[below], eye[above]], format="csr")
 
     @classmethod
-    def of(cls, planes: PlaneSet, p: int, rivals: np.ndarray, limits: Limits) -> _Program | None:
+    def of(cls, planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> _Program | None:
         """The program of the region in which plane `p` beats the rivals; None when an equal or parallel one wins."""
         normals = planes.coef[rivals].astype(np.float64) - planes.coef[p]
         offsets = planes.intercept[p] - planes.intercept[rivals].astype(np.float64)
@@ -196,7 +195,7 @@ class _Program:
         first = np.arange(planes.n_planes)[rivals][flat] > p
         if ((offsets[flat] < 0) | (offsets[flat] == 0) & ~first).any():
             return None
-        return cls(normals[~flat] / lengths[~flat, None], offsets[~flat] / lengths[~flat], limits)
+        return cls(normals[~flat] / lengths[~flat, None], offsets[~flat] / lengths[~flat], allowed)
 
     def solve(self, most: float) -> tuple[np.ndarray, float]:
         """The centre and radius of the largest ball, no larger than `most`; infinite: without that, or any, limit."""

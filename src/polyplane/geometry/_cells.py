@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.geometry._counterfactual import check_row
+from polyplane.geometry._allowed import check_row
 from polyplane.planes import PlaneSet
 
 
@@ -141,10 +141,10 @@ def _cell(planes: PlaneSet, p: int, corners: np.ndarray) -> Cell | None:
             return None
     # Where three planes meet, rounding leaves edges of no length.
     lengths = np.abs(np.roll(vertices, -1, axis=0) - vertices).max(axis=1)
-    real = lengths > 1e-12 * np.ptp(corners, axis=0).max()
-    if np.count_nonzero(real) < 3:
+    mask = lengths > 1e-12 * np.ptp(corners, axis=0).max()
+    if np.count_nonzero(mask) < 3:
         return None
-    return Cell(vertices[real], across[real], p, int(planes.owners[p]))
+    return Cell(vertices[mask], across[mask], p, int(planes.owners[p]))
 
 
 def _cut(vertices: np.ndarray, across: np.ndarray, ahead: np.ndarray, rival: int) -> tuple[np.ndarray, np.ndarray]:
@@ -153,11 +153,11 @@ def _cut(vertices: np.ndarray, across: np.ndarray, ahead: np.ndarray, rival: int
     labels: list[int] = []
     for i in range(len(vertices)):
         j = (i + 1) % len(vertices)
-        here, there = ahead[i], ahead[j]
-        if here <= 0:
+        start, end = ahead[i], ahead[j]
+        if start <= 0:
             kept.append(vertices[i])
-            labels.append(rival if here == 0 and there > 0 else int(across[i]))
-        if here < 0 < there or there < 0 < here:
-            kept.append(vertices[i] + (here / (here - there)) * (vertices[j] - vertices[i]))
-            labels.append(rival if here < 0 else int(across[i]))
+            labels.append(rival if start == 0 and end > 0 else int(across[i]))
+        if start < 0 < end or end < 0 < start:
+            kept.append(vertices[i] + (start / (start - end)) * (vertices[j] - vertices[i]))
+            labels.append(rival if start < 0 else int(across[i]))
     return np.array(kept).reshape(-1, 2), np.array(labels, dtype=np.intp)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from polyplane.geometry._counterfactual import check_limits
+from polyplane.geometry._allowed import AllowedChange
 from polyplane.geometry._nearest import Region
 from polyplane.planes import PlaneSet
 
@@ -25,7 +25,7 @@ def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = Non
     X : array-like or sparse matrix of shape (n_rows, n_features)
         The rows.
     y : int or array-like of shape (n_rows,), default=None
-        The class, or one for each row; None: the class that each row is given, so that all distances are positive.
+        The class, or one for each row; None: the predicted class, so that all distances are positive.
     scale : array-like of shape (n_features,), default=None
         The change of each feature that counts as 1; None: 1.
 
@@ -48,7 +48,7 @@ def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = Non
     array([ 0.25, -5.  ])
     """
     X = X if sparse.issparse(X) else np.asarray(X)
-    limits = check_limits(planes.n_features, None, None, None, scale)
+    allowed = AllowedChange.of(planes, scale=scale)
     predicted = planes.predict(X)
     classes = predicted if y is None else np.broadcast_to(np.asarray(y), len(predicted))
     if len(classes) and not (classes.min() >= 0 and classes.max() < planes.n_classes):
@@ -59,7 +59,7 @@ def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = Non
         for inside in (True, False):
             rows = np.flatnonzero((classes == c) & ((predicted == c) == inside))
             if len(rows):
-                region = Region(planes, *((others, own) if inside else (own, others)), limits)
+                region = Region(planes, *((others, own) if inside else (own, others)), allowed)
                 distances[rows] = _distances(region, X, rows) * (1.0 if inside else -1.0)
     return distances
 

@@ -52,7 +52,7 @@ class _ActiveSet:
         self.active: list[int] = []
         self.weights = np.zeros(0)
         self.held = np.zeros(len(self.point))  # +1 at its lower bound, -1 at its upper one
-        self.pull = np.zeros(len(self.point))  # multipliers of these
+        self.bound_weights = np.zeros(len(self.point))  # multipliers of these
         self.bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
 
     def run(self, ceiling: float) -> np.ndarray | None:
@@ -96,7 +96,7 @@ class _ActiveSet:
             if step == np.inf:
                 return False
             self.weights -= step * shares
-            self.pull -= step * held_shares
+            self.bound_weights -= step * held_shares
             weight += step
             if full < np.inf:
                 self.point = self.point + step * rest
@@ -125,7 +125,7 @@ class _ActiveSet:
 
     def _first_to_leave(self, shares: np.ndarray, held_shares: np.ndarray) -> tuple[float, int]:
         """How far until a multiplier falls to 0, and whose it is."""
-        multipliers = np.concatenate([self.weights, self.pull])
+        multipliers = np.concatenate([self.weights, self.bound_weights])
         falls = np.concatenate([shares, held_shares])
         falling = np.flatnonzero(falls > 1e-14)
         if not len(falling):
@@ -140,7 +140,7 @@ class _ActiveSet:
             self.weights = np.append(self.weights, weight)
         else:
             feature = index - len(self.limits)
-            self.held[feature], self.pull[feature] = side, weight
+            self.held[feature], self.bound_weights[feature] = side, weight
             self.point[feature] = self.lower[feature] if side > 0 else self.upper[feature]
 
     def _drop(self, index: int) -> None:
@@ -149,4 +149,4 @@ class _ActiveSet:
             self.weights = np.delete(self.weights, index)
         else:
             feature = index - len(self.active)
-            self.held[feature] = self.pull[feature] = 0.0
+            self.held[feature] = self.bound_weights[feature] = 0.0

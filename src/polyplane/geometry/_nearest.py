@@ -6,26 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polyplane.geometry._allowed import AllowedChange
 from polyplane.geometry._least_change import least_change
 from polyplane.planes import PlaneSet
 
 #: Multipliers at which the bound of a half-space within a box is looked at, relative to that without the box.
 MULTIPLIERS = 2.0 ** (np.arange(15) / 2)
-
-
-class Limits(NamedTuple):
-    """What a change may do: the length that counts as 1 in each feature, which may change, and between which bounds."""
-
-    scale: np.ndarray
-    free: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-
-    @classmethod
-    def none(cls, n_features: int) -> Limits:
-        """Everything may change, and all features alike."""
-        infinite = np.full(n_features, np.inf)
-        return cls(np.ones(n_features), np.ones(n_features, dtype=bool), -infinite, infinite)
 
 
 class Found(NamedTuple):
@@ -41,23 +27,14 @@ class Region:
 
     It is a union of convex polyhedra, one for each plane of `own`. For each of them the distance to its farthest
     half-space is a bound from below; polyhedra are met in the order of these bounds, until no other can be nearer.
-
-    Parameters
-    ----------
-    planes : PlaneSet
-        The model.
-    own, rivals : ndarray of int
-        Planes of it.
-    limits : Limits
-        What a change may do.
     """
 
-    def __init__(self, planes: PlaneSet, own: np.ndarray, rivals: np.ndarray, limits: Limits) -> None:
-        self.own, self.rivals, self.limits = own, rivals, limits
+    def __init__(self, planes: PlaneSet, own: np.ndarray, rivals: np.ndarray, allowed: AllowedChange) -> None:
+        self.own, self.rivals, self.allowed = own, rivals, allowed
         coef, intercept = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
         self.own_planes = coef[own], intercept[own]
         self.rival_planes = coef[rivals], intercept[rivals]
-        a, b = (side[:, limits.free] * limits.scale[limits.free] for side in (coef[own], coef[rivals]))
+        a, b = (side[:, allowed.free] * allowed.scale[allowed.free] for side in (coef[own], coef[rivals]))
         sizes = np.add.outer(np.square(a).sum(axis=1), np.square(b).sum(axis=1))
         # The slack covers the rounding of this difference, so that a bound from below stays one.
         self.lengths = np.sqrt(np.maximum(sizes - 2.0 * (a @ b.T), 0.0) + 1e-12 * sizes)
@@ -88,7 +65,7 @@ class Region:
         if change is None:
             return None
         point = x.copy()
-        point[self.limits.free] += change * self.limits.scale[self.limits.free]
+        point[self.allowed.free] += change * self.allowed.scale[self.allowed.free]
         return Found(point, best, plane)
 
     def _half_spaces(self, x: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
@@ -105,10 +82,10 @@ class Region:
         self, x: np.ndarray, margin: float, rivals: np.ndarray, lower: np.ndarray, upper: np.ndarray
     ) -> np.ndarray:
         """The same within the box, a bound from below: values of the dual of one constraint."""
-        free = self.limits.free
+        free = self.allowed.free
         difference = self.own_planes[0] - self.rival_planes[0][rivals]
         missing = margin - difference @ x - (self.own_planes[1] - self.rival_planes[1][rivals])
-        normals = difference[:, free] * self.limits.scale[free]
+        normals = difference[:, free] * self.allowed.scale[free]
         square = np.einsum("ij,ij->i", normals, normals)
         start = np.divide(np.maximum(missing, 0.0), square, out=np.zeros_like(square), where=square > 1e-100)
         best = np.zeros(len(normals))
@@ -121,17 +98,17 @@ class Region:
         return bound
 
     def _box(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        scale, free, lower, upper = self.limits
+        scale, free, lower, upper = self.allowed
         return ((lower - x) / scale)[free], ((upper - x) / scale)[free]
 
     def _project(
         self, x: np.ndarray, i: int, margin: float, box: tuple[np.ndarray, np.ndarray], ceiling: float
     ) -> np.ndarray | None:
         """The shortest change into the polyhedron of one plane."""
-        free = self.limits.free
+        free = self.allowed.free
         difference = self.own_planes[0][i] - self.rival_planes[0]
         missing = margin - difference @ x - (self.own_planes[1][i] - self.rival_planes[1])
-        normals = difference[:, free] * self.limits.scale[free]
+        normals = difference[:, free] * self.allowed.scale[free]
         flat = ~normals.any(axis=1)
         # Planes that no allowed change moves apart must be ahead already.
         if (missing[flat & ~self.beaten[i]] > 0).any():

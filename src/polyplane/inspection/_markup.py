@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from html import escape
 from importlib.resources import files
 
-PICKER = """<h2>Pick a row</h2>
+PICKER = """<h2>Rows explained</h2>
 <div class="picker"><label for="row">Row</label> <select id="row"></select>
 <button type="button" id="before">Previous</button> <button type="button" id="after">Next</button></div>
 <div class="card" id="why" aria-live="polite"></div>
@@ -25,14 +25,14 @@ class Markup:
     def __str__(self) -> str:
         return "\n".join(self._parts)
 
-    def add(self, tag: str, text: str, kind: str = "") -> None:
+    def add(self, tag: str, text: str, css_class: str = "") -> None:
         """An element that holds text."""
-        self._parts.append(f"<{tag}{_class(kind)}>{escape(text)}</{tag}>")
+        self._parts.append(f"<{tag}{_class(css_class)}>{escape(text)}</{tag}>")
 
     @contextmanager
-    def group(self, kind: str) -> Iterator[None]:
+    def group(self, css_class: str) -> Iterator[None]:
         """What is added within stands in one block."""
-        self._parts.append(f"<div{_class(kind)}>")
+        self._parts.append(f"<div{_class(css_class)}>")
         yield
         self._parts.append("</div>")
 
@@ -43,9 +43,9 @@ class Markup:
         yield
         self._parts.append("</details>")
 
-    def place(self, name: str, kind: str) -> None:
+    def place(self, name: str, css_class: str) -> None:
         """An empty block that the script fills."""
-        self._parts.append(f'<div id="{name}"{_class(kind)}></div>')
+        self._parts.append(f'<div id="{name}"{_class(css_class)}></div>')
 
     def picker(self) -> None:
         """Where the script shows one row at a time."""
@@ -56,60 +56,38 @@ class Markup:
         title: str,
         heads: Sequence[str],
         rows: Sequence[Sequence[str]],
-        kinds: Sequence[Sequence[str]] | None = None,
+        css_classes: Sequence[Sequence[str]] | None = None,
         *,
         rule_column: int | None = None,
         links: Sequence[int | None] | None = None,
     ) -> None:
-        """A table; the first column holds names.
+        """A table; the first column holds names, the `rule_column` long text.
 
-        Parameters
-        ----------
-        title : str
-            Its caption.
-        heads : sequence of str
-            Names of the columns.
-        rows : sequence of sequences of str
-            The cells.
-        kinds : sequence of sequences of str, default=None
-            A class for each cell.
-        rule_column : int, default=None
-            The column that holds long text.
-        links : sequence of int or None, default=None
-            The place in the picker that each row's name leads to.
+        `css_classes` style each cell; `links` are the places in the picker that each row's name leads to.
         """
         self._parts.append('<div class="scroll"><table>')
         if title:
             self._parts.append(f"<caption>{escape(title)}</caption>")
-        kind_of = {0: "name", rule_column: "rule"}
-        cells = "".join(f'<th scope="col"{_class(kind_of.get(j, ""))}>{escape(h)}</th>' for j, h in enumerate(heads))
+        of_column = {0: "name", rule_column: "rule"}
+        cells = "".join(f'<th scope="col"{_class(of_column.get(j, ""))}>{escape(h)}</th>' for j, h in enumerate(heads))
         self._parts.append(f"<thead><tr>{cells}</tr></thead><tbody>")
         for i, row in enumerate(rows):
             line = []
             for j, text in enumerate(row):
-                kind = kinds[i][j] if kinds else "rule" if j == rule_column else ""
+                css_class = (css_classes[i][j] if css_classes else "") or of_column.get(j, "")
                 inner = escape(text)
                 if j == 0 and links and links[i] is not None:
                     inner = f'<a href="#why" data-row="{links[i]}">{inner}</a>'
-                line.append(f"<td{_class(kind or 'name' * (j == 0))}>{inner}</td>")
+                line.append(f"<td{_class(css_class)}>{inner}</td>")
             self._parts.append(f"<tr>{''.join(line)}</tr>")
         self._parts.append("</tbody></table></div>")
 
 
 def assemble(body: Markup, title: str, data: str) -> str:
-    """The whole page.
+    """The whole page; `title` is that of the window, `data` is JSON for the script.
 
     A policy in its head forbids the browser whatever the page does not need: everything from outside, and any script
     but its own.
-
-    Parameters
-    ----------
-    body : Markup
-        What is shown.
-    title : str
-        The title of the window.
-    data : str
-        JSON for the script.
     """
     folder = files("polyplane.inspection") / "page"
     style = (folder / "style.css").read_text(encoding="utf-8")
@@ -125,8 +103,8 @@ def assemble(body: Markup, title: str, data: str) -> str:
     )
 
 
-def _class(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
 
 
 def _digest(script: str) -> str:

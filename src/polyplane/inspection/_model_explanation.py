@@ -1,16 +1,19 @@
-"""An explanation of a model: what it holds and how it is told."""
+"""An explanation of a model, as data, text or a table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from polyplane.inspection._result import as_html, data_frame, plain
-from polyplane.inspection.rounding import Readable
+from polyplane._plain import plain
+from polyplane.inspection._result import Explanation, data_frame
+from polyplane.inspection.rounding import RoundedPlanes
 from polyplane.inspection.rules import number, sum_of_terms
 from polyplane.planes import PlaneSet
+
+MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +29,7 @@ class PlaneRule:
     plane : int
         Its number in the model, from 0.
     coef, intercept : ndarray of shape (n_features,), float
-        Its weights and offset as they are told, rounded.
+        Its weights and offset, rounded.
     share : float or None
         The share of the rows that it wins.
     typical : tuple of int
@@ -41,9 +44,14 @@ class PlaneRule:
     share: float | None
     typical: tuple[int, ...]
 
+    @property
+    def percent(self) -> str:
+        """The share in percent."""
+        return f"{100 * (self.share or 0.0):.1f}"
+
 
 @dataclass(frozen=True, eq=False)
-class ModelExplanation:
+class ModelExplanation(Explanation):
     """A model as rules in the units of the data.
 
     Parameters
@@ -55,34 +63,35 @@ class ModelExplanation:
     feature_names : tuple of str
         Names of the features.
     inside : int or None
-        The class that is given where all rules hold (of two classes the one with a single plane); None: planes
+        The class that is predicted where all rules hold (of two classes the one with a single plane); None: planes
         compete by their scores.
     rules : tuple of PlaneRule
         The planes, class by class.
     planes : PlaneSet
         The exact planes, in the units of the data.
-    told : Readable
+    rounded : RoundedPlanes
         The rounded planes of the rules, and what rounding changes.
     n_rows : int or None
         The number of rows looked at.
     influence : ndarray of shape (n_features,)
-        How far each feature varies: terms are told in the order of weight times this.
+        How far each feature varies: terms are listed in the order of weight times this.
     """
 
+    _printed: ClassVar[int] = 8
     learner: str
     classes: list[Any]
     feature_names: tuple[str, ...]
     inside: int | None
     rules: tuple[PlaneRule, ...]
     planes: PlaneSet
-    told: Readable
+    rounded: RoundedPlanes
     n_rows: int | None
     influence: np.ndarray
 
     def rule(self, plane: int, top: int | None = None) -> str:
         """The rule of a plane, with its `top` leading terms; None: with all."""
         rule = self.rules[plane]
-        digits, offset_digits = self.told.digits, self.told.offset_digits
+        digits, offset_digits = self.rounded.digits, self.rounded.offset_digits
         if self.inside is None:
             terms = sum_of_terms(rule.coef, self.feature_names, self.influence, digits, top)
             sign = " - " if rule.intercept < 0 else " + "
@@ -90,21 +99,24 @@ class ModelExplanation:
         if self._is_inside(rule):
             return "all of these hold" if len(self.rules) > 2 else "otherwise"
         coef, limit = rule.coef, -rule.intercept
-        # The first class wins ties. A single rule is told for its own class, several for the class inside.
-        holds = "<=" if self.inside == 0 else "<"
-        broken = ">" if self.inside == 0 else ">="
+        # The first class wins ties. A single rule speaks of its own class, several of the class inside.
+        holds, broken = ("<=", ">") if self.inside == 0 else ("<", ">=")
         relation = holds if len(self.rules) > 2 else broken
         leading = int(np.abs(coef * self.influence).argmax())
         if coef[leading] < 0:
             coef, limit = -coef, -limit
-            relation = relation.replace("<", "?").replace(">", "<").replace("?", ">")
+            relation = MIRRORED[relation]
         terms = sum_of_terms(coef, self.feature_names, self.influence, digits, top)
         return f"{terms} {relation} {number(limit + 0.0, offset_digits)}"
+
+    def busiest(self) -> list[PlaneRule]:
+        """The rules, those of planes that win the most rows first."""
+        return sorted(self.rules, key=lambda rule: -(rule.share or 0.0))
 
     def to_text(self, top: int | None = None) -> str:
         """The rules in words, each with its `top` leading terms; None: with all."""
         lines = self._scores(top) if self.inside is None else self._inequalities(self.inside, top)
-        return "\n".join([*lines, "", self._told()])
+        return "\n".join([*lines, "", self._rounding()])
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation in the types of JSON."""
@@ -128,10 +140,10 @@ class ModelExplanation:
                 "features": list(self.feature_names),
                 "inside": None if self.inside is None else self.classes[self.inside],
                 "rules": rules,
-                "digits": self.told.digits,
-                "terms_left_out": self.told.dropped,
+                "digits": self.rounded.digits,
+                "terms_left_out": self.rounded.dropped,
                 "rows": self.n_rows,
-                "predictions_changed": self.told.changed,
+                "predictions_changed": self.rounded.changed,
             }
         )
 
@@ -147,12 +159,6 @@ class ModelExplanation:
             }
         )
 
-    def _repr_html_(self) -> str:
-        return as_html(str(self))
-
-    def __str__(self) -> str:
-        return self.to_text(top=8)
-
     def _is_inside(self, rule: PlaneRule) -> bool:
         return self.inside is not None and rule.plane == int(self.planes.indptr[self.inside])
 
@@ -163,37 +169,39 @@ class ModelExplanation:
         if len(around) == 1:
             [only] = around
             lines = [f"Class {other!r} if {self.rule(only.plane, top)}, otherwise class {home.label!r}."]
-            return lines + [
-                f"Class {rule.label!r} is given to {_rows(rule)}." for rule in (only, home) if rule.share is not None
-            ]
+            return lines + _predicted_for(only, home)
         lines = [f"Class {home.label!r} if all of:"]
         for rule in around:
-            share = f"   (else {other!r}: {_rows(rule)})" if rule.share is not None else ""
+            share = f"   (else {other!r}: {_share_of_rows(rule)})" if rule.share is not None else ""
             lines.append(f"  {rule.number}. {self.rule(rule.plane, top)}{share}")
-        lines.append(f"otherwise class {other!r}.")
-        return lines + ([f"Class {home.label!r} is given to {_rows(home)}."] if home.share is not None else [])
+        return [*lines, f"otherwise class {other!r}.", *_predicted_for(home)]
 
     def _scores(self, top: int | None) -> list[str]:
-        lines = ["A row is given the class of the plane with the highest score."]
+        lines = ["The predicted class is that of the plane with the highest score."]
         for rule in self.rules:
-            share = f", {_rows(rule)}" if rule.share is not None else ""
+            share = f", {_share_of_rows(rule)}" if rule.share is not None else ""
             lines.append(f"Plane {rule.number} of class {rule.label!r}{share}:")
             lines.append(f"  {self.rule(rule.plane, top)}")
         return lines
 
-    def _told(self) -> str:
-        digits = f"Numbers are told to {self.told.digits} digits"
-        if self.n_rows is None or self.told.changed is None:
+    def _rounding(self) -> str:
+        digits = f"Numbers are rounded to {self.rounded.digits} digits"
+        if self.n_rows is None or self.rounded.changed is None:
             return f"{digits}; there were no rows to check them on."
-        terms = "small term is" if self.told.dropped == 1 else "small terms are"
-        left = f", {self.told.dropped} {terms} left out" if self.told.dropped else ""
-        kept = 100 * (1 - self.told.changed)
-        share = "all" if self.told.changed == 0 else f"{kept:.1f} % of the"
-        return f"{digits}{left}: {share} {self.n_rows} rows get the same class as from the exact model."
+        terms = "small term is" if self.rounded.dropped == 1 else "small terms are"
+        left = f", {self.rounded.dropped} {terms} left out" if self.rounded.dropped else ""
+        kept = 100 * (1 - self.rounded.changed)
+        share = "all" if self.rounded.changed == 0 else f"{kept:.1f} % of the"
+        return f"{digits}{left}: for {share} {self.n_rows} rows the prediction is that of the exact model."
 
 
-def _rows(rule: PlaneRule) -> str:
-    share = f"{100 * (rule.share or 0.0):.1f} % of the rows"
+def _predicted_for(*rules: PlaneRule) -> list[str]:
+    known = [rule for rule in rules if rule.share is not None]
+    return [f"Class {rule.label!r} is predicted for {_share_of_rows(rule)}." for rule in known]
+
+
+def _share_of_rows(rule: PlaneRule) -> str:
+    share = f"{rule.percent} % of the rows"
     return share + (f", such as {_listed(rule.typical)}" if rule.typical else "")
 
 

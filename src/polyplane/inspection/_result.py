@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from html import escape
-from typing import Any
-
-import numpy as np
+from typing import Any, ClassVar
 
 
-def plain(value: Any) -> Any:
-    """A value in the types of JSON; what is not finite is None."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int | bool) else str(value)
+class Explanation(ABC):
+    """What prints itself, in a notebook too."""
+
+    #: Terms or features that are printed.
+    _printed: ClassVar[int]
+
+    @abstractmethod
+    def to_text(self, top: int | None = None) -> str:
+        """The explanation in words, with the `top` most important terms or features; None: with all."""
+
+    def __str__(self) -> str:
+        return self.to_text(self._printed)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def data_frame(columns: dict[str, Any]) -> Any:
@@ -28,8 +31,3 @@ def data_frame(columns: dict[str, Any]) -> Any:
     except ImportError:
         raise ImportError("A data frame needs pandas: pip install pandas.") from None
     return pd.DataFrame(columns)
-
-
-def as_html(text: str) -> str:
-    """Text for notebooks, whatever is in it."""
-    return f"<pre>{escape(text)}</pre>"

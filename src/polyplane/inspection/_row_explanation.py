@@ -1,24 +1,25 @@
-"""An explanation of a row: what it holds and how it is told."""
+"""An explanation of a row, as data, text or a table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from polyplane.inspection._result import as_html, data_frame, plain
+from polyplane._plain import plain
+from polyplane.inspection._result import Explanation, data_frame
 from polyplane.inspection.rules import number, quoted
 
 
 @dataclass(frozen=True, eq=False)
 class Flip:
-    """The smallest change that gives a row another class.
+    """The smallest change of a row for which another class is predicted.
 
     Parameters
     ----------
     label : object
-        The label it gets.
+        The label of that class.
     values : ndarray of shape (n_features,)
         The changed row, in the units of the data.
     change : ndarray of shape (n_features,)
@@ -34,8 +35,8 @@ class Flip:
 
 
 @dataclass(frozen=True, eq=False)
-class RowExplanation:
-    r"""Why a row is given its class.
+class RowExplanation(Explanation):
+    r"""Why a class is predicted for a row.
 
     The winning plane :math:`p` is ahead of the best plane :math:`q` of another class by
 
@@ -46,7 +47,7 @@ class RowExplanation:
     Parameters
     ----------
     label, rival : object
-        The label given, and the next best one.
+        The predicted label, and the next best one.
     plane, rival_plane : int
         The planes that speak for them, counted within their classes from 1.
     difference, base : float
@@ -62,9 +63,10 @@ class RowExplanation:
     scale : ndarray of shape (n_features,)
         The change of each feature that counts as 1 in distances.
     flip : Flip or None
-        The smallest change that gives another class; None when there is none within the bounds.
+        The smallest change for which another class is predicted; None when there is none within the bounds.
     """
 
+    _printed: ClassVar[int] = 10
     label: Any
     plane: int
     rival: Any
@@ -79,21 +81,32 @@ class RowExplanation:
     scale: np.ndarray
     flip: Flip | None
 
+    def by_share(self) -> list[int]:
+        """The features that have a share, the largest first."""
+        order = np.argsort(-np.abs(self.shares), kind="stable")
+        return order[self.shares[order] != 0].tolist()
+
+    def by_change(self) -> list[int]:
+        """The features that the flip changes noticeably, the largest change, measured in its scale, first."""
+        ways = np.zeros(1) if self.flip is None else np.abs(self.flip.change) / self.scale
+        order = np.argsort(-ways, kind="stable")
+        return order[ways[order] > 1e-6 * ways.max()].tolist()
+
     def to_text(self, top: int | None = None) -> str:
         """The explanation in words, with the `top` most important features; None: with all."""
         lines = [
-            f"The row is given class {self.label!r} (plane {self.plane} of it), ahead of class {self.rival!r} "
+            f"The predicted class is {self.label!r} (its plane {self.plane}), ahead of class {self.rival!r} "
             f"(plane {self.rival_plane}) by a score of {number(self.difference)}:"
         ]
-        order = [j for j in np.argsort(-np.abs(self.shares), kind="stable") if self.shares[j] != 0]
+        order = self.by_share()
         shown = order if top is None else order[:top]
-        parts = [(_signed(self.shares[j]), self._told(j)) for j in shown]
+        parts = [(_signed(self.shares[j]), self._reason(j)) for j in shown]
         if len(order) > len(shown):
             rest = float(self.shares[order[len(shown) :]].sum())
             parts.append((_signed(rest), f"from {len(order) - len(shown)} other features together"))
         parts.append((_signed(self.base), "at the reference row"))
         width = max(len(share) for share, _ in parts)
-        lines += [f"  {share:>{width}}  {told}" for share, told in parts]
+        lines += [f"  {share:>{width}}  {reason}" for share, reason in parts]
         return "\n".join([*lines, *self._flip_lines(top)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,27 +147,20 @@ class RowExplanation:
         )
         return frame.sort_values("share", key=abs, ascending=False, ignore_index=True, kind="stable")
 
-    def _repr_html_(self) -> str:
-        return as_html(str(self))
-
-    def __str__(self) -> str:
-        return self.to_text(top=10)
-
-    def _told(self, j: int) -> str:
+    def _reason(self, j: int) -> str:
         filled = ", filled in" if j in self.imputed else ""
         name, value, reference = quoted(self.feature_names[j]), self.values[j], self.reference[j]
         return f"{name} = {number(value)} (reference {number(reference)}{filled})"
 
     def _flip_lines(self, top: int | None) -> list[str]:
         if self.flip is None:
-            return ["No change within the bounds gives it another class."]
-        ways = np.abs(self.flip.change) / self.scale
-        order = [j for j in np.argsort(-ways, kind="stable") if ways[j] > 1e-6 * ways.max()]
+            return ["No change within the bounds leads to another class."]
+        order = self.by_change()
         if not order:
-            return [f"It is class {self.flip.label!r} already."]
+            return [f"Class {self.flip.label!r} is predicted already."]
         shown = order if top is None else order[:top]
         far = number(self.flip.distance)
-        lines = [f"The smallest change that makes it class {self.flip.label!r} (at a distance of {far}):"]
+        lines = [f"The smallest change that leads to class {self.flip.label!r} (at a distance of {far}):"]
         for j in shown:
             digits = _digits_apart(self.values[j], self.flip.values[j])
             lines.append(

@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from polyplane.inspection._model_explanation import ModelExplanation, PlaneRule
-from polyplane.inspection.rounding import influence_of, readable
+from polyplane.inspection.rounding import influence_of, round_planes
 from polyplane.inspection.rules import inequalities, single_sided
-from polyplane.inspection.units import OwnUnits, unwrap
+from polyplane.inspection.unscaled import UnscaledModel, unwrap
 
 
 def explain_model(
@@ -24,7 +24,7 @@ def explain_model(
 ) -> ModelExplanation:
     """The planes of a model as rules in the units of the data.
 
-    A model of two classes, one of which owns a single plane (linear SVMs, polyhedra), is told as inequalities, each
+    A model of two classes, one of which owns a single plane (linear SVMs, polyhedra), is written as inequalities, each
     divided by the weight of its leading feature. Planes of other models compete by their scores.
 
     Parameters
@@ -35,9 +35,9 @@ def explain_model(
         Rows to look at. With them, numbers have the fewest digits (two or more) that keep the predictions, small
         terms are left out where predictions stay, and each plane has its share of the rows.
     tolerance : float, default=0.0
-        The share of the rows whose prediction may differ between the rules as told and the model.
+        The share of the rows for which the rounded rules may predict another class than the model.
     digits : int, default=None
-        As many digits instead.
+        Round to so many digits instead.
     n_typical : int, default=3
         How many typical rows to name for each plane.
     feature_names : sequence of str, default=None
@@ -60,10 +60,10 @@ def explain_model(
     >>> machine = make_pipeline(StandardScaler(), CuttingPlaneSVC()).fit(X, y)
     >>> print(explain_model(machine, X, tolerance=0.01))
     Class 'malignant' if mean radius + 51 x mean symmetry + 0.2 x mean texture > 28, otherwise class 'benign'.
-    Class 'malignant' is given to 35.1 % of the rows, such as rows 156, 408 and 337.
-    Class 'benign' is given to 64.9 % of the rows, such as rows 367, 188 and 285.
+    Class 'malignant' is predicted for 35.1 % of the rows, such as rows 156, 408 and 337.
+    Class 'benign' is predicted for 64.9 % of the rows, such as rows 367, 188 and 285.
     <BLANKLINE>
-    Numbers are told to 2 digits: 99.1 % of the 569 rows get the same class as from the exact model.
+    Numbers are rounded to 2 digits: for 99.1 % of the 569 rows the prediction is that of the exact model.
     """
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance={tolerance!r} must be a share of the rows, from 0 to 1.")
@@ -74,7 +74,7 @@ def explain_model(
     influence = influence_of(rows, model.scale)
     inside = single_sided(model.planes)
     exact = model.planes if inside is None else inequalities(model.planes, inside, influence)
-    told = readable(exact, rows, influence, tolerance, digits, apart=inside is not None)
+    rounded = round_planes(exact, rows, influence, tolerance, digits, apart=inside is not None)
     shares, typical = _usage(model, rows, influence, n_typical)
     owners, starts = model.planes.owners, model.planes.indptr
     rules = tuple(
@@ -82,8 +82,8 @@ def explain_model(
             label=model.label(int(owners[p])),
             number=p - int(starts[owners[p]]) + 1,
             plane=p,
-            coef=told.planes.coef[p],
-            intercept=float(told.planes.intercept[p]),
+            coef=rounded.planes.coef[p],
+            intercept=float(rounded.planes.intercept[p]),
             share=None if shares is None else float(shares[p]),
             typical=typical[p],
         )
@@ -96,14 +96,14 @@ def explain_model(
         inside=inside,
         rules=rules,
         planes=model.planes,
-        told=told,
+        rounded=rounded,
         n_rows=None if rows is None else int(rows.shape[0]),
         influence=influence,
     )
 
 
 def _usage(
-    model: OwnUnits, rows: Any, influence: np.ndarray, n_typical: int
+    model: UnscaledModel, rows: Any, influence: np.ndarray, n_typical: int
 ) -> tuple[np.ndarray | None, list[tuple[int, ...]]]:
     """The share of the rows that each plane wins, and the rows nearest to the mean of these."""
     n_planes = model.planes.n_planes

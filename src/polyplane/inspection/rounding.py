@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from polyplane.planes import PlaneSet
+from polyplane.scaling import moments
 
 #: Digits of numbers that could not be checked on rows.
 UNCHECKED_DIGITS = 4
@@ -20,7 +20,7 @@ FEW_TERMS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Readable:
+class RoundedPlanes:
     """Planes rounded for reading.
 
     Parameters
@@ -44,7 +44,7 @@ class Readable:
     changed: float | None
 
 
-def readable(
+def round_planes(
     planes: PlaneSet,
     X: Any,
     influence: np.ndarray,
@@ -52,7 +52,7 @@ def readable(
     digits: int | None = None,
     *,
     apart: bool = False,
-) -> Readable:
+) -> RoundedPlanes:
     """Round planes to the fewest digits, and leave out the smallest terms, that keep the predictions on some rows.
 
     Parameters
@@ -66,53 +66,48 @@ def readable(
     tolerance : float, default=0.0
         The share of the rows whose class may change.
     digits : int, default=None
-        As many digits instead, whatever changes.
+        So many digits instead, whatever changes.
     apart : bool, default=False
         Each plane is an inequality of its own: its terms are small or large by themselves.
-
-    Returns
-    -------
-    rounded : Readable
-        The planes, and what was done to them.
     """
     exact = PlaneSet(planes.coef.astype(np.float64), planes.intercept.astype(np.float64), planes.indptr)
     if X is None or X.shape[0] == 0:
         places = UNCHECKED_DIGITS if digits is None else digits
         rounded = PlaneSet(round_to(exact.coef, places), round_to(exact.intercept, places), planes.indptr)
-        return Readable(rounded, places, places, 0, None)
-    rows = _Rows(X, exact.predict(X))
+        return RoundedPlanes(rounded, places, places, 0, None)
+    exactly = _ExactPredictions(exact, X)
     sizes = np.abs(exact.coef) * influence
     if apart:
         sizes = sizes / np.maximum(sizes.max(axis=1, keepdims=True), np.finfo(float).tiny)
     # Rounding gets what dropping leaves of the tolerance, half of it or more.
     fewer, dropped = _drop_terms(
-        exact, sizes, rows.mean, lambda planes: rows.changed(planes, tolerance / 2) is not None
+        exact, sizes, exactly.mean, lambda planes: exactly.changed(planes, tolerance / 2) is not None
     )
     for places in range(2, 9) if digits is None else [digits]:
         coef = round_to(fewer.coef, places)
-        offsets = fewer.intercept + (fewer.coef - coef) @ rows.mean  # the score of the mean row stays
+        offsets = fewer.intercept + (fewer.coef - coef) @ exactly.mean  # the score of the mean row stays
         for offset_places in range(places, places + 3):
             candidate = PlaneSet(coef, round_to(offsets, offset_places), planes.indptr)
             forced = digits is not None and offset_places == places + 2
-            share = rows.changed(candidate, 1.0 if forced else tolerance)
+            share = exactly.changed(candidate, 1.0 if forced else tolerance)
             if share is not None:
-                return Readable(candidate, places, offset_places, dropped, share)
-    return Readable(exact, 17, 17, 0, 0.0)
+                return RoundedPlanes(candidate, places, offset_places, dropped, share)
+    return RoundedPlanes(exact, 17, 17, 0, 0.0)
 
 
-class _Rows:
-    """Rows, and the classes that they are to keep."""
+class _ExactPredictions:
+    """Rows, and the classes that the exact planes predict for them."""
 
-    def __init__(self, X: Any, aim: np.ndarray) -> None:
-        self.X, self.aim = X, aim
+    def __init__(self, planes: PlaneSet, X: Any) -> None:
+        self.X, self.predicted = X, planes.predict(X)
         self.mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
 
     def changed(self, planes: PlaneSet, allowed: float) -> float | None:
-        """The share of the rows that planes give another class; None when it is more than allowed."""
-        count, n_rows = 0, len(self.aim)
+        """The share of the rows for which other planes predict another class; None when it is more than allowed."""
+        count, n_rows = 0, len(self.predicted)
         for start in range(0, n_rows, BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
-            count += int(np.count_nonzero(planes.predict(self.X[block]) != self.aim[block]))
+            count += int(np.count_nonzero(planes.predict(self.X[block]) != self.predicted[block]))
             if count > allowed * n_rows * (1 + 1e-12):
                 return None
         return count / n_rows
@@ -157,9 +152,5 @@ def influence_of(X: Any, scale: np.ndarray) -> np.ndarray:
     """How far each feature varies over rows: its standard deviation, or the given scale without rows."""
     if X is None or X.shape[0] < 2:
         return scale
-    if sparse.issparse(X):
-        mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-        square = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
-        return np.sqrt(np.maximum(square - mean**2, 0.0))
-    deviation: np.ndarray = np.std(X, axis=0, dtype=np.float64)
+    deviation: np.ndarray = np.sqrt(moments(X, np.ones(X.shape[0]))[1])
     return deviation

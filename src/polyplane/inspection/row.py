@@ -1,4 +1,4 @@
-"""Why a row is given its class, and what would flip it."""
+"""Why a class is predicted for a row, and what would change that."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from polyplane.base import class_index
 from polyplane.geometry import Counterfactual, counterfactual
 from polyplane.inspection._row_explanation import Flip, RowExplanation
 from polyplane.inspection.rounding import influence_of
-from polyplane.inspection.units import OwnUnits, unwrap
+from polyplane.inspection.unscaled import UnscaledModel, unwrap
 
 
 def explain_row(
@@ -27,12 +28,12 @@ def explain_row(
     scale: Any = None,
     feature_names: Any = None,
 ) -> RowExplanation:
-    """Why a row is given its class, and the smallest change that flips it.
+    """Why a class is predicted for a row, and the smallest change that leads to another class.
 
     Parameters
     ----------
     estimator : classifier or Pipeline
-        What `unwrap` takes. Everything is said in the units of the data.
+        What `unwrap` takes. The explanation is in the units of the data.
     x : array-like of shape (n_features,), or one row of a matrix or data frame
         The row; missing values are filled in when the pipeline does so.
     X : array-like or sparse matrix of shape (n_rows, n_features), default=None
@@ -41,7 +42,7 @@ def explain_row(
         The row that shares are relative to. None: the mean of `X`; without it, what the scalers of a pipeline make 0,
         for a StandardScaler the mean of its training rows; without these, 0.
     target : label, default=None
-        The class to flip to; None: the nearest one.
+        The class to change to; None: the nearest one.
     lower, upper : float, array-like of shape (n_features,), or dict of feature name to float, default=None
         Bounds of the changed row.
     frozen : sequence of feature names or numbers, or a mask, default=None
@@ -68,11 +69,11 @@ def explain_row(
     >>> X, y = X[["mean radius", "mean texture"]], y.map({0: "malignant", 1: "benign"})
     >>> machine = make_pipeline(StandardScaler(), CuttingPlaneSVC()).fit(X, y)
     >>> print(explain_row(machine, X.iloc[0], frozen=["mean texture"]))
-    The row is given class 'malignant' (plane 1 of it), ahead of class 'benign' (plane 1) by a score of 0.8464:
+    The predicted class is 'malignant' (its plane 1), ahead of class 'benign' (plane 1) by a score of 0.8464:
        +2.513  mean radius = 17.99 (reference 14.13)
        -1.164  mean texture = 10.38 (reference 19.29)
       -0.5022  at the reference row
-    The smallest change that makes it class 'benign' (at a distance of 0.3695):
+    The smallest change that leads to class 'benign' (at a distance of 0.3695):
       mean radius: 17.99 -> 16.69
     """
     model = unwrap(estimator, feature_names)
@@ -86,7 +87,7 @@ def explain_row(
         "frozen": _numbers(model, frozen),
         "scale": lengths,
     }
-    goal = None if target is None else model.code(target)
+    goal = None if target is None else class_index("target", target, model.classes)
     flip = _flip(model, row, goal, allowed)
     scores = model.planes.scores(row[None].astype(np.float64))[0]
     winner = int(scores.argmax())
@@ -113,7 +114,7 @@ def explain_row(
     )
 
 
-def _flip(model: OwnUnits, row: np.ndarray, target: int | None, allowed: dict[str, Any]) -> Flip | None:
+def _flip(model: UnscaledModel, row: np.ndarray, target: int | None, allowed: dict[str, Any]) -> Flip | None:
     """The counterfactual by which the estimator itself is convinced: its scalers round otherwise than planes do."""
     before = int(model.predict(row[None])[0])
     size = float(np.abs(model.planes.scores(row[None])).max()) + 1e-30
@@ -127,7 +128,7 @@ def _flip(model: OwnUnits, row: np.ndarray, target: int | None, allowed: dict[st
     return None
 
 
-def _one_row(model: OwnUnits, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
+def _one_row(model: UnscaledModel, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
     """The row, missing values filled in, and which these were."""
     if sparse.issparse(x):
         x = x.toarray()
@@ -139,7 +140,7 @@ def _one_row(model: OwnUnits, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
     return filled[0], tuple(np.flatnonzero(missing).tolist())
 
 
-def _reference(model: OwnUnits, given: Any, rows: Any) -> np.ndarray:
+def _reference(model: UnscaledModel, given: Any, rows: Any) -> np.ndarray:
     if given is not None:
         return _one_row(model, given)[0].astype(np.float64)
     if rows is None:
@@ -147,7 +148,7 @@ def _reference(model: OwnUnits, given: Any, rows: Any) -> np.ndarray:
     return np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
 
 
-def _scale(model: OwnUnits, given: Any, rows: Any) -> np.ndarray:
+def _scale(model: UnscaledModel, given: Any, rows: Any) -> np.ndarray:
     if given is not None:
         return np.broadcast_to(np.asarray(given, dtype=np.float64), model.planes.n_features)
     if model.scaled or rows is None:
@@ -156,7 +157,7 @@ def _scale(model: OwnUnits, given: Any, rows: Any) -> np.ndarray:
     return np.where(deviation > 0, deviation, 1.0)
 
 
-def _by_name(model: OwnUnits, given: Any, otherwise: float) -> Any:
+def _by_name(model: UnscaledModel, given: Any, otherwise: float) -> Any:
     if not isinstance(given, Mapping):
         return given
     bounds = np.full(model.planes.n_features, otherwise)
@@ -164,7 +165,7 @@ def _by_name(model: OwnUnits, given: Any, otherwise: float) -> Any:
     return bounds
 
 
-def _numbers(model: OwnUnits, given: Any) -> Any:
+def _numbers(model: UnscaledModel, given: Any) -> Any:
     """Features by number; names are looked up."""
     if given is None or not any(isinstance(item, str) for item in given):
         return given

@@ -14,7 +14,7 @@ PLAIN_NAME = re.compile(r"[^\W\d](?:[\w .,:%/()²³°µ-]*[\w.%)²³°])?")
 
 
 def single_sided(planes: PlaneSet) -> int | None:
-    """The class that is given where all of some inequalities hold: that of two which owns one plane; None: none.
+    """The class that is predicted where all of some inequalities hold: that of two which owns one plane; None: none.
 
     With one plane each it is the first, so that the rule speaks of the second.
     """

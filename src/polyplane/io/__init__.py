@@ -1,9 +1,10 @@
 """What goes in and out: data files and model files."""
 
 from polyplane.io._json import to_json
-from polyplane.io._model import ModelFile, ModelFileError, load, read_model, save
+from polyplane.io._model import load, read_model, save
 from polyplane.io._read import Batches, batches, read
 from polyplane.io._rows import Rows
+from polyplane.model_files import ModelFile, ModelFileError
 
 __all__ = [
     "Batches",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyplane.io._rows import Layout
+from polyplane.io._rows import ReadOptions
 
 #: What label columns are usually called.
 USUAL_LABELS = ("label", "class", "target", "y")
@@ -35,37 +35,37 @@ class Columns(NamedTuple):
     label: str | None
 
 
-def choose_columns(header: Sequence[str], layout: Layout, name: str) -> Columns:
+def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> Columns:
     """Find the label and the features in a header.
 
-    The label is the column that `layout.label` names or counts to; else the only one with a usual name; else the last.
+    The label is the column that `options.label` names or counts to; else the only one with a usual name; else the last.
     Where features are expected by name they may come in any order, and nothing but the label may come besides.
     """
     header = list(header)
     twice = sorted({cell for cell in header if header.count(cell) > 1})
     if twice:
         raise ValueError(f"{name}: the column {twice[0]!r} comes twice in the header.")
-    label = _label_column(header, layout, name)
+    label = _label_column(header, options, name)
     features = [j for j in range(len(header)) if j != label]
     names = tuple(header[j] for j in features)
-    if layout.feature_names is not None:
-        names = tuple(str(feature) for feature in layout.feature_names)
+    if options.feature_names is not None:
+        names = tuple(str(feature) for feature in options.feature_names)
         _check_names(header, names, label, name)
-    if layout.n_features is not None and len(names) != layout.n_features:
-        raise ValueError(f"{name} has {len(names)} feature columns where {layout.n_features} are expected.")
+    if options.n_features is not None and len(names) != options.n_features:
+        raise ValueError(f"{name} has {len(names)} feature columns where {options.n_features} are expected.")
     if not names:
         raise ValueError(f"{name} has no column besides the label.")
     uses = np.full(len(header), SKIPPED, dtype=np.int64)
     for place, feature in enumerate(names):
         uses[header.index(feature)] = place
-    if label is not None and layout.labels != "ignore":
+    if label is not None and options.labels != "ignore":
         uses[label] = LABEL
     return Columns(header, uses, names, None if label is None else header[label])
 
 
-def _label_column(header: list[str], layout: Layout, name: str) -> int | None:
+def _label_column(header: list[str], options: ReadOptions, name: str) -> int | None:
     """The place of the label column; None where labels are not wanted and there are none."""
-    wanted, optional = layout.label, layout.labels == "ignore"
+    wanted, optional = options.label, options.labels == "ignore"
     if isinstance(wanted, int) or (isinstance(wanted, str) and wanted not in header and _is_place(wanted)):
         place = int(wanted)
         if not -len(header) <= place < len(header):
@@ -77,16 +77,16 @@ def _label_column(header: list[str], layout: Layout, name: str) -> int | None:
         raise ValueError(f"{name} has no column {wanted!r}; its columns are {', '.join(header[:10])}.")
     usual = [j for j, cell in enumerate(header) if cell.lower() in USUAL_LABELS]
     if optional:
-        return _unexpected_column(header, layout, usual)
+        return _unexpected_column(header, options, usual)
     return usual[0] if len(usual) == 1 else len(header) - 1
 
 
-def _unexpected_column(header: list[str], layout: Layout, usual: list[int]) -> int | None:
+def _unexpected_column(header: list[str], options: ReadOptions, usual: list[int]) -> int | None:
     """Where labels are optional: the column that is no feature and is called like a label, or is one too many."""
-    usual = [j for j in usual if header[j] not in set(layout.feature_names or ())]
+    usual = [j for j in usual if header[j] not in set(options.feature_names or ())]
     if len(usual) == 1:
         return usual[0]
-    one_too_many = layout.feature_names is None and layout.n_features == len(header) - 1
+    one_too_many = options.feature_names is None and options.n_features == len(header) - 1
     return len(header) - 1 if one_too_many else None
 
 

@@ -42,8 +42,9 @@ def build_graph(model: PlaneClassifier, rows: str, dtype: np.dtype[Any], sink: S
     else:
         sink.node("Identity", [best], "scores")
     outputs = {"label": labels.dtype, "scores": precise}
-    if hasattr(model, "predict_proba"):
-        outputs["probabilities"] = _probabilities(model, best, precise, sink)
+    link = link_function(model)
+    if link is not None:
+        outputs["probabilities"] = _probabilities(link, best, precise, sink)
     return outputs
 
 
@@ -77,9 +78,14 @@ def _largest(scores: str, axis: int, keepdims: int, output: str, sink: Sink) -> 
     return sink.node("ReduceMax", [scores, axes], output, keepdims=keepdims)
 
 
-def _probabilities(model: Any, best: str, precise: np.dtype[Any], sink: Sink) -> np.dtype[Any]:
+def link_function(model: PlaneClassifier) -> str | None:
+    """How probabilities follow from scores, "softmax" or "expit"; None where the estimator has no `predict_proba`."""
+    return model._declaration.probabilities if hasattr(model, "predict_proba") else None
+
+
+def _probabilities(link: str, best: str, precise: np.dtype[Any], sink: Sink) -> np.dtype[Any]:
     """What `predict_proba` gives."""
-    if type(model).__name__ == "MultiHyperplaneClassifier":
+    if link == "softmax":
         sink.node("Softmax", [best], "probabilities", axis=1)
         return precise
     double = np.dtype(np.float64)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polyplane._plain import plain
+from polyplane._version import __version__
 from polyplane.base import PlaneClassifier
 
 #: Version of the form that `to_json` describes.
@@ -63,15 +64,13 @@ def to_json(model: PlaneClassifier) -> str:
     >>> len(model["classes"])
     3
     """
-    import polyplane
-
     check_is_fitted(model)
     model = model.to_numpy()
     head = {
         "form": FORM,
-        "polyplane": polyplane.__version__,
+        "polyplane": __version__,
         "learner": type(model).__name__,
-        "parameters": {name: plain(value) for name, value in model.get_params(deep=False).items()},
+        "parameters": plain(model.get_params(deep=False)),
         "dtype": model.planes_.coef.dtype.name,
         "features": feature_names(model),
     }
@@ -87,17 +86,6 @@ def feature_names(model: PlaneClassifier) -> list[str]:
     names = [str(name) for name in given]
     times = Counter(names)
     return [f"{name}#{j}" if times[name] > 1 else name for j, name in enumerate(names)]
-
-
-def plain(value: Any) -> Any:
-    """A parameter in the types of JSON; what has none of them by its name."""
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    return str(value) if isinstance(value, float) else type(value).__name__
 
 
 def _classes(model: PlaneClassifier) -> list[str]:

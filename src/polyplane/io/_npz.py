@@ -14,22 +14,22 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from numpy.lib import format as npy
 
-from polyplane.io._rows import Layout, MixedLabelsError, Rows, csr, settle_labels, wants_text
-from polyplane.io._sources import Source
+from polyplane.io._input_file import InputFile
+from polyplane.io._rows import MixedLabelsError, ReadOptions, Rows, csr, settle_labels, wants_text
 
 #: Numbers taken out of a file at a time.
 VALUES = 1 << 20
 
 
-def npz_pieces(source: Source, layout: Layout) -> Iterator[Rows]:
+def npz_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     """The rows, some at a time."""
-    with source.open() as opened:
-        file = opened if opened.seekable() and not source.is_stdin else BytesIO(opened.read())
+    with input_file.open() as opened:
+        file = opened if opened.seekable() and not input_file.is_stdin else BytesIO(opened.read())
         try:
             with ZipFile(file) as archive:
-                yield from _Archive(archive, source.name).pieces(layout)
+                yield from _Archive(archive, input_file.name).pieces(options)
         except (BadZipFile, KeyError, EOFError, TypeError) as error:
-            raise ValueError(f"{source.name} is not a data set, or is damaged: {error}.") from None
+            raise ValueError(f"{input_file.name} is not a data set, or is damaged: {error}.") from None
 
 
 class _Member:
@@ -62,22 +62,22 @@ class _Archive:
         self.name = name
         self.keys = {member.removesuffix(".npy") for member in archive.namelist()}
 
-    def pieces(self, layout: Layout) -> Iterator[Rows]:
+    def pieces(self, options: ReadOptions) -> Iterator[Rows]:
         """The rows of the part that is asked for."""
-        X_key, y_key = self._part(layout.part)
+        X_key, y_key = self._part(options.part)
         labels = None
-        if layout.labels != "ignore":
+        if options.labels != "ignore":
             if y_key not in self.keys:
                 raise ValueError(f"{self.name} has no labels: there is no array {y_key!r} in it.")
             labels = _Member(self.archive, y_key)
         names = self._names()
         start = 0
-        for X in self._matrices(X_key, layout):
-            if layout.n_features is not None and X.shape[1] != layout.n_features:
-                raise ValueError(f"{self.name} has {X.shape[1]} features where {layout.n_features} are expected.")
+        for X in self._matrices(X_key, options):
+            if options.n_features is not None and X.shape[1] != options.n_features:
+                raise ValueError(f"{self.name} has {X.shape[1]} features where {options.n_features} are expected.")
             _check_finite(X, start, self.name)
             n_rows = X.shape[0]
-            y = None if labels is None else _labels(labels.take(n_rows), layout, self.name)
+            y = None if labels is None else _labels(labels.take(n_rows), options, self.name)
             lines = np.arange(start + 1, start + n_rows + 1)
             fitting = names if names is not None and len(names) == X.shape[1] else None
             yield Rows(X, y, fitting, lines, {"format": "npz"})
@@ -98,18 +98,18 @@ class _Archive:
         member = _Member(self.archive, "feature_names")
         return tuple(str(feature) for feature in member.take(member.shape[0]))
 
-    def _matrices(self, key: str, layout: Layout) -> Iterator[Any]:
+    def _matrices(self, key: str, options: ReadOptions) -> Iterator[Any]:
         if key in self.keys:
             rows = _Member(self.archive, key)
             if len(rows.shape) < 2:
                 raise ValueError(f"{self.name}: the array {key!r} is not a matrix.")
             size = max(1, VALUES // max(1, int(np.prod(rows.shape[1:]))))
             for start in range(0, rows.shape[0], size):
-                yield rows.take(min(size, rows.shape[0] - start)).astype(layout.dtype)
+                yield rows.take(min(size, rows.shape[0] - start)).astype(options.dtype)
             return
-        yield from self._sparse_matrices(key, layout)
+        yield from self._sparse_matrices(key, options)
 
-    def _sparse_matrices(self, key: str, layout: Layout) -> Iterator[Any]:
+    def _sparse_matrices(self, key: str, options: ReadOptions) -> Iterator[Any]:
         data, indices, ends, shape = (
             _Member(self.archive, f"{key}_{part}") for part in ("data", "indices", "indptr", "shape")
         )
@@ -119,7 +119,7 @@ class _Archive:
         for start in range(0, n_rows, size):
             stops = ends.take(min(size, n_rows - start)).astype(np.int64)
             n_values = int(stops[-1]) - at
-            values, places = data.take(n_values).astype(layout.dtype), indices.take(n_values)
+            values, places = data.take(n_values).astype(options.dtype), indices.take(n_values)
             if n_values and not 0 <= places.min() <= places.max() < n_features:
                 raise ValueError(f"{self.name} is damaged: a feature index is beyond the {n_features} features.")
             indptr = np.concatenate([[0], stops - at])
@@ -145,10 +145,10 @@ def _check_finite(X: Any, start: int, name: str) -> None:
     )
 
 
-def _labels(values: np.ndarray, layout: Layout, name: str) -> np.ndarray:
+def _labels(values: np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
     is_text = values.dtype.kind in "US"
-    if wants_text(layout, is_text):
+    if wants_text(options, is_text):
         return values.astype(str)
     if is_text:
         raise MixedLabelsError(f"{name}: the labels are text, where those of the model are numbers.")
-    return settle_labels(values.astype(np.float64), layout)
+    return settle_labels(values.astype(np.float64), options)

@@ -10,26 +10,26 @@ from typing import Any
 import numpy as np
 
 from polyplane.io._columns import LABEL, Columns, choose_columns
-from polyplane.io._rows import Layout, MixedLabelsError, Rows, settle_labels, wants_text
-from polyplane.io._sources import Source
+from polyplane.io._input_file import InputFile
+from polyplane.io._rows import MixedLabelsError, ReadOptions, Rows, settle_labels, wants_text
 
 #: Numbers taken out of a file at a time.
 VALUES = 1 << 20
 
 
-def parquet_pieces(source: Source, layout: Layout) -> Iterator[Rows]:
+def parquet_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     """The rows, some at a time."""
-    parquet = _import_parquet(source.name)
-    with source.open() as opened, _seekable(source, opened) as file:
+    parquet = _import_parquet(input_file.name)
+    with input_file.open() as opened, _seekable(input_file, opened) as file:
         try:
             table = parquet.ParquetFile(file)
         except (ValueError, OSError) as error:  # Arrow's own errors are among these
-            raise ValueError(f"{source.name} is not a Parquet file, or is damaged: {error}") from None
-        columns = choose_columns(table.schema_arrow.names, layout, source.name)
-        _check_types(table.schema_arrow, columns, source.name)
+            raise ValueError(f"{input_file.name} is not a Parquet file, or is damaged: {error}") from None
+        columns = choose_columns(table.schema_arrow.names, options, input_file.name)
+        _check_types(table.schema_arrow, columns, input_file.name)
         first = 1
         for batch in table.iter_batches(max(1, VALUES // len(columns.header))):
-            yield _piece(batch, columns, first, layout, source.name)
+            yield _piece(batch, columns, first, options, input_file.name)
             first += batch.num_rows
 
 
@@ -41,34 +41,37 @@ def _import_parquet(name: str) -> Any:
     return parquet
 
 
-def _seekable(source: Source, opened: Any) -> Any:
+def _seekable(input_file: InputFile, opened: Any) -> Any:
     """The file itself where that is plain; the index is at its end, so what cannot be sought is read as a whole."""
-    if not source.is_stdin:
-        with Path(source.path).open("rb") as file:
+    if not input_file.is_stdin:
+        with Path(input_file.path).open("rb") as file:
             if file.read(4) == b"PAR1":
-                return Path(source.path).open("rb")
+                return Path(input_file.path).open("rb")
     return BytesIO(opened.read())
 
 
-def _check_types(schema: Any, columns: Columns, name: str) -> None:
+def _is_numeric(column_type: Any) -> bool:
     from pyarrow import types
 
+    return any(test(column_type) for test in (types.is_integer, types.is_floating, types.is_boolean))
+
+
+def _check_types(schema: Any, columns: Columns, name: str) -> None:
     for cell, use in zip(columns.header, columns.uses, strict=True):
-        kind = schema.field(cell).type
-        numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-        if use >= 0 and not numeric:
+        column_type = schema.field(cell).type
+        if use >= 0 and not _is_numeric(column_type):
             raise ValueError(
-                f"{name}: column {cell!r} is of type {kind}; encode such columns as numbers first (one column of 0 "
-                "and 1 for each value)."
+                f"{name}: column {cell!r} is of type {column_type}; encode such columns as numbers first (one column "
+                "of 0 and 1 for each value)."
             )
 
 
-def _piece(batch: Any, columns: Columns, first: int, layout: Layout, name: str) -> Rows:
-    X = np.empty((batch.num_rows, len(columns.names)), dtype=layout.dtype)
+def _piece(batch: Any, columns: Columns, first: int, options: ReadOptions, name: str) -> Rows:
+    X = np.empty((batch.num_rows, len(columns.names)), dtype=options.dtype)
     y = None
     for j, (cell, use) in enumerate(zip(columns.header, columns.uses, strict=True)):
         if use == LABEL:
-            y = _labels(batch.column(j), layout, first, name)
+            y = _labels(batch.column(j), options, first, name)
         elif use >= 0:
             X[:, use] = _numbers(batch.column(j), cell, first, name)
     lines = np.arange(first, first + batch.num_rows)
@@ -87,14 +90,12 @@ def _numbers(column: Any, cell: str, first: int, name: str) -> np.ndarray:
     return values
 
 
-def _labels(column: Any, layout: Layout, first: int, name: str) -> np.ndarray:
-    from pyarrow import types
-
+def _labels(column: Any, options: ReadOptions, first: int, name: str) -> np.ndarray:
     if column.null_count:
         row = first + int(np.asarray(column.is_null()).argmax())
         raise ValueError(f"{name}, row {row}: the row has no label.")
-    numeric = types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)
-    if wants_text(layout, not numeric):
+    numeric = _is_numeric(column.type)
+    if wants_text(options, not numeric):
         return np.array([str(cell) for cell in column.to_pylist()], dtype=object).astype(str)
     if not numeric:
         raise MixedLabelsError(
@@ -103,4 +104,4 @@ def _labels(column: Any, layout: Layout, first: int, name: str) -> np.ndarray:
     values = column.cast("float64").to_numpy(zero_copy_only=False)
     if not np.isfinite(values).all():
         raise ValueError(f"{name}, row {first + int((~np.isfinite(values)).argmax())}: the row has no label.")
-    return settle_labels(values, layout)
+    return settle_labels(values, options)

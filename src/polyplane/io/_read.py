@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from polyplane.io._csv import csv_pieces
+from polyplane.io._input_file import InputFile
 from polyplane.io._npz import npz_pieces
 from polyplane.io._parquet import parquet_pieces
-from polyplane.io._rows import Layout, MixedLabelsError, Rows, regroup, stack
-from polyplane.io._sources import FORMATS, Source
+from polyplane.io._rows import MixedLabelsError, ReadOptions, Rows, regroup, stack
 from polyplane.io._svmlight import svmlight_pieces
 
-READERS: dict[str, Callable[[Source, Layout], Iterator[Rows]]] = {
+READERS: dict[str, Callable[[InputFile, ReadOptions], Iterator[Rows]]] = {
     "svmlight": svmlight_pieces,
     "csv": csv_pieces,
     "parquet": parquet_pieces,
@@ -85,42 +85,40 @@ def read(
     >>> rows.y
     array([ 1, -1])
     """
-    source = Source(path, keep=True)
-    layout = _layout(source, format, label, labels, n_features, feature_names, zero_based, dtype, part)
-    layout = replace(layout, whole=True)
+    options = ReadOptions(format, label, labels, n_features, feature_names, zero_based, dtype, part, whole=True)
+    input_file = InputFile(path, keep=True)
     try:
-        parts = [part for part in READERS[layout.format](source, layout) if len(part.lines)]
+        return stack(list(_pieces(input_file, options)))
     except MixedLabelsError:
         if labels != "auto":
             raise
-        layout = replace(layout, labels="text", findings={})
-        parts = [part for part in READERS[layout.format](source, layout) if len(part.lines)]
-    if not parts:
-        raise ValueError(f"{source.name} has no rows.")
-    return stack(parts)
+        return stack(list(_pieces(input_file, replace(options, labels="text"))))
+
+
+def _pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
+    """The rows of a file, as they come; what is "auto" is decided anew."""
+    empty = True
+    for piece in READERS[options.format or input_file.format()](input_file, replace(options, decided={})):
+        if len(piece.lines):
+            empty = False
+            yield piece
+    if empty:
+        raise ValueError(f"{input_file.name} has no rows.")
 
 
 class Batches:
     """Rows of a file in parts, again at each iteration; made by `batches`."""
 
-    def __init__(self, source: Source, layout: Layout, n_rows: int | None) -> None:
-        self.source = source
-        self.layout = layout
-        self.n_rows = n_rows
+    def __init__(self, input_file: InputFile, options: ReadOptions, batch_size: int | None) -> None:
+        self.input_file, self.options, self.batch_size = input_file, options, batch_size
 
     def __iter__(self) -> Iterator[Rows]:
-        layout = replace(self.layout, findings={})
-        empty = True
-        for part in regroup(READERS[layout.format](self.source, layout), self.n_rows):
-            empty = False
-            yield part
-        if empty:
-            raise ValueError(f"{self.source.name} has no rows.")
+        return regroup(_pieces(self.input_file, self.options), self.batch_size)
 
 
 def batches(
     path: str | os.PathLike[str],
-    rows: int | None = 65_536,
+    batch_size: int | None = 65_536,
     *,
     format: str | None = None,
     label: str | int | None = None,
@@ -137,7 +135,7 @@ def batches(
     ----------
     path : str or path
         As for `read`.
-    rows : int or None, default=65536
+    batch_size : int or None, default=65536
         Rows per part, fewer where they hold more than 8 million numbers; None: as they come, a few MB at a time.
     format, label, labels, n_features, feature_names, zero_based, dtype, part
         As for `read`, but that what is "auto" is decided by the start of the file. Without `n_features`, the rows of
@@ -155,39 +153,13 @@ def batches(
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
     ...     _ = file.write("width,height,label\n1,2,small\n3,4,small\n50,60,large\n")
     ...     file.flush()
-    ...     for part in batches(file.name, rows=2):
+    ...     for part in batches(file.name, batch_size=2):
     ...         print(part.X.tolist(), part.y.tolist())
     [[1.0, 2.0], [3.0, 4.0]] ['small', 'small']
     [[50.0, 60.0]] ['large']
     """
-    if rows is not None and rows < 1:
-        raise ValueError(f"rows must be 1 or more, not {rows}.")
-    source = Source(path)
-    layout = _layout(source, format, label, labels, n_features, feature_names, zero_based, dtype, part)
-    return Batches(source, layout, rows)
-
-
-def _layout(
-    source: Source,
-    format: str | None,
-    label: str | int | None,
-    labels: str,
-    n_features: int | None,
-    feature_names: Sequence[str] | None,
-    zero_based: bool | str,
-    dtype: Any,
-    part: str,
-) -> Layout:
-    """Check what can be checked before reading."""
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"format={format!r} is none of {', '.join(FORMATS)}.")
-    if labels not in ("auto", "number", "text", "ignore"):
-        raise ValueError(f"labels={labels!r} is none of 'auto', 'number', 'text', 'ignore'.")
-    if zero_based not in (True, False, "auto"):
-        raise ValueError(f"zero_based={zero_based!r} is neither True nor False nor 'auto'.")
-    if part not in ("train", "test"):
-        raise ValueError(f"part={part!r} is neither 'train' nor 'test'.")
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} is neither numpy.float32 nor numpy.float64.")
-    format = format or source.format()
-    return Layout(format, label, labels, n_features, feature_names, zero_based, np.dtype(dtype), part)
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"batch_size={batch_size} must be 1 or more.")
+    options = ReadOptions(format, label, labels, n_features, feature_names, zero_based, dtype, part)
+    input_file = InputFile(path)
+    return Batches(input_file, replace(options, format=format or input_file.format()), batch_size)

@@ -9,6 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+FORMATS = ("svmlight", "csv", "parquet", "npz")
+#: What parameters of `read` may be.
+ALLOWED: dict[str, tuple[Any, ...]] = {
+    "format": (None, *FORMATS),
+    "labels": ("auto", "number", "text", "ignore"),
+    "zero_based": (True, False, "auto"),
+    "part": ("train", "test"),
+}
 #: A batch is also cut when it holds so many numbers: about 100 MB.
 MOST_VALUES = 1 << 23
 
@@ -27,7 +35,7 @@ class Rows(NamedTuple):
     lines : ndarray of shape (n_rows,)
         The line of each row in a text, its number (from 1) elsewhere.
     facts : dict
-        What to read a sister file by: "format" and "zero_based" or "label".
+        Options of `read` for another file of the same data: "format" and "zero_based" or "label".
     """
 
     X: Any
@@ -42,10 +50,10 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
-    """What is known about a file beforehand; the parameters of `read`."""
+class ReadOptions:
+    """The parameters of `read`, checked; what "auto" comes to is decided while a file is read."""
 
-    format: str
+    format: str | None = None
     label: str | int | None = None
     labels: str = "auto"
     n_features: int | None = None
@@ -54,29 +62,36 @@ class Layout:
     dtype: Any = np.float64
     part: str = "train"
     whole: bool = False
-    findings: dict[str, Any] = field(default_factory=dict)
+    decided: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, allowed in ALLOWED.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}={getattr(self, name)!r} is none of {', '.join(map(repr, allowed))}.")
+        if np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(f"dtype={self.dtype!r} is neither numpy.float32 nor numpy.float64.")
 
 
 class MixedLabelsError(ValueError):
     """A label that is text came after labels that are numbers."""
 
 
-def settle_labels(values: np.ndarray, layout: Layout) -> np.ndarray:
+def settle_labels(values: np.ndarray, options: ReadOptions) -> np.ndarray:
     """Numbers as labels: integers where all are."""
-    layout.findings.setdefault("labels", "number")
+    options.decided.setdefault("labels", "number")
     whole = values == np.rint(values)
     return values.astype(np.int64) if whole.all() and (np.abs(values) < 2**53).all() else values
 
 
-def wants_text(layout: Layout, any_text: bool) -> bool:
+def wants_text(options: ReadOptions, any_text: bool) -> bool:
     """Whether labels are to be taken as they are written: as said, or because the first ones that came are no numbers.
 
     Files are read in pieces, and the first piece decides.
     """
-    if layout.labels == "auto":
-        layout.findings.setdefault("labels", "text" if any_text else "number")
-        return bool(layout.findings["labels"] == "text")
-    return layout.labels == "text"
+    if options.labels == "auto":
+        options.decided.setdefault("labels", "text" if any_text else "number")
+        return bool(options.decided["labels"] == "text")
+    return options.labels == "text"
 
 
 def stack(parts: list[Rows]) -> Rows:
@@ -92,7 +107,7 @@ def stack(parts: list[Rows]) -> Rows:
 def regroup(pieces: Iterator[Rows], n_rows: int | None) -> Iterator[Rows]:
     """The same rows in parts of `n_rows`, the last one smaller; None: as they come."""
     if n_rows is None:
-        yield from (piece for piece in pieces if len(piece.lines))
+        yield from pieces
         return
     held: list[Rows] = []
     for piece in pieces:

@@ -8,7 +8,7 @@ import numpy as np
 from skl2onnx.common import data_types
 from skl2onnx.common.utils import check_input_and_output_numbers
 
-from polyplane.io._graph import build_graph, element_type, label_array
+from polyplane.io._graph import build_graph, element_type, label_array, link_function
 
 LABELS = {"O": data_types.StringTensorType, "b": data_types.BooleanTensorType, "f": data_types.DoubleTensorType}
 
@@ -50,7 +50,7 @@ def declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = N
     """The outputs of an estimator at the end of a pipeline."""
     operator = scope.declare_local_operator(f"Polyplane{type(model).__name__}", model)
     operator.inputs = inputs
-    names = ["label", "scores", *(["probabilities"] if hasattr(model, "predict_proba") else [])]
+    names = ["label", "scores", *(["probabilities"] if link_function(model) else [])]
     types = _types(model, inputs[0])
     for name in names:
         operator.outputs.append(scope.declare_local_variable(name, types[name]))
@@ -106,6 +106,6 @@ def _types(model: Any, rows: Any) -> dict[str, Any]:
     precise = np.result_type(_dtype(rows), planes.coef.dtype)
     number = data_types.DoubleTensorType if precise == np.float64 else data_types.FloatTensorType
     label = LABELS.get(label_array(model.classes_).dtype.kind, data_types.Int64TensorType)
-    soft = number if type(model).__name__ == "MultiHyperplaneClassifier" else data_types.DoubleTensorType
+    soft = number if link_function(model) == "softmax" else data_types.DoubleTensorType
     shape = [n_rows] if planes.n_classes == 2 else [n_rows, planes.n_classes]
     return {"label": label([n_rows]), "scores": number(shape), "probabilities": soft([n_rows, planes.n_classes])}

@@ -1,11 +1,15 @@
-"""Short svmlight texts in plain Python: done before Numba is imported, let alone has compiled anything."""
+"""Short texts in plain Python: read before Numba is imported, let alone has compiled anything."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+
+from polyplane.io._columns import LABEL
+from polyplane.io._text import LARGEST, LINE, N_ROWS, SMALLEST, Parsed, room_for
 
 #: Longer texts than these are quicker to read by the kernel, its start included.
 SMALL = 1 << 16
@@ -15,24 +19,14 @@ _IS_NUMBER = re.compile(_NUMBER)
 _LINE = re.compile(rb"[ \t\r]*(?:([^\s:#]+)((?:[ \t\r]+\d{1,9}:" + _NUMBER + rb")*)[ \t\r]*)?(?:#.*)?", re.DOTALL)
 
 
-class Short(NamedTuple):
-    """The rows of a text: what `polyplane.kernels.svmlight.Parsed` holds of them."""
-
-    values: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    labels: np.ndarray
-    spans: np.ndarray
-    lines: np.ndarray
-    n_lines: int
-
-
-def parse_small(raw: bytes, limit: int) -> Short | None:
-    """Read whole lines; None where anything is unusual or wrong, which is for the kernel to judge."""
+def small_svmlight(text: np.ndarray, limit: int) -> Parsed | None:
+    """Read whole lines; None where they are many, or anything is unusual or wrong, which is for the kernel to judge."""
+    if len(text) > SMALL:
+        return None
+    raw, start, indptr = text.tobytes(), 0, [0]
     values: list[float] = []
     indices: list[int] = []
-    indptr, labels, spans, lines = [0], [], [], []
-    start = 0
+    labels, spans, lines = [], [], []
     for number, line in enumerate(raw.split(b"\n"), start=1):
         match = _LINE.fullmatch(line)
         if match is None:
@@ -47,22 +41,56 @@ def parse_small(raw: bytes, limit: int) -> Short | None:
                     return None
                 previous = indices[-1]
             indptr.append(len(values))
-            labels.append(float(match[1]) if _IS_NUMBER.fullmatch(match[1]) else np.nan)
+            labels.append(_label(match[1]))
             spans.append((start + match.start(1), start + match.end(1)))
             lines.append(number)
         start += len(line) + 1
-    return _arrays(values, indices, indptr, labels, spans, lines, raw.count(b"\n"))
+    out = room_for(0, len(lines), np.array(values), np.array(indices, dtype=np.int32), np.array(indptr))
+    out.tally[[SMALLEST, LARGEST]] = min(indices, default=limit + 1), max(indices, default=-1)
+    return _filled(out, labels, spans, lines, 1 + raw.count(b"\n"))
 
 
-def _arrays(values: Any, indices: Any, indptr: Any, labels: Any, spans: Any, lines: Any, n_lines: int) -> Short | None:
-    short = Short(
-        np.array(values, dtype=np.float64),
-        np.array(indices, dtype=np.int32),
-        np.array(indptr, dtype=np.int64),
-        np.array(labels, dtype=np.float64),
-        np.array(spans, dtype=np.int64).reshape(-1, 2),
-        np.array(lines, dtype=np.int64),
-        n_lines,
-    )
-    finite = np.isfinite(short.values).all() and not np.isinf(short.labels).any()
-    return short if finite else None
+def small_table(text: np.ndarray, line: int, delimiter: str, uses: Sequence[int]) -> Parsed | None:
+    """The same for lines of a table, whose columns are used as `uses` says; `line` is the number of the first one."""
+    if len(text) > SMALL:
+        return None
+    raw, start = text.tobytes(), 0
+    values, labels, spans, lines = [], [], [], []
+    for number, row in enumerate(raw.split(b"\n"), start=line):
+        cells, place = row.removesuffix(b"\r").split(delimiter.encode()), start
+        start += len(row) + 1
+        if cells == [b""]:
+            continue
+        if len(cells) != len(uses) or b"\r" in cells[-1]:
+            return None
+        own = [0.0] * (max(uses) + 1)
+        for use, cell in zip(uses, cells, strict=True):
+            bare = cell.strip(b" ")
+            if b'"' in cell or b"\r" in cell or (use >= 0 and not _IS_NUMBER.fullmatch(bare)):
+                return None
+            if use >= 0:
+                own[use] = float(bare)
+            elif use == LABEL:
+                labels.append(_label(bare))
+                first = place + len(cell) - len(cell.lstrip(b" "))
+                spans.append((first, first + len(bare)))
+            place += len(cell) + 1
+        values.append(own)
+        lines.append(number)
+    none = np.empty(0, dtype=np.int64)
+    out = room_for(0, len(lines), np.array(values).reshape(-1, max(uses) + 1), none, none)
+    return _filled(out, labels, spans, lines, line + raw.count(b"\n"))
+
+
+def _label(word: bytes) -> float:
+    return float(word) if _IS_NUMBER.fullmatch(word) else np.nan
+
+
+def _filled(out: Parsed, labels: Any, spans: Any, lines: Any, next_line: int) -> Parsed | None:
+    if not np.isfinite(out.values).all() or np.isinf(labels).any():
+        return None
+    if labels:
+        out.labels[:], out.spans[:] = labels, spans
+    out.lines[:] = lines
+    out.tally[[N_ROWS, LINE]] = len(lines), next_line
+    return out

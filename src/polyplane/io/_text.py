@@ -1,24 +1,75 @@
-"""What the readers of text share: labels, and words for what is wrong."""
+"""What the readers of text share: where kernels write what they read, labels, and messages about what is wrong."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from polyplane.io._rows import Layout, MixedLabelsError, settle_labels, wants_text
+from polyplane.io._rows import MixedLabelsError, ReadOptions, settle_labels, wants_text
+
+#: What is in a tally: the line, the position and the column where reading ended, how many rows and hard numbers were
+#: met, and the smallest and the largest index.
+LINE, POSITION, COLUMN, N_ROWS, N_HARD, SMALLEST, LARGEST = range(7)
+#: A hard number takes at least five characters ("1e281"), and one ends it.
+HARD_LENGTH = 6
 
 
-def labels_of(name: str, text: np.ndarray, out: Any, n_rows: int, layout: Layout) -> np.ndarray | None:
+class Parsed(NamedTuple):
+    """The rows of a block of text.
+
+    `values` is a matrix; where rows are sparse, CSR with `indices` and `indptr`. `labels` is NaN where the label is no
+    number, `spans` says where in the text it is, and `lines` in which line. `hard` lists the numbers that `float` is to
+    read: row, index (-1 for a label) and span. `tally` is what was met, by the names above.
+    """
+
+    values: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    labels: np.ndarray
+    spans: np.ndarray
+    lines: np.ndarray
+    hard: np.ndarray
+    tally: np.ndarray
+
+
+def room_for(size: int, n_rows: int, values: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Parsed:
+    """Arrays that no block of `size` characters overfills; what is not used of them costs nothing."""
+    return Parsed(
+        values,
+        indices,
+        indptr,
+        np.empty(n_rows),
+        np.empty((n_rows, 2), dtype=np.int64),
+        np.empty(n_rows, dtype=np.int64),
+        np.empty((size // HARD_LENGTH + 1, 4), dtype=np.int64),
+        np.zeros(7, dtype=np.int64),
+    )
+
+
+def hard_values(name: str, text: np.ndarray, out: Parsed) -> Iterator[tuple[int, int, float]]:
+    """Read the numbers that were set aside: labels are put in their place, others are returned with row and index."""
+    for row, index, start, stop in out.hard[: out.tally[N_HARD]].tolist():
+        value = float(bytes(text[start:stop]))
+        if not np.isfinite(value):
+            raise ValueError(f"{name}, line {out.lines[row]}: {shown(text, start)} is too large a number.")
+        if index < 0:
+            out.labels[row] = value
+        else:
+            yield row, index, value
+
+
+def labels_of(name: str, text: np.ndarray, out: Parsed, options: ReadOptions) -> np.ndarray | None:
     """The labels of a block, from their numbers or their spans."""
-    if layout.labels == "ignore":
+    if options.labels == "ignore":
         return None
-    labels, spans, lines = out.labels[:n_rows], out.spans[:n_rows], out.lines[:n_rows]
+    labels, spans, lines = (part[: out.tally[N_ROWS]] for part in (out.labels, out.spans, out.lines))
     missing = spans[:, 0] == spans[:, 1]
     if missing.any():
         raise ValueError(f"{name}, line {lines[missing.argmax()]}: the row has no label.")
     no_number = np.isnan(labels)
-    if wants_text(layout, bool(no_number.any())):
+    if wants_text(options, bool(no_number.any())):
         raw = text.tobytes()
         cells = [raw[start:stop].decode(errors="replace").replace('""', '"') for start, stop in spans.tolist()]
         return np.array(cells, dtype=object).astype(str)
@@ -28,7 +79,7 @@ def labels_of(name: str, text: np.ndarray, out: Any, n_rows: int, layout: Layout
             f"{name}, line {lines[row]}: the label {shown(text, int(spans[row, 0]))} is not a number, as the labels "
             "before it or those of the model are."
         )
-    return settle_labels(labels.copy(), layout)
+    return settle_labels(labels.copy(), options)
 
 
 def not_a_number(found: str) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polyplane._version import __version__
 from polyplane.base import PlaneClassifier
-from polyplane.io._description import KINDS
 from polyplane.io._graph import build_graph, element_type, import_package
+from polyplane.learners import LEARNERS, find_learner
 
 #: Versions of the operator set that graphs are tested with, and the one that is used unless another is asked for.
 OLDEST_OPSET, OPSET, NEWEST_OPSET = 13, 18, 21
@@ -95,15 +96,13 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
         sink.nodes,
         type(model).__name__,
         [value_info("X", element_type(rows), ["rows", n_features])],
-        [value_info(name, element_type(kind), shapes[name]) for name, kind in outputs.items()],
+        [value_info(name, element_type(output), shapes[name]) for name, output in outputs.items()],
         sink.constants,
     )
     return _finish(graph, model, opset)
 
 
 def _finish(graph: Any, model: PlaneClassifier, opset: int) -> Any:
-    import polyplane
-
     onnx = import_package("onnx")
     imports = [onnx.helper.make_opsetid("", opset)]
     # Not the newest version of the file format but the oldest that will do: runtimes refuse what they do not know.
@@ -112,7 +111,7 @@ def _finish(graph: Any, model: PlaneClassifier, opset: int) -> Any:
         opset_imports=imports,
         ir_version=onnx.helper.find_min_ir_version_for(imports),
         producer_name="polyplane",
-        producer_version=polyplane.__version__,
+        producer_version=__version__,
     )
     about = {"classes": json.dumps(model.classes_.tolist())}
     if hasattr(model, "feature_names_in_"):
@@ -147,9 +146,9 @@ def register() -> None:
     skl2onnx = import_package("skl2onnx")
     from polyplane.io._skl2onnx import convert, declare_outputs, set_types
 
-    for name, kind in KINDS.items():
+    for name in LEARNERS:
         skl2onnx.update_registered_converter(
-            kind.learner,
+            find_learner(name),
             f"Polyplane{name}",
             set_types,
             convert,
@@ -183,7 +182,7 @@ class _Graph:
 
 
 def _check(model: Any, opset: int) -> None:
-    if type(model).__name__ not in KINDS:
+    if not isinstance(model, PlaneClassifier):
         raise TypeError(f"to_onnx takes a fitted estimator of Polyplane, not a {type(model).__name__}.")
     check_is_fitted(model)
     if not OLDEST_OPSET <= opset <= NEWEST_OPSET:

@@ -11,61 +11,27 @@ import numpy as np
 from numba import njit
 
 from polyplane.kernels._jit import kernel
-from polyplane.kernels.rows import PlaneSums, scores
+from polyplane.kernels.rows import PlaneSums, add_to, raise_to, score, scores
 
 
 class Segment(NamedTuple):
     """The violations of the rows at both ends of a line search."""
 
-    here: np.ndarray  # (n_rows, n_columns)
-    there: np.ndarray
+    current: np.ndarray  # (n_rows, n_columns)
+    candidate: np.ndarray
     target: np.ndarray  # class of each row; for two classes, its sign
     weight: np.ndarray
 
 
-@njit(fastmath={"reassoc", "contract"})
-def _dot(x: np.ndarray, w: np.ndarray) -> float:
-    total = 0.0
-    for j in range(w.shape[0]):
-        total += x[j] * w[j]
-    return total
-
-
 @kernel
-def dense_outputs(values: np.ndarray, start: int, w: np.ndarray, intercept: float, out: np.ndarray) -> None:
-    """Scores on a single plane. Sums run in the float64 of `w`, also over float32 rows: memory is the bottleneck."""
+def outputs_on_one(rows: Any, start: int, w: np.ndarray, intercept: float, out: np.ndarray) -> None:
+    """Scores on a single plane."""
     for i in range(out.shape[0]):
-        out[i, 0] = intercept + _dot(values[start + i], w)
+        out[i, 0] = score(rows, start + i, w, intercept)
 
 
 @kernel
-def sparse_outputs(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    start: int,
-    w: np.ndarray,
-    intercept: float,
-    out: np.ndarray,
-) -> None:
-    """Scores on a single plane, in four sums: they need not wait for each other."""
-    for i in range(out.shape[0]):
-        p, end = np.int64(indptr[start + i]), np.int64(indptr[start + i + 1])
-        a, b, c, d = float(intercept), 0.0, 0.0, 0.0
-        while p + 4 <= end:
-            a += data[p] * w[np.uint64(indices[p])]
-            b += data[p + 1] * w[np.uint64(indices[p + 1])]
-            c += data[p + 2] * w[np.uint64(indices[p + 2])]
-            d += data[p + 3] * w[np.uint64(indices[p + 3])]
-            p += 4
-        while p < end:
-            a += data[p] * w[np.uint64(indices[p])]
-            p += 1
-        out[i, 0] = (a + b) + (c + d)
-
-
-@kernel
-def many_outputs(rows: Any, start: int, planes: PlaneSums, out: np.ndarray) -> None:
+def outputs_on_many(rows: Any, start: int, planes: PlaneSums, out: np.ndarray) -> None:
     """Scores on several planes."""
     for i in range(out.shape[0]):
         scores(rows, start + i, planes, out[i])
@@ -87,21 +53,21 @@ def violations(outputs: np.ndarray, target: np.ndarray) -> None:
 
 
 @njit(fastmath={"reassoc", "contract"})
-def _hinge(here: np.ndarray, there: np.ndarray, weight: np.ndarray, mu: float) -> float:
+def _hinge(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float) -> float:
     total = 0.0
     for i in range(weight.shape[0]):
-        v = here[i] + mu * (there[i] - here[i])
+        v = current[i] + mu * (candidate[i] - current[i])
         total += weight[i] * (v if v > 0.0 else 0.0)
     return total
 
 
 @njit(fastmath={"reassoc", "contract"})
-def _max_hinge(here: np.ndarray, there: np.ndarray, weight: np.ndarray, mu: float) -> float:
+def _max_hinge(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float) -> float:
     total = 0.0
     for i in range(weight.shape[0]):
         best = 0.0
-        for k in range(here.shape[1]):
-            v = here[i, k] + mu * (there[i, k] - here[i, k])
+        for k in range(current.shape[1]):
+            v = current[i, k] + mu * (candidate[i, k] - current[i, k])
             best = v if v > best else best
         total += weight[i] * best
     return total
@@ -109,26 +75,28 @@ def _max_hinge(here: np.ndarray, there: np.ndarray, weight: np.ndarray, mu: floa
 
 @kernel
 def risk(segment: Segment, mu: float) -> Any:
-    """The weighted sum of the losses at ``here + mu (there - here)``."""
-    here, there = segment.here, segment.there
-    if here.shape[1] == 1:
-        return _hinge(here.reshape(-1), there.reshape(-1), segment.weight, mu)
-    return _max_hinge(here, there, segment.weight, mu)
+    """The weighted sum of the losses at ``current + mu (candidate - current)``."""
+    current, candidate = segment.current, segment.candidate
+    if current.shape[1] == 1:
+        return _hinge(current.reshape(-1), candidate.reshape(-1), segment.weight, mu)
+    return _max_hinge(current, candidate, segment.weight, mu)
 
 
 @kernel
 def move(segment: Segment, mu: float) -> None:
-    """Let `here` be the point ``here + mu (there - here)``."""
-    here, there = segment.here.reshape(-1), segment.there.reshape(-1)
-    for i in range(here.shape[0]):
-        here[i] += mu * (there[i] - here[i])
+    """Let `current` be the point ``current + mu (candidate - current)``."""
+    current, candidate = segment.current.reshape(-1), segment.candidate.reshape(-1)
+    for i in range(current.shape[0]):
+        current[i] += mu * (candidate[i] - current[i])
 
 
 @njit(fastmath={"reassoc", "contract"})
-def _choose_hinge(here: np.ndarray, there: np.ndarray, weight: np.ndarray, mu: float, chosen: np.ndarray) -> float:
+def _choose_hinge(
+    current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float, chosen: np.ndarray
+) -> float:
     offset = 0.0
     for i in range(weight.shape[0]):
-        violated = here[i] + mu * (there[i] - here[i]) >= 0.0
+        violated = current[i] + mu * (candidate[i] - current[i]) >= 0.0
         chosen[i] = 0 if violated else -1
         offset += weight[i] if violated else 0.0
     return offset
@@ -140,14 +108,14 @@ def choose(segment: Segment, mu: float, chosen: np.ndarray) -> Any:
 
     Return the weight of the rows that violate theirs, which is the offset of the cut.
     """
-    here, there, target, weight = segment.here, segment.there, segment.target, segment.weight
-    if here.shape[1] == 1:
-        return _choose_hinge(here.reshape(-1), there.reshape(-1), weight, mu, chosen)
+    current, candidate, target, weight = segment.current, segment.candidate, segment.target, segment.weight
+    if current.shape[1] == 1:
+        return _choose_hinge(current.reshape(-1), candidate.reshape(-1), weight, mu, chosen)
     offset = 0.0
     for i in range(weight.shape[0]):
         column, largest = -1, 0.0
-        for k in range(here.shape[1]):
-            v = here[i, k] + mu * (there[i, k] - here[i, k])
+        for k in range(current.shape[1]):
+            v = current[i, k] + mu * (candidate[i, k] - current[i, k])
             if k != target[i] and (v >= largest if column < 0 else v > largest):
                 column, largest = k, v
         chosen[i] = column
@@ -164,7 +132,7 @@ def changes(before: np.ndarray, now: np.ndarray, segment: Segment, row: np.ndarr
     training few rows change sides from one cut to the next, and only these are added up.
     """
     target, weight = segment.target, segment.weight
-    binary = segment.here.shape[1] == 1
+    binary = segment.current.shape[1] == 1
     n = 0
     for i in range(weight.shape[0]):
         old, new, w = before[i], now[i], float(weight[i])
@@ -186,44 +154,26 @@ def changes(before: np.ndarray, now: np.ndarray, segment: Segment, row: np.ndarr
 
 
 @kernel
-def dense_add(
-    values: np.ndarray, start: int, row: np.ndarray, coefficient: np.ndarray, bias_input: float, sums: np.ndarray
+def add_rows(
+    rows: Any, start: int, row: np.ndarray, coefficient: np.ndarray, bias_input: float, sums: np.ndarray
 ) -> None:
-    """Add multiples of rows to the planes in `sums`, whose last column belongs to the constant feature."""
-    n_features = values.shape[1]
-    for n in range(coefficient.shape[0]):
-        x, total, factor = values[start + row[n, 0]], sums[row[n, 1]], coefficient[n]
-        for j in range(n_features):
-            total[j] += factor * x[j]
-        total[n_features] += factor * bias_input
+    """Add multiples of rows to the planes in `sums`: the transposed product of X and sparse coefficients.
 
-
-@kernel
-def sparse_add(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    start: int,
-    row: np.ndarray,
-    coefficient: np.ndarray,
-    bias_input: float,
-    sums: np.ndarray,
-) -> None:
-    """Add multiples of rows to the planes in `sums`, whose last column belongs to the constant feature."""
+    The last column of `sums` belongs to the constant feature.
+    """
     n_features = sums.shape[1] - 1
     for n in range(coefficient.shape[0]):
-        i, total, factor = start + row[n, 0], sums[row[n, 1]], coefficient[n]
-        for p in range(indptr[i], indptr[i + 1]):
-            total[np.uint64(indices[p])] += factor * data[p]
+        total, factor = sums[row[n, 1]], coefficient[n]
+        add_to(total, rows, start + row[n, 0], factor)
         total[n_features] += factor * bias_input
 
 
 @kernel
-def _first_line(here: np.ndarray, there: np.ndarray) -> tuple[float, float]:
-    """Value and slope, just after 0, of the largest of the lines ``here + mu (there - here)`` and 0."""
+def _first_line(current: np.ndarray, candidate: np.ndarray) -> tuple[float, float]:
+    """Value and slope, just after 0, of the largest of the lines ``current + mu (candidate - current)`` and 0."""
     value, slope = 0.0, 0.0
-    for k in range(here.shape[0]):
-        v, s = float(here[k]), float(there[k]) - float(here[k])
+    for k in range(current.shape[0]):
+        v, s = float(current[k]), float(candidate[k]) - float(current[k])
         if v > value or (v == value and s > slope):
             value, slope = v, s
     return value, slope
@@ -234,7 +184,7 @@ def slope_of_risk(segment: Segment) -> float:
     """The right derivative of the risk at 0."""
     total = 0.0
     for i in range(segment.weight.shape[0]):
-        total += segment.weight[i] * _first_line(segment.here[i], segment.there[i])[1]
+        total += segment.weight[i] * _first_line(segment.current[i], segment.candidate[i])[1]
     return total
 
 
@@ -244,15 +194,15 @@ def kinks(segment: Segment, furthest: float, at: np.ndarray, rise: np.ndarray) -
 
     Only as many are written as there is room for. Each row walks along the upper envelope of its lines.
     """
-    here, there, weight = segment.here, segment.there, segment.weight
+    current, candidate, weight = segment.current, segment.candidate, segment.weight
     count = 0
     for i in range(weight.shape[0]):
-        value, slope = _first_line(here[i], there[i])
+        value, slope = _first_line(current[i], candidate[i])
         while True:
             crossing, steeper = np.inf, slope
-            for k in range(-1, here.shape[1]):
-                v = float(here[i, k]) if k >= 0 else 0.0
-                s = float(there[i, k]) - v if k >= 0 else 0.0
+            for k in range(-1, current.shape[1]):
+                v = float(current[i, k]) if k >= 0 else 0.0
+                s = float(candidate[i, k]) - v if k >= 0 else 0.0
                 if s > slope:
                     mu = (value - v) / (s - slope)
                     if mu < crossing or (mu == crossing and s > steeper):
@@ -280,16 +230,7 @@ def first_zero(at: np.ndarray, rise: np.ndarray, slope: float, curvature: float)
 
 
 @kernel
-def dense_scales(values: np.ndarray, largest: np.ndarray) -> None:
-    """The largest absolute value of each column."""
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            x = abs(values[i, j])
-            largest[j] = x if x > largest[j] else largest[j]
-
-
-@kernel
-def sparse_scales(data: np.ndarray, indices: np.ndarray, largest: np.ndarray) -> None:
-    """The largest absolute value of each column."""
-    for p in range(data.shape[0]):
-        largest[indices[p]] = max(largest[indices[p]], abs(data[p]))
+def largest_values(rows: Any, n_rows: int, largest: np.ndarray) -> None:
+    """The largest absolute value of each column, in `largest`, which is 0 at first."""
+    for i in range(n_rows):
+        raise_to(largest, rows, i)

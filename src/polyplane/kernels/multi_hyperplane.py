@@ -8,17 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.kernels._jit import kernel
+from polyplane.kernels.backoff import next_patience
 from polyplane.kernels.rows import PlaneSums, add, scores
 
-#: A margin is thin, and its row looked at again on the next visit, below this multiple of the margin asked for.
+#: A margin is thin, and its row visited again in the next epoch, below this multiple of the margin asked for.
 THIN = 3.0
 
 
-class Rows(NamedTuple):
-    """What is known of each row, and how long to look away from it (back-off)."""
+class Targets(NamedTuple):
+    """What is known of each row."""
 
     labels: np.ndarray
     weight: np.ndarray
+
+
+class Clocks(NamedTuple):
+    """Back-off: how many visits of each row are still to be passed over, and how many next time."""
+
     skip: np.ndarray
     patience: np.ndarray
     max_skip: int
@@ -36,17 +42,24 @@ class Growth(NamedTuple):
 
     alpha: float
     decay: float  # of the chance to duplicate a plane (beta)
-    most: int  # planes of a class; 0: as many as there are already, none is born
+    most: int  # planes of a class; 0: as many as there are already, none is added
     draws: np.ndarray  # one uniform number per visit
-    assigned: np.ndarray  # plane of each row, where fixed for the epoch; empty: the best one
+    assigned: np.ndarray  # plane of each row, where fixed for the epoch; empty or -1: the best one
 
 
 @kernel
 def margin_epoch(
-    X: Any, order: np.ndarray, planes: PlaneSums, owner: np.ndarray, rows: Rows, steps: Steps, score: np.ndarray
+    X: Any,
+    order: np.ndarray,
+    planes: PlaneSums,
+    owner: np.ndarray,
+    targets: Targets,
+    clocks: Clocks,
+    steps: Steps,
+    score: np.ndarray,
 ) -> float:
     """Plain stochastic gradient descent; returns the sum of the losses met."""
-    labels, weights, skip, patience = rows.labels, rows.weight, rows.skip, rows.patience
+    labels, weights, skip, patience = targets.labels, targets.weight, clocks.skip, clocks.patience
     loss = 0.0
     for visit in range(order.shape[0]):
         i = order[visit]
@@ -67,8 +80,7 @@ def margin_epoch(
             step = weights[i] * (steps.length - visit * steps.fall)
             add(X, i, planes, own, step)
             add(X, i, planes, rival, -step)
-        # Back-off: look away from a row for 1, 3, 7, ... visits while its margin is ample.
-        patience[i] = min(2 * patience[i] + 1, rows.max_skip) if reached > THIN else 0
+        patience[i] = next_patience(patience[i], reached > THIN, clocks.max_skip)
         skip[i] = patience[i]
     return loss
 
@@ -108,7 +120,7 @@ def adaptive_epoch(
     planes: PlaneSums,
     owner: np.ndarray,
     counts: np.ndarray,
-    rows: Rows,
+    targets: Targets,
     growth: Growth,
     state: np.ndarray,
 ) -> tuple[int, float]:
@@ -119,11 +131,11 @@ def adaptive_epoch(
     """
     size, t, chance = int(state[0]), int(state[1]), state[2]
     tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
-    labels, weights, most = rows.labels, rows.weight, growth.most
+    labels, weights, most = targets.labels, targets.weight, growth.most
     score = np.empty(owner.shape[0], planes.coef.dtype)
     best, where = np.empty(counts.shape[0]), np.empty(counts.shape[0], np.int64)
     loss, visit = 0.0, 0
-    # One visit may bear three planes: its own, a copy of it, and one of the rival.
+    # One visit may add three planes: its own, a copy of it, and one of the rival.
     while visit < order.shape[0] and size + 3 <= owner.shape[0]:
         i = order[visit]
         label = labels[i]
@@ -133,7 +145,7 @@ def adaptive_epoch(
         scores(X, i, planes, score)
         _answers(score, owner, size, best, where)
         own, own_score = where[label], best[label]
-        if growth.assigned.shape[0] > 0:
+        if growth.assigned.shape[0] > 0 and growth.assigned[i] >= 0:
             own = growth.assigned[i]
             own_score = float(score[own])
         elif own < 0 or (own_score <= 0.0 and counts[label] < most):

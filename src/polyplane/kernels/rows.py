@@ -1,20 +1,19 @@
-"""Where dense and sparse data meet: the two operations that every training loop is made of.
+"""Where dense and sparse data meet: the operations that training loops are made of.
 
 A kernel sees its data as `rows` and its planes as `PlaneSums`. It may ask for the scores of row ``i`` on all planes
 (`scores`), and add a multiple of row ``i`` to one plane (`add`). Both exist for `DenseRows`, for `SparseRows`, and for
 `CentredRows` around either, chosen by type when the kernel is compiled, so that each kernel is written once.
+
+Where a plane is a vector of its own, `score` and `add_to` do the same for dense and sparse rows; `raise_to` finds the
+largest values.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
+from numba.extending import overload
 from scipy import sparse
-
-try:
-    from numba import njit, types
-    from numba.extending import overload
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("This learner is made of loops that Numba compiles: pip install numba") from error
 
 # Positions in sparse rows are unsigned: of a signed one Numba asks at each use whether it counts from the end.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -75,30 +74,50 @@ def add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> None:
     """Add `amount` times row `i` to plane `k`. Callable from kernels only."""
 
 
-def _is(rows: Any, kind: type) -> bool:
-    return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is kind
+def score(rows: Any, i: int, w: np.ndarray, intercept: float) -> Any:
+    """The score of row `i` on the plane of the float64 weights `w`. Callable from kernels only.
+
+    Sums run in float64, also over float32 rows: memory is the bottleneck.
+    """
+
+
+def add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> None:
+    """Add `amount` times row `i` to a vector. Callable from kernels only."""
+
+
+def raise_to(largest: np.ndarray, rows: Any, i: int) -> None:
+    """Raise the entries of a vector to the absolute values of row `i`. Callable from kernels only."""
+
+
+def _chosen(rows: Any, dense: Any, sparse: Any, centred: Any = None) -> Any:
+    """The implementation for a type of rows."""
+    kinds: dict[Any, Any] = {DenseRows: dense, SparseRows: sparse, CentredRows: centred}
+    return kinds.get(getattr(rows, "instance_class", None))
 
 
 @overload(scores, inline="always")
 def _scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
-    if _is(rows, DenseRows):
-        return _dense_scores
-    if _is(rows, SparseRows):
-        return _sparse_scores
-    if _is(rows, CentredRows):
-        return _centred_scores
-    return None
+    return _chosen(rows, _dense_scores, _sparse_scores, _centred_scores)
 
 
 @overload(add, inline="always")
 def _add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> Any:
-    if _is(rows, DenseRows):
-        return _dense_add
-    if _is(rows, SparseRows):
-        return _sparse_add
-    if _is(rows, CentredRows):
-        return _centred_add
-    return None
+    return _chosen(rows, _dense_add, _sparse_add, _centred_add)
+
+
+@overload(score, inline="always")
+def _score(rows: Any, i: int, w: np.ndarray, intercept: float) -> Any:
+    return _chosen(rows, _dense_score, _sparse_score)
+
+
+@overload(add_to, inline="always")
+def _add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> Any:
+    return _chosen(rows, _dense_add_to, _sparse_add_to)
+
+
+@overload(raise_to, inline="always")
+def _raise_to(largest: np.ndarray, rows: Any, i: int) -> Any:
+    return _chosen(rows, _dense_raise_to, _sparse_raise_to)
 
 
 # Scores are summed four features at a time: one pass over the planes' scores serves four weights. On 48 planes and 75
@@ -179,6 +198,59 @@ def _sparse_add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> 
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
         coef[np.uint64(at[p]), k] += amount * x[p]
     planes.intercept[k] += amount * planes.bias_input
+
+
+def _dense_score(rows: Any, i: int, w: np.ndarray, intercept: float) -> Any:
+    return intercept + _float64_dot(rows.values[i], w)
+
+
+def _sparse_score(rows: Any, i: int, w: np.ndarray, intercept: float) -> Any:
+    x, at = rows.data, rows.indices
+    p, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+    a, b, c, d = float(intercept), 0.0, 0.0, 0.0
+    while p + FOUR <= stop:
+        a += x[p] * w[np.uint64(at[p])]
+        b += x[p + ONE] * w[np.uint64(at[p + ONE])]
+        c += x[p + TWO] * w[np.uint64(at[p + TWO])]
+        d += x[p + THREE] * w[np.uint64(at[p + THREE])]
+        p += FOUR
+    while p < stop:
+        a += x[p] * w[np.uint64(at[p])]
+        p += ONE
+    return (a + b) + (c + d)
+
+
+@njit(fastmath={"reassoc", "contract"})
+def _float64_dot(x: np.ndarray, w: np.ndarray) -> float:
+    total = 0.0
+    for j in range(w.shape[0]):
+        total += x[j] * w[j]
+    return total
+
+
+def _dense_add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> Any:
+    x = rows.values[i]
+    for j in range(x.shape[0]):
+        total[j] += amount * x[j]
+
+
+def _sparse_add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> Any:
+    x, at = rows.data, rows.indices
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        total[np.uint64(at[p])] += amount * x[p]
+
+
+def _dense_raise_to(largest: np.ndarray, rows: Any, i: int) -> Any:
+    for j in range(largest.shape[0]):
+        x = abs(rows.values[i, j])
+        largest[j] = x if x > largest[j] else largest[j]
+
+
+def _sparse_raise_to(largest: np.ndarray, rows: Any, i: int) -> Any:
+    x, at = rows.data, rows.indices
+    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        j = np.uint64(at[p])
+        largest[j] = max(largest[j], abs(x[p]))
 
 
 # Of centred rows z = f (x - c), a plane's normal u and offset b are stored as f u = coef - shift c and

@@ -9,9 +9,9 @@ one less is a sweep of rotations; both cost ``O(|S|^2)``.
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
-from polyplane.kernels import _simplex_plain as plain
-from polyplane.kernels._jit import kernel, kernel_or, reduction_or
+from polyplane.kernels._jit import kernel
 
 #: A cut whose pivot falls below this share of its diagonal is an affine combination of the support.
 DEPENDENT = 1e-12
@@ -34,7 +34,7 @@ class Iterate(NamedTuple):
     work: np.ndarray  # (3, capacity)
 
 
-@reduction_or(plain.dot)
+@njit(fastmath={"reassoc", "contract"})
 def _dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
     total = 0.0
     for i in range(n):
@@ -42,14 +42,14 @@ def _dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
     return total
 
 
-@kernel_or(plain.forward)
+@kernel
 def _forward(factor: np.ndarray, size: int, v: np.ndarray) -> None:
     """``v <- L^-1 v``."""
     for i in range(size):
         v[i] = (v[i] - _dot(factor[i], v, i)) / factor[i, i]
 
 
-@kernel_or(plain.backward)
+@kernel
 def _backward(factor: np.ndarray, size: int, v: np.ndarray) -> None:
     """``v <- L^-T v``, row by row of L."""
     for i in range(size - 1, -1, -1):
@@ -71,7 +71,7 @@ def _append(problem: Quadratic, at: Iterate, size: int, j: int) -> float:
     return pivot / diagonal
 
 
-@kernel_or(plain.remove)
+@kernel
 def _remove(at: Iterate, size: int, position: int) -> None:
     """Take one cut out of the support and rotate its row out of the factor."""
     factor = at.factor
@@ -130,7 +130,7 @@ def _settle(problem: Quadratic, at: Iterate, size: int) -> int:
         size -= 1
 
 
-@kernel_or(plain.most_wanted)
+@kernel
 def _most_wanted(problem: Quadratic, at: Iterate, size: int) -> tuple[int, float]:
     """The cut along which the objective falls fastest, and by how much it lies below the level of the support."""
     n = problem.linear.shape[0]
@@ -186,7 +186,7 @@ def minimise(problem: Quadratic, at: Iterate, size: int, tol: float, max_pivots:
     size = _settle(problem, at, size)
     for _ in range(max_pivots):
         j, excess = _most_wanted(problem, at, size)
-        if excess <= tol or at.x[j] > 0.0:
+        if excess <= tol or at.x[j] > 0.0 or size == problem.linear.shape[0]:  # when all are in, none can be missing
             break
         if _append(problem, at, size, j) > DEPENDENT:
             size += 1

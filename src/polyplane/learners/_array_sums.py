@@ -1,14 +1,13 @@
-"""The sums over rows of the cutting-plane SVM as matrix products: on any device, and where Numba is not installed."""
+"""The sums over rows of the cutting-plane SVM as matrix products, on any device."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from polyplane._array_api import astype, at_least, like, namespace, to_numpy, widest_float
-from polyplane.learners._units import row_blocks
+from polyplane._array_api import astype, at_least, host_dtype, like, namespace, to_numpy, widest_float
+from polyplane.scaling import row_blocks
 
 
 class ArrayRowSums:
@@ -20,7 +19,7 @@ class ArrayRowSums:
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_rows, n_features)
+    X : array of shape (n_rows, n_features)
         The rows; never copied.
     target : ndarray of shape (n_rows,)
         Sign of each row for one plane, class of each row for more.
@@ -34,49 +33,47 @@ class ArrayRowSums:
 
     def __init__(self, X: Any, target: np.ndarray, weight: np.ndarray, n_planes: int, bias_input: float) -> None:
         self.X, self.xp, self.bias_input = X, namespace(X), bias_input
-        self.wide = widest_float(X)
+        self.dtype, self.wide = host_dtype(X), widest_float(X)
         self.binary = n_planes == 1
         self.weight = like(weight, X, self.wide)
         # Of two classes the signs; of more, which column is a row's own.
         self.sign: Any = like(target, X, X.dtype)[:, None] if self.binary else None
         self.own: Any = None if self.binary else like(target[:, None] == np.arange(n_planes), X)
-        self.here = self.there = like(np.zeros((1, n_planes)), X, X.dtype)
+        self.current = self.candidate = like(np.zeros((1, n_planes)), X, X.dtype)
 
-    def stand(self, planes: np.ndarray) -> None:
-        """Be at `planes`."""
-        self.look(planes)
-        self.here = self.there
+    def set_current(self, planes: np.ndarray) -> None:
+        """Let `planes` be the current ones, and the candidate."""
+        self.set_candidate(planes)
+        self.current = self.candidate
 
-    def look(self, planes: np.ndarray) -> None:
-        """Look at `planes`: the one product with X of an iteration."""
+    def set_candidate(self, planes: np.ndarray) -> None:
+        """Let `planes` be the candidate: the one product with X of an iteration."""
         xp = self.xp
         outputs = self._outputs(planes)
         if self.binary:
-            self.there = astype(1.0 - self.sign * outputs, self.X.dtype)
+            self.candidate = astype(1.0 - self.sign * outputs, self.X.dtype)
             return
         zero = xp.zeros_like(outputs)
         mine = xp.sum(xp.where(self.own, outputs, zero), axis=1, keepdims=True)
-        self.there = xp.where(self.own, zero, outputs + (1.0 - mine))
+        self.candidate = xp.where(self.own, zero, outputs + (1.0 - mine))
 
     def _outputs(self, planes: np.ndarray) -> Any:
         """Scores of all rows; on a single plane in float64, which costs no more time: memory is the bottleneck."""
         dtype = self.wide if self.binary else self.X.dtype
         coef = like(planes[:, :-1], self.X, dtype).T
         intercept = like(self.bias_input * planes[:, -1], self.X, dtype)
-        if sparse.issparse(self.X):
-            return self.X @ coef + intercept
         parts = [astype(self.X[block, :], dtype) @ coef + intercept for block in row_blocks(self.X)]
         return astype(parts[0] if len(parts) == 1 else self.xp.concat(parts), self.X.dtype)
 
     def risks(self, steps: list[float]) -> np.ndarray:
-        """The weighted sum of the losses at each of `steps` of the way from here to there."""
+        """The weighted sum of the losses at each of `steps` of the way from the current planes to the candidate."""
         xp = self.xp
-        here, along = self._way()
-        points = here[:, :, None] + along[:, :, None] * like(np.array(steps), self.X, self.wide)
+        current, along = self._way()
+        points = current[:, :, None] + along[:, :, None] * like(np.array(steps), self.X, self.wide)
         return np.asarray(to_numpy(self.weight @ at_least(xp.max(points, axis=1), 0.0)), dtype=float)
 
     def slope(self) -> float:
-        """The right derivative of the risk on the way from here to there."""
+        """The right derivative of the risk on the way from the current planes to the candidate."""
         return float(self.weight @ self._first_lines()[1])
 
     def kinks(self, furthest: float) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +106,7 @@ class ArrayRowSums:
         return to_numpy(xp.take(at, order)).astype(float), to_numpy(xp.take(rises, order)).astype(float)
 
     def cut(self, mu: float) -> tuple[np.ndarray, float]:
-        """Sub-gradient and offset of the cut at a point of the way from here to there."""
+        """Sub-gradient and offset of the cut at a point of the way from the current planes to the candidate."""
         xp = self.xp
         violations, weight = self._at(mu), self.weight[:, None]
         if self.binary:
@@ -129,30 +126,28 @@ class ArrayRowSums:
 
     def _sums(self, shares: Any) -> Any:
         """Sums of the rows times `shares`, shape (n_planes, n_features)."""
-        if sparse.issparse(self.X):
-            return (self.X.T @ shares).T
         blocks = row_blocks(self.X)
         return sum(shares[block, :].T @ astype(self.X[block, :], shares.dtype) for block in blocks)
 
     def move(self, mu: float) -> None:
-        """Go to a point of the way from here to there."""
-        self.here = astype(self._at(mu), self.X.dtype)
+        """Let a point of the way to the candidate be the current planes."""
+        self.current = astype(self._at(mu), self.X.dtype)
 
     def _way(self) -> tuple[Any, Any]:
-        """Violations here, and how they change on the way."""
-        here = astype(self.here, self.wide)
-        return here, astype(self.there, self.wide) - here
+        """Violations at the current planes, and how they change on the way to the candidate."""
+        current = astype(self.current, self.wide)
+        return current, astype(self.candidate, self.wide) - current
 
     def _at(self, mu: float) -> Any:
         """Violations at a point of the way."""
-        here, along = self._way()
-        return here + mu * along
+        current, along = self._way()
+        return current + mu * along
 
     def _lines(self) -> tuple[Any, Any]:
-        """The lines of each row, the loss 0 among them: values here, and slopes."""
-        here, along = self._way()
-        nothing = self.xp.zeros_like(here[:, :1])
-        return self.xp.concat([nothing, here], axis=1), self.xp.concat([nothing, along], axis=1)
+        """The lines of each row, the loss 0 among them: values at the current planes, and slopes."""
+        current, along = self._way()
+        nothing = self.xp.zeros_like(current[:, :1])
+        return self.xp.concat([nothing, current], axis=1), self.xp.concat([nothing, along], axis=1)
 
     def _first_lines(self) -> tuple[Any, Any]:
         """Value and slope, just after 0, of the largest line of each row."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,8 +9,8 @@ import numpy as np
 from scipy import linalg, sparse
 
 from polyplane._array_api import astype, at_most, expit, namespace, to_numpy
-from polyplane.learners._polyhedron import Rows, members
-from polyplane.learners._units import row_blocks
+from polyplane.learners._polyhedron_rows import ScaledRows, members
+from polyplane.scaling import row_blocks
 
 #: Pairs of steps that BFGS remembers.
 BFGS_MEMORY = 10
@@ -71,7 +70,7 @@ class Likelihood:
 
     Parameters
     ----------
-    rows : Rows
+    rows : ScaledRows
         The rows.
     sign : array of shape (n_rows,)
         +1 inside, -1 outside.
@@ -83,10 +82,10 @@ class Likelihood:
         Sharpness of the gating; None is the limit, hard gating.
     """
 
-    def __init__(self, rows: Rows, sign: Any, weight: Any, alpha: float, gamma: float | None) -> None:
+    def __init__(self, rows: ScaledRows, sign: Any, weight: Any, alpha: float, gamma: float | None) -> None:
         self.rows = rows
-        self.sign = rows.spread(sign)
-        self.weight = rows.spread(weight / weight.sum())
+        self.sign = rows.per_row(sign)
+        self.weight = rows.per_row(weight / weight.sum())
         self.alpha = alpha
         self.gamma = gamma
 
@@ -100,10 +99,10 @@ class Likelihood:
     def gradient(self, point: Point) -> np.ndarray:
         """Gradient of Q at the planes that it was taken at; there it is also that of the likelihood."""
         _, gate, share = point.gates
-        pull = share * (self.sign * expit(-self.sign * point.scores))
+        gradient_weights = share * (self.sign * expit(-self.sign * point.scores))
         if self.gamma is not None:
-            pull += self.gamma * (gate - share)
-        gradient = self.rows.sums(pull * self.weight)
+            gradient_weights += self.gamma * (gate - share)
+        gradient = self.rows.sums(gradient_weights * self.weight)
         gradient[:, :-1] -= self.alpha * point.planes[:, :-1]
         return gradient
 
@@ -123,9 +122,15 @@ class Likelihood:
                 blocks[k, :, r] = blocks[r, :, k] = -(gamma**2) * self._moment(both)
         return blocks.reshape(n_planes * size, n_planes * size)
 
+    def separates(self, planes: np.ndarray) -> bool:
+        """Whether all rows are on their side."""
+        xp = namespace(self.sign)
+        margin = self.sign * xp.min(self.rows.scores(planes), axis=0)
+        return bool(xp.all((margin > 0) | (self.weight <= 0)))
+
     def _moment(self, weight: Any) -> np.ndarray:
         """Sum of weight times the outer product of each row with itself, the constant 1 included."""
-        X, (mean, factor) = self.rows.X, self.rows.units
+        X, (mean, factor) = self.rows.X, self.rows.scaling
         total, weight = float(namespace(weight).sum(weight)), astype(weight, X.dtype)
         first = np.asarray(to_numpy(X.T @ weight), dtype=np.float64)
         if sparse.issparse(X):
@@ -141,36 +146,44 @@ class Likelihood:
         return moment
 
 
-class Ascent:
-    """Climbs a likelihood, one M-step at a time, and remembers what the next step can use.
+class Pair(NamedTuple):
+    """A step, and what BFGS learns from it."""
+
+    moved: np.ndarray
+    change: np.ndarray  # of the gradient, by the step
+    curvature: float
+
+
+class Ascent(NamedTuple):
+    """A climb of a likelihood, one M-step at a time, with what the next step can use.
 
     The search along the direction compares the likelihood itself, not Q: it rises at least as much as Q does (Jensen's
     inequality) and has the same slope, so that it grants every step that Q would; and with hard gating, where a rise of
     Q promises nothing, it still never falls.
     """
 
-    here: Point
-    gradient: np.ndarray
+    likelihood: Any  # a Likelihood, or that of the rows of a cluster
+    solver: str
+    current: Any  # the Point that the climb has come to
+    gradient: np.ndarray  # there
+    pairs: tuple[Pair, ...] = ()
+    step: float = 1.0  # the last one along a gradient
 
-    def __init__(self, likelihood: Likelihood, solver: str) -> None:
-        self.likelihood = likelihood
-        self.solver = solver
-        self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=BFGS_MEMORY)
-        self.step = 1.0
-        self.started = False
+    @classmethod
+    def begin(cls, likelihood: Any, solver: str, planes: np.ndarray) -> Ascent:
+        """The climb from `planes`."""
+        point = likelihood.at(planes)
+        return cls(likelihood, solver, point, likelihood.gradient(point))
 
-    def advance(self, planes: np.ndarray) -> Point:
-        """One step from `planes`; the same planes when none is likelier."""
-        if not self.started or self.here.planes is not planes:
-            self.started, self.here, self.step = True, self.likelihood.at(planes), 1.0
-            self.gradient = self.likelihood.gradient(self.here)
-            self.pairs.clear()
+    def advance(self) -> Ascent:
+        """One step further; at the same planes when none is likelier."""
         for direction in self._directions():
-            there = self._search(direction)
-            if there is not None:
-                self._move(there)
-                break
-        return self.here
+            found = self._search(direction)
+            if found is not None:
+                candidate, step = found
+                here = self._replace(pairs=(), step=step) if direction is self.gradient else self
+                return here._move(candidate)
+        return self._replace(pairs=())
 
     def _directions(self) -> Iterator[np.ndarray]:
         """The direction of the solver, and should it fail, the gradient."""
@@ -178,36 +191,33 @@ class Ascent:
             yield self._newton()
         elif self.solver == "bfgs" and self.pairs:
             yield self._bfgs()
-            self.pairs.clear()
         yield self.gradient
 
-    def _search(self, direction: np.ndarray) -> Point | None:
+    def _search(self, direction: np.ndarray) -> tuple[Any, float] | None:
         """Backtracking (Armijo): the first of the halved steps that makes the planes likelier by its due."""
-        here, slope = self.here, float(np.vdot(self.gradient, direction))
+        current, slope = self.current, float(np.vdot(self.gradient, direction))
         if not slope > 0:
             return None
         step = 2.0 * self.step if direction is self.gradient else 1.0
         for _ in range(HALVINGS):
             with np.errstate(over="ignore", invalid="ignore"):  # a step too long to compute is refused like any other
-                there = self.likelihood.at(here.planes + step * direction)
-            if there.value >= here.value + SUFFICIENT * step * slope and there.value > here.value:
-                if direction is self.gradient:
-                    self.step = step
-                return there
+                candidate = self.likelihood.at(current.planes + step * direction)
+            if candidate.value >= current.value + SUFFICIENT * step * slope and candidate.value > current.value:
+                return candidate, step
             step *= 0.5
         return None
 
-    def _move(self, there: Point) -> None:
-        gradient = self.likelihood.gradient(there)
-        moved, change = there.planes - self.here.planes, self.gradient - gradient
-        curvature = float(np.vdot(moved, change))
+    def _move(self, candidate: Any) -> Ascent:
+        gradient = self.likelihood.gradient(candidate)
+        moved, change = candidate.planes - self.current.planes, self.gradient - gradient
+        pairs, curvature = self.pairs, float(np.vdot(moved, change))
         if curvature > 1e-10 * float(np.vdot(change, change)) > 0:  # the likelihood is not concave everywhere
-            self.pairs.append((moved, change, curvature))
-        self.here, self.gradient = there, gradient
+            pairs = (*pairs, Pair(moved, change, curvature))[-BFGS_MEMORY:]
+        return self._replace(current=candidate, gradient=gradient, pairs=pairs)
 
     def _newton(self) -> np.ndarray:
         """The direction to the top of the parabola that Q looks like from here."""
-        matrix = self.likelihood.curvature(self.here)
+        matrix = self.likelihood.curvature(self.current)
         # A plane without rows, or two planes that are one, leave the matrix singular: a ridge far below its scale.
         matrix[np.diag_indices(len(matrix))] += 1e-9 * max(matrix.diagonal().max(), np.finfo(float).tiny)
         try:

@@ -7,12 +7,16 @@ class the planes are :math:`w = 2 s m`, :math:`b = -s |m|^2`, and the start is t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 
 from polyplane._array_api import astype, at_least, host_dtype, like, namespace, put, take_rows, to_numpy
-from polyplane.learners._units import Units
+from polyplane.engine.data import Data
+from polyplane.engine.kinds import Array
+from polyplane.engine.state import State
+from polyplane.scaling import AffineScaling
 
 #: Rows per centre that k-means looks at.
 ROWS_PER_CENTRE = 256
@@ -20,49 +24,59 @@ ROWS_PER_CENTRE = 256
 SAMPLE = 2000
 
 
-class Lengths(NamedTuple):
-    """What the start tells about the data, as squared lengths but for the last."""
-
-    spread: float  # mean square distance of a row to the nearest centre of its class
-    gap: float  # by how much the nearest rival centre is further than the nearest own one, or nearer: median
-    margin: float  # distance of a row to the wall between its two best centres: median
-
-
-class Tangents(NamedTuple):
-    """Centres of the classes and the planes tangent above them, in training units.
+@dataclass(frozen=True, eq=False)
+class Tangents(State):
+    """Centres of the classes and the planes tangent above them, over scaled rows.
 
     Classes have their own numbers of centres; the arrays are as wide as the largest.
     """
 
-    centres: Any  # (n_classes, n_planes, n_features), where the rows are
-    real: np.ndarray  # (n_classes, n_planes): False for what only fills up the array
-    lengths: Lengths
+    centres: Annotated[Any, Array("f", "classes", "planes", "features", in_place=False)]  # where the rows are
+    mask: Annotated[np.ndarray, Array("b", "classes", "planes", in_place=False)]  # False: only fills up the array
     scale: float
+    spread: float  # mean square distance of a row to the nearest centre of its class
+    margin: float  # distance of a row to the wall between its two best centres: median
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """Each class has a centre."""
+        return bool(self.mask.any(axis=1).all())
+
+    def planes(self) -> Any:
+        """The planes, shape (n_classes, n_planes, n_features + 1); one that only fills up the array never wins."""
+        xp, centres = namespace(self.centres), self.centres
+        square = xp.sum(centres**2, axis=2, keepdims=True)
+        W = self.scale * xp.concat([2 * centres, -square], axis=2)
+        W[:, :, -1] = xp.where(like(self.mask, W), W[:, :, -1], xp.full_like(W[:, :, -1], -1e30))
+        return W
+
+    @property
+    def step(self) -> float:
+        """How far a plane goes from a row to its centre, or by the margin where each row is its own centre."""
+        return 2 * self.scale * max(self.spread**0.5, self.margin / 4, 1e-6)
 
 
-def tangent_start(
-    X: Any, y: np.ndarray, rows: np.ndarray, n_planes: np.ndarray, units: Units, scale: float, rng: np.random.Generator
-) -> Tangents:
+def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scale: float, seed: int) -> Tangents:
     """Find the centres of the classes and the paraboloid that suits the data.
 
     The scale, relative to the sum of the gap and the spread, sets by how much the scores of the two best classes
     differ at the start: enough to be of use, too little to be stuck there.
     """
-    xp = namespace(X)
+    X, y, rows = data.X, data.y, data.train
+    xp, rng = namespace(X), np.random.default_rng(seed)
     shape = (len(n_planes), int(n_planes.max()))
     centres = like(np.zeros((*shape, X.shape[1]), dtype=host_dtype(X)), X)
-    real = np.zeros(shape, dtype=bool)
+    mask = np.zeros(shape, dtype=bool)
     for c, k in enumerate(n_planes):
         own = rows[y[rows] == c]
         if len(own) > ROWS_PER_CENTRE * k:
             own = np.sort(rng.choice(own, ROWS_PER_CENTRE * int(k), replace=False))
         # A class that has no row yet starts with one plane at the centre of all.
-        found = kmeans(units.take(X, own), int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
+        found = kmeans(scaling.take(X, own), int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
         centres[c, : found.shape[0], :] = found
-        real[c, : found.shape[0]] = True
+        mask[c, : found.shape[0]] = True
     sample = np.sort(rng.choice(rows, min(len(rows), SAMPLE), replace=False))
-    lengths = _measure(centres, real, units.take(X, sample), y[sample])
-    return Tangents(centres, real, lengths, scale / max(lengths.gap + lengths.spread, 1e-6))
+    gap, spread, margin = _measure(centres, mask, scaling.take(X, sample), y[sample])
+    return Tangents(centres, mask, scale / max(gap + spread, 1e-6), spread, margin)
 
 
 def kmeans(X: Any, n_centres: int, rng: np.random.Generator, max_iter: int = 10) -> Any:
@@ -100,12 +114,15 @@ def _sums_of_groups(X: Any, group: Any, n_groups: int) -> tuple[Any, Any]:
     return sums, count.astype(X.dtype)
 
 
-def _measure(centres: Any, real: np.ndarray, X: Any, y: np.ndarray) -> Lengths:
-    """Read the lengths off some rows; of these there are few, so the host does it."""
+def _measure(centres: Any, mask: np.ndarray, X: Any, y: np.ndarray) -> tuple[float, float, float]:
+    """The gap, the spread and the margin, read off some rows; of these there are few, so the host does it.
+
+    The gap: by how much, in squares, the nearest rival centre is further than the nearest own one, or nearer (median).
+    """
     centres, X = to_numpy(centres), to_numpy(X)
     rows, flat = np.arange(len(X)), centres.reshape(-1, centres.shape[2])
-    closeness = (2 * (X @ flat.T) - (flat * flat).sum(axis=1)).reshape(len(X), *real.shape)
-    closeness[:, ~real] = -np.inf
+    closeness = (2 * (X @ flat.T) - (flat * flat).sum(axis=1)).reshape(len(X), *mask.shape)
+    closeness[:, ~mask] = -np.inf
     own = closeness[rows, y]
     best = own.max(axis=1)
     own_centre = centres[y, own.argmax(axis=1)]
@@ -114,4 +131,4 @@ def _measure(centres: Any, real: np.ndarray, X: Any, y: np.ndarray) -> Lengths:
     apart = np.sqrt(((own_centre - flat[rivals.argmax(axis=1)]) ** 2).sum(axis=1))
     gaps = np.abs(best - rivals.max(axis=1))
     spread = max(float(((X * X).sum(axis=1) - best).mean()), 0.0)
-    return Lengths(spread, float(np.median(gaps)), float(np.median(gaps / (2 * apart + 1e-12))))
+    return float(np.median(gaps)), spread, float(np.median(gaps / (2 * apart + 1e-12)))

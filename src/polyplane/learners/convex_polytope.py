@@ -1,18 +1,366 @@
-"""The Convex Polytope Machine."""
+"""The Convex Polytope Machine (Kantchelian et al., 2014)."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
-from polyplane._validation import Data
-from polyplane.learners._polytopes import PolytopeState, PolytopeTrainer, Workplace
+from polyplane._threads import Team, in_threads
+from polyplane.base import Declaration, PlaneClassifier, class_index
+from polyplane.engine.data import Data
+from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed, Whole
+from polyplane.engine.method import Method
+from polyplane.engine.state import RowMemory, State, workspace
+from polyplane.planes import PlaneSet
+
+#: Steps 1 / (alpha t) that always fall.
+FOREVER = 1 << 60
+#: Where old rows fade, the stored sums grow by this much before they are scaled down, far from the end of float32.
+LARGEST_GROWTH = float(1 << 20)
+#: About so many rows decide between the average of the planes and the last ones.
+ROWS_TO_JUDGE = 5000
+
+_MEAN = Array("f", "features", "n_planes", in_place=False, mixed=True)
+_MEAN_OFFSETS = Array("f", "n_planes", in_place=False, mixed=True)
 
 
-class ConvexPolytopeClassifier(PolytopeTrainer):
+@dataclass(frozen=True, eq=False)
+class Polytope(State):
+    """One polytope in training: its class lives outside. What is stored is `margin` times the planes."""
+
+    outer: Annotated[int, Whole("classes")]
+    coef: Annotated[np.ndarray, Array("f", "features", "n_planes", by_feature=True, mixed=True, scaled_by="margin")]
+    intercept: Annotated[np.ndarray, Array("f", "n_planes", mixed=True, scaled_by="margin")]
+    counts: Annotated[np.ndarray, Array("i", "n_planes", mixed=True)]  # rows recorded at each plane, for the entropy
+    margin: MixedNumber = 0.0
+    mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """Counts are not negative."""
+        return bool((self.counts >= 0).all())
+
+    def last(self) -> tuple[np.ndarray, np.ndarray]:
+        """The planes as they are, not averaged."""
+        scale = 1.0 / self.margin
+        return self.coef * scale, self.intercept * scale
+
+
+@dataclass(frozen=True, eq=False)
+class PolytopeMemory(RowMemory):
+    """What is remembered of each row: by polytope (first axis), or by the one polytope that has it outside."""
+
+    skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]
+    patience: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]
+    assigned_plane: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
+    recorded: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
+
+    @classmethod
+    def fresh(cls, n_polytopes: int, n_rows: int) -> PolytopeMemory:
+        """Nothing seen yet."""
+        skip, patience = np.zeros((2, n_polytopes, n_rows), dtype=np.uint8)
+        assigned_plane, recorded = np.full((2, n_rows), -1, dtype=np.int32)
+        return cls(skip, patience, assigned_plane, recorded)
+
+
+class Workspace:
+    """The threads of a run, and the order of the next epoch."""
+
+    def __init__(self, n_jobs: int | None) -> None:
+        self.team = Team(n_jobs)
+        self.next_order: tuple[int, np.ndarray] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PolytopeState(State):
+    """Everything that training needs to go on."""
+
+    polytopes: list[Polytope]
+    n_classes: int
+    seed: Seed
+    epoch: int = 0
+    t: MixedWhole = 0  # visits made so far
+    step: MixedNumber = math.inf  # length of the last step
+    loss: MixedNumber = math.inf  # mean over the rows of the last epoch
+    updates: MixedNumber = 1.0  # share of them that moved a plane
+    window: int = FOREVER  # after so many visits steps fall no more
+    blends: int = 0  # how often the planes went into their average
+    blend_rows: int = 0  # rows, and the numbers in them, visited since the last time
+    blend_entries: int = 0
+    prefers_last: bool = False  # the last planes err clearly less than their average
+    rows: PolytopeMemory | None = None
+    workspace: Workspace | None = workspace()
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """Each class is outside one polytope, or one of two classes is."""
+        outer, n_classes = [polytope.outer for polytope in self.polytopes], sizes["classes"]
+        known = self.rows is None or len(self.rows.skip) == len(outer)
+        each_once = outer == list(range(n_classes)) or (n_classes == 2 and outer in ([0], [1]))
+        return self.n_classes == n_classes and known and each_once
+
+
+@dataclass(frozen=True)
+class ConvexPolytope(Method[PolytopeState]):
+    """Algorithm 1 of the paper: stochastic gradient descent, for several polytopes at a time.
+
+    Each class of `outer` lives outside a polytope of its own.
+    """
+
+    outer: tuple[int, ...]
+    n_planes: int = 16
+    alpha: float = 1e-4
+    min_entropy: float = 0.0
+    backoff: int = 31
+    average: bool = True
+    fit_intercept: bool = True
+    shuffle: bool = True
+    n_jobs: int | None = None
+
+    state = PolytopeState
+    fades = True
+    adjustable = frozenset({"min_entropy", "backoff", "average", "shuffle", "n_jobs"})
+    mixable = True
+    steps_before_mixing = 2
+
+    def start(self, data: Data, seed: int) -> PolytopeState:
+        """No planes but zero planes."""
+        dtype, shape = data.X.dtype, (data.X.shape[1], self.n_planes)
+        polytopes = [
+            Polytope(
+                outer,
+                np.zeros(shape, dtype=dtype),
+                np.zeros(self.n_planes, dtype=dtype),
+                np.zeros(self.n_planes, dtype=np.int64),
+            )
+            for outer in self.outer
+        ]
+        return PolytopeState(polytopes, data.n_classes, seed)
+
+    def prepare(self, state: PolytopeState, data: Data) -> PolytopeState:
+        """With a memory of the rows, and threads."""
+        rows = state.rows or PolytopeMemory.fresh(len(state.polytopes), len(data.y))
+        return replace(state, rows=rows, workspace=Workspace(self.n_jobs))
+
+    def step(self, state: PolytopeState, data: Data) -> PolytopeState:
+        """One epoch: all rows, in a random order, on each polytope."""
+        assert state.workspace is not None
+        at_hand, order = state.workspace, self._order(state, data)
+        state = _paced(state, _window(data.half_life), self.alpha)
+
+        def work(side: int) -> Any:
+            if side == len(state.polytopes):  # by whoever is done first
+                return self._permutation(state.seed, state.epoch + 1, data)
+            return self._epoch(state, side, order, data)
+
+        ahead = at_hand.team.size > 1 and not data.stream
+        done = at_hand.team.map(work, range(len(state.polytopes) + ahead))
+        if ahead:
+            at_hand.next_order = state.epoch + 1, done.pop()
+        polytopes, losses, updates = zip(*done, strict=True)
+        visits = len(order)
+        state = replace(
+            state,
+            polytopes=list(polytopes),
+            epoch=state.epoch + 1,
+            t=min(state.t + visits, state.window),
+            step=1.0 / (self.alpha * min(state.t + visits, state.window)),
+            loss=sum(losses) / visits,
+            updates=sum(updates) / visits / len(polytopes),
+            prefers_last=False,
+        )
+        return self._averaged(state, data)
+
+    def _order(self, state: PolytopeState, data: Data) -> np.ndarray:
+        """The order of an epoch, which may have been made during the one before."""
+        assert state.workspace is not None
+        ahead = state.workspace.next_order
+        if ahead is not None and ahead[0] == state.epoch:
+            return ahead[1]
+        return self._permutation(state.seed, state.epoch, data)
+
+    def _permutation(self, seed: int, epoch: int, data: Data) -> np.ndarray:
+        return np.random.default_rng([seed, epoch]).permutation(data.train) if self.shuffle else data.train
+
+    def _epoch(self, state: PolytopeState, side: int, order: np.ndarray, data: Data) -> tuple[Polytope, float, int]:
+        """One epoch of one polytope: itself after it, the sum of the losses, and how many rows moved a plane."""
+        from polyplane.kernels.convex_polytope import Memory, Pace, Problem, polytope_epoch
+        from polyplane.kernels.rows import PlaneSums, as_rows
+
+        assert state.rows is not None
+        polytope, memory, t, window = state.polytopes[side], state.rows, state.t, state.window
+        coef, intercept, margin = polytope.coef, polytope.intercept, polytope.margin
+        min_entropy = self.min_entropy * math.log(self.n_planes)
+        problem = Problem(data.y, data.weight, polytope.outer, float(self.alpha), min_entropy, int(self.backoff))
+        remembered = Memory(
+            memory.skip[side], memory.patience[side], memory.assigned_plane, memory.recorded, polytope.counts,
+            np.empty(2),
+        )  # fmt: skip
+        score = np.empty(self.n_planes, dtype=coef.dtype)
+        rows, loss, updates = as_rows(data.X), 0.0, 0
+        for piece in _pieces(order, window):
+            planes = PlaneSums(coef[: data.X.shape[1]], intercept, 1.0 if self.fit_intercept else 0.0)
+            part = polytope_epoch(rows, piece, Pace(t, margin, window), planes, problem, remembered, score)
+            loss, updates, t, margin = loss + part[0], updates + part[1], t + len(piece), part[2]
+            if margin > LARGEST_GROWTH * self.alpha * window:
+                factor, margin = self.alpha * window / margin, self.alpha * window
+                coef, intercept = coef * factor, intercept * factor
+        if t > window:
+            polytope.counts[:] = polytope.counts * math.exp(-len(order) / window)
+        return replace(polytope, coef=coef, intercept=intercept, margin=margin), loss, updates
+
+    def _averaged(self, state: PolytopeState, data: Data) -> PolytopeState:
+        """Take the planes into their average: after each epoch, or where a batch is much less than a plane, rarely."""
+        if not self.average:
+            if all(polytope.mean is None for polytope in state.polytopes):
+                return state
+            return replace(state, polytopes=[replace(polytope, mean=None) for polytope in state.polytopes])
+        rows = state.blend_rows + len(data.train)
+        entries = state.blend_entries + (data.X.nnz if sparse.issparse(data.X) else data.X.size)
+        if data.stream and state.blends and entries < data.X.shape[1]:
+            return replace(state, blend_rows=rows, blend_entries=entries)
+        assert state.workspace is not None
+        share = _share(state.blends, rows, state.window)
+        polytopes = state.workspace.team.map(lambda polytope: _blended(polytope, share), state.polytopes)
+        return replace(state, polytopes=polytopes, blends=state.blends + 1, blend_rows=0, blend_entries=0)
+
+    def planes(self, state: PolytopeState) -> PlaneSet:
+        """Each outer class owns the planes of its polytope, any other the zero plane."""
+        share = _share(state.blends, state.blend_rows, state.window) if state.blend_rows else 0.0
+        owned = {}
+        for polytope in state.polytopes:
+            coef, intercept = polytope.last() if state.prefers_last else _planes_of(polytope, share)
+            owned[polytope.outer] = (np.ascontiguousarray(coef.T), intercept)
+        coef, intercept = owned[state.polytopes[0].outer]
+        nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
+        return PlaneSet.of_classes(owned.get(c, nothing) for c in range(state.n_classes))
+
+    def conclude(self, state: PolytopeState, data: Data) -> PolytopeState:
+        """Prefer the last planes to their average where these err clearly less on the rows of the training.
+
+        Planes of a polytope that has no shape to find keep changing places: their average is a plane of nobody's.
+        """
+        if not self.average:
+            return state
+        rows = data.train[:: max(1, len(data.train) // ROWS_TO_JUDGE)]
+        X, y = data.X[rows], data.y[rows]
+        last = replace(state, prefers_last=True)
+        mean_error, last_error = (float(np.mean(self.planes(s).predict(X) != y)) for s in (state, last))
+        clearly = 3.0 * math.sqrt(mean_error * (1.0 - mean_error) / len(rows))
+        return last if last_error + clearly < mean_error else state
+
+    def predict(self, state: PolytopeState, X: Any) -> np.ndarray:
+        """The classes of the rows, without a copy of the planes: they may have millions of features."""
+        share = _share(state.blends, state.blend_rows, state.window) if state.blend_rows else 0.0
+
+        def best(polytope: Polytope) -> np.ndarray:
+            total: Any = 0.0
+            parts = [(polytope.coef, polytope.intercept, 1.0 / polytope.margin)]
+            if polytope.mean is not None:
+                parts = [(polytope.coef, polytope.intercept, share / polytope.margin), (*polytope.mean, 1.0 - share)]
+            for coef, intercept, factor in parts:
+                if factor:
+                    total = total + (np.asarray(X @ coef[: X.shape[1]]) + intercept) * factor
+            highest: np.ndarray = total.max(axis=1)
+            return highest
+
+        scores = np.zeros((X.shape[0], state.n_classes))
+        for polytope, column in zip(state.polytopes, in_threads(best, state.polytopes, self.n_jobs), strict=True):
+            scores[:, polytope.outer] = column
+        codes: np.ndarray = scores.argmax(axis=1)
+        return codes
+
+    def widen(self, state: PolytopeState, n_features: int) -> PolytopeState:
+        """Room for more features, with some to spare: a stream that grows does so all the time."""
+        room = len(state.polytopes[0].coef)
+        if n_features <= room:
+            return state
+        room = max(n_features, room + room // 4)
+        for i, polytope in enumerate(state.polytopes):  # one after the other: they are large
+            mean = polytope.mean and (_taller(polytope.mean[0], room), polytope.mean[1])
+            state.polytopes[i] = replace(polytope, coef=_taller(polytope.coef, room), mean=mean)
+        return state
+
+    def figures(self, state: PolytopeState) -> Mapping[str, float]:
+        """Mean loss, share of the visits that moved a plane, and length of the last step."""
+        return {"loss": state.loss, "updates": state.updates, "step": state.step}
+
+    def monitored(self, state: PolytopeState) -> float | None:
+        """The loss, once the steps 1 / (alpha t) have fallen to 1: before that the planes still jump about."""
+        return state.loss if state.step <= 1.0 else None
+
+
+def _window(half_life: float | None) -> int:
+    """Visits after which steps fall no more, so that what a row taught is halved in `half_life` rows.
+
+    From then on the planes lose 1 / window of themselves at each visit: (1 - 1 / window) ** half_life is 1/2.
+    """
+    return FOREVER if half_life is None else max(2, round(half_life / math.log(2)))
+
+
+def _paced(state: PolytopeState, window: int, alpha: float) -> PolytopeState:
+    """The state for another window. Where steps that had ceased to fall fall again, the margin is alpha t again."""
+    if state.t >= state.window and window > state.t:
+        polytopes = [_rescaled(polytope, alpha * state.t) for polytope in state.polytopes]
+        state = replace(state, polytopes=polytopes)
+    return state if window == state.window else replace(state, window=window)
+
+
+def _rescaled(polytope: Polytope, margin: float) -> Polytope:
+    factor = margin / polytope.margin
+    return replace(polytope, coef=polytope.coef * factor, intercept=polytope.intercept * factor, margin=margin)
+
+
+def _pieces(order: np.ndarray, window: int) -> Iterator[np.ndarray]:
+    """Parts in which the margin grows by no more than LARGEST_GROWTH."""
+    length = max(1, int(math.log(LARGEST_GROWTH) * (window - 1)))
+    for first in range(0, len(order), length):
+        yield order[first : first + length]
+
+
+def _share(blends: int, blend_rows: int, window: int) -> float:
+    """The part of the planes at hand in their average.
+
+    Polynomial-decay averaging (Shamir and Zhang, 2013): late ones count most. Where old rows fade, the average looks
+    back on a quarter of the window.
+    """
+    return max(4.0 / (blends + 4.0), -math.expm1(-4.0 * blend_rows / window))
+
+
+def _planes_of(polytope: Polytope, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """The planes of a polytope, with what has not gone into their average yet."""
+    if polytope.mean is None:
+        return polytope.last()
+    mean = polytope.mean
+    if share == 0.0:
+        return mean
+    now = polytope.last()
+    return now[0] * share + mean[0] * (1.0 - share), now[1] * share + mean[1] * (1.0 - share)
+
+
+def _blended(polytope: Polytope, share: float) -> Polytope:
+    """The polytope with its planes taken into their average."""
+    coef, intercept = polytope.coef / polytope.margin, polytope.intercept / polytope.margin
+    if polytope.mean is not None:
+        for new, mean in zip((coef, intercept), polytope.mean, strict=True):
+            new *= share
+            new += mean * (1.0 - share)
+    return replace(polytope, mean=(coef, intercept))
+
+
+def _taller(array: np.ndarray, n_rows: int) -> np.ndarray:
+    taller = np.zeros((n_rows, array.shape[1]), dtype=array.dtype)
+    taller[: len(array)] = array
+    return taller
+
+
+@dataclass(eq=False, repr=False)
+class ConvexPolytopeClassifier(PlaneClassifier):
     r"""Convex Polytope Machine: each class lives outside a polytope that encloses the others.
 
     The polytope of class :math:`c` has `n_planes` sides :math:`W_k`. Rows of the other classes are pushed inside, below
@@ -32,9 +380,8 @@ class ConvexPolytopeClassifier(PolytopeTrainer):
     ----------
     n_planes : int, default=16
         Sides of each polytope (K). More rarely hurt; time and model grow with them.
-    sides : "both" or a label, default="both"
-        "both": each class outside a polytope of its own. For two classes, a label: a single polytope that encloses this
-        class.
+    enclosed : label or None, default=None
+        For two classes: the class that a single polytope encloses. None: each class is outside a polytope of its own.
     alpha : float, default=1e-4
         Strength of the regularisation on the mean loss (the paper's :math:`\lambda`).
     max_iter : int, default=100
@@ -46,7 +393,7 @@ class ConvexPolytopeClassifier(PolytopeTrainer):
         Keep the planes' shares of their class at least this even: 0 is free, 1 all equal (the paper's h as a fraction
         of log K). 0.8 to 0.9 helps when K is large.
     backoff : int, default=31
-        A row whose margin is ample is not looked at for 1, 3, 7, ... and at the most this many visits. 0 is the paper's
+        A row whose margin is ample is not visited for 1, 3, 7, ... and at most this many epochs. 0 is the paper's
         loop, several times slower.
     average : bool, default=True
         Use a running average of the planes, late passes weighing most, instead of the last ones, unless these err
@@ -55,20 +402,17 @@ class ConvexPolytopeClassifier(PolytopeTrainer):
         Learn an offset of each plane, regularised like the rest.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
-    shuffle : bool, default=True
-        Visit the rows in a new order at each pass.
     warm_start : bool, default=False
         Go on from where the last `fit` ended.
-    early_stopping : bool, default=False
-        Hold out rows, stop when their error no longer falls, and keep the planes that were best on them.
-    validation_fraction : float, default=0.1
-        Share of the rows to hold out.
+    early_stopping : bool or float, default=False
+        Hold out this share of the rows (True: a tenth), stop when their error no longer falls, and keep the planes that
+        were best on them.
     n_iter_no_change : int, default=10
         Passes without progress before stopping.
     random_state : int, RandomState or None, default=None
         Source of the orders.
     n_jobs : int or None, default=None
-        Threads, over polytopes and in prediction. The planes do not depend on it.
+        Threads, in training (over polytopes) and in prediction. The planes do not depend on it.
     verbose : int, default=0
         Show progress.
 
@@ -81,7 +425,7 @@ class ConvexPolytopeClassifier(PolytopeTrainer):
     coef_, intercept_ : ndarray
         The planes, class by class: those of ``planes_``.
     assignments_ : ndarray of shape (n_rows,)
-        The plane that each row of the last call was assigned to when it was last looked at; -1 for rows not trained on.
+        The plane that each row of the last call was assigned to at its last visit; -1 for rows not trained on.
     plane_counts_ : ndarray of shape (n_planes,)
         How many rows are assigned to each plane.
     n_iter_ : int
@@ -111,69 +455,53 @@ class ConvexPolytopeClassifier(PolytopeTrainer):
     0.97
     """
 
+    n_planes: int = 16
+    _: KW_ONLY
+    enclosed: Any = None
+    alpha: float = 1e-4
+    max_iter: int = 100
+    tol: float | None = None
+    min_entropy: float = 0.0
+    backoff: int = 31
+    average: bool = True
+    fit_intercept: bool = True
+    class_weight: Any = None
+    warm_start: bool = False
+    early_stopping: bool | float = False
+    n_iter_no_change: int = 10
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PolytopeTrainer._parameter_constraints,
+        **PlaneClassifier._parameter_constraints,
         "n_planes": [Interval(Integral, 1, None, closed="left")],
-        "sides": "no_validation",
+        "enclosed": "no_validation",
+        "alpha": [Interval(Real, 0, None, closed="neither")],
         "min_entropy": [Interval(Real, 0, 1, closed="both")],
+        "backoff": [Interval(Integral, 0, 255, closed="both")],
+        "average": ["boolean"],
     }
+    _declaration: ClassVar[Declaration] = Declaration(
+        tuning={"alpha": [1e-4, 1e-5, 1e-3, 1e-2], "n_planes": [16, 4, 48]},
+        label_parameters=("enclosed",),
+        fitted={"assignments_": Array("i", "rows", below="planes"), "plane_counts_": Array("i", "planes")},
+    )
 
-    def __init__(
-        self,
-        n_planes: int = 16,
-        *,
-        sides: Any = "both",
-        alpha: float = 1e-4,
-        max_iter: int = 100,
-        tol: float | None = None,
-        min_entropy: float = 0.0,
-        backoff: int = 31,
-        average: bool = True,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        shuffle: bool = True,
-        warm_start: bool = False,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_planes = n_planes
-        self.sides = sides
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.min_entropy = min_entropy
-        self.backoff = backoff
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    def _method(self, classes: np.ndarray) -> ConvexPolytope:
+        outer = tuple(range(len(classes)))
+        if self.enclosed is not None:
+            if len(classes) != 2:
+                raise ValueError(
+                    f"enclosed={self.enclosed!r} is for two classes, but y has {len(classes)}; use enclosed=None."
+                )
+            outer = (1 - class_index("enclosed", self.enclosed, classes),)
+        return ConvexPolytope.of(self, outer=outer)
 
-    def _outer_classes(self, n_classes: int) -> list[int]:
-        if isinstance(self.sides, str) and self.sides == "both":
-            return list(range(n_classes))
-        enclosed = np.flatnonzero(self.classes_ == self.sides)
-        if len(enclosed) != 1:
-            raise ValueError(f"sides={self.sides!r} is neither 'both' nor one of the labels {self.classes_.tolist()}.")
-        if n_classes != 2:
-            raise ValueError(f"sides={self.sides!r} encloses one of two classes, but y has {n_classes}; use 'both'.")
-        return [1 - int(enclosed[0])]
-
-    def _finish(self, state: PolytopeState, data: Data) -> None:
-        super()._finish(state, data)
-        natural = data.recall(lambda: Workplace(0, len(data.y), 1)).rows.natural
-        first = self.planes_.indptr[data.y]
+    def _fitted_attributes(self, state: PolytopeState, data: Data) -> Mapping[str, Any]:
+        assert state.rows is not None
+        assigned, first = state.rows.assigned_plane, self.planes_.indptr[data.y]
         trained = np.isin(data.y, [polytope.outer for polytope in state.polytopes])
-        seen = natural >= 0
-        self.assignments_ = np.where(seen, first + natural, np.where(trained, -1, first))
-        self.plane_counts_ = np.bincount(self.assignments_[self.assignments_ >= 0], minlength=self.planes_.n_planes)
+        assignments = np.where(assigned >= 0, first + assigned, np.where(trained, -1, first))
+        counts = np.bincount(assignments[assignments >= 0], minlength=self.planes_.n_planes)
+        return {"assignments_": assignments, "plane_counts_": counts}

@@ -1,42 +1,57 @@
-"""The linear SVM by cutting planes."""
+"""The linear SVM by cutting planes (Franc and Sonnenburg, 2009; Arnosti and Kalita, 2013)."""
 
 from __future__ import annotations
 
-import itertools
+import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import cycle
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from operator import add
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyplane._array_api import host_dtype, kind_of, namespace, within_device_memory
+from polyplane._array_api import host_dtype, kind_of, like, namespace, within_device_memory
 from polyplane._threads import Team
-from polyplane._validation import Data
-from polyplane.base import PlaneClassifier
+from polyplane.base import Declaration, PlaneClassifier
+from polyplane.engine.data import Data
+from polyplane.engine.kinds import Array, RowsLike
+from polyplane.engine.method import Method
+from polyplane.engine.state import RowMemory, State, workspace
 from polyplane.learners._array_sums import ArrayRowSums
-from polyplane.learners._cuts import Bundle, RowSums, compiled_kernels, fingerprint
-from polyplane.learners._line_search import SEARCHES, Line, half_square
+from polyplane.learners._cuts import FIRST_ROOM, Bundle
+from polyplane.learners._line_search import LINE_SEARCHES, Line, half_square
+from polyplane.learners._row_sums import RowSums, targets
 from polyplane.learners._scales import warn_of_scales
 from polyplane.planes import PlaneSet
 
-#: The next cut is made this far (lambda in the paper) from the best point towards the minimiser of the bundle.
+#: The next cut is made this far (lambda in the paper) from the current planes towards the minimiser of the bundle.
 CUT_POINT = 0.1
 
+#: Planes have the weight of the constant feature in their last column.
+Planes = Annotated[np.ndarray, Array("float64", "planes_of_problem", "features+1", in_place=False)]
 
-class Search(NamedTuple):
-    """One SVM in training. Planes have the weight of the constant feature in their last column."""
+_on_device = within_device_memory("Train on fewer rows at a time with partial_fit.")
 
-    bundle: Bundle
-    here: np.ndarray  # where the line searches start from (w^b in the paper)
-    best: np.ndarray  # the planes with the smallest objective so far
-    primal: float  # their objective
-    dual: float  # the largest lower bound so far
-    step: float  # outcome of the last line search (mu' in the paper)
+
+@dataclass(frozen=True, eq=False)
+class Solution(State):
+    """The best planes of one SVM so far, and what is proven of them."""
+
+    best: Planes
+    primal: float = math.inf  # their objective
+    dual: float = 0.0  # the largest lower bound so far
+    mu: float = 1.0  # where on its line the last search ended
+    n_cuts: int = 0  # made about the rows at hand
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """Objectives are positive."""
+        return self.primal > 0
 
     @property
     def gap(self) -> float:
@@ -44,38 +59,263 @@ class Search(NamedTuple):
         return max(1.0 - self.dual / self.primal, 0.0)
 
 
-class CutState(NamedTuple):
-    """Everything that training needs to go on."""
+@dataclass(frozen=True, eq=False)
+class Cuts(State):
+    """What the rows have shown of one SVM."""
 
-    searches: list[Search]
-    kind: Any  # tells where the rows were, and their dtype
-    seconds: dict[str, float]  # time of the parts of the last step
-    rows: bytes | None  # fingerprint of the rows that the cuts are about
+    bundle: Bundle
+    current: Planes  # where line searches start from (w^b in the paper)
 
 
-@dataclass
-class Memory:
-    """What is remembered of the rows of one call."""
+@dataclass(frozen=True, eq=False)
+class CutMemory(RowMemory):
+    """The cuts of each SVM: lower bounds for the very rows, labels and weights that they were made of."""
 
-    rows: list[Any]  # of each problem, RowSums or ArrayRowSums
-    team: Team  # shares the problems
-    entered: bool = False
+    cuts: list[Cuts]
+    fit_intercept: bool
+
+
+@dataclass(frozen=True, eq=False)
+class StepSeconds(State):
+    """The time of the parts of a step."""
+
+    outputs: float = 0.0
+    line_search: float = 0.0
+    cut: float = 0.0
+    qp: float = 0.0
+
+    def __add__(self, other: StepSeconds) -> StepSeconds:
+        return StepSeconds(*map(add, vars(self).values(), vars(other).values()))
 
 
 class Clock:
-    """Adds up the time of named parts."""
+    """Adds up the time of the parts of a step."""
 
     def __init__(self) -> None:
-        self.seconds = {"outputs": 0.0, "line_search": 0.0, "cut": 0.0, "qp": 0.0}
+        self._seconds = dict(vars(StepSeconds()))
         self._last = time.perf_counter()
 
     def charge(self, part: str) -> None:
         """Book the time since the last call under `part`."""
         now = time.perf_counter()
-        self.seconds[part] += now - self._last
+        self._seconds[part] += now - self._last
         self._last = now
 
+    def read(self) -> StepSeconds:
+        """The times so far."""
+        return StepSeconds(**self._seconds)
 
+
+class Workspace(NamedTuple):
+    """The sums over rows of each SVM, and the threads that share the SVMs."""
+
+    sums: list[Any]  # of RowSums or ArrayRowSums
+    team: Team
+
+
+@dataclass(frozen=True, eq=False)
+class CutState(State):
+    """Everything that training needs to go on."""
+
+    solutions: list[Solution]
+    rows_like: RowsLike
+    seconds: StepSeconds = StepSeconds()
+    n_steps: int = 0  # on the rows at hand
+    rows: CutMemory | None = None
+    workspace: Workspace | None = workspace()
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """One plane for two classes, one for each of more; no bundle has more room than was ever needed."""
+        n_planes, n_classes = len(self.solutions) * sizes["planes_of_problem"], sizes["classes"]
+        capacities = [0] * len(self.solutions) if self.rows is None else [of.bundle.capacity for of in self.rows.cuts]
+        needed = [max(FIRST_ROOM, 3 * (solution.n_cuts + 1) // 2) for solution in self.solutions]
+        fits = len(capacities) == len(needed) and all(np.less_equal(capacities, needed))
+        return n_planes == (1 if n_classes == 2 else n_classes) and fits
+
+    @property
+    def gap(self) -> float:
+        """The largest gap of all SVMs."""
+        return max(solution.gap for solution in self.solutions)
+
+
+@dataclass(frozen=True)
+class CuttingPlane(Method[CutState]):
+    """Algorithm 2 of the paper: OCA-T, OCA-E or, without a line search, CPA; for one SVM or one for each class."""
+
+    C: float = 1.0
+    multi_class: str = "crammer_singer"
+    line_search: str = "three-point"
+    tol: float | None = 0.01
+    max_iter: int = 10_000
+    fit_intercept: bool = True
+    n_jobs: int | None = None
+
+    state = CutState
+    adjustable = frozenset({"C", "multi_class", "line_search", "tol", "max_iter", "fit_intercept", "n_jobs"})
+
+    @property
+    def takes_device_arrays(self) -> bool:
+        """The sums over rows are made where the rows are."""
+        return True
+
+    def start(self, data: Data, seed: int) -> CutState:
+        """Zero planes."""
+        warn_of_scales(data.X)
+        n_planes = self._planes_of_problem(data.n_classes)
+        zero = np.zeros((n_planes, data.X.shape[1] + 1))
+        return CutState([Solution(zero) for _ in self._positives(data.n_classes)], kind_of(data.X))
+
+    @_on_device
+    def prepare(self, state: CutState, data: Data) -> CutState:
+        """Begin at the best planes so far. Cuts about other rows, or another problem, are forgotten."""
+        at_hand, solutions = self._workspace(data), state.solutions
+        bundles = self._known_bundles(state, data)
+        if bundles is None:
+            parts = np.split(np.concatenate([solution.best for solution in solutions]), len(at_hand.sums))
+            solutions = [replace(old, best=best, n_cuts=0) for old, best in zip(cycle(solutions), parts, strict=False)]
+            bundles = [Bundle.empty(best.shape) for best in parts]
+        begun = [self._begin(*problem) for problem in zip(solutions, bundles, at_hand.sums, strict=True)]
+        memory = CutMemory([cuts for _, cuts in begun], self.fit_intercept)
+        return replace(state, solutions=[s for s, _ in begun], n_steps=0, rows=memory, workspace=at_hand)
+
+    @_on_device
+    def step(self, state: CutState, data: Data) -> CutState:
+        """One cut for each SVM that is not yet proven to be close enough to its optimum."""
+        memory, at_hand = state.rows, state.workspace
+        assert memory is not None
+        assert at_hand is not None
+
+        def go_on(i: int) -> tuple[Solution, Cuts, StepSeconds]:
+            solution, cuts = state.solutions[i], memory.cuts[i]
+            if self._is_close(solution.gap):
+                return solution, cuts, StepSeconds()
+            return self._advance(solution, cuts, at_hand.sums[i])
+
+        done = at_hand.team.map(go_on, range(len(at_hand.sums)))
+        solutions, all_cuts, seconds = zip(*done, strict=True)
+        return replace(
+            state,
+            solutions=list(solutions),
+            seconds=sum(seconds, StepSeconds()),
+            n_steps=state.n_steps + 1,
+            rows=replace(memory, cuts=list(all_cuts)),
+        )
+
+    def planes(self, state: CutState) -> PlaneSet:
+        """One plane for each class; of two classes, the first owns the zero plane."""
+        best = np.concatenate([solution.best for solution in state.solutions]).astype(host_dtype(state.rows_like))
+        if len(best) == 1:
+            best = np.concatenate([np.zeros_like(best), best])
+        coef, intercept = np.ascontiguousarray(best[:, :-1]), best[:, -1].copy()
+        return PlaneSet(like(coef, state.rows_like), like(intercept, state.rows_like), np.arange(len(best) + 1))
+
+    def conclude(self, state: CutState, data: Data) -> CutState:
+        """Warn when the cuts did not suffice."""
+        if self.tol is not None and state.gap >= self.tol and state.n_steps == self.max_iter:
+            warnings.warn(
+                f"max_iter={self.max_iter} cuts were made and the objective is proven to be within {state.gap:.2g} of "
+                f"the optimum, not within tol={self.tol:g}. Raise max_iter or tol, or scale the features.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return state
+
+    def figures(self, state: CutState) -> Mapping[str, float]:
+        """The bounds, the number of cuts kept, and where the time went."""
+        cuts = [] if state.rows is None else state.rows.cuts
+        return {
+            "primal": sum(solution.primal for solution in state.solutions),
+            "dual": sum(solution.dual for solution in state.solutions),
+            "gap": state.gap,
+            "cuts": sum(of.bundle.n_cuts - 1 for of in cuts),
+            **vars(state.seconds),
+        }
+
+    def converged(self, state: CutState) -> bool:
+        """Whether all SVMs are proven to be close to their optima."""
+        return self._is_close(state.gap)
+
+    def _is_close(self, gap: float) -> bool:
+        return self.tol is not None and gap < self.tol
+
+    # One iteration of the paper.
+
+    def _advance(self, solution: Solution, cuts: Cuts, sums: Any) -> tuple[Solution, Cuts, StepSeconds]:
+        """Algorithm 2: solve the reduced problem, search the line, cut."""
+        clock = Clock()
+        accuracy = 1e-3 * (self.tol or 1e-3)
+        bundle, candidate, dual = cuts.bundle.solve(self.C, accuracy * solution.primal)
+        clock.charge("qp")
+        sums.set_candidate(candidate)
+        clock.charge("outputs")
+        line = Line(cuts.current, candidate, self.C, sums)
+        search = LINE_SEARCHES[self.line_search]
+        mu, objective = (0.0, solution.primal) if line.is_point else search(line, solution.mu)
+        clock.charge("line_search")
+        normal, offset = sums.cut((1.0 - CUT_POINT) * mu + CUT_POINT)
+        clock.charge("cut")
+        bundle = bundle.with_cut(normal, offset)
+        clock.charge("qp")
+        sums.move(mu)
+        current = line.at(mu)
+        best, primal = (current, objective) if objective < solution.primal else (solution.best, solution.primal)
+        solution = Solution(best, primal, max(solution.dual, dual), mu, solution.n_cuts + 1)
+        clock.charge("line_search")
+        if self._is_close(solution.gap):
+            solution = self._certify(solution, sums)
+            clock.charge("outputs")
+        return solution, Cuts(bundle, current), clock.read()
+
+    def _certify(self, solution: Solution, sums: Any) -> Solution:
+        """Take the objective afresh, of the planes as the model will hold them: interpolation gathers errors."""
+        best = solution.best.astype(sums.dtype).astype(np.float64)
+        sums.set_candidate(best)
+        return replace(solution, best=best, primal=half_square(best) + self.C * float(sums.risks([1.0])[0]))
+
+    # How it begins on its rows.
+
+    def _positives(self, n_classes: int) -> list[int | None]:
+        """Of each SVM, the class that it tells from the rest; None: it tells all classes apart."""
+        if n_classes == 2:
+            return [1]
+        return [None] if self.multi_class == "crammer_singer" else list(range(n_classes))
+
+    def _planes_of_problem(self, n_classes: int) -> int:
+        return n_classes if self._positives(n_classes) == [None] else 1
+
+    def _workspace(self, data: Data) -> Workspace:
+        """The rows of each SVM. Threads share either the blocks of rows or the SVMs."""
+        positives, n_planes = self._positives(data.n_classes), self._planes_of_problem(data.n_classes)
+        of_rows = data.training_weight, n_planes, float(self.fit_intercept)
+        if namespace(data.X) is not np:
+            return Workspace([ArrayRowSums(data.X, targets(data.y, c), *of_rows) for c in positives], Team(1))
+        team = Team(self.n_jobs)
+        helpers = team if len(positives) == 1 else Team(1)
+        return Workspace([RowSums(data.X, targets(data.y, c), *of_rows, helpers) for c in positives], team)
+
+    def _known_bundles(self, state: CutState, data: Data) -> list[Bundle] | None:
+        """The cuts about these rows and this problem, if there are any; rows of a stream come but once."""
+        memory, shape = state.rows, (len(self._positives(data.n_classes)), self._planes_of_problem(data.n_classes))
+        if memory is None or data.stream or memory.fit_intercept != self.fit_intercept:
+            return None
+        if (len(memory.cuts), len(memory.cuts[0].current)) != shape:
+            return None
+        return [cuts.bundle.with_room() for cuts in memory.cuts]
+
+    def _begin(self, solution: Solution, bundle: Bundle, sums: Any) -> tuple[Solution, Cuts]:
+        """Be at the best planes so far, with a cut there when there is none."""
+        best, n_cuts = solution.best, solution.n_cuts
+        if not self.fit_intercept:
+            best = best.copy()
+            best[:, -1] = 0.0  # of an earlier fit that had one
+        sums.set_current(best)
+        if bundle.n_cuts == 1:
+            bundle, n_cuts = bundle.with_cut(*sums.cut(0.0)), n_cuts + 1
+        primal = half_square(best) + self.C * float(sums.risks([0.0])[0])
+        return replace(solution, best=best, primal=primal, dual=0.0, n_cuts=n_cuts), Cuts(bundle, best)
+
+
+@dataclass(eq=False, repr=False)
 class CuttingPlaneSVC(PlaneClassifier):
     r"""Linear SVM by cutting planes, with a certificate: it stops when it is provably close to the optimum.
 
@@ -164,6 +404,18 @@ class CuttingPlaneSVC(PlaneClassifier):
     0.98
     """
 
+    C: float = 1.0
+    _: KW_ONLY
+    multi_class: str = "crammer_singer"
+    line_search: str = "three-point"
+    tol: float | None = 0.01
+    max_iter: int = 10_000
+    fit_intercept: bool = True
+    class_weight: Any = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PlaneClassifier._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -171,179 +423,18 @@ class CuttingPlaneSVC(PlaneClassifier):
         "line_search": [StrOptions({"three-point", "exact", "none"})],
         "tol": [Interval(Real, 0, 1, closed="neither"), None],
     }
+    _declaration: ClassVar[Declaration] = Declaration(tuning={"C": [1.0, 1e-3, 1e-2, 0.1, 10.0, 100.0]})
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        multi_class: str = "crammer_singer",
-        line_search: str = "three-point",
-        tol: float | None = 0.01,
-        max_iter: int = 10_000,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.multi_class = multi_class
-        self.line_search = line_search
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    # The contract of PlaneClassifier.
-
-    def _start(self, data: Data, seed: int) -> CutState:
-        warn_of_scales(data.X)
-        n_searches, n_planes = self._layout(data.n_classes)
-        shape = (n_planes, data.X.shape[1] + 1)
-        zero = np.zeros(shape)
-        searches = [Search(Bundle(shape), zero, zero, np.inf, 0.0, 1.0) for _ in range(n_searches)]
-        return CutState(searches, kind_of(data.X), Clock().seconds, None)
-
-    def _step(self, state: CutState, data: Data) -> CutState:
-        memory = data.recall(lambda: self._remember(data))
-        if not memory.entered:
-            state = self._enter(state, memory, keep_cuts=False)
-
-        def go_on(i: int) -> tuple[Search, dict[str, float]]:
-            done = self.tol is not None and state.searches[i].gap < self.tol
-            return (state.searches[i], Clock().seconds) if done else self._advance(state.searches[i], memory.rows[i])
-
-        with within_device_memory("Train on fewer rows at a time with partial_fit."):
-            searches, seconds = zip(*memory.team.map(go_on, range(len(memory.rows))), strict=True)
-        total = {part: sum(second[part] for second in seconds) for part in seconds[0]}
-        return state._replace(searches=list(searches), seconds=total)
-
-    def _planes(self, state: CutState) -> PlaneSet:
-        best = np.concatenate([search.best for search in state.searches]).astype(host_dtype(state.kind))
-        if len(best) == 1:
-            best = np.concatenate([np.zeros_like(best), best])
-        planes = PlaneSet(np.ascontiguousarray(best[:, :-1]), best[:, -1].copy(), np.arange(len(best) + 1))
-        return planes.to(state.kind)
+    def _method(self, classes: np.ndarray) -> CuttingPlane:
+        return CuttingPlane.of(self)
 
     @property
-    def _takes_foreign_arrays(self) -> bool:
-        return True
+    def gap_(self) -> float:
+        """The objective is at the most this share of itself above the optimum."""
+        gap: float = self._state.gap
+        return gap
 
-    def _figures(self, state: CutState) -> Mapping[str, float]:
-        return {
-            "primal": sum(search.primal for search in state.searches),
-            "dual": sum(search.dual for search in state.searches),
-            "gap": max(search.gap for search in state.searches),
-            "cuts": sum(search.bundle.n_cuts - 1 for search in state.searches),
-            **state.seconds,
-        }
-
-    def _finish(self, state: CutState, data: Data) -> None:
-        self.gap_ = max(search.gap for search in state.searches)
-        self.n_cuts_ = sum(search.bundle.made for search in state.searches)
-
-    def _stopping_rule(self) -> Callable[[Mapping[str, float]], bool]:
-        return lambda figures: self.tol is not None and figures["gap"] < self.tol
-
-    def _train(self, state: CutState, data: Data, held_out: np.ndarray | None) -> None:
-        terms = (self._layout(data.n_classes), self.fit_intercept)
-        of_rows = fingerprint(data, terms) if self.warm_start else None
-        memory = data.recall(lambda: self._remember(data))
-        state = self._enter(state, memory, keep_cuts=of_rows is not None and of_rows == state.rows)
-        super()._train(state._replace(rows=of_rows), data, held_out)
-        if not self.warm_start:  # the cuts may be larger than X; what is left is enough for partial_fit
-            self._state = _without_cuts(self._state, len(memory.rows))
-        if self.tol is not None and self.gap_ >= self.tol and self.n_iter_ == self.max_iter:
-            warnings.warn(
-                f"max_iter={self.max_iter} cuts were made and the objective is proven to be within {self.gap_:.2g} of "
-                f"the optimum, not within tol={self.tol:g}. Raise max_iter or tol, or scale the features.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
-    # One iteration of the paper.
-
-    def _layout(self, n_classes: int) -> tuple[int, int]:
-        """How many problems there are, and how many planes each has."""
-        if n_classes == 2:
-            return 1, 1
-        return (1, n_classes) if self.multi_class == "crammer_singer" else (n_classes, 1)
-
-    def _remember(self, data: Data) -> Memory:
-        """The rows of each problem."""
-        n_searches, n_planes = self._layout(data.n_classes)
-        weight = np.zeros(len(data.y))
-        weight[data.train] = data.weight[data.train]
-        if n_planes > 1:
-            targets = [data.y.astype(np.int32)]
-        else:
-            positive = [1] if n_searches == 1 else range(n_searches)
-            targets = [np.where(data.y == c, 1, -1).astype(np.int32) for c in positive]
-        bias_input = 1.0 if self.fit_intercept else 0.0
-        if namespace(data.X) is not np or not compiled_kernels():
-            rows = [ArrayRowSums(data.X, target, weight, n_planes, bias_input) for target in targets]
-            return Memory(rows, Team(1))
-        team, alone = Team(self.n_jobs), Team(1)
-        helpers = team if n_searches == 1 else alone  # the threads share either the blocks of rows or the problems
-        return Memory([RowSums(data.X, target, weight, n_planes, bias_input, helpers) for target in targets], team)
-
-    def _enter(self, state: CutState, memory: Memory, keep_cuts: bool) -> CutState:
-        """Take up training on rows not yet seen, or seen by an earlier `fit`, from the best planes so far."""
-        memory.entered = True
-        if not keep_cuts:
-            state = _without_cuts(state, len(memory.rows))
-        if not self.fit_intercept:
-            for search in state.searches:
-                search.best[:, -1] = 0.0  # of an earlier fit that had one
-        searches = []
-        for search, sums in zip(state.searches, memory.rows, strict=True):
-            sums.stand(search.best)
-            if search.bundle.n_cuts == 1:
-                search.bundle.add(*sums.cut(0.0))
-            primal = half_square(search.best) + self.C * float(sums.risks([0.0])[0])
-            searches.append(search._replace(here=search.best, primal=primal, dual=0.0))
-        return state._replace(searches=searches, rows=None)
-
-    def _advance(self, search: Search, rows: Any) -> tuple[Search, dict[str, float]]:
-        """Algorithm 2: solve the reduced problem, search the line, cut."""
-        clock = Clock()
-        accuracy = 1e-3 * (self.tol or 1e-3)
-        there, dual = search.bundle.solve(self.C, accuracy * search.primal)
-        clock.charge("qp")
-        rows.look(there)
-        clock.charge("outputs")
-        line = Line(search.here, there, self.C, rows)
-        mu, objective = (0.0, search.primal) if line.is_point else SEARCHES[self.line_search](line, search.step)
-        clock.charge("line_search")
-        normal, offset = rows.cut((1.0 - CUT_POINT) * mu + CUT_POINT)
-        clock.charge("cut")
-        search.bundle.add(normal, offset)
-        clock.charge("qp")
-        rows.move(mu)
-        search = search._replace(here=line.at(mu), dual=max(search.dual, dual), step=mu)
-        if objective < search.primal:
-            search = search._replace(best=search.here, primal=objective)
-        clock.charge("line_search")
-        if self.tol is not None and search.gap < self.tol:
-            search = self._certify(search, rows)
-            clock.charge("outputs")
-        return search, clock.seconds
-
-    def _certify(self, search: Search, rows: Any) -> Search:
-        """Take the objective afresh, of the planes as the model will hold them: interpolation gathers errors."""
-        best = search.best.astype(host_dtype(rows.X)).astype(np.float64)
-        rows.look(best)
-        return search._replace(best=best, primal=half_square(best) + self.C * float(rows.risks([1.0])[0]))
-
-
-def _without_cuts(state: CutState, n_searches: int) -> CutState:
-    """The state with its best planes only, shared among problems that may be others in number."""
-    parts = np.split(np.concatenate([search.best for search in state.searches]), n_searches)
-    searches = [
-        search._replace(bundle=Bundle(best.shape), here=best, best=best)
-        for search, best in zip(itertools.cycle(state.searches), parts, strict=False)
-    ]
-    return state._replace(searches=searches, rows=None)
+    @property
+    def n_cuts_(self) -> int:
+        """Number of cuts made."""
+        return sum(solution.n_cuts for solution in self._state.solutions)

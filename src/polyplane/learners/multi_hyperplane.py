@@ -1,38 +1,308 @@
-"""The multi-hyperplane machines."""
+"""The multi-hyperplane machine from a tangent start, by the log-loss or the margin loss."""
 
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polyplane._array_api import namespace, within_device_memory
-from polyplane._validation import Data, check_fitted_matrix
-from polyplane.base import PlaneClassifier
-from polyplane.learners._contest import ROWS_PER_PLANE, choose_planes
-from polyplane.learners._margin import AdaptiveTraining, MarginTraining
-from polyplane.learners._schedule import Schedule
-from polyplane.learners._smooth import SmoothTraining
-from polyplane.learners._tangent import tangent_start
-from polyplane.learners._units import Units
+from polyplane._array_api import astype, like, namespace, take_rows, widest_float, within_device_memory
+from polyplane._threads import blas_threads
+from polyplane._validation import check_fitted_matrix
+from polyplane.base import Declaration, PlaneClassifier
+from polyplane.engine.data import Data
+from polyplane.engine.kinds import Array, CommonScaling, MixedNumber, Seed
+from polyplane.engine.method import Method
+from polyplane.engine.state import State, workspace
+from polyplane.learners._epochs import BackoffState, EpochSampler, Schedule
+from polyplane.learners._log_loss import USUAL_BATCH, Adam, AdamPass, Pace, decay, stretch
+from polyplane.learners._margin_loss import CHECKS_PER_EPOCH, KernelRows, PlaneColumns, pieces, plane_sums
+from polyplane.learners._select_n_planes import select_n_planes
+from polyplane.learners._tangent import Tangents, tangent_start
 from polyplane.planes import PlaneSet
+from polyplane.scaling import AffineScaling
+
+#: The margin of a row whose class has this probability is ample: it hardly moves a plane.
+AMPLE = 0.99
+#: Larger batches than usual are taken only where a pass has this many of them: fewer steps would not reach as far.
+STEPS_PER_PASS = 64
+
+_WEIGHTS = Array("f", "classes", "planes", "features+1", mixed=True)
 
 
+@dataclass(frozen=True, eq=False)
+class SmoothState(State):
+    """Everything that training by the log-loss needs to go on. Its arrays are where the rows are."""
+
+    W: Annotated[Any, _WEIGHTS]  # the planes over scaled rows
+    adam: Adam
+    tangents: Tangents  # where they began
+    scaling: CommonScaling
+    seed: Seed
+    epoch: int = 0
+    turn: int = 0  # epochs of the present schedule
+    loss: MixedNumber = np.inf
+    mean: Annotated[Any, _WEIGHTS] | None = None  # average over the last steps
+    n_averaged: int = 0
+    rows: BackoffState | None = None
+    workspace: EpochSampler | None = workspace()
+
+    @property
+    def n_planes(self) -> int:
+        """Number of planes."""
+        return int(self.tangents.mask.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class MarginState(PlaneColumns):
+    """Everything that training by the margin loss needs to go on."""
+
+    unit_step: float = 0.0  # the step for eta0 = 1
+    rows: BackoffState | None = None
+    workspace: KernelRows | None = workspace()
+
+
+S = TypeVar("S", SmoothState, MarginState)
+
+
+@dataclass(frozen=True)
+class TangentMethod(Method[S]):
+    """Training from the tangent planes above the k-means centres of each class, with steps that fall linearly to 0."""
+
+    n_planes: int | None = None
+    scale: float = 2.5
+    eta0: float = 0.3
+    backoff: int = 31
+    max_iter: int = 60
+    average_fraction: float = 0.2  # the last part of the passes, whose planes are averaged
+    shuffle: bool = True
+
+    adjustable = frozenset({"eta0", "backoff", "max_iter", "average_fraction", "shuffle"})
+    mixable = True
+
+    @abstractmethod
+    def begin(self, tangents: Tangents, scaling: AffineScaling, seed: int) -> S:
+        """The state before the first step, from given planes."""
+
+    def start(self, data: Data, seed: int) -> S:
+        """The state before the first step."""
+        with within_device_memory("Train on fewer rows at a time with partial_fit."):
+            scaling = AffineScaling.common(data.X, data.training_weight)
+            n_planes = self._planes_per_class(data, scaling, seed)
+            return self.begin(tangent_start(data, n_planes, scaling, self.scale, seed), scaling, seed)
+
+    def _planes_per_class(self, data: Data, scaling: AffineScaling, seed: int) -> np.ndarray:
+        if self.n_planes is None:
+            trial = SmoothMultiHyperplane(scale=self.scale, noise=getattr(self, "noise", None), max_iter=10)
+            return select_n_planes(data, scaling, trial, seed)
+        n_rows = data.class_counts
+        if (n_rows < self.n_planes).any() and not data.stream:
+            few = int(n_rows.argmin())
+            warnings.warn(
+                f"n_planes={self.n_planes} is more than the {n_rows[few]} rows of class {few} (counted from 0 in the "
+                "order of the labels); such a class gets one plane per row.",
+                UserWarning,
+                stacklevel=8,
+            )
+        return np.clip(n_rows, 1, self.n_planes)
+
+    def _backoff_state(self, state: S, data: Data) -> BackoffState:
+        """What is remembered of the rows; when a schedule begins, its steps are long again, and no row is skipped."""
+        return BackoffState.fresh(data) if state.rows is None or state.turn == 0 else state.rows
+
+    def figures(self, state: S) -> Mapping[str, float]:
+        """The mean of the losses met, and the number of planes."""
+        return {"loss": state.loss, "planes": state.n_planes}
+
+    def monitored(self, state: S) -> float:
+        """The loss."""
+        return state.loss
+
+
+@dataclass(frozen=True)
+class SmoothMultiHyperplane(TangentMethod[SmoothState]):
+    """The log-loss, where each class scores the log-sum-exp of its planes: mini-batches and Adam."""
+
+    alpha: float = 0.0
+    noise: float | None = None
+    batch_size: int = USUAL_BATCH
+
+    state = SmoothState
+    adjustable = TangentMethod.adjustable | {"alpha", "noise", "batch_size"}
+
+    def begin(self, tangents: Tangents, scaling: AffineScaling, seed: int) -> SmoothState:
+        """The state before the first step, from given planes."""
+        W = tangents.planes()
+        xp = namespace(W)
+        return SmoothState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), tangents, scaling, seed)
+
+    def check(self, data: Data) -> None:
+        """Sparse rows get no noise: it would make them dense."""
+        if self.noise and sparse.issparse(data.X):
+            raise ValueError(
+                f"noise={self.noise} is for dense rows, and X is sparse; leave it at None, or set it to 0."
+            )
+
+    def prepare(self, state: SmoothState, data: Data) -> SmoothState:
+        """With a memory of the rows, and what draws their orders."""
+        sampler = EpochSampler(data, self.shuffle, self._noise_level(data) > 0)
+        return replace(state, rows=self._backoff_state(state, data), workspace=sampler)
+
+    def step(self, state: SmoothState, data: Data) -> SmoothState:
+        """One pass over the rows."""
+        clocks, sampler = state.rows, state.workspace
+        assert clocks is not None
+        assert sampler is not None
+        schedule = Schedule.of(self.max_iter, state, data)
+        drawn = sampler.draw(state.seed, state.epoch, more=schedule.next_turn > 0)
+        rows = clocks.visited(like(drawn.order, sampler.y))
+        size = min(self.batch_size, max(USUAL_BATCH, rows.shape[0] // STEPS_PER_PASS))
+        paces, averaged_from = self._paces(state, schedule, rows.shape[0], size)
+        state = replace(state, mean=_mean_to_add_to(state, averaged_from, len(paces)))
+        advice = f"Use a smaller batch_size than {self.batch_size}, or fewer rows at a time with partial_fit."
+        with self._products(state.W), within_device_memory(advice):
+            adam_pass = AdamPass(
+                data.X, sampler.y, sampler.weight, state.scaling, state.W, state.adam, state.mean,
+                state.tangents.planes() if self.alpha else None, decay(size),
+            )  # fmt: skip
+            inputs = [rows]
+            if drawn.noise is not None:
+                adam_pass.noise = like(drawn.noise, state.W)
+                adam_pass.noise *= self._noise_level(data) * state.tangents.margin
+                inputs.append(like(drawn.noise_rows, sampler.y)[: rows.shape[0]])
+            probability = adam_pass.run(inputs, size, paces, averaged_from)
+            loss = _log_loss(take_rows(sampler.weight, rows), probability)
+            if self.backoff:
+                clocks.note(rows, probability > AMPLE, self.backoff)
+        return replace(
+            state,
+            epoch=state.epoch + 1,
+            turn=schedule.next_turn,
+            loss=loss / sampler.total_weight,
+            adam=replace(state.adam, t=state.adam.t + len(paces)),
+            n_averaged=int(paces[-1].n_averaged) if averaged_from < len(paces) else state.n_averaged,
+        )
+
+    def _noise_level(self, data: Data) -> float:
+        if sparse.issparse(data.X):
+            return 0.0
+        return 0.2 * max(0.0, 1.0 - 2.0 / data.X.shape[1]) if self.noise is None else self.noise
+
+    def _paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[Pace], int]:
+        """The pace of each step, and the step from which planes are averaged."""
+        unit = state.tangents.step / (state.W.shape[2] - 1) ** 0.5
+        b1, b2 = decay(size)
+        paces: list[Pace] = []
+        averaged_from, t, n_averaged = 0, state.adam.t, state.n_averaged if state.mean is not None else 0
+        for first in range(0, n_rows, size):
+            fraction = first / n_rows
+            t += 1
+            rate = self.eta0 * stretch(size) * schedule.rate(fraction)
+            if schedule.averages(fraction, self.average_fraction):
+                n_averaged = min(n_averaged + 1, schedule.window)
+            else:
+                averaged_from, n_averaged = len(paces) + 1, 0
+            corrected = rate * unit * (1 - b2**t) ** 0.5 / (1 - b1**t)
+            paces.append(Pace(corrected, min(1.0, rate * self.alpha), float(n_averaged)))
+        return paces, averaged_from
+
+    def _products(self, W: Any) -> AbstractContextManager[Any]:
+        """How many threads matrix products take."""
+        return blas_threads(self.batch_size * W.size) if namespace(W) is np else nullcontext()
+
+    def planes(self, state: SmoothState) -> PlaneSet:
+        """The model in a state, over the rows of X."""
+        W = state.W if state.mean is None else state.mean
+        own = (take_rows(W[c, :, :], np.flatnonzero(mask)) for c, mask in enumerate(state.tangents.mask))
+        return PlaneSet.of_classes(state.scaling.to_input_space(planes[:, :-1], planes[:, -1]) for planes in own)
+
+    @property
+    def takes_device_arrays(self) -> bool:
+        """It is all matrix products."""
+        return True
+
+
+def _mean_to_add_to(state: SmoothState, averaged_from: int, n_steps: int) -> Any:
+    """The average that the steps of a pass go into: a new one when it begins in this pass; None when none does."""
+    if n_steps == 0 or (state.mean is not None and averaged_from == 0):
+        return state.mean
+    return None if averaged_from == n_steps else namespace(state.W).zeros_like(state.W)
+
+
+def _log_loss(weight: Any, probability: Any) -> float:
+    xp = namespace(probability)
+    return -float(xp.sum(astype(weight * xp.log(probability), widest_float(probability))))
+
+
+@dataclass(frozen=True)
+class MarginMultiHyperplane(TangentMethod[MarginState]):
+    """The papers' margin loss: stochastic gradient descent, row by row."""
+
+    state = MarginState
+
+    def begin(self, tangents: Tangents, scaling: AffineScaling, seed: int) -> MarginState:
+        """The state before the first step, from given planes."""
+        planes = tangents.planes()[tangents.mask]
+        coef, intercept = scaling.to_input_space(planes[:, :-1], planes[:, -1])
+        owner = np.nonzero(tangents.mask)[0].copy()  # in one piece, as in any other state: one kernel to compile
+        counts = np.bincount(owner, minlength=len(tangents.mask))
+        coef, shift = np.ascontiguousarray(coef.T), np.zeros_like(intercept)
+        return MarginState(coef, intercept, shift, owner, counts, scaling, seed, unit_step=tangents.step)
+
+    def prepare(self, state: MarginState, data: Data) -> MarginState:
+        """With a memory of the rows, and what the kernel needs to know of them."""
+        return replace(state, rows=self._backoff_state(state, data), workspace=KernelRows(data, state.scaling))
+
+    def step(self, state: MarginState, data: Data) -> MarginState:
+        """One pass over the rows."""
+        from polyplane.kernels.multi_hyperplane import Clocks, Steps, margin_epoch
+
+        rows, known = state.rows, state.workspace
+        assert rows is not None
+        assert known is not None
+        schedule = Schedule.of(self.max_iter, state, data)
+        order = data.train
+        if self.shuffle:
+            order = np.random.default_rng([state.seed, state.epoch]).permutation(order)
+        sums, score = plane_sums(state), np.empty_like(state.intercept)
+        clocks = Clocks(rows.skip, rows.patience, self.backoff)
+        loss, n_visited = 0.0, 0
+        for piece in pieces(order, -(-len(order) // CHECKS_PER_EPOCH)):
+            first, last = (
+                self.eta0 * state.unit_step * schedule.rate(visited / len(order))
+                for visited in (n_visited, n_visited + len(piece))
+            )
+            steps = Steps(first, (first - last) / len(piece))
+            loss += margin_epoch(known.X, piece, sums, state.owner, known.targets, clocks, steps, score)
+            n_visited += len(piece)
+            if schedule.averages(n_visited / len(order), self.average_fraction):
+                state = state.averaged(1.0, schedule.window)
+            elif state.mean is not None:
+                state = replace(state, mean=None)
+        return replace(state, epoch=state.epoch + 1, turn=schedule.next_turn, loss=loss / len(order))
+
+    def planes(self, state: MarginState) -> PlaneSet:
+        """The model in a state."""
+        return state.plane_set(1.0)
+
+
+@dataclass(eq=False, repr=False)
 class MultiHyperplaneClassifier(PlaneClassifier):
     r"""Multi-hyperplane machine: each class owns as many planes as its shape needs.
 
-    The score of class :math:`c` is :math:`\max_{k \in c} w_k x + b_k`, and the class with the best score wins. Two
-    ways to find the planes:
-
-    `init="tangent"` begins with the planes tangent to a paraboloid above the k-means centres of each class, that is
-    with the nearest-centre classifier, and trains them all together. With `loss="log"` a class scores the log-sum-exp
-    of its planes, and
+    The score of class :math:`c` is :math:`\max_{k \in c} w_k x + b_k`, and the class with the best score wins. Training
+    begins with the planes tangent to a paraboloid above the k-means centres of each class, that is with the
+    nearest-centre classifier, and moves them all together. With `loss="log"` a class scores the log-sum-exp of its
+    planes, and
 
     .. math:: \frac{1}{n} \sum_i -\log \frac{\sum_{k \in y_i} e^{w_k x_i + b_k}}{\sum_k e^{w_k x_i + b_k}}
 
@@ -40,66 +310,37 @@ class MultiHyperplaneClassifier(PlaneClassifier):
 
     .. math:: \frac{1}{n} \sum_i \Big[1 + \max_{k \notin y_i} (w_k x_i + b_k) - \max_{k \in y_i} (w_k x_i + b_k)\Big]_+
 
-    by stochastic gradient descent. In both the steps fall linearly to 0 and the last planes are averaged.
+    by stochastic gradient descent. In both the steps fall linearly to 0 and the planes of the last fifth of the passes
+    are averaged. The papers' own machines are `AdaptiveMultiHyperplaneClassifier`.
 
-    `init="zero"` is the papers' way: classes begin without planes and bear them while the margin loss, with
-    :math:`\frac{\alpha}{2} \sum_k |w_k|^2`, is minimised with the steps :math:`1 / (\alpha t)`. It gives
-
-    * **AMM** with `growth=0` and `prune=10`: a class that no plane of its own speaks for answers with a new zero plane;
-    * **GAMM** with `growth=0.2`: moreover, planes that err are duplicated at random;
-    * **MM** with `growth=0`, `assignment="epoch"` and `n_planes`: a fixed number of planes, and rows that keep their
-      plane for an epoch, which makes each epoch a convex problem.
-
-    Training sees the features centred and multiplied by one number; the planes speak the units of `X`. Standardise
+    Training sees the features centred and multiplied by one number; the planes are over `X` as it is. Standardise
     features of different kinds; leave pixels as they are.
 
     Under ``sklearn.config_context(array_api_dispatch=True)`` the log-loss trains on arrays of PyTorch and CuPy where
-    they are, and the planes live there: see `to_numpy`.
+    they are, and the planes live there: see `to_numpy`. PyTorch's own
+    ``torch.set_float32_matmul_precision("high")`` makes matrix products on NVIDIA devices faster and less precise.
 
     Parameters
     ----------
     n_planes : int or None, default=None
-        Planes of each class (b). With a tangent start, None lets small machines with 1, 4, 16 and up to 64 planes (96
-        for two classes) compete on held-out rows first. With a zero start it is the most that a class may have; None:
-        no limit.
-    init : {"tangent", "zero"}, default="tangent"
-        How to begin.
+        Planes of each class (b). None: small machines with 1, 4, 16 and up to 64 planes (96 for two classes) are
+        compared on held-out rows first.
     loss : {"log", "hinge"}, default="log"
-        What to minimise; a zero start needs "hinge", and takes it whatever is said here.
-    assignment : {"online", "epoch"}, default="online"
-        Zero start: which of its class's planes is to win a row, the best one at each visit or at the start of the
-        epoch.
-    growth : float, default=0.2
-        Zero start: the probability that a plane that errs is duplicated (p).
-    growth_decay : float, default=0.99
-        Zero start: what it is multiplied with at each duplication (:math:`\beta`).
-    prune : float, default=50.0
-        Zero start: the smallest planes are removed as long as the norm of all of them is at most this over
-        :math:`\alpha t` (c). The paper has 10 for AMM.
-    prune_every : int, default=10000
-        Zero start: visits between prunings.
+        What to minimise.
     alpha : float or None, default=None
-        Zero start: strength of the regularisation (:math:`\lambda`); None: 1e-5. Tangent start with the log-loss: how
-        strongly planes are drawn back to where they began; None: 0.
+        Log-loss: how strongly planes are drawn back to where they began. None: not at all.
     scale : float, default=2.5
-        Tangent start: curvature of the paraboloid, relative to what the data suggest.
+        Curvature of the paraboloid, relative to what the data suggest.
     eta0 : float, default=0.3
-        Tangent start: the first step, relative to the way from a row to the nearest centre of its class.
+        The first step, relative to the way from a row to the nearest centre of its class.
     noise : float or None, default=None
         Log-loss: standard deviation of the noise added to dense rows in training, relative to their distance from the
-        nearest wall between classes; None: 0.2, less in few dimensions, and none in two.
-    average : float, default=0.2
-        The last part of the passes, over which planes are averaged; a zero start bears and prunes none in it, and
-        does best with a third. 0: no averaging, as in the papers.
-    batch_size : int, default=256
-        Log-loss: rows per step. A GPU wants 4,096 or more: steps then grow with the square root of the batch. Batches
-        above 256 are made smaller where a pass would have fewer than 64 of them.
-    precision : {"full", "tf32"}, default="full"
-        Log-loss with arrays of PyTorch on an NVIDIA device: "tf32" rounds the factors of matrix products to 10 bits and
-        sums in float32.
+        nearest wall between classes. None: 0.2, less in few dimensions, and none in two.
+    batch_size : int or None, default=None
+        Log-loss: rows per step. None: 256. A GPU wants 4,096 or more: steps then grow with the square root of the
+        batch. Batches above 256 are made smaller where a pass would have fewer than 64 of them.
     backoff : int, default=31
-        Tangent start: a row that is amply right is not looked at for 1, 3, 7, ... and at the most this many visits. 0
-        looks at all.
+        A row whose margin is ample is not visited for 1, 3, 7, ... and at most this many epochs. 0 visits all rows.
     max_iter : int, default=60
         Passes over the rows.
     tol : float or None, default=None
@@ -107,20 +348,15 @@ class MultiHyperplaneClassifier(PlaneClassifier):
         `n_iter_no_change` passes. None: make all passes, unless `early_stopping` is on (then 0).
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
-    shuffle : bool, default=True
-        Visit the rows in a new order at each pass.
     warm_start : bool, default=False
         Go on from where the last `fit` ended.
-    early_stopping : bool, default=False
-        Hold out rows, stop when their error no longer falls, and keep the planes that were best on them.
-    validation_fraction : float, default=0.1
-        Share of the rows to hold out.
+    early_stopping : bool or float, default=False
+        Hold out this share of the rows (True: a tenth), stop when their error no longer falls, and keep the planes that
+        were best on them.
     n_iter_no_change : int, default=10
         Passes without progress before stopping.
     random_state : int, RandomState or None, default=None
         Source of the centres, the orders and the noise.
-    n_jobs : int or None, default=None
-        Threads in prediction.
     verbose : int, default=0
         Show progress.
 
@@ -142,10 +378,8 @@ class MultiHyperplaneClassifier(PlaneClassifier):
 
     References
     ----------
-    N. Djuric, Z. Wang and S. Vucetic. Growing Adaptive Multi-hyperplane Machines. ICML 2020.
-
-    Z. Wang, N. Djuric, K. Crammer and S. Vucetic. Trading Representability for Scalability: Adaptive Multi-Hyperplane
-    Machine for Nonlinear Classification. KDD 2011.
+    N. Djuric, Z. Wang and S. Vucetic. Growing Adaptive Multi-hyperplane Machines. ICML 2020. (Theorem 1: tangents of a
+    convex function as planes.)
 
     Examples
     --------
@@ -159,89 +393,53 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     0.99
     """
 
-    _converges_on = "loss"
+    n_planes: int | None = None
+    _: KW_ONLY
+    loss: str = "log"
+    alpha: float | None = None
+    scale: float = 2.5
+    eta0: float = 0.3
+    noise: float | None = None
+    batch_size: int | None = None
+    backoff: int = 31
+    max_iter: int = 60
+    tol: float | None = None
+    class_weight: Any = None
+    warm_start: bool = False
+    early_stopping: bool | float = False
+    n_iter_no_change: int = 10
+    random_state: Any = None
+    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PlaneClassifier._parameter_constraints,
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
-        "init": [StrOptions({"tangent", "zero"})],
         "loss": [StrOptions({"log", "hinge"})],
-        "assignment": [StrOptions({"online", "epoch"})],
-        "growth": [Interval(Real, 0, 1, closed="left")],
-        "growth_decay": [Interval(Real, 0, 1, closed="both")],
-        "prune": [Interval(Real, 0, None, closed="left")],
-        "prune_every": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
         "scale": [Interval(Real, 0, None, closed="neither")],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "noise": [Interval(Real, 0, None, closed="left"), None],
-        "average": [Interval(Real, 0, 1, closed="both")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "precision": [StrOptions({"full", "tf32"})],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "backoff": [Interval(Integral, 0, 255, closed="both")],
     }
-    del _parameter_constraints["fit_intercept"]
+    del _parameter_constraints["fit_intercept"], _parameter_constraints["n_jobs"]
+    _declaration: ClassVar[Declaration] = Declaration(
+        tuning={"scale": [2.5, 1.0, 6.0], "eta0": [0.3, 0.1, 1.0]}, probabilities="softmax"
+    )
 
-    def __init__(
-        self,
-        n_planes: int | None = None,
-        *,
-        init: str = "tangent",
-        loss: str = "log",
-        assignment: str = "online",
-        growth: float = 0.2,
-        growth_decay: float = 0.99,
-        prune: float = 50.0,
-        prune_every: int = 10_000,
-        alpha: float | None = None,
-        scale: float = 2.5,
-        eta0: float = 0.3,
-        noise: float | None = None,
-        average: float = 0.2,
-        batch_size: int = 256,
-        precision: str = "full",
-        backoff: int = 31,
-        max_iter: int = 60,
-        tol: float | None = None,
-        class_weight: Any = None,
-        shuffle: bool = True,
-        warm_start: bool = False,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_planes = n_planes
-        self.init = init
-        self.loss = loss
-        self.assignment = assignment
-        self.growth = growth
-        self.growth_decay = growth_decay
-        self.prune = prune
-        self.prune_every = prune_every
-        self.alpha = alpha
-        self.scale = scale
-        self.eta0 = eta0
-        self.noise = noise
-        self.average = average
-        self.batch_size = batch_size
-        self.precision = precision
-        self.backoff = backoff
-        self.max_iter = max_iter
-        self.tol = tol
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    def _method(self, classes: np.ndarray) -> SmoothMultiHyperplane | MarginMultiHyperplane:
+        if self.loss == "log":
+            batch_size = USUAL_BATCH if self.batch_size is None else self.batch_size
+            return SmoothMultiHyperplane.of(self, alpha=self.alpha or 0.0, batch_size=batch_size)
+        for name in ("alpha", "noise", "batch_size"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} belongs to the log-loss and means nothing for loss='hinge'; leave "
+                    "it at None."
+                )
+        return MarginMultiHyperplane.of(self)
 
-    @available_if(lambda self: self.init == "tangent" and self.loss == "log")
+    @available_if(lambda self: self.loss == "log")
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, for machines trained by the log-loss.
 
@@ -256,85 +454,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
             Softmax of the class scores, so that the most probable class is the predicted one.
         """
         X = check_fitted_matrix(self, X)
-        scores = self.planes_.class_scores(X, self.n_jobs)
+        scores = self.planes_.class_scores(X)
         xp = namespace(scores)
         likeness = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
         return likeness / xp.sum(likeness, axis=1, keepdims=True)
-
-    @property
-    def _takes_foreign_arrays(self) -> bool:
-        return self.init == "tangent" and self.loss == "log"
-
-    def _training(self, data: Data | None = None) -> SmoothTraining | MarginTraining | AdaptiveTraining:
-        """The way to train that the parameters name."""
-        schedule = Schedule(self.max_iter, stream=data is not None and data.stream)
-        how: dict[str, Any] = {"tail": self.average, "shuffle": self.shuffle, "schedule": schedule}
-        if self.init == "zero":
-            return AdaptiveTraining(
-                alpha=1e-5 if self.alpha is None else self.alpha,
-                growth=self.growth,
-                growth_decay=self.growth_decay,
-                most=self.n_planes or np.iinfo(np.int64).max,
-                prune=self.prune,
-                prune_every=self.prune_every,
-                by_epoch=self.assignment == "epoch",
-                **how,
-            )
-        if self.loss == "hinge":
-            return MarginTraining(eta0=self.eta0, backoff=self.backoff, **how)
-        return SmoothTraining(
-            batch_size=self.batch_size,
-            eta0=self.eta0,
-            noise=0.0 if data is None or sparse.issparse(data.X) else self._noise(data.X.shape[1]),
-            alpha=self.alpha or 0.0,
-            backoff=self.backoff,
-            tf32=self.precision == "tf32",
-            **how,
-        )
-
-    def _noise(self, n_features: int) -> float:
-        return 0.2 * max(0.0, 1.0 - 2.0 / n_features) if self.noise is None else self.noise
-
-    def _start(self, data: Data, seed: int) -> Any:
-        if self.init == "zero" and self.alpha == 0:
-            raise ValueError("alpha must be positive for init='zero': the steps are 1 / (alpha t).")
-        with within_device_memory("Train on fewer rows at a time with partial_fit."):
-            return self._begin(data, seed)
-
-    def _begin(self, data: Data, seed: int) -> Any:
-        units = Units.common(data.X, data.training_weight)
-        training = self._training(data)
-        if isinstance(training, AdaptiveTraining):
-            return training.start(data.n_classes, data.X.shape[1], units, seed)
-        n_planes = self._planes_per_class(data, units, seed)
-        rng = np.random.default_rng(seed)
-        tangents = tangent_start(data.X, data.y, data.train, n_planes, units, self.scale, rng)
-        return training.start(tangents, units, seed)
-
-    def _planes_per_class(self, data: Data, units: Units, seed: int) -> np.ndarray:
-        n_rows = np.bincount(data.y[data.train], minlength=data.n_classes)
-        if self.n_planes is None:
-            most = np.clip(n_rows // ROWS_PER_PLANE, 1, max(64, 192 // data.n_classes))
-            return choose_planes(data, most, units, self.scale, self._training_for_contest(data), seed)
-        if (n_rows < self.n_planes).any() and not data.stream:
-            few = int(n_rows.argmin())
-            warnings.warn(
-                f"n_planes={self.n_planes} is more than class {self.classes_.tolist()[few]!r} has rows "
-                f"({n_rows[few]}); such a class gets one plane per row.",
-                UserWarning,
-                stacklevel=5,
-            )
-        return np.clip(n_rows, 1, self.n_planes)
-
-    def _training_for_contest(self, data: Data) -> SmoothTraining:
-        noise = 0.0 if sparse.issparse(data.X) else self._noise(data.X.shape[1])
-        return SmoothTraining(256, 0.3, noise, 0.0, 0.2, 31, True, Schedule(10, stream=False))
-
-    def _step(self, state: Any, data: Data) -> Any:
-        return self._training(data).epoch(state, data)
-
-    def _planes(self, state: Any) -> PlaneSet:
-        return self._training().planes(state)
-
-    def _figures(self, state: Any) -> Mapping[str, float]:
-        return {"loss": state.loss, "planes": state.n_planes}

@@ -1,13 +1,20 @@
-"""The linear SVM by stochastic gradient descent."""
+"""Pegasos: the linear SVM by stochastic sub-gradient descent (Shalev-Shwartz et al., 2007)."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
-from polyplane.learners._polytopes import PolytopeTrainer
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from polyplane.base import Declaration, PlaneClassifier
+from polyplane.learners.convex_polytope import ConvexPolytope
 
 
-class PegasosSVC(PolytopeTrainer):
+@dataclass(eq=False, repr=False)
+class PegasosSVC(PlaneClassifier):
     r"""Linear SVM by stochastic sub-gradient descent: the convex polytope machine with a single side.
 
     .. math:: \frac{\alpha}{2} |w|^2 + \frac{1}{n} \sum_i \left[1 - y_i \, w x_i\right]_+
@@ -24,27 +31,24 @@ class PegasosSVC(PolytopeTrainer):
         Stop when the loss, or with `early_stopping` the validation error, has not fallen by this fraction for
         `n_iter_no_change` passes. None: make all passes, unless `early_stopping` is on (then 0).
     backoff : int, default=31
-        A row whose margin is ample is not looked at for 1, 3, 7, ... and at the most this many visits. 0 looks at all.
+        A row whose margin is ample is not visited for 1, 3, 7, ... and at most this many epochs. 0 visits all rows.
     average : bool, default=True
         Use a running average of the planes, late passes weighing most, instead of the last ones.
     fit_intercept : bool, default=True
         Learn an offset, regularised like the rest.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
-    shuffle : bool, default=True
-        Visit the rows in a new order at each pass.
     warm_start : bool, default=False
         Go on from where the last `fit` ended.
-    early_stopping : bool, default=False
-        Hold out rows, stop when their error no longer falls, and keep the plane that was best on them.
-    validation_fraction : float, default=0.1
-        Share of the rows to hold out.
+    early_stopping : bool or float, default=False
+        Hold out this share of the rows (True: a tenth), stop when their error no longer falls, and keep the plane that
+        was best on them.
     n_iter_no_change : int, default=10
         Passes without progress before stopping.
     random_state : int, RandomState or None, default=None
         Source of the orders.
     n_jobs : int or None, default=None
-        Threads, over classes and in prediction. The planes do not depend on it.
+        Threads, in training (over classes) and in prediction. The planes do not depend on it.
     verbose : int, default=0
         Show progress.
 
@@ -80,43 +84,29 @@ class PegasosSVC(PolytopeTrainer):
     0.99
     """
 
-    n_planes = 1
-    min_entropy = 0.0
+    alpha: float = 1e-4
+    _: KW_ONLY
+    max_iter: int = 100
+    tol: float | None = None
+    backoff: int = 31
+    average: bool = True
+    fit_intercept: bool = True
+    class_weight: Any = None
+    warm_start: bool = False
+    early_stopping: bool | float = False
+    n_iter_no_change: int = 10
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        *,
-        max_iter: int = 100,
-        tol: float | None = None,
-        backoff: int = 31,
-        average: bool = True,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        shuffle: bool = True,
-        warm_start: bool = False,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.backoff = backoff
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PlaneClassifier._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "backoff": [Interval(Integral, 0, 255, closed="both")],
+        "average": ["boolean"],
+    }
+    _declaration: ClassVar[Declaration] = Declaration(tuning={"alpha": [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 0.1]})
 
-    def _outer_classes(self, n_classes: int) -> list[int]:
-        return [1] if n_classes == 2 else list(range(n_classes))
+    def _method(self, classes: np.ndarray) -> ConvexPolytope:
+        outer = (1,) if len(classes) == 2 else tuple(range(len(classes)))
+        return ConvexPolytope.of(self, outer=outer, n_planes=1)

@@ -1,76 +1,190 @@
-"""The Polyceptron: the perceptron of polyhedra."""
+"""The Polyceptron: the perceptron of polyhedra (Manwani and Sastry, 2011)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from numbers import Integral, Real
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane._array_api import astype, kind_of, namespace
-from polyplane._validation import Data
-from polyplane.learners._polyhedron import PolyhedronLearner, Rows, members
-from polyplane.learners._units import Units
+from polyplane.base import Declaration
+from polyplane.engine.data import Data
+from polyplane.engine.kinds import Seed
+from polyplane.engine.state import workspace
+from polyplane.learners._polyhedron import (
+    Planes,
+    PolyhedronClassifier,
+    PolyhedronMethod,
+    PolyhedronState,
+    method_of,
+    plane_set,
+)
+from polyplane.learners._polyhedron_rows import ScaledRows, members
 from polyplane.planes import PlaneSet
+from polyplane.scaling import AffineScaling
 
 
-class Verdict(NamedTuple):
+class Evaluation(NamedTuple):
     """How planes do on given rows."""
 
     planes: np.ndarray
     error: float  # share of the rows on the wrong side
     criterion: float  # mean of -y h(x) over all rows, those on the right side counting 0
-    pull: Any  # (n_planes, n_rows): signed weight of the wrong rows, at their lowest plane
+    gradient_weights: Any  # (n_planes, n_rows): signed weight of the wrong rows, at their lowest plane
 
 
-class Bench:
-    """Rows to try planes on, and what is remembered of the last trials."""
+class Evaluator:
+    """Rows to try planes on, and how the last ones did."""
 
     def __init__(self, data: Data, inside: int) -> None:
-        self.rows = Rows(data.X, Units.raw(data.X.shape[1]))
-        self.sign = self.rows.spread(np.where(data.y == inside, 1.0, -1.0))
-        self.weight = self.rows.spread(data.training_weight)
+        self.rows = ScaledRows(data.X, AffineScaling.identity(data.X.shape[1]))
+        self.sign = self.rows.per_row(np.where(data.y == inside, 1.0, -1.0))
+        self.weight = self.rows.per_row(data.training_weight)
         self.total = data.training_weight.sum()
-        self.last: Verdict | None = None
-        self.pocket: np.ndarray | None = None
+        self._last: Evaluation | None = None
 
-    def judge(self, planes: np.ndarray) -> Verdict:
-        """Try planes on the rows. A row on a plane is on the wrong side, whatever its class."""
-        if self.last is not None and self.last.planes is planes:
-            return self.last
+    def at(self, planes: np.ndarray) -> Evaluation:
+        """Try planes on the rows; those of the last time are not tried again."""
+        if self._last is None or self._last.planes is not planes:
+            self._last = self._evaluate(planes)
+        return self._last
+
+    def _evaluate(self, planes: np.ndarray) -> Evaluation:
+        """A row on a plane is on the wrong side, whatever its class."""
         scores = self.rows.scores(planes)
         xp = namespace(scores)
         lowest = xp.min(scores, axis=0)
         at_fault = xp.where(self.sign * lowest <= 0, self.weight, xp.zeros_like(self.weight))
         owner = members(xp.argmin(scores, axis=0), len(planes))
-        self.last = Verdict(
+        return Evaluation(
             planes,
             float(xp.sum(at_fault)) / float(self.total),
             float(at_fault @ xp.abs(lowest)) / float(self.total),
             astype(owner, at_fault.dtype) * (at_fault * self.sign),
         )
-        return self.last
+
+    def gradient(self, evaluation: Evaluation) -> np.ndarray:
+        """The sum over the wrong rows of each plane, minus the gradient of E; (n_planes, n_features + 1)."""
+        return self.rows.sums(evaluation.gradient_weights)
 
 
-class PolyceptronState(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PolyceptronState(PolyhedronState):
     """Everything that training needs to go on."""
 
-    planes: np.ndarray  # (n_planes, n_features + 1), offset last
-    mean: np.ndarray  # of the planes after each step
-    pocket: np.ndarray  # the planes with the fewest errors so far
-    inside: int
-    seed: int
-    steps: int
-    kind: Any  # tells where the rows were, and their dtype
-    error: float
-    pocket_error: float
-    criterion: float
-    push: float  # batch: sum of the gradients' lengths; online: mistakes of the last pass
+    mean: Planes  # of the planes after each step
+    pocket: Planes  # the planes with the fewest errors so far
+    seed: Seed
+    steps: int = 0
+    error: float = math.inf
+    pocket_error: float = math.inf
+    criterion: float = math.inf
+    gradient_norm: float = math.inf  # batch: sum of the gradients' lengths; online: mistakes of the last pass
+    evaluator: Evaluator | None = workspace()
 
 
-class PolyceptronClassifier(PolyhedronLearner):
+@dataclass(frozen=True)
+class Polyceptron(PolyhedronMethod[PolyceptronState]):
+    """Algorithms 1 (batch) and 2 (online) of the paper, with a pocket."""
+
+    trial_steps: int = 100
+    mode: str = "batch"
+    eta0: float = 0.1
+    average: bool = False
+    tol: float | None = 0.0
+    shuffle: bool = True
+
+    state = PolyceptronState
+    adjustable = PolyhedronMethod.adjustable | {"mode", "eta0", "average", "tol", "shuffle"}
+
+    @property
+    def takes_device_arrays(self) -> bool:
+        """The batch form is made of matrix products."""
+        return self.mode == "batch"
+
+    def start(self, data: Data, seed: int) -> PolyceptronState:
+        """Planes between the classes."""
+        rows, (inside,) = ScaledRows(data.X, AffineScaling.identity(data.X.shape[1])), self.candidates
+        starts = (
+            PolyceptronState(planes, inside, kind_of(data.X), planes, planes, seed)
+            for planes in self.start_planes(rows, data, inside, seed)
+        )
+        return next(starts) if self.n_init == 1 else self.best_trial(starts, data, lambda state: state.pocket_error)
+
+    def prepare(self, state: PolyceptronState, data: Data) -> PolyceptronState:
+        """On other rows than before: what is in the pocket is tried on them anew."""
+        evaluator = self._evaluator(data, state.inside)
+        return replace(state, pocket_error=evaluator.at(state.pocket).error, evaluator=evaluator)
+
+    def _evaluator(self, data: Data, inside: int) -> Evaluator:
+        return Evaluator(data, inside)
+
+    def step(self, state: PolyceptronState, data: Data) -> PolyceptronState:
+        """Move the planes, and put them in the pocket unless those there make fewer errors."""
+        assert state.evaluator is not None
+        planes, gradient_norm = (self._batch if self.mode == "batch" else self._online)(state, data)
+        steps = state.steps + 1
+        mean = state.mean + (planes - state.mean) / (steps + 1)
+        candidate, pocket = state.evaluator.at(mean if self.average else planes), (state.pocket, state.pocket_error)
+        if candidate.error <= state.pocket_error:
+            pocket = candidate.planes, candidate.error
+        _, error, criterion, _ = state.evaluator.at(planes)
+        return replace(
+            state,
+            planes=planes,
+            mean=mean,
+            pocket=pocket[0],
+            pocket_error=pocket[1],
+            steps=steps,
+            error=error,
+            criterion=criterion,
+            gradient_norm=gradient_norm,
+        )
+
+    def _batch(self, state: PolyceptronState, data: Data) -> tuple[np.ndarray, float]:
+        """Algorithm 1: each plane by the sum over the wrong rows whose lowest plane it is."""
+        assert state.evaluator is not None
+        gradient = state.evaluator.gradient(state.evaluator.at(state.planes))
+        norm = float(np.linalg.norm(gradient, axis=1).sum())
+        if self.tol is not None and norm <= self.tol:
+            return state.planes, norm
+        return state.planes + self.eta0 * gradient, norm
+
+    def _online(self, state: PolyceptronState, data: Data) -> tuple[np.ndarray, float]:
+        """Algorithm 2: one pass."""
+        from polyplane.kernels.polyceptron import polyceptron_epoch
+        from polyplane.kernels.rows import PlaneSums, as_rows
+
+        assert state.evaluator is not None
+        order = data.train
+        if self.shuffle:
+            order = np.random.default_rng([state.seed, state.steps]).permutation(order)
+        sums = PlaneSums(np.array(state.planes[:, :-1].T, order="C"), state.planes[:, -1].copy(), 1.0)
+        step, score = self.eta0 * state.evaluator.weight, np.empty(len(state.planes))
+        mistakes = polyceptron_epoch(as_rows(data.X), order, state.evaluator.sign, step, sums, score)
+        return np.column_stack([sums.coef.T, sums.intercept]), float(mistakes)
+
+    def planes(self, state: PolyceptronState) -> PlaneSet:
+        """Those in the pocket."""
+        scaling = AffineScaling.identity(state.pocket.shape[1] - 1)
+        return plane_set(state.pocket, scaling, state.inside, state.rows_like)
+
+    def figures(self, state: PolyceptronState) -> Mapping[str, float]:
+        """Errors of the planes and of those in the pocket, the criterion, and the length of the gradient."""
+        return {name: getattr(state, name) for name in ("error", "pocket_error", "criterion", "gradient_norm")}
+
+    def converged(self, state: PolyceptronState) -> bool:
+        """Whether the gradient is short, or mistakes are few."""
+        return self.tol is not None and state.gradient_norm <= self.tol
+
+
+@dataclass(eq=False, repr=False)
+class PolyceptronClassifier(PolyhedronClassifier):
     r"""Polyceptron: one class inside a polyhedron, by the perceptron rule.
 
     A row is inside when :math:`h(x) = \min_k f_k(x) > 0` with :math:`f_k(x) = w_k x + b_k`. With :math:`y = +1` inside
@@ -111,14 +225,10 @@ class PolyceptronClassifier(PolyhedronLearner):
         Batch steps, or passes over the rows.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
-    shuffle : bool, default=True
-        Visit the rows in a new order at each pass of the online form.
     warm_start : bool, default=False
         Go on from where the last `fit` ended.
     random_state : int, RandomState or None, default=None
         Source of the orders, and of the starts after the first.
-    n_jobs : int or None, default=None
-        Threads in prediction.
     verbose : int, default=0
         Show progress.
 
@@ -136,8 +246,8 @@ class PolyceptronClassifier(PolyhedronLearner):
         Steps made.
     history_ : dict
         After each step: "time", "error" (share of the training rows on the wrong side), "pocket_error" (the same for
-        the planes in the pocket; it never rises), "criterion" (E over the number of rows) and "push" (what `tol` looks
-        at).
+        the planes in the pocket; it never rises), "criterion" (E over the number of rows) and "gradient_norm" (what
+        `tol` is compared with: the sum of the lengths of the planes' gradients, or online the number of mistakes).
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -148,133 +258,38 @@ class PolyceptronClassifier(PolyhedronLearner):
     Examples
     --------
     >>> from polyplane import PolyceptronClassifier
-    >>> from polyplane.datasets import make_polyceptron_1
-    >>> X, y = make_polyceptron_1(random_state=0)
+    >>> from polyplane.datasets import make_polyhedron
+    >>> X, y = make_polyhedron(n_features=3, n_planes=3, random_state=0)
     >>> polyceptron = PolyceptronClassifier(n_planes=3, n_init=10, random_state=0).fit(X[:700], y[:700])
     >>> print(f"{polyceptron.score(X[700:], y[700:]):.2f}")
-    0.95
+    0.98
     """
 
+    n_planes: int = 2
+    _: KW_ONLY
+    mode: str = "batch"
+    inside: Any = None
+    eta0: float = 0.1
+    average: bool = False
+    n_init: int = 1
+    tol: float | None = 0.0
+    max_iter: int = 1000
+    class_weight: Any = None
+    warm_start: bool = False
+    random_state: Any = None
+    verbose: int = 0
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PolyhedronLearner._parameter_constraints,
-        "n_planes": [Interval(Integral, 1, None, closed="left")],
+        **PolyhedronClassifier._parameter_constraints,
         "mode": [StrOptions({"batch", "online"})],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "average": ["boolean"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
     }
+    _declaration: ClassVar[Declaration] = Declaration(
+        tuning={"n_planes": [2, 3, 5, 8], "mode": ["batch", "online"]},
+        multi_class=False,
+        label_parameters=("inside",),
+    )
 
-    _trial_steps = 100
-
-    def __init__(
-        self,
-        n_planes: int = 2,
-        *,
-        mode: str = "batch",
-        inside: Any = None,
-        eta0: float = 0.1,
-        average: bool = False,
-        n_init: int = 1,
-        tol: float | None = 0.0,
-        max_iter: int = 1000,
-        class_weight: Any = None,
-        shuffle: bool = True,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_planes = n_planes
-        self.mode = mode
-        self.inside = inside
-        self.eta0 = eta0
-        self.average = average
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @property
-    def _takes_foreign_arrays(self) -> bool:
-        return self.mode == "batch"
-
-    def _start(self, data: Data, seed: int) -> PolyceptronState:
-        starts = list(self._starts(data, seed))
-        if len(starts) == 1:
-            return starts[0]
-        return min((self._trial(start, data) for start in starts), key=lambda state: state.pocket_error)
-
-    def _starts(self, data: Data, seed: int) -> Iterator[PolyceptronState]:
-        inside = self._inside_class()
-        rows = Rows(data.X, Units.raw(data.X.shape[1]))
-        unknown = np.inf
-        for planes in self._start_planes(rows, data, inside, seed):
-            yield PolyceptronState(
-                planes, planes, planes, inside, seed, 0, kind_of(data.X), unknown, unknown, unknown, unknown
-            )
-
-    def _step(self, state: PolyceptronState, data: Data) -> PolyceptronState:
-        bench = data.recall(lambda: Bench(data, state.inside))
-        if bench.pocket is not state.pocket:  # other rows than before: what is in the pocket is tried on them anew
-            state = state._replace(pocket_error=bench.judge(state.pocket).error)
-        planes, push = (self._batch if self.mode == "batch" else self._online)(state, data, bench)
-        steps = state.steps + 1
-        mean = state.mean + (planes - state.mean) / (steps + 1)
-        state = state._replace(planes=planes, mean=mean, steps=steps, push=push)
-        return self._pocketed(state, bench)
-
-    def _batch(self, state: PolyceptronState, data: Data, bench: Bench) -> tuple[np.ndarray, float]:
-        """Algorithm 1: each plane by the sum over the wrong rows whose lowest plane it is."""
-        gradient = bench.rows.sums(bench.judge(state.planes).pull)
-        push = float(np.linalg.norm(gradient, axis=1).sum())
-        if self.tol is not None and push <= self.tol:
-            return state.planes, push
-        return state.planes + self.eta0 * gradient, push
-
-    def _online(self, state: PolyceptronState, data: Data, bench: Bench) -> tuple[np.ndarray, float]:
-        """Algorithm 2: one pass."""
-        from polyplane.kernels.polyceptron import polyceptron_epoch
-        from polyplane.kernels.rows import PlaneSums, as_rows
-
-        order = data.train
-        if self.shuffle:
-            order = np.random.default_rng([state.seed, state.steps]).permutation(order)
-        sums = PlaneSums(np.array(state.planes[:, :-1].T, order="C"), state.planes[:, -1].copy(), 1.0)
-        score = np.empty(len(state.planes))
-        mistakes = polyceptron_epoch(as_rows(data.X), order, bench.sign, self.eta0 * bench.weight, sums, score)
-        return np.column_stack([sums.coef.T, sums.intercept]), float(mistakes)
-
-    def _pocketed(self, state: PolyceptronState, bench: Bench) -> PolyceptronState:
-        """Put the planes in the pocket unless those there make fewer errors."""
-        candidate = bench.judge(state.mean if self.average else state.planes)
-        if candidate.error <= state.pocket_error:
-            state = state._replace(pocket=candidate.planes, pocket_error=candidate.error)
-        bench.pocket = state.pocket
-        now = bench.judge(state.planes)
-        return state._replace(error=now.error, criterion=now.criterion)
-
-    def _planes(self, state: PolyceptronState) -> PlaneSet:
-        return self._plane_set(state.pocket, Units.raw(state.pocket.shape[1] - 1), state.inside, state.kind)
-
-    def _figures(self, state: PolyceptronState) -> Mapping[str, float]:
-        return {
-            "error": state.error,
-            "pocket_error": state.pocket_error,
-            "criterion": state.criterion,
-            "push": state.push,
-        }
-
-    def _stopping_rule(self) -> Callable[[Mapping[str, float]], bool]:
-        return lambda figures: self.tol is not None and figures["push"] <= self.tol
-
-    def _train(self, state: PolyceptronState, data: Data, held_out: np.ndarray | None) -> None:
-        self._check_rows(data, state.inside)
-        super()._train(state, data, held_out)
-
-    def _finish(self, state: PolyceptronState, data: Data) -> None:
-        self.inside_ = self.classes_[state.inside]
+    def _method(self, classes: np.ndarray) -> Polyceptron:
+        return method_of(Polyceptron, self, classes)

@@ -1,38 +1,132 @@
-"""PLUME and SPLA1: a polyhedron as a mixture of logistic experts."""
+"""PLUME and SPLA1: a polyhedron as a mixture of logistic experts (Shah, Sastry and Manwani, 2019)."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane._array_api import astype, expit, kind_of, namespace, take_rows, widest_float
-from polyplane._validation import Data, check_fitted_matrix
+from polyplane._validation import check_fitted_matrix
+from polyplane.base import Declaration
+from polyplane.engine.data import Data
+from polyplane.engine.kinds import FeatureScaling
+from polyplane.engine.state import workspace
 from polyplane.learners._mixture import Ascent, Likelihood, soft_gates
-from polyplane.learners._polyhedron import PolyhedronLearner, Rows
-from polyplane.learners._units import Units
+from polyplane.learners._polyhedron import (
+    PolyhedronClassifier,
+    PolyhedronMethod,
+    PolyhedronState,
+    method_of,
+    plane_set,
+)
+from polyplane.learners._polyhedron_rows import ScaledRows
 from polyplane.planes import PlaneSet
+from polyplane.scaling import AffineScaling
 
 #: The Newton matrix has this many rows at the most; it then takes 0.2 GB.
 NEWTON_SIZE = 5_000
 
 
-class MixtureState(NamedTuple):
-    """Everything that training needs to go on."""
+@dataclass(frozen=True, eq=False)
+class MixtureState(PolyhedronState):
+    """Everything that training needs to go on; its planes are over scaled rows."""
 
-    planes: np.ndarray  # in `units`, offset last
-    units: Units
-    inside: int
-    kind: Any  # tells where the rows were, and their dtype
-    log_likelihood: float
+    scaling: FeatureScaling
+    log_likelihood: float = -math.inf  # on the rows at hand
+    gain: float = math.inf  # of the last step
+    ascent: Ascent | None = workspace()
 
 
-class PolyhedralMixtureClassifier(PolyhedronLearner):
+@dataclass(frozen=True)
+class PolyhedralMixture(PolyhedronMethod[MixtureState]):
+    """Algorithm 1 of the PLUME paper; with `gamma` None its hard limit, SPLA1."""
+
+    gamma: float | None = 1.0
+    solver: str = "bfgs"
+    alpha: float = 1e-3
+    tol: float | None = 1e-5
+
+    state = MixtureState
+    adjustable = PolyhedronMethod.adjustable | {"gamma", "solver", "alpha", "tol"}
+
+    @property
+    def takes_device_arrays(self) -> bool:
+        """All is made of matrix products."""
+        return True
+
+    def check(self, data: Data) -> None:
+        """Refuse rows that are too few, and a Newton matrix that is too large."""
+        super().check(data)
+        size = self.n_planes * (data.X.shape[1] + 1)
+        if self.solver == "newton" and size > NEWTON_SIZE:
+            raise ValueError(f"solver='newton' would solve for {size} unknowns at each step; use solver='bfgs'.")
+
+    def start(self, data: Data, seed: int) -> MixtureState:
+        """Planes between the classes; the likeliest, where there are several starts."""
+        rows = ScaledRows(data.X, AffineScaling.standard(data.X, data.training_weight))
+
+        def starts(inside: int) -> Iterator[MixtureState]:
+            for planes in self.start_planes(rows, data, inside, seed):
+                yield MixtureState(planes, inside, kind_of(data.X), rows.scaling)
+
+        def cost(state: MixtureState) -> float:
+            return -state.log_likelihood
+
+        if self.n_init == 1 and self.inside is not None:
+            return next(starts(self.inside))
+        return min((self.best_trial(starts(inside), data, cost) for inside in self.candidates), key=cost)
+
+    def prepare(self, state: MixtureState, data: Data) -> MixtureState:
+        """On other rows than before, of another likelihood; the best of several starts goes on as it was."""
+        ascent = state.ascent or Ascent.begin(self._likelihood(state, data), self.solver, state.planes)
+        return replace(state, log_likelihood=-math.inf, ascent=ascent)
+
+    def _likelihood(self, state: MixtureState, data: Data) -> Any:
+        sign = np.where(data.y == state.inside, 1.0, -1.0)
+        return Likelihood(ScaledRows(data.X, state.scaling), sign, data.training_weight, self.alpha, self.gamma)
+
+    def step(self, state: MixtureState, data: Data) -> MixtureState:
+        """The M-step, and the E-step at the planes that it has come to."""
+        assert state.ascent is not None
+        ascent = state.ascent.advance()
+        planes, value = ascent.current.planes, ascent.current.value
+        return replace(state, planes=planes, log_likelihood=value, gain=value - state.log_likelihood, ascent=ascent)
+
+    def planes(self, state: MixtureState) -> PlaneSet:
+        """The planes over the rows as they are."""
+        return plane_set(state.planes, state.scaling, state.inside, state.rows_like)
+
+    def conclude(self, state: MixtureState, data: Data) -> MixtureState:
+        """Warn of a likelihood without a maximum."""
+        assert state.ascent is not None
+        if self.alpha == 0 and state.ascent.likelihood.separates(state.planes):
+            warnings.warn(
+                "The rows are perfectly separated, so their likelihood has no maximum: the planes are as steep as tol "
+                "and max_iter let them grow. Set alpha > 0 for planes that do not depend on when training stops.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return state
+
+    def figures(self, state: MixtureState) -> Mapping[str, float]:
+        """The likelihood."""
+        return {"log_likelihood": state.log_likelihood}
+
+    def converged(self, state: MixtureState) -> bool:
+        """Whether the last step has gained little."""
+        return self.tol is not None and state.gain <= self.tol
+
+
+@dataclass(eq=False, repr=False)
+class PolyhedralMixtureClassifier(PolyhedronClassifier):
     r"""One class inside a polyhedron, by a mixture of logistic experts: PLUME, and its hard limit SPLA1.
 
     A row is inside when it is on the right side of all planes, :math:`h(x) = \min_k f_k(x) > 0` with
@@ -61,13 +155,15 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
         Sides of the polyhedron (K).
     gating : "soft" or "hard", default="soft"
         "soft" is PLUME, "hard" is SPLA1.
-    gamma : float, default=1.0
-        Sharpness of the soft gating (:math:`\gamma`); not used by the hard one.
+    gamma : float or None, default=None
+        Sharpness of the soft gating (:math:`\gamma`); None: 1. Hard gating takes none.
     solver : "bfgs", "gradient" or "newton", default="bfgs"
         The M-step. "newton" solves a system of ``n_planes * (n_features + 1)`` unknowns at each step; the others need
         products with the rows only.
-    inside : label or "auto", default=None
-        The class in the convex region. None: the second class. "auto": try both, keep the likelier.
+    inside : label, default=None
+        The class in the convex region. None: the second class.
+    try_both_classes : bool, default=False
+        Try each class inside, for 20 steps, and go on with the likelier; `inside` must not be set.
     n_init : int, default=1
         Number of starts. The first splits the class outside along its long axes, the others at random; each is given 20
         steps, and the likeliest goes on.
@@ -84,8 +180,6 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
         Go on from where the last `fit` ended.
     random_state : int, RandomState or None, default=None
         Source of the starts after the first.
-    n_jobs : int or None, default=None
-        Threads in prediction.
     verbose : int, default=0
         Show progress.
 
@@ -115,57 +209,54 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
     Examples
     --------
     >>> from polyplane import PolyhedralMixtureClassifier
-    >>> from polyplane.datasets import make_polyceptron_1
-    >>> X, y = make_polyceptron_1(random_state=0)
+    >>> from polyplane.datasets import make_polyhedron
+    >>> X, y = make_polyhedron(n_features=3, n_planes=3, random_state=0)
     >>> mixture = PolyhedralMixtureClassifier(n_planes=3, gamma=2.0).fit(X[:700], y[:700])
     >>> mixture.planes_
-    PlaneSet(n_classes=2, n_planes=4, n_features=10, dtype=float64)
+    PlaneSet(n_classes=2, n_planes=4, n_features=3, dtype=float64)
     >>> print(f"{mixture.score(X[700:], y[700:]):.2f}")
     0.96
     """
 
+    n_planes: int = 2
+    _: KW_ONLY
+    gating: str = "soft"
+    gamma: float | None = None
+    solver: str = "bfgs"
+    inside: Any = None
+    try_both_classes: bool = False
+    n_init: int = 1
+    alpha: float = 1e-3
+    tol: float | None = 1e-5
+    max_iter: int = 200
+    class_weight: Any = None
+    warm_start: bool = False
+    random_state: Any = None
+    verbose: int = 0
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PolyhedronLearner._parameter_constraints,
-        "n_planes": [Interval(Integral, 1, None, closed="left")],
+        **PolyhedronClassifier._parameter_constraints,
         "gating": [StrOptions({"soft", "hard"})],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [StrOptions({"gradient", "newton", "bfgs"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "try_both_classes": ["boolean"],
         "alpha": [Interval(Real, 0, None, closed="left")],
     }
+    _declaration: ClassVar[Declaration] = Declaration(
+        tuning={"n_planes": [2, 1, 4, 8], "alpha": [1e-3, 1e-5]},
+        multi_class=False,
+        label_parameters=("inside",),
+        probabilities="expit",
+    )
 
-    def __init__(
-        self,
-        n_planes: int = 2,
-        *,
-        gating: str = "soft",
-        gamma: float = 1.0,
-        solver: str = "bfgs",
-        inside: Any = None,
-        n_init: int = 1,
-        alpha: float = 1e-3,
-        tol: float | None = 1e-5,
-        max_iter: int = 200,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_planes = n_planes
-        self.gating = gating
-        self.gamma = gamma
-        self.solver = solver
-        self.inside = inside
-        self.n_init = n_init
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    def _method(self, classes: np.ndarray) -> PolyhedralMixture:
+        if self.gating == "hard" and self.gamma is not None:
+            raise ValueError(f"gamma={self.gamma!r} is for gating='soft'; hard gating has no such parameter.")
+        if self.try_both_classes and self.inside is not None:
+            raise ValueError(f"try_both_classes=True finds the class inside; inside={self.inside!r} must be None then.")
+        gamma = None if self.gating == "hard" else 1.0 if self.gamma is None else self.gamma
+        both = {"inside": None} if self.try_both_classes else {}
+        return method_of(PolyhedralMixture, self, classes, gamma=gamma, **both)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         r"""Probabilities of the two classes that agree with `predict`: :math:`\sigma(h(x))` of being inside.
@@ -200,87 +291,9 @@ class PolyhedralMixtureClassifier(PolyhedronLearner):
         if self.gating == "hard":
             return self.predict_proba(X)
         X = check_fitted_matrix(self, X)
-        around = self.planes_.owners != np.flatnonzero(self.classes_ == self.inside_)[0]
-        scores = take_rows(-self.planes_.scores(X, self.n_jobs).T, np.flatnonzero(around))
+        gamma = 1.0 if self.gamma is None else self.gamma
+        around = self.planes_.owners != self._state.inside
+        scores = take_rows(-self.planes_.scores(X).T, np.flatnonzero(around))
         scores, xp = astype(scores, widest_float(scores)), namespace(scores)
-        inside, outside = (xp.exp(soft_gates(scores, sign, self.gamma).log_likelihood) for sign in (1.0, -1.0))
-        swapped = self.classes_[0] == self.inside_
-        return xp.stack([inside, outside] if swapped else [outside, inside], axis=1)
-
-    @property
-    def _takes_foreign_arrays(self) -> bool:
-        return True
-
-    def _start(self, data: Data, seed: int) -> MixtureState:
-        auto = isinstance(self.inside, str) and self.inside == "auto"
-        starts = [
-            start
-            for inside in ((0, 1) if auto else (self._inside_class(),))
-            for start in self._starts(data, inside, seed)
-        ]
-        if len(starts) == 1:
-            return starts[0]
-        return max((self._trial(start, data) for start in starts), key=lambda state: state.log_likelihood)
-
-    def _starts(self, data: Data, inside: int, seed: int) -> Iterator[MixtureState]:
-        rows = Rows(data.X, Units.standard(data.X, data.training_weight))
-        for planes in self._start_planes(rows, data, inside, seed):
-            yield MixtureState(planes, rows.units, inside, kind_of(data.X), -np.inf)
-
-    def _step(self, state: MixtureState, data: Data) -> MixtureState:
-        there = self._ascent(state, data).advance(state.planes)
-        return state._replace(planes=there.planes, log_likelihood=there.value)
-
-    def _ascent(self, state: MixtureState, data: Data) -> Ascent:
-        by_inside: dict[int, Ascent] = data.recall(dict)
-        if state.inside not in by_inside:
-            sign = np.where(data.y == state.inside, 1.0, -1.0)
-            rows = Rows(data.X, state.units)
-            gamma = self.gamma if self.gating == "soft" else None
-            by_inside[state.inside] = Ascent(
-                Likelihood(rows, sign, data.training_weight, self.alpha, gamma), self.solver
-            )
-        return by_inside[state.inside]
-
-    def _planes(self, state: MixtureState) -> PlaneSet:
-        return self._plane_set(state.planes, state.units, state.inside, state.kind)
-
-    def _figures(self, state: MixtureState) -> Mapping[str, float]:
-        return {"log_likelihood": state.log_likelihood}
-
-    def _stopping_rule(self) -> Callable[[Mapping[str, float]], bool]:
-        last = -np.inf
-
-        def converged(figures: Mapping[str, float]) -> bool:
-            nonlocal last
-            gain, last = figures["log_likelihood"] - last, figures["log_likelihood"]
-            return self.tol is not None and gain <= self.tol
-
-        return converged
-
-    def _take(self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None) -> Data:
-        data = super()._take(X, y, sample_weight, classes)
-        size = self.n_planes * (data.X.shape[1] + 1)
-        if self.solver == "newton" and size > NEWTON_SIZE:
-            raise ValueError(f"solver='newton' would solve for {size} unknowns at each step; use solver='bfgs'.")
-        return data
-
-    def _train(self, state: MixtureState, data: Data, held_out: np.ndarray | None) -> None:
-        self._check_rows(data, state.inside)
-        super()._train(state, data, held_out)
-        if self.alpha == 0 and self._separated(self._state, data):
-            warnings.warn(
-                "The rows are perfectly separated, so their likelihood has no maximum: the planes are as steep as tol "
-                "and max_iter let them grow. Set alpha > 0 for planes that do not depend on when training stops.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
-    def _separated(self, state: MixtureState, data: Data) -> bool:
-        likelihood = self._ascent(state, data).likelihood
-        xp = namespace(likelihood.sign)
-        margin = likelihood.sign * xp.min(likelihood.rows.scores(state.planes), axis=0)
-        return bool(xp.all((margin > 0) | (likelihood.weight <= 0)))
-
-    def _finish(self, state: MixtureState, data: Data) -> None:
-        self.inside_ = self.classes_[state.inside]
+        inside, outside = (xp.exp(soft_gates(scores, sign, gamma).log_likelihood) for sign in (1.0, -1.0))
+        return xp.stack([inside, outside] if self._state.inside == 0 else [outside, inside], axis=1)

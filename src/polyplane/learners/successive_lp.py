@@ -1,42 +1,54 @@
-"""Polyhedral separation by successive linear programs."""
+"""Polyhedral separation by successive linear programs (Astorino and Gaudioso, 2002)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
-from polyplane._validation import Data
-from polyplane.learners._polyhedron import PolyhedronLearner, Rows
-from polyplane.learners._units import Units
+from polyplane._array_api import kind_of
+from polyplane.base import Declaration
+from polyplane.engine.data import Data
+from polyplane.engine.kinds import FeatureScaling
+from polyplane.engine.state import workspace
+from polyplane.learners._polyhedron import (
+    PolyhedronClassifier,
+    PolyhedronMethod,
+    PolyhedronState,
+    method_of,
+    plane_set,
+)
+from polyplane.learners._polyhedron_rows import ScaledRows
 from polyplane.planes import PlaneSet
+from polyplane.scaling import AffineScaling
 
 
-class Task:
+class LinearPrograms:
     """The rows as the linear programs see them, and the weights of their slacks."""
 
-    def __init__(self, data: Data, units: Units, inside: int) -> None:
+    def __init__(self, data: Data, scaling: AffineScaling, inside: int) -> None:
         weight, is_inside = data.training_weight, data.y == inside
-        self.rows = Rows(data.X, units)
+        self.rows = ScaledRows(data.X, scaling)
         self.inside = np.flatnonzero(is_inside & (weight > 0))
         self.outside = np.flatnonzero(~is_inside & (weight > 0))
         self.cost = np.concatenate([weight[at] / weight[at].sum() for at in (self.inside, self.outside)])
-        self.points = [_with_constant(data.X[at], units) for at in (self.inside, self.outside)]
+        self.points = [_with_constant(data.X[at], scaling) for at in (self.inside, self.outside)]
 
-    def objective(self, scores: np.ndarray) -> float:
+    def objective(self, planes: np.ndarray) -> float:
         """Mean slack inside plus mean slack outside at margin 1, each row outside at its lowest plane."""
-        lowest = scores.min(axis=0)
+        lowest = self.rows.scores(planes).min(axis=0)
         margin = np.concatenate([lowest[self.inside], -lowest[self.outside]])
         return float(self.cost @ np.maximum(0.0, 1.0 - margin))
 
-    def solve(self, owner: np.ndarray, n_planes: int) -> np.ndarray:
-        """The best planes when it is settled which plane keeps out each row outside: one linear program."""
+    def solve(self, planes: np.ndarray) -> np.ndarray:
+        """The best planes when the lowest of `planes` is to keep out each row outside: one linear program."""
         from scipy.optimize import linprog
 
+        owner, n_planes = self.rows.scores(planes).argmin(axis=0)[self.outside], len(planes)
         inside, outside = self.points
         size = inside.shape[1]
         above = sparse.hstack([sparse.kron(sparse.eye_array(n_planes), -inside), _slacks(len(self.inside), n_planes)])
@@ -58,13 +70,13 @@ class Task:
         )
         if found.x is None:
             raise RuntimeError(f"The linear program could not be solved: {found.message}")
-        planes: np.ndarray = found.x[:n_free].reshape(n_planes, size)
-        return planes
+        best: np.ndarray = found.x[:n_free].reshape(n_planes, size)
+        return best
 
 
-def _with_constant(X: Any, units: Units) -> sparse.csr_array:
-    """Rows in given units, with a constant 1, as a sparse matrix."""
-    scaled = sparse.csr_array(X) @ sparse.diags_array(units.factor)
+def _with_constant(X: Any, scaling: AffineScaling) -> sparse.csr_array:
+    """Scaled rows, not centred, with a constant 1, as a sparse matrix."""
+    scaled = sparse.csr_array(X) @ sparse.diags_array(scaling.factor)
     return sparse.csr_array(sparse.hstack([scaled, np.ones((X.shape[0], 1))]))
 
 
@@ -81,17 +93,63 @@ def _slacks(n_rows: int, n_planes: int) -> sparse.csr_array:
     return -sparse.vstack([sparse.eye_array(n_rows)] * n_planes)
 
 
-class LPState(NamedTuple):
-    """Everything that training needs to go on."""
+@dataclass(frozen=True, eq=False)
+class SuccessiveLPState(PolyhedronState):
+    """Everything that training needs to go on; its planes are over scaled rows."""
 
-    planes: np.ndarray  # in `units`, offset last
-    units: Units
-    inside: int
-    dtype: Any
-    objective: float
+    scaling: FeatureScaling
+    objective: float = math.inf
+    programs: LinearPrograms | None = workspace()
 
 
-class SuccessiveLPClassifier(PolyhedronLearner):
+@dataclass(frozen=True)
+class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
+    """The rows outside go to their lowest planes, and a linear program finds the best planes for that; and so on."""
+
+    trial_steps: int = 1
+
+    state = SuccessiveLPState
+
+    def start(self, data: Data, seed: int) -> SuccessiveLPState:
+        """Planes between the classes."""
+        # Not centred: sparse rows would become dense, and a linear program does not care.
+        scaling = AffineScaling.standard(data.X, data.training_weight)._replace(centre=np.zeros(data.X.shape[1]))
+        rows, (inside,) = ScaledRows(data.X, scaling), self.candidates
+        starts = (
+            SuccessiveLPState(planes, inside, kind_of(data.X), scaling)
+            for planes in self.start_planes(rows, data, inside, seed)
+        )
+        return next(starts) if self.n_init == 1 else self.best_trial(starts, data, lambda state: state.objective)
+
+    def prepare(self, state: SuccessiveLPState, data: Data) -> SuccessiveLPState:
+        """With the programs of these rows, and what planes found on other rows cost on them."""
+        programs = LinearPrograms(data, state.scaling, state.inside)
+        objective = state.objective if math.isinf(state.objective) else programs.objective(state.planes)
+        return replace(state, objective=objective, programs=programs)
+
+    def step(self, state: SuccessiveLPState, data: Data) -> SuccessiveLPState:
+        """One linear program."""
+        assert state.programs is not None
+        planes = state.programs.solve(state.planes)
+        objective = state.programs.objective(planes)
+        # A vertex within the solver's tolerance may be worse by a hair.
+        return replace(state, planes=planes, objective=objective) if objective < state.objective else replace(state)
+
+    def planes(self, state: SuccessiveLPState) -> PlaneSet:
+        """The planes over the rows as they are."""
+        return plane_set(state.planes, state.scaling, state.inside, state.rows_like)
+
+    def figures(self, state: SuccessiveLPState) -> Mapping[str, float]:
+        """The objective."""
+        return {"objective": state.objective}
+
+    def monitored(self, state: SuccessiveLPState) -> float:
+        """The objective, which never rises."""
+        return state.objective
+
+
+@dataclass(eq=False, repr=False)
+class SuccessiveLPClassifier(PolyhedronClassifier):
     r"""One class inside a polyhedron, by successive linear programs (PC-SLP).
 
     A row is inside when :math:`h(x) = \min_k f_k(x) > 0` with :math:`f_k(x) = w_k x + b_k`. With :math:`A` the rows
@@ -128,8 +186,6 @@ class SuccessiveLPClassifier(PolyhedronLearner):
         Go on from where the last `fit` ended.
     random_state : int, RandomState or None, default=None
         Source of the starts after the first.
-    n_jobs : int or None, default=None
-        Threads in prediction.
     verbose : int, default=0
         Show progress.
 
@@ -165,62 +221,22 @@ class SuccessiveLPClassifier(PolyhedronLearner):
     1.0
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PolyhedronLearner._parameter_constraints,
-        "n_planes": [Interval(Integral, 1, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-    }
+    n_planes: int = 2
+    _: KW_ONLY
+    inside: Any = None
+    n_init: int = 1
+    tol: float | None = 1e-6
+    max_iter: int = 50
+    warm_start: bool = False
+    random_state: Any = None
+    verbose: int = 0
 
-    _takes_streams = False  # a linear program needs all rows at once, and would forget those of earlier calls
+    _declaration: ClassVar[Declaration] = Declaration(
+        tuning={"n_planes": [2, 3, 5, 8]},
+        multi_class=False,
+        streams=False,  # a linear program needs all rows at once, and would forget those of earlier calls
+        label_parameters=("inside",),
+    )
 
-    def __init__(
-        self,
-        n_planes: int = 2,
-        *,
-        inside: Any = None,
-        n_init: int = 1,
-        tol: float | None = 1e-6,
-        max_iter: int = 50,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_planes = n_planes
-        self.inside = inside
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _start(self, data: Data, seed: int) -> LPState:
-        inside = self._inside_class()
-        self._check_rows(data, inside)
-        # Not centred: sparse rows would become dense, and a linear program does not care.
-        units = Units.standard(data.X, data.training_weight)._replace(centre=np.zeros(data.X.shape[1]))
-        rows = Rows(data.X, units)
-        starts = self._start_planes(rows, data, inside, seed)
-        states = [LPState(planes, units, inside, data.X.dtype, np.inf) for planes in starts]
-        if len(states) == 1:
-            return states[0]
-        return min((self._step(state, data) for state in states), key=lambda state: state.objective)
-
-    def _step(self, state: LPState, data: Data) -> LPState:
-        task = data.recall(lambda: Task(data, state.units, state.inside))
-        owner = task.rows.scores(state.planes).argmin(axis=0)
-        planes = task.solve(owner[task.outside], self.n_planes)
-        objective = task.objective(task.rows.scores(planes))
-        # A vertex within the solver's tolerance may be worse by a hair.
-        return state if objective >= state.objective else state._replace(planes=planes, objective=objective)
-
-    def _planes(self, state: LPState) -> PlaneSet:
-        return self._plane_set(state.planes, state.units, state.inside, np.empty(0, state.dtype))
-
-    def _figures(self, state: LPState) -> Mapping[str, float]:
-        return {"objective": state.objective}
-
-    def _finish(self, state: LPState, data: Data) -> None:
-        self.inside_ = self.classes_[state.inside]
+    def _method(self, classes: np.ndarray) -> SuccessiveLP:
+        return method_of(SuccessiveLP, self, classes)

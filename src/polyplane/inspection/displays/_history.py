@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
-from polyplane.inspection.displays._look import bare, behind, colour, pyplot
+from polyplane.inspection._estimators import plane_classifier
+from polyplane.inspection.displays._style import bare, colour, pyplot
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HistoryDisplay:
     """The figures of training, step by step: one panel for each.
 
@@ -32,8 +35,7 @@ class HistoryDisplay:
     3
     """
 
-    def __init__(self, *, history: Mapping[str, Sequence[float]]) -> None:
-        self.history = history
+    history: Mapping[str, Sequence[float]]
 
     @classmethod
     def from_estimator(cls, estimator: Any, **kwargs: Any) -> Self:
@@ -51,7 +53,7 @@ class HistoryDisplay:
         display : HistoryDisplay
             With `axes_` and `figure_`.
         """
-        return cls(history=behind(estimator).history_).plot(**kwargs)
+        return cls(history=plane_classifier(estimator).history_).plot(**kwargs)
 
     def plot(self, *, figures: Sequence[str] | None = None, against: str = "time") -> Self:
         """Draw.

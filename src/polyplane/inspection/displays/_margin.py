@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from polyplane.inspection.displays._look import RIGHT, WRONG, axes, bare, behind, codes_of, rows_for
+from polyplane._validation import encode
+from polyplane.inspection._estimators import plane_classifier, transformed_rows
+from polyplane.inspection.displays._style import RIGHT, WRONG, axes, bare
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarginDisplay:
     """The margins of labelled rows: the score of a row's own class less the best score of another.
 
@@ -34,8 +38,7 @@ class MarginDisplay:
     (3, 3)
     """
 
-    def __init__(self, *, margins: np.ndarray) -> None:
-        self.margins = margins
+    margins: np.ndarray
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **kwargs: Any) -> Self:
@@ -59,10 +62,9 @@ class MarginDisplay:
         display : MarginDisplay
             With `ax_` and `figure_`.
         """
-        model = behind(estimator)
-        return cls(margins=model.planes_.margins(rows_for(estimator, X), codes_of(model.classes_, y))).plot(
-            ax=ax, **kwargs
-        )
+        model = plane_classifier(estimator)
+        codes = encode(np.asarray(y), model.classes_)
+        return cls(margins=model.planes_.margins(transformed_rows(estimator, X), codes)).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, bins: int = 60) -> Self:
         """Draw a histogram.

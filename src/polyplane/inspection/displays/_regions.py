@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from polyplane._validation import encode
 from polyplane.geometry import Cell, cells, plane_slice
-from polyplane.inspection.displays._look import MARKERS, axes, codes_of, colour
-from polyplane.inspection.units import unwrap
+from polyplane.inspection.displays._style import MARKERS, axes, colour
+from polyplane.inspection.unscaled import unwrap
 from polyplane.planes import PlaneSet
 
 #: Points on a side of the grid on which margins are drawn.
 GRID = 301
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RegionsDisplay:
     """The regions of the classes over two features, the planes that make them, and rows.
 
     The cells are exact polygons, not a grid. A model with more than two features is shown in a slice, in which the
-    other features are fixed; scalers in front of it are unwrapped, so that the axes speak the data's own units.
+    other features are fixed; scalers in front of it are unwrapped, so that the axes are in the units of the data.
 
     Parameters
     ----------
@@ -56,22 +59,12 @@ class RegionsDisplay:
     [0, 0, 1, 1]
     """
 
-    def __init__(
-        self,
-        *,
-        planes: PlaneSet,
-        box: tuple[float, float, float, float],
-        classes: np.ndarray,
-        names: Sequence[str],
-        points: np.ndarray | None = None,
-        codes: np.ndarray | None = None,
-    ) -> None:
-        self.planes = planes
-        self.box = box
-        self.classes = classes
-        self.names = names
-        self.points = points
-        self.codes = codes
+    planes: PlaneSet
+    box: tuple[float, float, float, float]
+    classes: np.ndarray
+    names: Sequence[str]
+    points: np.ndarray | None = None
+    codes: np.ndarray | None = None
 
     @classmethod
     def from_estimator(
@@ -93,7 +86,7 @@ class RegionsDisplay:
         estimator : classifier or pipeline
             A fitted classifier of this library, or a pipeline of scalers that ends in one.
         X : array-like of shape (n_rows, n_features)
-            Rows in the data's own units: they set the limits of the picture.
+            Rows in the units of the data: they set the limits of the picture.
         y : array-like of shape (n_rows,), default=None
             Their labels; without them no rows are drawn.
         features : pair of int, default=(0, 1)
@@ -124,7 +117,7 @@ class RegionsDisplay:
             classes=model.classes,
             names=[model.feature_names[j] for j in features],
             points=None if y is None else points,
-            codes=None if y is None else codes_of(model.classes, y),
+            codes=None if y is None else encode(np.asarray(y), model.classes),
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -167,11 +160,11 @@ class RegionsDisplay:
         """The polygon; its edges thin towards cells of its own class, thick towards others."""
         self.ax_.fill(*cell.vertices.T, facecolor=colour(cell.c), alpha=0.3, edgecolor="none")
         following = np.roll(cell.vertices, -1, axis=0)
-        for here, there, other in zip(cell.vertices, following, cell.across, strict=True):
+        for start, end, other in zip(cell.vertices, following, cell.across, strict=True):
             if other >= 0:
                 own = self.planes.owners[other] == cell.c
-                look = {"linewidth": 0.7, "linestyle": (0, (4, 3))} if own else {"linewidth": 1.8}
-                self.ax_.plot(*np.stack([here, there]).T, color="#222222", zorder=2, **look)
+                style = {"linewidth": 0.7, "linestyle": (0, (4, 3))} if own else {"linewidth": 1.8}
+                self.ax_.plot(*np.stack([start, end]).T, color="#222222", zorder=2, **style)
 
     def _draw_margin(self, margin: float) -> None:
         left, right, bottom, top = self.box
@@ -185,8 +178,8 @@ class RegionsDisplay:
         shown = np.linspace(0, len(self.points) - 1, min(max_points, len(self.points))).astype(np.intp)
         for c, label in enumerate(self.classes):
             x, y = self.points[shown[self.codes[shown] == c]].T
-            look = {"s": 14, "linewidths": 0.3, "edgecolors": "white", "zorder": 3}
-            self.ax_.scatter(x, y, color=colour(c), marker=MARKERS[c % len(MARKERS)], label=str(label), **look)
+            style = {"s": 14, "linewidths": 0.3, "edgecolors": "white", "zorder": 3}
+            self.ax_.scatter(x, y, color=colour(c), marker=MARKERS[c % len(MARKERS)], label=str(label), **style)
         self.ax_.legend(loc="upper right", framealpha=0.9, markerscale=1.6)
 
     def _title(self) -> str:

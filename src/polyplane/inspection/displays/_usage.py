@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from polyplane.inspection.displays._look import axes, bare, behind, codes_of, colour, rows_for
+from polyplane._validation import encode
+from polyplane.inspection._estimators import plane_classifier, transformed_rows
+from polyplane.inspection.displays._style import axes, bare, colour
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PlaneUsageDisplay:
     """The share of the rows that each plane decides.
 
@@ -40,11 +44,10 @@ class PlaneUsageDisplay:
     (1.0, [0, 0, 0, 1, 1, 1, 2, 2, 2])
     """
 
-    def __init__(self, *, usage: np.ndarray, owners: np.ndarray, classes: np.ndarray, errors: Any = None) -> None:
-        self.usage = usage
-        self.owners = owners
-        self.classes = classes
-        self.errors = errors
+    usage: np.ndarray
+    owners: np.ndarray
+    classes: np.ndarray
+    errors: np.ndarray | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, **kwargs: Any) -> Self:
@@ -68,13 +71,13 @@ class PlaneUsageDisplay:
         display : PlaneUsageDisplay
             With `ax_` and `figure_`.
         """
-        model = behind(estimator)
+        model = plane_classifier(estimator)
         planes = model.planes_
-        winners = planes.winners(rows_for(estimator, X))
+        winners = planes.winners(transformed_rows(estimator, X))
         usage = np.bincount(winners, minlength=planes.n_planes) / len(winners)
         errors = None
         if y is not None:
-            wrong = planes.owners[winners] != codes_of(model.classes_, y)
+            wrong = planes.owners[winners] != encode(np.asarray(y), model.classes_)
             errors = np.bincount(winners[wrong], minlength=planes.n_planes) / len(winners)
         return cls(usage=usage, owners=planes.owners, classes=model.classes_, errors=errors).plot(ax=ax, **kwargs)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from polyplane.inspection.displays._look import RIGHT, WRONG, bare, behind, names_of, pyplot, rows_for
+from polyplane.inspection._estimators import names_of_features, plane_classifier, transformed_rows
+from polyplane.inspection.displays._style import RIGHT, WRONG, bare, pyplot
+from polyplane.planes import PlaneSet
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PlaneWeightsDisplay:
     """The weights of planes: bars of the largest ones, or images where the features are pixels.
 
@@ -41,13 +45,10 @@ class PlaneWeightsDisplay:
     ((10, 64), '3')
     """
 
-    def __init__(
-        self, *, coef: np.ndarray, titles: Sequence[str], feature_names: Sequence[str], image_shape: Any = None
-    ) -> None:
-        self.coef = coef
-        self.titles = titles
-        self.feature_names = feature_names
-        self.image_shape = image_shape
+    coef: np.ndarray
+    titles: Sequence[str]
+    feature_names: Sequence[str]
+    image_shape: tuple[int, int] | None = None
 
     @classmethod
     def from_estimator(
@@ -86,13 +87,18 @@ class PlaneWeightsDisplay:
         display : PlaneWeightsDisplay
             With `axes_` and `figure_`.
         """
-        model = behind(estimator)
-        names = names_of(model, feature_names)
+        model = plane_classifier(estimator)
+        names = names_of_features(model, feature_names)
         if image_shape is not None and np.prod(image_shape) != len(names):
             raise ValueError(f"image_shape={image_shape} does not hold {len(names)} features.")
-        chosen, shares = _choose(model.planes_, None if X is None else rows_for(estimator, X), planes, max_planes)
-        labels = [str(model.classes_[c]) for c in model.planes_.owners[chosen]]
-        titles = labels if shares is None else [_with_share(*both) for both in zip(labels, shares, strict=True)]
+        usage = None
+        if X is not None:
+            winners = model.planes_.winners(transformed_rows(estimator, X))
+            usage = np.bincount(winners, minlength=model.planes_.n_planes) / len(winners)
+        chosen = _choose(model.planes_, usage, planes, max_planes)
+        titles = [str(model.classes_[c]) for c in model.planes_.owners[chosen]]
+        if usage is not None:
+            titles = [f"{title}: {100 * usage[p]:.0f} % of rows" for title, p in zip(titles, chosen, strict=True)]
         coef = model.planes_.coef[chosen]
         return cls(coef=coef, titles=titles, feature_names=names, image_shape=image_shape).plot(**kwargs)
 
@@ -125,7 +131,7 @@ class PlaneWeightsDisplay:
                 self._image(ax, weights)
             else:
                 self._bars(ax, weights, shown)
-        self.figure_.suptitle("Planes by class: blue speaks for the class, red against it", fontsize=11)
+        self.figure_.suptitle("Planes by class: blue counts for the class, red against it", fontsize=11)
         return self
 
     def _image(self, ax: Any, weights: np.ndarray) -> None:
@@ -142,23 +148,17 @@ class PlaneWeightsDisplay:
         bare(ax)
 
 
-def _choose(planes: Any, X: Any, numbers: Any, max_planes: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Which planes to show, and the share of the rows that each decides."""
-    usage = None if X is None else np.bincount(planes.winners(X), minlength=planes.n_planes) / X.shape[0]
-    if numbers is not None:
-        chosen = np.asarray(numbers, dtype=np.intp)
-        if chosen.ndim != 1 or len(chosen) == 0 or chosen.min() < 0 or chosen.max() >= planes.n_planes:
-            raise ValueError(f"planes must be numbers from 0 to {planes.n_planes - 1}, not {numbers}.")
-    else:
+def _choose(planes: PlaneSet, usage: np.ndarray | None, numbers: Any, max_planes: int) -> np.ndarray:
+    """Which planes to show."""
+    if numbers is None:
         norms = np.linalg.norm(planes.coef, axis=1)
         weight = norms if usage is None else usage * (norms > 0)  # a zero plane has nothing to show
         largest = np.argsort(-weight, kind="stable")[:max_planes]
-        chosen = np.sort(largest[weight[largest] > 0])
-    return chosen, None if usage is None else usage[chosen]
-
-
-def _with_share(label: str, share: float) -> str:
-    return f"{label}: {100 * share:.0f} % of rows"
+        return np.sort(largest[weight[largest] > 0])
+    chosen = np.asarray(numbers, dtype=np.intp)
+    if chosen.ndim != 1 or len(chosen) == 0 or chosen.min() < 0 or chosen.max() >= planes.n_planes:
+        raise ValueError(f"planes must be numbers from 0 to {planes.n_planes - 1}, not {numbers}.")
+    return chosen
 
 
 def _short(name: str) -> str:

@@ -5,10 +5,10 @@
   const select = document.getElementById("row");
   const place = document.getElementById("why");
 
-  function element(name, text, kind) {
+  function element(name, text, className) {
     const made = document.createElement(name);
     if (text !== undefined) made.textContent = text;
-    if (kind) made.className = kind;
+    if (className) made.className = className;
     return made;
   }
 
@@ -81,14 +81,12 @@
 
   function explain(row) {
     place.replaceChildren();
-    const verdict = element("p", `Row ${row.number} is given class “${row.label}”`, "verdict");
-    if (row.truth !== null) {
-      const right = row.truth === row.label;
-      verdict.appendChild(element("span", right ? ", rightly." : `; it is “${row.truth}”.`, right ? "" : "wrong"));
-    }
+    const verdict = element("p", `Row ${row.number}: predicted class “${row.label}”`, "verdict");
+    const right = row.truth === row.label;
+    verdict.appendChild(element("span", right ? ", correct." : `; the true class is “${row.truth}”.`, right ? "" : "wrong"));
     place.appendChild(verdict);
     place.appendChild(element("p",
-      `Plane ${row.plane} of its class is ahead of plane ${row.rival_plane} of class “${row.rival}” by ${show(row.difference)}.`));
+      `Plane ${row.plane} of this class is ahead of plane ${row.rival_plane} of class “${row.rival}” by a score of ${show(row.difference)}.`));
     if (data.image_shape && row.image) {
       place.appendChild(picture(row.image, "the row as a picture", ink(row.image)));
     }
@@ -101,16 +99,16 @@
     extra.forEach(([name, share]) => lines.push([
       element("td", name, "name"), element("td"), element("td"),
       element("td", (share > 0 ? "+" : "") + show(share)), track(share, largest)]));
-    const shares = table("Why: each feature's share of the lead", ["feature", "value", "reference", "share", ""], lines);
+    const shares = table("Why: each feature's share of the score difference", ["feature", "value", "reference", "share", ""], lines);
     shares.id = "shares";
     place.appendChild(shares);
     if (row.flip === null) {
-      place.appendChild(element("p", "No change gives it another class."));
+      place.appendChild(element("p", "No change leads to another class."));
       return;
     }
     const changes = row.flip.changes.map((c) => [
       element("td", c.name, "name"), element("td", show(c.from)), element("td", show(c.to))]);
-    place.appendChild(table(`What would make it “${row.flip.label}”: the smallest change`, ["feature", "from", "to"], changes));
+    place.appendChild(table(`The smallest change that leads to class “${row.flip.label}”`, ["feature", "from", "to"], changes));
     if (row.flip.n_others) place.appendChild(element("p", `and less in ${row.flip.n_others} other features.`, "quiet"));
   }
 

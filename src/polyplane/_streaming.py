@@ -1,0 +1,307 @@
+"""Training on streams: data that come in batches, larger than memory or without an end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane._array_api import to_numpy
+from polyplane._validation import check_classes, check_matrix, check_targets, encode, to_host
+from polyplane.engine.batches import Batch, BatchSource, Position, check_batch, fit_width, read_ahead
+from polyplane.engine.data import Data
+from polyplane.engine.interrupt import Interrupt
+from polyplane.engine.progress import Progress
+from polyplane.engine.run import Limits, Observer, Run, record
+from polyplane.scaling import AffineScaling
+
+#: Parameters that two runs of one training may have different.
+FREE = {"n_jobs", "verbose", "random_state", "warm_start", "max_iter"}
+
+
+@dataclass
+class StreamOptions:
+    """The options of `fit_stream`, checked."""
+
+    classes: Any = None
+    passes: int = 1
+    time_limit: float | None = None
+    half_life: float | None = None
+    progressive: bool = True
+    validation: Any = None
+    validate_every: int | None = None
+    checkpoint: Any = None
+    checkpoint_every: float = 300.0
+    resume: bool = False
+    prefetch: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("time_limit", "half_life", "validate_every", "checkpoint_every"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name}={value!r} must be positive.")
+        if self.passes < 1:
+            raise ValueError(f"passes={self.passes} must be 1 or more.")
+        if self.resume and self.checkpoint is None:
+            raise ValueError("resume=True needs the checkpoint to go on from: checkpoint='...'.")
+        if self.checkpoint is not None:
+            self.checkpoint = Path(self.checkpoint)
+            if not self.checkpoint.parent.is_dir():
+                raise ValueError(f"checkpoint={os.fspath(self.checkpoint)!r}: there is no such folder.")
+        self.classes = None if self.classes is None else check_classes(np.asarray(self.classes))
+
+
+class StreamTraining(Observer):
+    """One call of `fit_stream`.
+
+    Parameters
+    ----------
+    estimator : PlaneClassifier
+        What is trained. It is not changed: `draft` is the model of the batches so far.
+    options : StreamOptions
+        How.
+    limits : Limits
+        When to end early.
+    scaling : AffineScaling or None
+        What the rows are seen through, when training begins anew.
+    """
+
+    def __init__(self, estimator: Any, options: StreamOptions, limits: Limits, scaling: AffineScaling | None) -> None:
+        self.options, self.limits = options, limits
+        self.draft = copy(estimator)
+        self.position = Position(0, 0, 0)
+        self.history: dict[str, list[float]] = {}
+        self.n_batches = self.n_rows = self._rows_before = 0
+        self.dtype: Any = None
+        self.run: Run | None = None
+        self._learned_now = False  # from a batch of this call
+        self._seconds = 0.0  # of the runs that led to the checkpoint
+        self._reading = 0.0  # seconds waited for the batch at hand
+        self._next = self.draft, self.position, 0  # the draft, the position and the rows after the batch at hand
+        self._begin(scaling)
+        self._progress = Progress(type(estimator).__name__, None) if getattr(estimator, "verbose", 0) else None
+        self._last_save = time.perf_counter()
+
+    # Before the first batch.
+
+    def _begin(self, scaling: AffineScaling | None) -> None:
+        """Take up what is to be gone on from: a checkpoint, the model at hand with `warm_start`, or nothing."""
+        draft, options = self.draft, self.options
+        if options.resume and options.checkpoint.exists():
+            self._take_up(options.checkpoint)
+        elif draft.warm_start and hasattr(draft, "_state"):
+            self.dtype = draft.planes_.coef.dtype
+        else:
+            self.draft = draft._unfitted(scaling)
+        known = getattr(self.draft, "classes_", None)
+        if known is not None and options.classes is not None and not np.array_equal(known, options.classes):
+            raise ValueError(f"classes={options.classes.tolist()} are not those of the model: {known.tolist()}.")
+
+    def _take_up(self, path: Path) -> None:
+        from polyplane.model_files import read_model
+
+        def find(name: str) -> type:
+            if name != type(self.draft).__name__:
+                raise ValueError(f"The checkpoint {os.fspath(path)!r} is of another training: {name}.")
+            return type(self.draft)
+
+        found = read_model(path, find).model
+        mine, theirs = (_comparable(machine) for machine in (self.draft, found))
+        if mine != theirs:
+            other = ", ".join(f"{name}={theirs[name]!r}" for name in sorted(mine) if mine[name] != theirs[name])
+            raise ValueError(f"The checkpoint {os.fspath(path)!r} is of another training: {other}.")
+        if "rows" not in found.history_:
+            raise ValueError(f"{os.fspath(path)!r} is a model, not a checkpoint of a stream.")
+        learned = {name: value for name, value in vars(found).items() if name not in found.get_params(deep=False)}
+        vars(self.draft).update(learned)
+        self.dtype = found.planes_.coef.dtype
+        self.history, self.n_batches = found.history_, found.n_iter_
+        self.position, self.n_rows = _position(self.history), int(self.history["rows"][-1])
+        self._rows_before, self._seconds = self.n_rows, self.history["time"][-1]
+
+    # The loop.
+
+    def go(self, batches: Any) -> None:
+        """Learn from one batch after the other until the stream or the time ends, or an exception is raised."""
+        source, interrupt = BatchSource(batches, self.options.passes), self.limits.interrupt
+        if interrupt is None and self.options.checkpoint is not None:
+            interrupt = Interrupt(signal.SIGTERM)
+        try:
+            with interrupt.watched() if interrupt is not None else nullcontext():
+                with closing(read_ahead(source.read(self.position), self.options.prefetch)) as parts:
+                    self._train(self._data(parts), replace(self.limits, interrupt=interrupt))
+                self._finish()
+        except KeyboardInterrupt:
+            if interrupt is not None and interrupt.requested not in (None, signal.SIGINT):
+                signal.raise_signal(interrupt.requested)  # the checkpoint is written: end as one was asked to
+            raise
+
+    def _train(self, stream: Iterator[Data], limits: Limits) -> None:
+        try:
+            first = next(stream, None)
+            if first is None:
+                return
+            self.run = self._next[0]._new_run(limits=limits, observers=[self], seconds=self._seconds)
+            self.run.history = self.history
+            if self.options.half_life is not None and not self.run.method.fades:
+                raise ValueError(
+                    f"half_life is for learners whose steps fall to 0, not for {type(self.draft).__name__}: its steps "
+                    "in a stream never do."
+                )
+            self.run.go(chain([first], stream))
+        except BaseException as error:
+            if self._learned_now:
+                self.keep()
+                error.add_note(f"fit_stream had learned from {self.n_rows} rows: the model is that of these rows.")
+            raise
+
+    def _data(self, parts: Iterator[tuple[Position, Batch]]) -> Iterator[Data]:
+        """The batches as rows to train on."""
+        asked = time.perf_counter()
+        for position, batch in parts:
+            self._reading = time.perf_counter() - asked
+            with _named(position):
+                draft, data = self._take(batch)
+            self._next = draft, position, self.n_rows + batch.n_rows
+            yield data
+            asked = time.perf_counter()
+
+    def _take(self, batch: Batch) -> tuple[Any, Data]:
+        """Validate a batch, and make room for the features that it brings."""
+        draft = copy(self.draft)  # a batch that is refused leaves no trace
+        width = getattr(draft, "n_features_in_", None)
+        X = batch.X if width is None else fit_width(batch.X, width)
+        wider = width is not None and sparse.issparse(X) and X.shape[1] > width
+        if wider:
+            draft.n_features_in_ = X.shape[1]
+        classes = getattr(draft, "classes_", None)
+        if classes is None:
+            classes = check_classes(np.asarray(batch.y)) if self.options.classes is None else self.options.classes
+        data = draft._take(X, batch.y, batch.weight, classes)
+        if self.dtype is not None and data.X.dtype != self.dtype:
+            raise ValueError(
+                f"X is {data.X.dtype}, and what came before {self.dtype}; convert it with X.astype(numpy.{self.dtype})."
+            )
+        if wider:
+            assert self.run is not None
+            self.run.widen(X.shape[1])
+        self.dtype = data.X.dtype
+        return draft, replace(data, stream=True, half_life=self.options.half_life)
+
+    # What is recorded.
+
+    def begin(self) -> None:
+        """Show progress, where it is asked for."""
+        if self._progress is not None:
+            self._progress.begin()
+
+    def end(self) -> None:
+        """Stop showing it."""
+        if self._progress is not None:
+            self._progress.end()
+
+    def before_step(self, run: Run, data: Data) -> Mapping[str, float]:
+        """Test the model on a batch that it has not seen."""
+        _, position, n_rows = self._next
+        figures = {"reading": self._reading, "rows": n_rows, "pass": position.passes + 1}
+        if self.options.progressive:
+            figures["progressive_error"] = np.nan if run.state is None else self._error(run, data)
+        return figures
+
+    def _error(self, run: Run, data: Data) -> float:
+        wrong = to_numpy(run.method.predict(run.state, data.X)) != data.y
+        return float(np.average(wrong, weights=data.weight))
+
+    def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
+        """Note how far training has come, test on held-out rows, and write the checkpoint, where it is time to."""
+        self.draft, self.position, self.n_rows = self._next
+        self.n_batches += 1
+        self._learned_now = True
+        if self._progress is not None:
+            self._progress.update(self.n_rows, self._shown(run))
+        every = self.options.validate_every
+        if self.options.validation is not None and (self.n_batches == 1 or (every and self.n_batches % every == 0)):
+            self._validate(run)
+        now = time.perf_counter()
+        if self.options.checkpoint is not None and now - self._last_save > self.options.checkpoint_every:
+            self.keep()
+        return {}
+
+    def _validate(self, run: Run) -> None:
+        """Record the error of the model at hand on held-out rows."""
+        draft, validation = self.draft, self.options.validation
+        parts = [validation] if isinstance(validation, tuple) else validation() if callable(validation) else validation
+        wrong = total = 0.0
+        for number, part in enumerate(parts, start=1):
+            batch = check_batch(part, number)
+            X = check_matrix(draft, fit_width(batch.X, draft.n_features_in_), reset=False)
+            codes = encode(check_targets(to_host("y", batch.y, X), batch.n_rows), draft.classes_)
+            weight = np.ones(batch.n_rows) if batch.weight is None else np.asarray(batch.weight, dtype=np.float64)
+            X = X if draft._scaling is None else draft._scaling.apply(X)
+            wrong += float(weight @ (to_numpy(run.method.predict(run.state, X)) != codes))
+            total += float(weight.sum())
+        record(self.history, {"validation_rows": self.n_rows, "validation_error": wrong / total})
+
+    def _shown(self, run: Run) -> dict[str, float]:
+        """What a progress bar tells."""
+        shown = {"rows/s": (self.n_rows - self._rows_before) / (run.seconds - self._seconds)}
+        recent = self.history.get("progressive_error", [])[-20:]
+        if len(recent) > 1:
+            shown["error"] = float(np.nanmean(recent))
+        return shown
+
+    # What is kept.
+
+    def keep(self) -> None:
+        """Let the draft be the model of the batches so far, and write the checkpoint where one is asked for."""
+        run, draft = self.run, self.draft
+        assert run is not None
+        state = run.state.trimmed(draft.n_features_in_)
+        draft._settle(run.method, state.without_rows(), state, run.data)
+        draft.n_iter_, draft.history_ = self.n_batches, self.history
+        if self.options.checkpoint is not None:
+            from polyplane.model_files import write_model
+
+            write_model(self.options.checkpoint, draft, {})
+        self._last_save = time.perf_counter()
+
+    def _finish(self) -> None:
+        """The end of the stream, or of the time."""
+        if not self._learned_now:
+            if not self.n_batches:
+                raise ValueError("The stream is empty: not a single batch came.")
+            return  # all of it had been learned before the checkpoint
+        if self.options.validation is not None:
+            assert self.run is not None
+            self._validate(self.run)
+        self.keep()
+
+
+@contextmanager
+def _named(position: Position) -> Iterator[None]:
+    """Say which batch an error is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"Batch {position.batch} of the stream: {error}") from error
+
+
+def _comparable(machine: Any) -> dict[str, Any]:
+    return {name: value for name, value in machine.get_params().items() if name not in FREE}
+
+
+def _position(history: dict[str, list[float]]) -> Position:
+    """Where the batches of a history end."""
+    passes, rows = history["pass"], [0.0, *history["rows"]]
+    n_batches = passes.count(passes[-1])
+    return Position(int(passes[-1]) - 1, n_batches, int(rows[-1] - rows[-1 - n_batches]))

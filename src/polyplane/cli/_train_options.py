@@ -1,0 +1,132 @@
+"""The options of `polyplane train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from polyplane.cli._common import UserError
+from polyplane.cli._data import LoadedModel
+from polyplane.cli._learners import DEFAULT, estimators
+
+ScaleMethod = Literal["none", "standard", "maxabs"]
+
+TRAINING, DATA, LIMITS = "Training", "The data", "Time and memory"
+
+Learner = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"{', '.join(estimators())}. Default: {DEFAULT}, or that of --resume.",
+        rich_help_panel=TRAINING,
+        autocompletion=lambda: list(estimators()),
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A parameter of the learner; may be given several times.",
+        rich_help_panel=TRAINING,
+    ),
+]
+Scale = Annotated[
+    ScaleMethod,
+    typer.Option(
+        metavar="METHOD",
+        help="Scale features for training: none, standard (mean 0, variance 1; sparse rows keep their mean) or maxabs. "
+        "The model takes rows that are not scaled.",
+        rich_help_panel=TRAINING,
+    ),
+]
+Tune = Annotated[
+    bool,
+    typer.Option(
+        "--tune",
+        help="Search for good parameters first, on held-out rows, for a minute or half the time limit.",
+        rich_help_panel=TRAINING,
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Source of all randomness.", rich_help_panel=TRAINING)]
+Resume = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="Go on training this model.", rich_help_panel=TRAINING)
+]
+Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to write the model.")]
+TestFile = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Rows to test the model on.")]
+Folds = Annotated[int | None, typer.Option(min=2, metavar="K", help="Estimate the error by K-fold cross-validation.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Threads to train with, where a learner can, and to test with.", rich_help_panel=LIMITS
+    ),
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="End training after this time.", rich_help_panel=LIMITS)
+]
+Stream = Annotated[
+    bool, typer.Option("--stream", help="Read rows in parts, for data larger than memory.", rich_help_panel=LIMITS)
+]
+Passes = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Passes over a stream. Default: 1.", rich_help_panel=LIMITS)
+]
+BatchRows = Annotated[int, typer.Option(metavar="N", min=1, help="Rows in a part of a stream.", rich_help_panel=LIMITS)]
+Classes = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="All labels, for a stream from standard input.", rich_help_panel=DATA),
+]
+Features = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="The number of features, if the file may not use all.", rich_help_panel=DATA),
+]
+
+
+class TrainOptions(NamedTuple):
+    """The options, as given; `reading` has those of `polyplane.io.read`."""
+
+    data: str
+    learner: str | None
+    out: str
+    test: str | None
+    cv: int | None
+    scale: ScaleMethod
+    seed: int
+    threads: int | None
+    time_limit: float | None
+    stream: bool
+    passes: int | None
+    batch_rows: int
+    resume: str | None
+    tune: bool
+    classes: str | None
+    n_features: int | None
+    reading: dict[str, Any]
+    as_json: bool
+
+    def check(self) -> None:
+        """Refuse what cannot be done, before any work is."""
+        folder = Path(self.out).resolve().parent
+        if not folder.is_dir():
+            raise UserError(f"--out {self.out}: there is no folder {folder}.")
+        if self.test is not None and self.test != "-":
+            Path(self.test).open("rb").close()  # better now than after the training
+        if self.time_limit is not None and self.time_limit <= 0:
+            raise UserError(f"--time-limit {self.time_limit:g}: expected a positive number of seconds.")
+        if self.passes is not None and not self.stream:
+            raise UserError("--passes is for --stream; in memory use --set max_iter=N.")
+        if self.stream and (self.tune or self.cv):
+            raise UserError(f"--{'tune' if self.tune else 'cv'} needs all rows in memory; leave out --stream.")
+        if self.stream and self.data == "-" and (self.passes or 1) > 1:
+            raise UserError("--passes: standard input can be read only once.")
+        for option, given in (("scale", self.scale != "none"), ("tune", self.tune), ("classes", self.classes)):
+            if self.resume is not None and given:
+                raise UserError(f"--{option} is for a new model; the one of --resume keeps what it was trained with.")
+
+    def reading_for(self, resumed: LoadedModel | None) -> dict[str, Any]:
+        """How to read the rows: as the model to go on with has seen them, and as the command line says."""
+        expected = {} if resumed is None else resumed.reading()
+        if self.n_features is not None:
+            expected["n_features"] = self.n_features
+        return {**expected, **self.reading}

@@ -1,0 +1,154 @@
+"""Where the batches of a stream come from."""
+
+from __future__ import annotations
+
+import inspect
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from scipy import sparse
+
+
+class Position(NamedTuple):
+    """Where a stream has been read up to."""
+
+    passes: int  # passes that are over
+    batch: int  # batches of the present pass
+    rows: int  # rows of the present pass
+
+
+class Batch(NamedTuple):
+    """Labelled rows, as they came."""
+
+    X: Any
+    y: Any
+    weight: Any
+    n_rows: int
+
+
+class BatchSource:
+    """Batches that can be read from any position on, several times over if need be.
+
+    Parameters
+    ----------
+    batches : iterable or callable
+        ``(X, y)`` or ``(X, y, weight)`` again and again. A callable returns a fresh iterable for each pass; one that
+        has a parameter `start` is told from which row on to begin.
+    passes : int
+        How often to go through them.
+    """
+
+    def __init__(self, batches: Iterable[Any] | Callable[..., Iterable[Any]], passes: int) -> None:
+        if not callable(batches) and not isinstance(batches, Iterable):
+            raise ValueError(
+                f"batches is a {type(batches).__name__}; an iterable of (X, y) or (X, y, weight) is needed, or a "
+                "function that returns one."
+            )
+        if passes > 1 and isinstance(batches, Iterator):
+            raise ValueError(
+                f"passes={passes} needs a list of batches, or a function that returns a fresh iterator each time; a "
+                f"{type(batches).__name__} runs dry after one pass."
+            )
+        self.batches = batches
+        self.passes = passes
+        self.seeks = callable(batches) and "start" in _parameters(batches)
+
+    def read(self, position: Position) -> Iterator[tuple[Position, Batch]]:
+        """All batches behind `position`, each with the position after it."""
+        while position.passes < self.passes:
+            for batch in self._open(position):
+                position = Position(position.passes, position.batch + 1, position.rows + batch.n_rows)
+                yield position, batch
+            position = Position(position.passes + 1, 0, 0)
+
+    def _open(self, position: Position) -> Iterator[Batch]:
+        if self.seeks and callable(self.batches):
+            opened = iter(self.batches(start=position.rows))
+        else:
+            opened = iter(self.batches() if callable(self.batches) else self.batches)
+            self._skip(opened, position)
+        for number, item in enumerate(opened, start=position.batch + 1):
+            yield check_batch(item, number)
+
+    def _skip(self, opened: Iterator[Any], position: Position) -> None:
+        """Draw and drop what was learned from already; it must be what it was then."""
+        rows = number = 0
+        for number in range(1, position.batch + 1):
+            item = next(opened, None)
+            if item is None:
+                break
+            rows += check_batch(item, number).n_rows
+        if position.batch and rows != position.rows:
+            raise ValueError(
+                f"This is not the stream of the checkpoint: {number} batches have {rows} rows now, and "
+                f"{position.batch} batches had {position.rows} rows then."
+            )
+
+
+def _parameters(function: Callable[..., Any]) -> Iterable[str]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return ()
+
+
+def check_batch(item: Any, number: int) -> Batch:
+    """A batch in three parts, not yet looked into; readers of files give more, of which `X` and `y` are taken."""
+    if hasattr(item, "X") and hasattr(item, "y"):
+        item = (item.X, item.y)
+    if not isinstance(item, tuple | list) or len(item) not in (2, 3):
+        raise ValueError(f"Batch {number} of the stream is not (X, y) or (X, y, weight) but a {type(item).__name__}.")
+    X = item[0]
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_rows == 0:
+        raise ValueError(f"Batch {number} of the stream has no rows.")
+    return Batch(X, item[1], item[2] if len(item) == 3 else None, int(n_rows))
+
+
+def fit_width(X: Any, n_features: int) -> Any:
+    """Sparse rows with as many columns as the model: the last ones need not show in every batch."""
+    if not sparse.issparse(X) or X.shape[1] >= n_features:
+        return X
+    X = X.tocsr()
+    return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+
+
+def read_ahead(items: Iterator[Any], depth: int) -> Generator[Any, None, None]:
+    """The same items, up to `depth` of them made in a thread before they are asked for."""
+    if depth == 0:
+        yield from items
+        return
+    ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=depth)
+    over, enough = object(), threading.Event()
+
+    def hand_over(item: Any, error: BaseException | None = None) -> bool:
+        while not enough.is_set():
+            try:
+                ready.put((item, error), timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not hand_over(item):
+                    return
+            hand_over(over)
+        except BaseException as error:  # it belongs to whoever waits for the items
+            hand_over(over, error)
+
+    threading.Thread(target=work, name="polyplane-reader", daemon=True).start()
+    try:
+        while True:
+            item, error = ready.get()
+            if error is not None:
+                raise error
+            if item is over:
+                return
+            yield item
+    finally:
+        enough.set()

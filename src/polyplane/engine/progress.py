@@ -1,0 +1,70 @@
+"""What a long training shows while it runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from polyplane.engine.run import Observer, Run
+
+
+class Progress(Observer):
+    """A bar with an estimate of the time left on a terminal, plain lines elsewhere.
+
+    Lines are at least half a second apart, but for the first and the last.
+
+    Parameters
+    ----------
+    title : str
+        What is being trained.
+    total : int or None
+        Number of steps to come; None: not known.
+    """
+
+    def __init__(self, title: str, total: int | None) -> None:
+        self.title = title
+        self.total = total
+        self._bar: Any = None
+        self._next_line = 0.0
+
+    def begin(self) -> None:
+        """Show the bar, where there is a terminal."""
+        if sys.stdout.isatty():
+            self._bar = _rich_bar()
+            self._task = self._bar.add_task(self.title, total=self.total, figures="")
+            self._bar.start()
+
+    def end(self) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
+        """Show the figures of the last step."""
+        self.update(run.n_steps, {name: values[-1] for name, values in run.history.items() if name != "time"})
+        return {}
+
+    def update(self, done: int, figures: Mapping[str, float]) -> None:
+        """Show that `done` steps are finished, and the figures of the last one."""
+        text = "  ".join(f"{name} {value:.5g}" for name, value in figures.items())
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, figures=text)
+        elif done == self.total or time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + 0.5
+            place = f"{done}" if self.total is None else f"{done}/{self.total}"
+            print(f"{self.title}  {place}  {text}", flush=True)
+
+
+def _rich_bar() -> Any:
+    from rich import progress
+
+    return progress.Progress(
+        progress.TextColumn("[bold]{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[figures]}"),
+    )

@@ -1,0 +1,230 @@
+"""`Run`: the one training loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from polyplane.engine.data import Data
+from polyplane.engine.interrupt import Interrupt
+from polyplane.engine.method import Method
+
+
+class Plateau:
+    """Says when a figure to be minimised has stopped falling.
+
+    Parameters
+    ----------
+    tol : float or None
+        A step counts as progress when it lowers the best value by more than ``tol * |best|``. None: never stop.
+    patience : int
+        How many steps without progress are granted.
+    """
+
+    def __init__(self, tol: float | None, patience: int) -> None:
+        self.tol = tol
+        self.patience = patience
+        self.best = float("inf")
+        self.idle = 0
+
+    def reached(self, value: float) -> bool:
+        """Take the next value; True when it is time to stop."""
+        if self.tol is None:
+            return False
+        self.idle = 0 if self.best == float("inf") or value < self.best - self.tol * abs(self.best) else self.idle + 1
+        self.best = min(self.best, value)
+        return self.idle >= self.patience
+
+
+class Observer:
+    """Looks on while a run goes on. What it returns is recorded in the history."""
+
+    def begin(self) -> None:
+        """Called before the first step."""
+
+    def before_step(self, run: Run, data: Data) -> Mapping[str, float]:
+        """Called before each step."""
+        return {}
+
+    def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
+        """Called after each step, with the figures so far."""
+        return {}
+
+    def end(self) -> None:
+        """Called after the last step, however the run ends."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run is to end before its time.
+
+    Parameters
+    ----------
+    seconds : float or None
+        No step begins after this time.
+    interrupt : Interrupt or None
+        Signals that ask for an end after the step at hand. Without it Ctrl-C ends the step itself, which is undone.
+    """
+
+    seconds: float | None = None
+    interrupt: Interrupt | None = None
+
+
+class Done(NamedTuple):
+    """What the finished steps have come to: replaced as a whole, so that no interruption finds it half changed."""
+
+    state: Any
+    data: Data | None
+    n_steps: int
+
+
+class Run:
+    """Steps of a method, one after the other.
+
+    Whatever ends a run, be it an error in the middle of a step or Ctrl-C, `state` is that of the last finished step.
+
+    Parameters
+    ----------
+    method : Method
+        What to train with.
+    state : State or None, default=None
+        Where to go on from; the run works on a copy of it. None: `Method.start` on the first rows.
+    seed : int, default=0
+        For `Method.start`.
+    plateau : Plateau, default=None
+        When to stop by the figure that the method, or an observer as "validation_error", names.
+    limits : Limits, default=no limits
+        When to end early.
+    observers : sequence of Observer
+        Who looks on.
+    seconds : float, default=0.0
+        Time that earlier runs of the same training took.
+
+    Attributes
+    ----------
+    n_steps : int
+        Steps finished.
+    history : dict of str to list of float
+        The figures after each step.
+    reason : str
+        Why the run ended: "end of data", "converged", "time limit", "interrupted".
+    """
+
+    def __init__(
+        self,
+        method: Method[Any],
+        state: Any = None,
+        *,
+        seed: int = 0,
+        plateau: Plateau | None = None,
+        limits: Limits | None = None,
+        observers: Iterable[Observer] = (),
+        seconds: float = 0.0,
+    ) -> None:
+        self.method, self.seed = method, seed
+        self.plateau, self.limits = plateau or Plateau(None, 1), limits or Limits()
+        self.observers = list(observers)
+        self.done = Done(None if state is None else state.copy(), None, 0)
+        self.history: dict[str, list[float]] = {}
+        self.reason = "end of data"
+        self._seconds_before = seconds
+        self._began = time.perf_counter()
+
+    @property
+    def state(self) -> Any:
+        """The state after the last finished step; None before the first one of a new training."""
+        return self.done.state
+
+    @property
+    def data(self) -> Data | None:
+        """The rows of the last finished step."""
+        return self.done.data
+
+    @property
+    def n_steps(self) -> int:
+        """Number of finished steps."""
+        return self.done.n_steps
+
+    @property
+    def seconds(self) -> float:
+        """Time since training began, that of earlier runs included."""
+        return self._seconds_before + time.perf_counter() - self._began
+
+    def go(self, batches: Iterable[Data]) -> Run:
+        """Make a step on each of `batches` until they end or it is time to stop.
+
+        An interruption is raised as `KeyboardInterrupt`, when `state` is that of the last finished step.
+        """
+        self._began = time.perf_counter()
+        try:
+            for observer in self.observers:
+                observer.begin()
+            for data in batches:
+                self.step(data)
+                if self._over():
+                    break
+        except KeyboardInterrupt:
+            self.reason = "interrupted"
+            raise
+        finally:
+            for observer in self.observers:
+                observer.end()
+        if self.reason == "interrupted":
+            raise KeyboardInterrupt
+        return self
+
+    def step(self, data: Data, undo: bool = True) -> None:
+        """Make one step. When it fails, what it has written is undone, unless the caller has no use for that."""
+        figures: dict[str, float] = {}
+        for observer in self.observers:
+            figures |= observer.before_step(self, data)
+        done, state = self.done, self._ready(data)
+        saved = state.save(data) if undo else None
+        try:
+            self.done = Done(self.method.step(state, data), data, done.n_steps + 1)
+        except BaseException:
+            if saved is not None and self.done is done:
+                saved.restore()
+            raise
+        figures |= self.method.figures(self.state)
+        record(self.history, {"time": self.seconds, **figures})
+        for observer in self.observers:
+            record(self.history, observer.after_step(self, figures))
+
+    def widen(self, n_features: int) -> None:
+        """Make room for more features."""
+        self.done = self.done._replace(state=self.method.widen(self.state, n_features))
+
+    def _ready(self, data: Data) -> Any:
+        """The state before a step, with what it needs at hand for these rows."""
+        if data is self.data:
+            return self.state
+        self.method.check(data)
+        state = self.method.start(data, self.seed) if self.state is None else self.state.for_rows(data)
+        return self.method.prepare(state, data)
+
+    def _over(self) -> bool:
+        interrupt, seconds = self.limits.interrupt, self.limits.seconds
+        if interrupt is not None and interrupt.requested:
+            self.reason = "interrupted"
+        elif seconds is not None and time.perf_counter() - self._began > seconds:
+            self.reason = "time limit"
+        elif self._converged():
+            self.reason = "converged"
+        return self.reason != "end of data"
+
+    def _converged(self) -> bool:
+        if self.data is None or self.data.stream:
+            return False
+        watched = self.method.monitored(self.state)
+        if watched is not None and "validation_error" in self.history:
+            watched = self.history["validation_error"][-1]
+        return self.method.converged(self.state) or (watched is not None and self.plateau.reached(watched))
+
+
+def record(history: dict[str, list[float]], row: Mapping[str, float]) -> None:
+    """Append a row of figures to a history."""
+    for name, value in row.items():
+        history.setdefault(name, []).append(float(value))

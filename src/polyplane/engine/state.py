@@ -1,0 +1,321 @@
+"""States of training. A state declares its fields once; copying, undoing a step, moving to the host, mixing over
+partitions, and the file format with its checks all follow from the declaration.
+
+A state is a frozen dataclass derived from `State`. The kind of a field is read off its annotation: ``int`` is a whole
+number, ``float`` any number, ``bool`` a flag, ``np.dtype`` the dtype of the rows, ``bytes`` a SHA-256, another state, a
+``list`` or ``tuple`` of kinds, and ``... | None``. Arrays say what they hold and the names of their sizes::
+
+    @dataclass(frozen=True, eq=False)
+    class PerceptronState(State):
+        planes: Annotated[np.ndarray, Array("f", "planes", "features+1")]
+        seed: Seed
+        epoch: int = 0
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from polyplane._array_api import is_foreign, namespace, put, to_numpy
+from polyplane.engine.data import Data
+from polyplane.engine.kinds import (
+    Array,
+    Digest,
+    Flag,
+    FloatType,
+    Many,
+    Maybe,
+    Number,
+    Prototype,
+    Record,
+    Tuple,
+    Whole,
+)
+
+
+def workspace() -> Any:
+    """A field for what a run needs at hand for its rows and can make again: never copied, saved or written to files."""
+    return field(default=None, repr=False, metadata={"workspace": True})
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything that training needs to go on. Subclasses are frozen dataclasses; see the module."""
+
+    #: Names of sizes that hold for one state of this type alone, not for all those of its kind in a list.
+    own_sizes: ClassVar[tuple[str, ...]] = ()
+
+    # A step replaces scalars (`dataclasses.replace`) and may write into arrays: `save` and `restore` undo that.
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """Whether the fields fit together, and the sizes of the model; asked of states that come from a file."""
+        return True
+
+    def copy(self) -> Self:
+        """The same state with arrays of its own; those that steps never write into are shared."""
+        if not _has_written_arrays(type(self)):
+            return self
+        return self._mapped(lambda kind, value: _copy_of(value) if _is_written(kind) else value)
+
+    def to_host(self) -> Self:
+        """The state with NumPy arrays."""
+        return self._mapped(lambda kind, value: to_numpy(value) if is_foreign(value) else value)
+
+    def trimmed(self, n_features: int) -> Self:
+        """The state without room to spare: arrays end with the last feature. Nothing is copied."""
+
+        def trim(kind: Any, value: Any) -> Any:
+            if not isinstance(kind, Array) or "features" not in kind.shape:
+                return value
+            return value[tuple(slice(n_features if size == "features" else None) for size in kind.shape)]
+
+        return self._mapped(trim)
+
+    def save(self, data: Data) -> Snapshot:
+        """Keep what a step on these rows may overwrite."""
+        if not _has_written_arrays(type(self)):
+            return Snapshot((), data)
+        written = {id(array): (kind, array) for kind, array in self._arrays() if kind.in_place}
+        return Snapshot(list(written.values()), data)
+
+    def for_rows(self, data: Data) -> Self:
+        """The state for these rows: what it remembers of other rows is forgotten."""
+        memory = getattr(self, "rows", None)
+        if memory is not None and memory.is_of(data):
+            return replace(self, **_empty_workspaces(self))
+        return self.without_rows()
+
+    def without_rows(self) -> Self:
+        """The state without what it remembers of its rows."""
+        forgotten: dict[str, Any] = {"rows": None} if hasattr(self, "rows") else {}
+        return replace(self, **_empty_workspaces(self), **forgotten)
+
+    def with_rows_of(self, data: Data) -> Self:
+        """The state, which will know these rows again by their fingerprint."""
+        memory = getattr(self, "rows", None)
+        if memory is None:
+            return replace(self, **_empty_workspaces(self))
+        known: dict[str, Any] = {"rows": replace(memory, fingerprint=data.fingerprint)}
+        return replace(self, **known)._mapped(lambda kind, value: value)  # the memory may have workspaces too
+
+    def _mapped(self, function: Callable[[Any, Any], Any]) -> Self:
+        """The state with `function(kind, value)` of each field that is no state; workspaces are left out."""
+        changed: dict[int, Any] = {}  # an array that is there twice stays one array
+
+        def once(kind: Any, value: Any) -> Any:
+            if id(value) not in changed:
+                changed[id(value)] = value, function(kind, value)
+            return changed[id(value)][1]
+
+        return _map_state(self, once)
+
+    def _arrays(self) -> Iterator[tuple[Array, Any]]:
+        for name, kind in kinds_of(type(self)).items():
+            yield from _arrays_in(kind, getattr(self, name))
+
+
+@dataclass(frozen=True, eq=False)
+class RowMemory(State):
+    """What a state remembers of each row. It is of use only for the rows that it belongs to.
+
+    A state keeps it in a field called `rows`; a subclass adds what there is to remember.
+    """
+
+    fingerprint: bytes | None = field(default=None, kw_only=True)
+
+    def is_of(self, data: Data) -> bool:
+        """Whether these are the very rows that it belongs to."""
+        lengths = {array.shape[kind.shape.index("rows")] for kind, array in self._arrays() if "rows" in kind.shape}
+        return self.fingerprint is not None and lengths <= {len(data.y)} and self.fingerprint == data.fingerprint
+
+
+class Snapshot:
+    """What a step may overwrite, as it was before."""
+
+    def __init__(self, written: Sequence[tuple[Array, Any]], data: Data) -> None:
+        touched = _touched_features(data) if any(kind.by_feature for kind, _ in written) else None
+        self._saved: list[tuple[Any, Any, Any]] = []
+        for kind, array in written:
+            at = touched if kind.by_feature else None
+            self._saved.append((array, at, _copy_of(array) if at is None else np.take(array, at, axis=0)))
+
+    def restore(self) -> None:
+        """Undo what was written since; a Ctrl-C has to wait until this is done."""
+        interrupt = None
+        while True:
+            try:
+                for array, at, before in self._saved:
+                    if at is None:
+                        array[...] = before
+                    else:
+                        put(array, at, before)
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+
+def _touched_features(data: Data) -> np.ndarray | None:
+    """The features that sparse rows have, where these are few, some perhaps several times; else None."""
+    if not sparse.issparse(data.X) or data.X.nnz > data.X.shape[1]:
+        return None
+    if 8 * data.X.nnz < data.X.shape[1]:  # to go through all features would take longer than to save some twice
+        indices: np.ndarray = data.X.indices
+        return indices
+    seen = np.zeros(data.X.shape[1], dtype=bool)
+    seen[data.X.indices] = True
+    return np.flatnonzero(seen)
+
+
+def mix(states: Sequence[Any], share: np.ndarray) -> Any:
+    """The average of states that come from a common one: of the fields that are declared as mixed, by `share`."""
+    first = states[0]
+    mixed = {
+        name: _mix(kind, [getattr(state, name) for state in states], share, states)
+        for name, kind in kinds_of(type(first)).items()
+    }
+    for name, kind in kinds_of(type(first)).items():
+        if isinstance(kind, Array) and kind.scaled_by is not None:
+            mixed[name] = mixed[name] * mixed[name].dtype.type(mixed[kind.scaled_by])
+    return replace(first, **mixed, **_empty_workspaces(first))
+
+
+def _mix(kind: Any, values: Sequence[Any], share: np.ndarray, states: Sequence[Any]) -> Any:
+    if isinstance(kind, Maybe):
+        return None if any(value is None for value in values) else _mix(kind.kind, values, share, states)
+    if isinstance(kind, Tuple):
+        parts = zip(kind.kinds, zip(*values, strict=True), strict=True)
+        return kind.build(*(_mix(inner, part, share, states) for inner, part in parts))
+    if isinstance(kind, Many):
+        return [_mix(kind.kind, part, share, states) for part in zip(*values, strict=True)]
+    if isinstance(kind, Record):
+        return mix(values, share)
+    if not getattr(kind, "mixed", False):
+        return values[0]
+    if isinstance(kind, Array) and kind.scaled_by is not None:
+        values = [value / getattr(state, kind.scaled_by) for value, state in zip(values, states, strict=True)]
+    return _average(values, share)
+
+
+def _average(values: Sequence[Any], share: np.ndarray) -> Any:
+    """The average of arrays or of numbers, in float64; whole numbers are rounded."""
+    first = values[0]
+    total = sum(s * np.asarray(value, dtype=np.float64) for s, value in zip(share, values, strict=True))
+    if isinstance(first, np.ndarray):
+        return (np.rint(total) if first.dtype.kind == "i" else total).astype(first.dtype)
+    return round(float(total)) if isinstance(first, int) else float(total)
+
+
+_KINDS: dict[Any, dict[str, Any]] = {}
+
+
+def kinds_of(state: Any) -> dict[str, Any]:
+    """The kind of each field of a type of state, workspaces left out."""
+    if state not in _KINDS:
+        hints = typing.get_type_hints(state, include_extras=True)
+        declared = [part for part in fields(state) if not part.metadata.get("workspace")]
+        _KINDS[state] = {part.name: _kind(hints[part.name], f"{state.__name__}.{part.name}") for part in declared}
+    return _KINDS[state]
+
+
+_PLAIN = {int: Whole(), float: Number(), bool: Flag(), bytes: Digest(), np.dtype: FloatType()}
+
+
+def _kind(hint: Any, name: str) -> Any:
+    """The kind that an annotation stands for."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return arguments[1]
+    if origin in (typing.Union, types.UnionType):
+        inner = [argument for argument in arguments if argument is not type(None)]
+        if len(inner) == 1 < len(arguments):
+            return Maybe(_kind(inner[0], name))
+    if origin is tuple:
+        return Tuple(tuple(_kind(argument, name) for argument in arguments))
+    if origin is list:
+        return Many(_kind(arguments[0], name))
+    if isinstance(hint, type) and issubclass(hint, State):
+        return Record(hint)
+    plain = _PLAIN.get(origin or hint)
+    if plain is None:
+        raise TypeError(f"{name}: no kind is known for {hint}; annotate arrays as Annotated[np.ndarray, Array(...)].")
+    return plain
+
+
+def _map_state(state: Any, function: Callable[[Any, Any], Any]) -> Any:
+    changed = {name: _map(kind, getattr(state, name), function) for name, kind in kinds_of(type(state)).items()}
+    return replace(state, **changed, **_empty_workspaces(state))
+
+
+def _map(kind: Any, value: Any, function: Callable[[Any, Any], Any]) -> Any:
+    match kind:
+        case Maybe():
+            return None if value is None else _map(kind.kind, value, function)
+        case Tuple():
+            parts = zip(kind.kinds, value, strict=True)
+            return kind.build(*(_map(inner, part, function) for inner, part in parts))
+        case Many():
+            return [_map(kind.kind, part, function) for part in value]
+        case Record():
+            return _map_state(value, function)
+        case Array() | Prototype():
+            return function(kind, value)
+    return value
+
+
+def _arrays_in(kind: Any, value: Any) -> Iterator[tuple[Array, Any]]:
+    match kind:
+        case Maybe() if value is not None:
+            yield from _arrays_in(kind.kind, value)
+        case Tuple():
+            for inner, part in zip(kind.kinds, value, strict=True):
+                yield from _arrays_in(inner, part)
+        case Many():
+            for part in value:
+                yield from _arrays_in(kind.kind, part)
+        case Record():
+            yield from value._arrays()
+        case Array():
+            yield kind, value
+
+
+def _empty_workspaces(state: Any) -> dict[str, None]:
+    return {part.name: None for part in fields(state) if part.metadata.get("workspace")}
+
+
+def _is_written(kind: Any) -> bool:
+    return isinstance(kind, Array) and kind.in_place
+
+
+_WRITTEN: dict[Any, bool] = {}
+
+
+def _has_written_arrays(state: Any) -> bool:
+    """Whether steps write into arrays of a type of state."""
+    if state not in _WRITTEN:
+        _WRITTEN[state] = any(map(_holds_written, kinds_of(state).values()))
+    return _WRITTEN[state]
+
+
+def _holds_written(kind: Any) -> bool:
+    match kind:
+        case Maybe() | Many():
+            return _holds_written(kind.kind)
+        case Tuple():
+            return any(map(_holds_written, kind.kinds))
+        case Record():
+            return _has_written_arrays(kind.state)
+    return _is_written(kind)
+
+
+def _copy_of(array: Any) -> Any:
+    """A copy in the same order in memory: BLAS sums in another order over a transposed array."""
+    return np.array(array, order="K") if isinstance(array, np.ndarray) else namespace(array).asarray(array, copy=True)

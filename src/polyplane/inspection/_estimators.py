@@ -1,0 +1,50 @@
+"""What explanations and displays ask of an estimator: its planes, its rows, the names of its features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from polyplane.base import PlaneClassifier
+
+
+def plane_classifier(estimator: Any) -> PlaneClassifier:
+    """The fitted classifier of this library that an estimator is, or that a pipeline ends in."""
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if isinstance(last, OneVsOneClassifier | OneVsRestClassifier | OutputCodeClassifier):
+        raise TypeError(
+            f"{type(last).__name__} votes among several models, it is not one set of planes: use one of its "
+            f"estimators_, or a learner that takes several classes at once, such as MultiHyperplaneClassifier."
+        )
+    if not isinstance(last, PlaneClassifier):
+        raise TypeError(f"{type(last).__name__} is not a classifier of this library: it has no planes.")
+    check_is_fitted(last)
+    return last
+
+
+def transformed_rows(estimator: Any, X: Any) -> Any:
+    """The rows as the classifier sees them, after the other steps of a pipeline."""
+    X = estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
+    return X if sparse.issparse(X) else np.asarray(X, dtype=plane_classifier(estimator).planes_.coef.dtype)
+
+
+def names_seen_in_fit(estimator: Any) -> list[str] | None:
+    """Names of the features that the estimator was fitted on; None: they had none."""
+    seen = getattr(estimator, "feature_names_in_", getattr(plane_classifier(estimator), "feature_names_in_", None))
+    return None if seen is None else [str(name) for name in seen]
+
+
+def names_of_features(estimator: Any, given: Any = None) -> tuple[str, ...]:
+    """Names of the features: those given, those seen in `fit`, or their numbers."""
+    n_features = plane_classifier(estimator).planes_.n_features
+    names = names_seen_in_fit(estimator) if given is None else given
+    if names is None:
+        return tuple(f"feature {j}" for j in range(n_features))
+    if len(names) != n_features:
+        raise ValueError(f"feature_names has {len(names)} names; the model has {n_features} features.")
+    return tuple(str(name) for name in names)

@@ -1,0 +1,177 @@
+"""Where rows come from: files, plain or compressed, and standard input; and what format they are in."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader, BytesIO, RawIOBase
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+EXTENSIONS = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".npz": "npz",
+}
+#: How much of a text is read and parsed at a time, and how long a line may be.
+BLOCK, LONGEST_LINE = 1 << 22, 1 << 28
+_SPARSE_LINE = re.compile(rb"\s*([^\s:]+\s+)?(qid:\d+\s+)?\d+:\S")
+
+
+class InputFile:
+    """A file that can be opened again and again, or standard input (``-``), which can be read once.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, or ``"-"``.
+    keep : bool
+        Keep what standard input says, so that it too can be opened again.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], keep: bool = False) -> None:
+        self.path = path
+        self.is_stdin = str(path) == "-"
+        self.name = "standard input" if self.is_stdin else str(path)
+        self._kept = sys.stdin.buffer.read() if keep and self.is_stdin else None
+        self._piped: Any = None  # standard input, opened once
+        self._used = False
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """The uncompressed bytes, as a file that can be peeked into."""
+        if self._used:
+            raise ValueError("Standard input can be read only once; save it in a file first.")
+        self._used = self.is_stdin and self._kept is None
+        with self._reading() as file:
+            yield file
+
+    def format(self) -> str:
+        """What the content, or else the extension, says: svmlight, csv, parquet or npz."""
+        with self._reading() as file:
+            start = file.peek(1)
+        if not start:
+            raise ValueError(f"{self.name} is empty.")
+        if start.startswith(b"PAR1"):
+            return "parquet"
+        if start.startswith(b"PK\x03\x04"):
+            return "npz"
+        suffixes = [suffix.lower() for suffix in Path(self.name).suffixes]
+        known = [EXTENSIONS[suffix] for suffix in suffixes[-2:] if suffix in EXTENSIONS]
+        if known and known[-1] in ("parquet", "npz"):
+            raise ValueError(f"{self.name} is named like a {known[-1]} file, but is none.")
+        if b"\0" in start:
+            raise ValueError(f"{self.name} is neither text nor Parquet nor npz.")
+        return known[-1] if known else _text_format(start, self.name)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """Open for reading; what a damaged compressed file raises becomes a sentence."""
+        try:
+            if self.is_stdin and self._kept is None:
+                self._piped = self._piped or _decompressed(_Borrowed(sys.stdin.buffer))
+                yield self._piped
+            else:
+                with Path(self.path).open("rb") if self._kept is None else BytesIO(self._kept) as raw:
+                    yield _decompressed(raw)
+        except _damages() as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise ValueError(f"{self.name} is damaged: {str(error).rstrip('.')}.") from None
+
+
+def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
+    """Blocks of whole lines: an array of bytes, good until the next one, and how many there are."""
+    buffer, filled = bytearray(BLOCK), 0
+    begun = False
+    while True:
+        n_read = file.readinto(memoryview(buffer)[filled:-1])  # type: ignore[attr-defined]
+        filled += n_read
+        if not begun and filled:
+            begun = True
+            if buffer.startswith(b"\xef\xbb\xbf"):  # a byte order mark says nothing in UTF-8
+                buffer[:filled] = buffer[3:filled] + b"   "
+                filled -= 3
+        if n_read == 0:
+            if filled:
+                buffer[filled] = ord("\n")
+                yield np.frombuffer(buffer, dtype=np.uint8), filled + 1
+            return
+        cut = buffer.rfind(b"\n", 0, filled) + 1
+        if cut:
+            yield np.frombuffer(buffer, dtype=np.uint8), cut
+            buffer[: filled - cut] = buffer[cut:filled]
+            filled -= cut
+        elif filled == len(buffer) - 1:
+            if len(buffer) >= LONGEST_LINE:
+                raise ValueError(f"{name} has a line of more than {LONGEST_LINE >> 20} MB: it is not a table of rows.")
+            buffer = buffer + bytearray(len(buffer))
+
+
+class _Borrowed(RawIOBase):
+    """Standard input, which is not ours to close. A read waits for all it asks for: half a line tells no format."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return int(self.file.readinto(buffer))
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    """What a damaged compressed file raises."""
+    import lzma
+    import zlib
+
+    return EOFError, OSError, lzma.LZMAError, zlib.error
+
+
+def _decompressed(raw: Any) -> Any:
+    file = _peekable(raw)
+    start = file.peek(6)
+    if start.startswith(b"\x1f\x8b"):
+        import gzip
+
+        return gzip.GzipFile(fileobj=file)
+    if start.startswith(b"BZh"):
+        import bz2
+
+        return bz2.BZ2File(file)
+    if start.startswith(b"\xfd7zXZ\x00"):
+        import lzma
+
+        return lzma.LZMAFile(file)
+    return file
+
+
+def _peekable(file: Any) -> Any:
+    return file if hasattr(file, "peek") else BufferedReader(file)
+
+
+def _text_format(start: bytes, name: str) -> str:
+    """Of a text without a telling name: svmlight when its first line looks so, else CSV when it has delimiters."""
+    lines = (line for line in start.splitlines() if line.strip() and not line.lstrip().startswith(b"#"))
+    line = next(lines, b"")
+    if not line:
+        raise ValueError(f"{name} has no rows.")
+    if _SPARSE_LINE.match(line):
+        return "svmlight"
+    if any(delimiter in line for delimiter in b",;\t|"):
+        return "csv"
+    if len(line.split()) == 1 and any(map(_SPARSE_LINE.match, lines)):  # a label alone is a row of zeros
+        return "svmlight"
+    raise ValueError(
+        f"{name}: the first line is neither 'label index:value ...' (svmlight) nor a header with commas or tabs (CSV)."
+    )

@@ -1,0 +1,162 @@
+"""Algorithms 1 and 2 of the Convex Polytope Machine (Kantchelian et al., 2014): one epoch for one polytope."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyplane.kernels._jit import kernel
+from polyplane.kernels.backoff import next_patience
+from polyplane.kernels.rows import PlaneSums, add, scores
+
+#: A margin is thin, and its row visited again in the next epoch, below this multiple of the margin asked for.
+THIN = 1.2
+
+
+class Problem(NamedTuple):
+    """What the polytope has to separate, and with which hyper-parameters."""
+
+    labels: np.ndarray  # class of each row
+    weight: np.ndarray  # weight of each row
+    outer: int  # the class that lives outside
+    alpha: float
+    min_entropy: float  # in nats (the paper's h)
+    max_skip: int  # longest back-off, in visits
+
+
+class Memory(NamedTuple):
+    """What training remembers of each row, and of each plane's share of the outer class."""
+
+    skip: np.ndarray  # visits still to be passed over
+    patience: np.ndarray  # how many to pass over next time
+    assigned_plane: np.ndarray  # last plane that won each outer row
+    recorded: np.ndarray  # the same when the row last violated its margin (UNADJ), -1: never
+    counts: np.ndarray  # how many outer rows are recorded at each plane (n_k)
+    sums: np.ndarray  # the sums of n_k and of n_k log n_k: all that the entropy needs
+
+
+class Pace(NamedTuple):
+    """How far training has come: the planes are ``W = V / margin``, with V what is stored."""
+
+    t: int  # visits made so far
+    margin: float
+    window: int  # after so many visits the steps 1 / (alpha t) fall no more
+
+
+@kernel
+def _n_log_n(n: int) -> float:
+    return n * math.log(n) if n > 0 else 0.0
+
+
+@kernel
+def _recount(counts: np.ndarray, sums: np.ndarray) -> None:
+    sums[:] = 0.0
+    for n in counts:
+        sums[0] += n
+        sums[1] += _n_log_n(n)
+
+
+@kernel
+def _argmax(values: np.ndarray) -> int:
+    best = 0
+    for k in range(1, values.shape[0]):
+        if values[k] > values[best]:
+            best = k
+    return best
+
+
+@kernel
+def _best_of_rarer(score: np.ndarray, counts: np.ndarray, old: int, total: int, sum_n_log_n: float) -> int:
+    """The best-scoring plane whose recording would raise the entropy; -1 when there is none."""
+    entropy = math.log(total) - sum_n_log_n / total
+    best = -1
+    for k in range(score.shape[0]):
+        if old >= 0:
+            # Moving a row from `old` to `k` raises the entropy exactly when it evens out the two counts.
+            raises = counts[k] < counts[old] - 1
+        else:
+            grown = sum_n_log_n + _n_log_n(counts[k] + 1) - _n_log_n(counts[k])
+            raises = math.log(total + 1) - grown / (total + 1) > entropy
+        if raises and (best < 0 or score[k] > score[best]):
+            best = k
+    return best
+
+
+@kernel
+def _assign(score: np.ndarray, i: int, natural: int, memory: Memory, min_entropy: float) -> int:
+    """Algorithm 2, ASSIGN, in O(K)."""
+    counts, sums = memory.counts, memory.sums
+    old = memory.recorded[i]
+    total, before = int(sums[0]), sums[1]
+    after = before
+    if old != natural:
+        after += _n_log_n(counts[natural] + 1) - _n_log_n(counts[natural])
+        if old >= 0:
+            after += _n_log_n(counts[old] - 1) - _n_log_n(counts[old])
+    grown_total = total + 1 if old < 0 else total
+    chosen = natural
+    # The entropy of a few rows means nothing: let each plane see five on average.
+    if total >= 5 * counts.shape[0] and math.log(grown_total) - after / grown_total < min_entropy:
+        rarer = _best_of_rarer(score, counts, old, total, before)
+        chosen = rarer if rarer >= 0 else natural
+    if old >= 0:
+        counts[old] -= 1
+    counts[natural] += 1
+    memory.recorded[i] = natural
+    sums[0], sums[1] = grown_total, after
+    return chosen
+
+
+@kernel
+def polytope_epoch(
+    rows: Any, order: np.ndarray, pace: Pace, planes: PlaneSums, problem: Problem, memory: Memory, score: np.ndarray
+) -> tuple[float, int, float]:
+    """Visit the rows in `order`; return the sum of the losses met, the number of rows that moved a plane, the margin.
+
+    `planes` holds the sums ``V = margin W``, never scaled: a row's score is compared with the margin in place of 1.
+    With the steps ``1 / (alpha t)`` the margin is ``alpha t``, and an update adds the row itself. From ``t = window``
+    on the steps stay ``1 / (alpha window)``: then ``W`` loses ``1 / window`` of itself at each visit, which for V means
+    that the margin, and with it what an update adds, grows by as much.
+    """
+    tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
+    # Read from the tuples once: each reading counts a reference, and threads would quarrel over the counters.
+    labels, weights = problem.labels, problem.weight
+    skip, patience, assigned_plane = memory.skip, memory.patience, memory.assigned_plane
+    outer, alpha, max_skip = problem.outer, problem.alpha, problem.max_skip
+    t, window, upcoming = pace.t, pace.window, pace.margin
+    growth = window / (window - 1.0)
+    n_planes = score.shape[0]
+    _recount(memory.counts, memory.sums)
+    loss, n_updates, amount = 0.0, 0, 1.0
+    for i in order:
+        if t < window:
+            margin, upcoming = max(alpha * t, tiny), alpha * (t + 1)
+        else:
+            margin, upcoming = upcoming, upcoming * growth
+            amount = upcoming / (alpha * window)
+        t += 1
+        if skip[i] > 0:
+            skip[i] -= 1
+            continue
+        scores(rows, i, planes, score)
+        z = _argmax(score)
+        if labels[i] == outer:
+            assigned_plane[i] = z
+            reached = float(score[z])
+            if reached < margin:
+                loss += weights[i] * (1.0 - reached / margin)
+                n_updates += 1
+                if problem.min_entropy > 0.0:
+                    z = _assign(score, i, z, memory, problem.min_entropy)
+                add(rows, i, planes, z, weights[i] * amount)
+        else:
+            reached = -float(score[z])
+            if reached < margin:
+                n_updates += 1
+                for k in range(n_planes):
+                    if score[k] > -margin:
+                        loss += weights[i] * (1.0 + score[k] / margin)
+                        add(rows, i, planes, k, -weights[i] * amount)
+        patience[i] = next_patience(patience[i], reached > THIN * margin, max_skip)
+        skip[i] = patience[i]
+    return loss, n_updates, upcoming

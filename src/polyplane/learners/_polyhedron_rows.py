@@ -1,0 +1,226 @@
+"""Rows as the learners of a single polyhedron see them: two products, and the planes to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from polyplane._array_api import astype, like, namespace, to_numpy, widest_float
+from polyplane.engine.data import Data
+from polyplane.scaling import AffineScaling
+
+#: Products with the covariance that find the long axis of a group of rows, near enough to cut it in two.
+POWER_STEPS = 10
+#: A weight to divide by in place of 0.
+TINY = float(np.finfo(float).tiny)
+
+
+class ScaledRows(NamedTuple):
+    """A matrix seen through a scaling. The scaled matrix is never made: sparse stays sparse, nothing is copied.
+
+    Everything that the learners ask of their rows is one of two products, each a sum over rows. What has one number per
+    row lives where the rows are; planes, of which there are few, live on the host.
+    """
+
+    X: Any
+    scaling: AffineScaling
+
+    def scores(self, planes: np.ndarray) -> Any:
+        """Score of each row on each plane, shape (n_planes, n_rows)."""
+        coef, intercept = self.scaling.to_input_space(planes[:, :-1], planes[:, -1])
+        if sparse.issparse(self.X):
+            product = (self.X @ coef.T.astype(self.X.dtype, copy=False)).T
+        else:
+            product = like(coef, self.X, self.X.dtype) @ self.X.T
+        wide = like(product, self.X, widest_float(self.X))
+        offset = like(intercept, wide, wide.dtype)[:, None]
+        return np.add(wide, offset, order="C") if isinstance(wide, np.ndarray) else wide + offset
+
+    def sums(self, shares: Any) -> np.ndarray:
+        """Sums of the rows, each carrying a constant 1, times `shares` (n_sums, n_rows); (n_sums, n_features + 1)."""
+        single = astype(shares, self.X.dtype)
+        product = to_numpy((self.X.T @ single.T).T if sparse.issparse(self.X) else single @ self.X)
+        total = to_numpy(namespace(shares).sum(shares, axis=1))
+        features = (product - total[:, None] * self.scaling.centre) * self.scaling.factor
+        return np.column_stack([features, total])
+
+    def per_row(self, numbers: np.ndarray) -> Any:
+        """Numbers or booleans, one per row, where the rows are."""
+        return like(numbers, self.X, None if numbers.dtype == bool else widest_float(self.X))
+
+
+def members(group: Any, n_groups: int) -> Any:
+    """Which rows belong to each group: booleans of shape (n_groups, n_rows)."""
+    return group[None, :] == like(np.arange(n_groups), group)[:, None]
+
+
+class Cut(NamedTuple):
+    """A group of rows cut in two: those below `centre` along `axis` become a group of their own."""
+
+    group: int
+    axis: np.ndarray
+    centre: float
+
+
+class Scatter(NamedTuple):
+    """How rows of a group are spread along an axis."""
+
+    weight: float
+    moment: float  # the sum of their places along the axis
+    sums: np.ndarray  # of the rows times their places from their centre; of partitions, also of the rows themselves
+
+    def about(self, centre: float) -> np.ndarray:
+        """The sum of the rows times their places from the centre of all partitions."""
+        if len(self.sums) == 1:  # there is no other
+            return self.sums[0]
+        return self.sums[0] + (_mean(self.moment, self.weight) - centre) * self.sums[1]
+
+
+def _mean(total: float, weight: float) -> float:
+    return total / max(weight, TINY)
+
+
+class StartRows:
+    """The rows that planes start from: those inside, and groups of those outside, by their weights.
+
+    What is asked of them is summed over partitions, through `map`; here there is a single one. The groups follow from
+    the cuts made so far, the first of which cuts group 0 and leaves groups 0 and 1.
+    """
+
+    is_partitioned = False
+
+    def __init__(self, rows: ScaledRows, is_inside: Any, weight: Any) -> None:
+        xp, nothing = namespace(weight), namespace(weight).zeros_like(weight)
+        self.rows, self.n_features = rows, rows.X.shape[1]
+        self.inside, self.outside = xp.where(is_inside, weight, nothing), xp.where(is_inside, nothing, weight)
+        self._nothing = self._group = nothing
+        self._n_cuts = 0
+        # What was found last: the weight of a group, and the places of the rows along an axis.
+        self._weighed, self._weight = (-1, -1), (nothing, 0.0)
+        self._axis, self._places = np.empty(0), nothing
+
+    @classmethod
+    def of(cls, rows: ScaledRows, data: Data, inside: int) -> StartRows:
+        """Those of the training rows, with a class inside."""
+        return cls(rows, rows.per_row(data.y == inside), rows.per_row(data.training_weight))
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """``function(self, *arguments)``, as of each partition."""
+        return [function(self, *arguments)]
+
+    def _weight_of(self, cuts: list[Cut], group: int) -> tuple[Any, float]:
+        """The weight of each row in a group, and of the group."""
+        if self._weighed != (len(cuts), group):
+            xp = namespace(self.outside)
+            if len(cuts) < self._n_cuts:
+                self._group, self._n_cuts = self._nothing, 0
+            for number, cut in enumerate(cuts[self._n_cuts :], start=self._n_cuts + 1):
+                below = (self._group == cut.group) & ~self._is_above(cut)
+                self._group, self._n_cuts = xp.where(below, xp.full_like(self._group, number), self._group), number
+            weight = xp.where(self._group == group, self.outside, self._nothing)
+            self._weighed, self._weight = (len(cuts), group), (weight, float(xp.sum(weight)))
+        return self._weight
+
+    def _along(self, axis: np.ndarray) -> Any:
+        """Where each row is along an axis."""
+        if not np.array_equal(self._axis, axis):
+            self._axis, self._places = axis, self.rows.scores(np.append(axis, 0.0)[None])[0, :]
+        return self._places
+
+    def _is_above(self, cut: Cut) -> Any:
+        return self._along(cut.axis) - cut.centre > 0
+
+    def scatter_along(self, cuts: list[Cut], group: int, axis: np.ndarray, with_sums: bool) -> Scatter:
+        """How a group is spread along an axis."""
+        (weight, total), along = self._weight_of(cuts, group), self._along(axis)
+        moment = float(weight @ along)
+        shares = weight * (along - _mean(moment, total))
+        shares = namespace(weight).stack([shares, weight]) if with_sums else shares[None, :]
+        return Scatter(total, moment, self.rows.sums(shares)[:, :-1])
+
+    def is_divided(self, cuts: list[Cut], cut: Cut) -> np.ndarray:
+        """Whether a cut leaves rows above, and below."""
+        xp, weight, above = namespace(self.outside), self._weight_of(cuts, cut.group)[0], self._is_above(cut)
+        return np.array([bool(xp.any((weight != 0) & side)) for side in (above, ~above)])
+
+    def sums(self, cuts: list[Cut], groups: list[int]) -> np.ndarray:
+        """Sums of the rows inside, and of those of each group."""
+        weights = [self.inside, *(self._weight_of(cuts, group)[0] for group in groups)]
+        return self.rows.sums(namespace(self.inside).stack(weights))
+
+
+def split_start(rows: Any, n_planes: int) -> np.ndarray:
+    """Planes between the class inside and `n_planes` groups of the class outside, found without any randomness.
+
+    The widest group is cut across its long axis until there are enough (Su and Dy, 2007, for k-means). A row of weight
+    2 is the same as two rows. `rows` are `StartRows`, or those of a cluster.
+    """
+    cuts: list[Cut] = []
+    groups, lines = [0], {}
+    while len(groups) < n_planes:
+        for group in groups:
+            if group not in lines:
+                lines[group] = _long_axis(rows, cuts, group)
+        widest = max(groups, key=lambda group: lines[group][1])
+        cut, width = lines[widest]
+        halves = [widest, widest]  # the whole group twice when it cannot be cut
+        if width > 0 and np.any(rows.map(StartRows.is_divided, cuts, cut), axis=0).all():
+            del lines[widest]
+            cuts.append(cut)
+            halves = [widest, len(cuts)]
+        at = groups.index(widest)
+        groups[at : at + 1] = halves
+    return _between(_total(rows.map(StartRows.sums, cuts, groups)))
+
+
+def _long_axis(rows: Any, cuts: list[Cut], group: int) -> tuple[Cut, float]:
+    """The cut across the long axis of a group, found by the power method, and how wide the group is along it."""
+    # Not the user's randomness: any fixed vector will do.
+    following = np.random.default_rng(0).normal(size=rows.n_features)
+    for _ in range(POWER_STEPS):
+        axis = following
+        parts = rows.map(StartRows.scatter_along, cuts, group, axis, rows.is_partitioned)
+        centre = _mean(sum(part.moment for part in parts), sum(part.weight for part in parts))
+        scatter = _total([part.about(centre) for part in parts])
+        length = float(np.linalg.norm(scatter))
+        if length == 0:  # all rows are one point
+            break
+        following = scatter / length
+    return Cut(group, axis, centre), length
+
+
+def _total(parts: list[np.ndarray]) -> np.ndarray:
+    """The sum over the partitions; what comes from a single one is not touched."""
+    return reduce(add, parts)
+
+
+def random_start(rows: StartRows, n_planes: int, rng: np.random.Generator) -> np.ndarray:
+    """The same, for groups around randomly chosen rows of the class outside."""
+    xp = namespace(rows.outside)
+    outside = np.asarray(to_numpy(rows.outside), dtype=np.float64)
+    few = int(np.count_nonzero(outside)) < n_planes
+    chosen = rng.choice(len(outside), n_planes, replace=few, p=outside / outside.sum())
+    seeds = rows.rows.scaling.take(rows.rows.X, chosen).astype(np.float64)
+    nearness = rows.rows.scores(np.column_stack([seeds, -0.5 * np.square(seeds).sum(axis=1)]))
+    groups = rows.outside * astype(members(xp.argmax(nearness, axis=0), n_planes), rows.outside.dtype)
+    return _between(rows.rows.sums(xp.concat([rows.inside[None, :], groups])))
+
+
+def blind_start(n_planes: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
+    """Random planes, for a first piece of data that does not show both classes."""
+    planes = rng.normal(size=(n_planes, n_features + 1)) / np.sqrt(n_features)
+    planes[:, -1] = 0.0
+    return planes
+
+
+def _between(sums: np.ndarray) -> np.ndarray:
+    """The planes midway between the centre of the class inside and the centres of groups of rows outside."""
+    centres = sums[:, :-1] / np.maximum(sums[:, -1:], TINY)
+    normals = centres[:1] - centres[1:]
+    offsets = -0.5 * (normals * (centres[:1] + centres[1:])).sum(axis=1)
+    return np.column_stack([normals, offsets])

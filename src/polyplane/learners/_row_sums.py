@@ -1,0 +1,175 @@
+"""The rows of a cutting-plane method, seen only through sums over them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane._threads import Team
+
+#: Rows are taken in blocks of at least this many: the unit of work of a thread, whatever the number of threads.
+BLOCK_ROWS = 4096
+MOST_BLOCKS = 16
+
+#: After this many cuts the running sub-gradient is summed afresh, lest rounding errors gather.
+REFRESH = 64
+
+
+def targets(y: np.ndarray, positive: int | None) -> np.ndarray:
+    """The sign of each row where one class is told from the rest; its class where all are told apart (None)."""
+    return (y if positive is None else np.where(y == positive, 1, -1)).astype(np.int32)
+
+
+class RowSums:
+    r"""The sums over rows that one SVM needs.
+
+    It knows the violations of the rows at the current planes, and at the candidate that the reduced problem proposes;
+    any point of the line from the one to the other costs no product with X. `ArrayRowSums`, over the arrays of other
+    libraries, has the same methods and the same results.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        The rows; never copied.
+    target : ndarray of shape (n_rows,)
+        Sign of each row for one plane, class of each row for more; see `targets`.
+    weight : ndarray of shape (n_rows,)
+        Weight of each row.
+    n_planes : int
+        1 for two classes, otherwise the number of classes.
+    bias_input : float
+        Value of the constant feature, the last one of the planes.
+    team : Team
+        Threads that share the blocks of rows. The sums do not depend on their number.
+    """
+
+    def __init__(
+        self, X: Any, target: np.ndarray, weight: np.ndarray, n_planes: int, bias_input: float, team: Team
+    ) -> None:
+        from polyplane.kernels.rows import as_rows
+
+        self.X, self.rows, self.target, self.weight = X, as_rows(X), target, weight
+        self.bias_input, self.team = bias_input, team
+        self.dtype, n_rows = X.dtype, len(target)
+        self.current = np.empty((n_rows, n_planes), dtype=X.dtype)
+        self.candidate = np.empty((n_rows, n_planes), dtype=X.dtype)
+        self.blocks = _blocks(n_rows, min(MOST_BLOCKS, n_rows // BLOCK_ROWS))
+        # Each block sums its part of a cut in an array of its own: not more of them than the rows have numbers.
+        size = X.nnz if sparse.issparse(X) else X.size
+        self.cut_blocks = _blocks(n_rows, min(len(self.blocks), size // (n_planes * X.shape[1])))
+        self.n_cuts = 0
+        self.chosen = np.full(n_rows, -1, dtype=np.int32)
+        self.normal = np.zeros((n_planes, X.shape[1] + 1))
+
+    def set_current(self, planes: np.ndarray) -> None:
+        """Let `planes` be the current ones, and the candidate."""
+        self.set_candidate(planes)
+        self.current[:] = self.candidate
+
+    def set_candidate(self, planes: np.ndarray) -> None:
+        """Let `planes` be the candidate: the one product with X of an iteration."""
+        from polyplane.kernels.cutting_plane import violations
+
+        self._write_outputs(planes)
+        self.team.map(lambda block: violations(self.candidate[block], self.target[block]), self.blocks)
+
+    def _write_outputs(self, planes: np.ndarray) -> None:
+        """Write the scores of all rows into `candidate`.
+
+        A single plane keeps its float64: products with float32 rows are then summed in float64, at no cost in time.
+        """
+        from polyplane.kernels.cutting_plane import outputs_on_many, outputs_on_one
+        from polyplane.kernels.rows import PlaneSums
+
+        X, rows, out = self.X, self.rows, self.candidate
+        coef = np.ascontiguousarray(planes[:, :-1].T, dtype=np.float64 if len(planes) == 1 else X.dtype)
+        intercept = (self.bias_input * planes[:, -1]).astype(coef.dtype)
+
+        def score(block: slice) -> None:
+            if len(planes) == 1:
+                outputs_on_one(rows, block.start, coef[:, 0], intercept[0], out[block])
+            elif sparse.issparse(X):
+                outputs_on_many(rows, block.start, PlaneSums(coef, intercept, self.bias_input), out[block])
+            else:
+                np.matmul(X[block], coef, out=out[block])
+                out[block] += intercept
+
+        self.team.map(score, self.blocks)
+
+    def risks(self, steps: list[float]) -> np.ndarray:
+        """The weighted sum of the losses at each of `steps` of the way from the current planes to the candidate."""
+        from polyplane.kernels.cutting_plane import risk
+
+        parts = self.team.map(lambda block: [risk(self._segment(block), mu) for mu in steps], self.blocks)
+        total: np.ndarray = np.sum(parts, axis=0)
+        return total
+
+    def slope(self) -> float:
+        """The right derivative of the risk on the way from the current planes to the candidate."""
+        from polyplane.kernels.cutting_plane import slope_of_risk
+
+        return float(sum(self.team.map(lambda block: slope_of_risk(self._segment(block)), self.blocks)))
+
+    def kinks(self, furthest: float) -> tuple[np.ndarray, np.ndarray]:
+        """Where up to `furthest` the slope of the risk jumps, sorted, and by how much."""
+        from polyplane.kernels.cutting_plane import kinks
+
+        nothing = np.empty(0)
+
+        def of(block: slice) -> tuple[np.ndarray, np.ndarray]:
+            segment = self._segment(block)
+            binary = segment.current.shape[1] == 1
+            n = len(segment.weight) if binary else kinks(segment, furthest, nothing, nothing)
+            at, rise = np.empty(n), np.empty(n)
+            n = kinks(segment, furthest, at, rise)
+            return at[:n], rise[:n]
+
+        at, rise = (np.concatenate(parts) for parts in zip(*self.team.map(of, self.blocks), strict=True))
+        order = np.argsort(at)
+        return at[order], rise[order]
+
+    def cut(self, mu: float) -> tuple[np.ndarray, float]:
+        """Sub-gradient and offset of the cut at a point of the way from the current planes to the candidate."""
+        from polyplane.kernels.cutting_plane import choose
+
+        before, self.chosen = self.chosen, np.empty_like(self.chosen)
+        if self.n_cuts % REFRESH == 0:
+            before[:], self.normal[:] = -1, 0.0
+        self.n_cuts += 1
+        offset = sum(self.team.map(lambda block: choose(self._segment(block), mu, self.chosen[block]), self.blocks))
+        self._add_changes(before)
+        return self.normal.copy(), float(offset)
+
+    def move(self, mu: float) -> None:
+        """Let a point of the way to the candidate be the current planes."""
+        from polyplane.kernels.cutting_plane import move
+
+        self.team.map(lambda block: move(self._segment(block), mu), self.blocks)
+
+    def _add_changes(self, before: np.ndarray) -> None:
+        """Bring the sub-gradient from the choices `before` to the present ones."""
+        from polyplane.kernels.cutting_plane import add_rows, changes
+
+        def of(block: slice) -> np.ndarray:
+            n_rows = block.stop - block.start
+            row, coefficient = np.empty((2 * n_rows, 2), dtype=np.int32), np.empty(2 * n_rows)
+            n = changes(before[block], self.chosen[block], self._segment(block), row, coefficient)
+            part = np.zeros_like(self.normal)
+            add_rows(self.rows, block.start, row[:n], coefficient[:n], self.bias_input, part)
+            return part
+
+        for part in self.team.map(of, self.cut_blocks):
+            self.normal += part
+
+    def _segment(self, block: slice) -> Any:
+        from polyplane.kernels.cutting_plane import Segment
+
+        return Segment(self.current[block], self.candidate[block], self.target[block], self.weight[block])
+
+
+def _blocks(n_rows: int, n_blocks: int) -> list[slice]:
+    edges = [0, n_rows] if n_blocks < 2 else np.linspace(0, n_rows, n_blocks + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]

@@ -1,0 +1,187 @@
+"""The container of a model file: named arrays and text in the safetensors format, with a checksum.
+
+Eight bytes (the length of the header), the header (JSON), then the arrays one after the other. Written and read in one
+pass and without a second copy of the arrays, to the same bytes each time. The checksum is SHA-256 over the whole
+file, its own 64 digits taken as zeros, so that there is no byte that it does not cover.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I16": np.dtype("<i2"),
+    "I8": np.dtype("i1"),
+    "U64": np.dtype("<u8"),
+    "U32": np.dtype("<u4"),
+    "U16": np.dtype("<u2"),
+    "U8": np.dtype("u1"),
+    "BOOL": np.dtype("?"),
+}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+#: The longest header that readers of the format accept.
+LONGEST_HEADER = 100_000_000
+#: How a header begins: the place of the checksum is the same in all files.
+OPENING = b'{"__metadata__":{"sha256":"'
+ZEROS = b"0" * 64
+DIGEST_AT = 8 + len(OPENING)
+
+
+class DamagedError(ValueError):
+    """What is wrong with a file, as a sentence that begins with the file's name: "is cut short"."""
+
+
+class Slot(NamedTuple):
+    """Where an array is, counted from the end of the header."""
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+class Header(NamedTuple):
+    """The first part of a file."""
+
+    raw: bytes  # with the eight bytes before it
+    metadata: dict[str, str]
+    slots: list[Slot]
+
+
+def write_container(file: BinaryIO, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> None:
+    """Write arrays (in C order) and text, and then the checksum of it all."""
+    header, ordered = _compose(arrays, metadata)
+    digest = hashlib.sha256(header)
+    file.write(header)
+    for array in ordered:
+        view = _bytes_of(array)
+        digest.update(view)
+        file.write(view)
+    file.seek(DIGEST_AT)
+    file.write(digest.hexdigest().encode())
+
+
+def _compose(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> tuple[bytes, list[np.ndarray]]:
+    """The header, and the arrays as they follow it: by falling size of their items, so that each is aligned."""
+    little = {name: _little_endian(array) for name, array in arrays.items()}
+    header: dict[str, Any] = {"__metadata__": {"sha256": ZEROS.decode(), **metadata}}
+    ordered, start = [], 0
+    for name, array in sorted(little.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
+        entry = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [start, start + array.nbytes]}
+        header[name] = entry
+        ordered.append(array)
+        start += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > LONGEST_HEADER:
+        raise ValueError("The names of the features and labels take more than the 100 MB that a model file may hold.")
+    return len(text).to_bytes(8, "little") + text, ordered
+
+
+def _little_endian(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    view: Any = array.reshape(-1).view(np.uint8)
+    return memoryview(view)
+
+
+def read_header(file: BinaryIO) -> Header:
+    """Read and check the header: after it nothing is read, or made room for, that the file does not hold."""
+    size = os.fstat(file.fileno()).st_size
+    length = int.from_bytes(file.read(8), "little")
+    if size < 8 or not 2 <= length <= LONGEST_HEADER:
+        raise DamagedError("is not a model file of Polyplane")
+    text = file.read(length)
+    if not text.startswith(b'{"'):
+        raise DamagedError("is not a model file of Polyplane")
+    if len(text) < length:
+        raise DamagedError("is cut short")
+    entries = parse_json(text)
+    metadata = entries.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise DamagedError("has a damaged header")
+    slots = [_slot(name, entry) for name, entry in entries.items()]
+    _check_places(slots, size - 8 - length)
+    return Header(length.to_bytes(8, "little") + text, metadata, slots)
+
+
+def parse_json(text: str | bytes) -> dict[str, Any]:
+    """A JSON object by the letter of the standard: no name twice, no NaN."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name is there twice")
+        return found
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not a number of JSON")
+
+    try:
+        found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+    except ValueError as error:
+        raise DamagedError("has a damaged header") from error
+    if not isinstance(found, dict):
+        raise DamagedError("has a damaged header")
+    return found
+
+
+def _slot(name: str, entry: Any) -> Slot:
+    match entry:
+        case {"dtype": str(code), "shape": [*shape], "data_offsets": [start, stop], **rest} if not rest:
+            sound = all(type(number) is int and 0 <= number < 2**48 for number in (*shape, start, stop))
+            dtype = DTYPES.get(code)
+            if sound and dtype is not None and stop - start == math.prod(shape) * dtype.itemsize:
+                return Slot(name, dtype, tuple(shape), start, stop)
+    raise DamagedError(f"has a damaged entry for the array {name!r} in its header")
+
+
+def _check_places(slots: list[Slot], size: int) -> None:
+    """Arrays fill what follows the header, without gaps and overlaps."""
+    slots.sort(key=lambda slot: (slot.start, slot.stop))
+    end = 0
+    for slot in slots:
+        if slot.start != end:
+            raise DamagedError(f"has a damaged entry for the array {slot.name!r} in its header")
+        end = slot.stop
+    if end != size:
+        raise DamagedError("is cut short" if end > size else f"has {size - end} extra bytes at its end")
+
+
+def read_arrays(file: BinaryIO, header: Header) -> dict[str, np.ndarray]:
+    """Read the arrays behind the header, and compare the checksum."""
+    digest = hashlib.sha256(header.raw[:DIGEST_AT] + ZEROS + header.raw[DIGEST_AT + 64 :])
+    arrays = {}
+    for slot in header.slots:
+        try:
+            array = np.empty(slot.shape, dtype=slot.dtype)
+        except (ValueError, MemoryError) as error:
+            raise DamagedError(f"does not fit into memory: its array {slot.name!r} is too large") from error
+        view = _bytes_of(array)
+        if file.readinto(view) != len(view):  # type: ignore[attr-defined]
+            raise DamagedError("is cut short")
+        digest.update(view)
+        if (
+            array.dtype == bool and array.view(np.uint8).max(initial=0) > 1
+        ):  # NumPy and Numba would each make of it what they like
+            raise DamagedError(f"has other bytes than 0 and 1 in its boolean array {slot.name!r}")
+        arrays[slot.name] = array.astype(slot.dtype.newbyteorder("="), copy=False)
+    if header.raw[8:DIGEST_AT] != OPENING or header.metadata.get("sha256") != digest.hexdigest():
+        raise DamagedError("was changed after it was written: its checksum does not match")
+    return arrays

@@ -1,0 +1,126 @@
+"""A model file, written and read as a whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from polyplane._files import replace_file
+from polyplane._version import __version__
+from polyplane.model_files.container import (
+    DamagedError,
+    Header,
+    parse_json,
+    read_arrays,
+    read_header,
+    write_container,
+)
+from polyplane.model_files.estimator import describe, rebuild
+from polyplane.model_files.values import Packer, Unpacker, Value, pack, unpack
+
+#: The format of the files that are written, the only one that is read.
+FORMAT = 2
+#: Under this name the description of the model stands in the header.
+KEY = "polyplane"
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model, or a damaged one; the message is a sentence that names the file."""
+
+
+class ModelFile(NamedTuple):
+    """What a model file holds.
+
+    Attributes
+    ----------
+    model : PlaneClassifier
+        The estimator.
+    metadata : dict
+        What was given to `save` along with it.
+    format : int
+        The version of the format.
+    version : str
+        The version of Polyplane that wrote the file.
+    size : int
+        The size of the file in bytes.
+    """
+
+    model: Any
+    metadata: dict[str, Any]
+    format: int
+    version: str
+    size: int
+
+
+def write_model(path: str | os.PathLike[str], model: Any, metadata: Mapping[str, Any]) -> None:
+    """Write a fitted estimator; see `polyplane.save`."""
+    model, packer = model.to_numpy(), Packer()
+    description = {
+        "format": FORMAT,
+        "polyplane": __version__,
+        **describe(model, packer),
+        "metadata": _pack_metadata(metadata, packer),
+    }
+    text = json.dumps(description, separators=(",", ":"), allow_nan=False)
+    try:
+        _unpack(parse_json(text), packer.arrays, {type(model).__name__: type(model)}.get)
+    except DamagedError as error:  # nothing is written that could not be read
+        raise ValueError(f"This {type(model).__name__} cannot be saved: the file {error}.") from error
+    with replace_file(path) as file:
+        write_container(file, packer.arrays, {KEY: text})
+
+
+def read_model(path: str | os.PathLike[str], find: Callable[[str], type | None]) -> ModelFile:
+    """Read a model file; `find` knows the learners by their names. See `polyplane.io.read_model`."""
+    with open(path, "rb") as file:
+        try:
+            return _read(file, find)
+        except DamagedError as error:
+            raise ModelFileError(f"{Path(path)} {error}.") from error
+        except RecursionError as error:
+            raise ModelFileError(f"{Path(path)} has a damaged header.") from error
+
+
+def _read(file: BinaryIO, find: Callable[[str], type | None]) -> ModelFile:
+    header = read_header(file)
+    description = _description(header)
+    arrays = read_arrays(file, header)
+    model, metadata = _unpack(description, arrays, find)
+    return ModelFile(model, metadata, description["format"], description["polyplane"], file.tell())
+
+
+def _description(header: Header) -> dict[str, Any]:
+    """The description of the model, once it is known to be one that this version can understand."""
+    if KEY not in header.metadata:
+        raise DamagedError("is a safetensors file, but not a model of Polyplane")
+    description = parse_json(header.metadata[KEY])
+    form, version = description.get("format"), description.get("polyplane")
+    if type(form) is not int or form < 1 or not isinstance(version, str) or not version.isprintable():
+        raise DamagedError("has a damaged header")
+    if form != FORMAT:
+        remedy = "upgrade it" if form > FORMAT else "train the model again, or use that version"
+        raise DamagedError(
+            f"was written by Polyplane {version[:40]} in format {form}; this is Polyplane {__version__}, which reads "
+            f"format {FORMAT}: {remedy}"
+        )
+    return description
+
+
+def _unpack(
+    description: dict[str, Any], arrays: Mapping[str, Any], find: Callable[[str], type | None]
+) -> tuple[Any, dict[str, Any]]:
+    unpacker = Unpacker(arrays)
+    metadata = description.get("metadata")
+    if not isinstance(metadata, dict):
+        raise DamagedError("has an invalid value for metadata")
+    values = {name: unpack(Value(), node, f"metadata.{name}", unpacker, {}) for name, node in metadata.items()}
+    return rebuild(description, unpacker, find), values
+
+
+def _pack_metadata(metadata: Mapping[str, Any], packer: Packer) -> dict[str, Any]:
+    if not all(isinstance(name, str) for name in metadata):
+        raise TypeError("The names in metadata must be texts.")
+    return {str(name): pack(Value(), value, f"metadata.{name}", packer) for name, value in metadata.items()}

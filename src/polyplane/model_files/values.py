@@ -1,0 +1,221 @@
+"""Values as JSON and arrays, and back: to the last bit, of the same type, and checked by their kinds.
+
+The kinds are those that states of training declare, and `Value` for parameters and metadata. JSON's own values stand
+for themselves, all others are objects that name what they are: ``{"array": name}``, ``{"float": "inf"}``. A file is
+only data, but kernels that go on with a training trust shapes and indices: all that is read is compared with its kind.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from polyplane.engine.kinds import Array, Digest, Flag, FloatType, Many, Maybe, Number, Prototype, Record, Tuple, Whole
+from polyplane.engine.state import kinds_of
+from polyplane.model_files.container import NAMES, DamagedError
+
+#: Sizes by name: those that are known beforehand, and those that the first array of a name sets for the others.
+Sizes = dict[str, int]
+FLOATS = ("float32", "float64")
+DTYPES: dict[str, tuple[str, ...]] = {"f": FLOATS, "i": ("int8", "int16", "int32", "int64"), "b": ("bool",)}
+
+
+class Value:
+    """The kind of a parameter: None, a flag, number, text, array or RandomState, or a tuple or dict of these."""
+
+
+class Packer:
+    """Keeps the arrays of what is packed, by name."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+        self._nodes: dict[int, tuple[np.ndarray, dict[str, Any]]] = {}
+
+    def array(self, array: np.ndarray, name: str) -> dict[str, Any]:
+        """Keep an array; one that is met twice is kept once. Its order in memory matters to BLAS."""
+        if array.dtype.newbyteorder("<") not in NAMES:
+            raise ValueError(f"{name} is an array of {array.dtype}, which a model file cannot hold.")
+        if id(array) not in self._nodes:
+            by_column = array.flags.f_contiguous and not array.flags.c_contiguous
+            self.arrays[name] = array.T if by_column else array
+            self._nodes[id(array)] = array, {"array": name, **({"order": "F"} if by_column else {})}
+        return self._nodes[id(array)][1]
+
+
+class Unpacker:
+    """Hands out the arrays of a file, and notes which ones were asked for."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.arrays = arrays
+        self.used: set[str] = set()
+
+    def array(self, node: Any, name: str) -> np.ndarray:
+        """The array that a node names."""
+        match node:
+            case {"array": str(source), **rest} if source in self.arrays and rest in ({}, {"order": "F"}):
+                self.used.add(source)
+                return self.arrays[source].T if rest else self.arrays[source]
+        raise DamagedError(f"has no array for {name}")
+
+
+def pack(kind: Any, value: Any, name: str, packer: Packer) -> Any:
+    """What is to be JSON; the arrays are left with the packer."""
+    match kind:
+        case Maybe():
+            return None if value is None else pack(kind.kind, value, name, packer)
+        case Tuple():
+            parts = enumerate(zip(kind.kinds, value, strict=True))
+            return [pack(inner, part, f"{name}.{i}", packer) for i, (inner, part) in parts]
+        case Many():
+            return [pack(kind.kind, part, f"{name}.{i}", packer) for i, part in enumerate(value)]
+        case Record():
+            kinds = kinds_of(kind.state).items()
+            return {field: pack(inner, getattr(value, field), f"{name}.{field}", packer) for field, inner in kinds}
+        case Array():
+            return packer.array(_narrow(value) if value.dtype == np.int64 else value, name)
+        case Digest():
+            return value.hex()
+        case FloatType() | Prototype():
+            return np.dtype(getattr(value, "dtype", value)).name
+    return _pack_value(value, name, packer)
+
+
+def _narrow(array: np.ndarray) -> np.ndarray:
+    """Whole numbers in as few bytes as they need."""
+    low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
+    fitting = (name for name in DTYPES["i"] if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
+    return array.astype(next(fitting), copy=False)
+
+
+def _pack_value(value: Any, name: str, packer: Packer) -> Any:
+    match value:
+        case np.ndarray():
+            return packer.array(value, name)
+        case np.generic() if value.dtype.newbyteorder("<") in NAMES:
+            return {"scalar": packer.array(np.asarray(value), name)}
+        case float() if not math.isfinite(value):
+            return {"float": str(float(value))}
+        case None | bool() | int() | float() | str():
+            return value
+        case tuple():
+            return {"tuple": [_pack_value(part, f"{name}.{i}", packer) for i, part in enumerate(value)]}
+        case dict():
+            items = enumerate(value.items())
+            return {
+                "dict": [
+                    [_pack_value(k, f"{name}.{i}.key", packer), _pack_value(v, f"{name}.{i}", packer)]
+                    for i, (k, v) in items
+                ]
+            }
+        case np.random.RandomState():
+            state: Any = value.get_state(legacy=False)
+            if state["bit_generator"] != "MT19937":
+                raise ValueError(f"{name} is a RandomState over {state['bit_generator']}; only MT19937 can be saved.")
+            parts = state["state"]["key"], state["state"]["pos"], state["has_gauss"], state["gauss"]
+            return {"generator": pack(_GENERATOR, parts, name, packer)}
+    raise ValueError(f"{name} is a {type(value).__name__}, which a model file cannot hold.")
+
+
+def unpack(kind: Any, node: Any, name: str, unpacker: Unpacker, sizes: Sizes) -> Any:
+    """The value, once it is known to be what was declared."""
+    match kind:
+        case Value():
+            return _unpack_value(node, name, unpacker)
+        case Maybe():
+            return None if node is None else unpack(kind.kind, node, name, unpacker, sizes)
+        case Tuple() if isinstance(node, list) and len(node) == len(kind.kinds):
+            parts = enumerate(zip(kind.kinds, node, strict=True))
+            return kind.build(*(unpack(inner, part, f"{name}.{i}", unpacker, sizes) for i, (inner, part) in parts))
+        case Many() if isinstance(node, list) and node:
+            return [unpack(kind.kind, part, f"{name}.{i}", unpacker, sizes) for i, part in enumerate(node)]
+        case Record() if isinstance(node, dict) and node.keys() == kinds_of(kind.state).keys():
+            return _unpack_state(kind.state, node, name, unpacker, sizes)
+        case Array():
+            return _unpack_array(kind, unpacker.array(node, name), name, sizes)
+        case Number() | Whole() if _fits(kind, value := _unpack_value(node, name, unpacker), sizes):
+            return value
+        case Flag() if isinstance(node, bool):
+            return node
+        case Digest() if isinstance(node, str) and re.fullmatch("[0-9a-f]{64}", node):
+            return bytes.fromhex(node)
+        case FloatType() if node in FLOATS:
+            return np.dtype(node)
+        case Prototype() if node in FLOATS:
+            return np.empty(0, node)
+    raise _mismatch(name)
+
+
+def _mismatch(name: str) -> DamagedError:
+    return DamagedError(f"has an invalid value for {name}")
+
+
+def _unpack_state(state: Any, nodes: dict[str, Any], name: str, unpacker: Unpacker, sizes: Sizes) -> Any:
+    inner = {size: length for size, length in sizes.items() if size not in state.own_sizes}
+    kinds = kinds_of(state).items()
+    found = state(**{field: unpack(kind, nodes[field], f"{name}.{field}", unpacker, inner) for field, kind in kinds})
+    if not found.check(inner):
+        raise _mismatch(name)
+    sizes.update({size: length for size, length in inner.items() if size not in state.own_sizes})
+    return found
+
+
+def _unpack_array(kind: Array, array: np.ndarray, name: str, sizes: Sizes) -> np.ndarray:
+    if array.dtype.name not in DTYPES.get(kind.dtype, (kind.dtype,)) or array.ndim != len(kind.shape):
+        raise _mismatch(name)
+    for length, size in zip(array.shape, kind.shape, strict=True):
+        base, plus, _ = size.partition("+")
+        if sizes.setdefault(base, length - bool(plus)) != length - bool(plus):
+            raise _mismatch(name)
+    if kind.below is not None and array.size and not (array.min() >= -1 and array.max() < sizes.get(kind.below, 0)):
+        raise _mismatch(name)
+    return array.astype(np.int64, copy=False) if kind.dtype == "i" else array
+
+
+def _fits(kind: Number | Whole, value: Any, sizes: Sizes) -> bool:
+    """Whether a value is a number of the kind."""
+    if isinstance(kind, Number):
+        return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    below = sizes.get(kind.below, 0) if isinstance(kind.below, str) else kind.below
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= int(value) < below
+
+
+def _unpack_value(node: Any, name: str, unpacker: Unpacker) -> Any:
+    match node:
+        case None | bool() | int() | str():
+            return node
+        case float() if math.isfinite(node):
+            return node
+        case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest:
+            return float(text)
+        case {"array": _}:
+            return unpacker.array(node, name)
+        case {"scalar": inner, **rest} if not rest:
+            return unpacker.array(inner, name)[()]
+        case {"tuple": [*parts], **rest} if not rest:
+            return tuple(_unpack_value(part, name, unpacker) for part in parts)
+        case {"dict": [*items], **rest} if not rest and all(
+            isinstance(item, list) and len(item) == 2 for item in items
+        ):
+            try:
+                return {
+                    _unpack_value(key, name, unpacker): _unpack_value(value, name, unpacker) for key, value in items
+                }
+            except TypeError:  # a key that cannot be hashed
+                pass
+        case {"generator": state, **rest} if not rest:
+            return unpack(_GENERATOR, state, name, unpacker, {"words": 624})
+    raise DamagedError(f"has an invalid value for {name}")
+
+
+def _generator(*state: Any) -> np.random.RandomState:
+    generator = np.random.RandomState()
+    generator.set_state(("MT19937", *state))
+    return generator
+
+
+#: The Mersenne Twister: its words, the position in them, and a normal number that was drawn in advance, if one was.
+_GENERATOR = Tuple((Array("uint32", "words"), Whole(625), Whole(2), Number()), _generator)

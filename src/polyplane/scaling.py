@@ -1,0 +1,141 @@
+"""Affine scaling of features: rows seen in other units, and planes turned back into those of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from polyplane._array_api import host_dtype, is_on_host, like, namespace, take_rows, to_numpy
+
+#: Rows of a dense matrix looked at together, where looking at them all would copy it; on a device, how many numbers.
+BLOCK_ROWS, DEVICE_BLOCK = 4096, 1 << 26
+
+
+class AffineScaling(NamedTuple):
+    """Rows seen as ``factor * (x - centre)``. The matrix itself is not changed."""
+
+    centre: Any  # where the rows are
+    factor: Any  # one number, or one for each feature
+
+    @classmethod
+    def common(cls, X: Any, weight: np.ndarray) -> AffineScaling:
+        """One factor for all features: centred rows have a mean square norm of 1. Scaling or shifting X is undone."""
+        mean, variance = moments(X, weight)
+        total = float(variance.sum())
+        return cls(like(mean, X, X.dtype), 1.0 / float(np.sqrt(total)) if total > 0 else 1.0)
+
+    @classmethod
+    def standard(cls, X: Any, weight: np.ndarray) -> AffineScaling:
+        """Zero mean and unit variance of each feature over the weighted rows; a constant feature is centred only.
+
+        The scaling is kept on the host, wherever X is: they change planes, of which there are few, not rows.
+        """
+        mean, variance = moments(X, weight)
+        return cls(mean, 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0)))
+
+    @classmethod
+    def identity(cls, n_features: int) -> AffineScaling:
+        """No scaling at all."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
+    def apply(self, X: Any) -> Any:
+        """A scaled copy of X; sparse rows stay sparse, and are not centred."""
+        if not sparse.issparse(X):
+            return (X - self.centre.astype(X.dtype)) * self.factor.astype(X.dtype)
+        scaled = X.copy()
+        scaled.data *= self.factor.astype(X.dtype)[X.indices]
+        return scaled
+
+    def take(self, X: Any, rows: Any) -> Any:
+        """Some rows of X, dense and scaled; where the centre is."""
+        taken = like(take_rows(X, rows), self.centre) if not sparse.issparse(X) else X[rows].toarray()
+        return (taken - self.centre) * _cast(self.factor, taken)
+
+    def undo(self, Z: Any) -> Any:
+        """Scaled rows in the units of the data."""
+        return Z / self.factor + self.centre
+
+    def then(self, other: AffineScaling) -> AffineScaling:
+        """One scaling in place of two: this one, followed by another."""
+        return AffineScaling(self.undo(other.centre), self.factor * other.factor)
+
+    def to_input_space(self, coef: Any, intercept: Any) -> tuple[Any, Any]:
+        """Planes over scaled rows as planes over the rows of X."""
+        coef = coef * _cast(self.factor, coef)
+        return coef, intercept - coef @ self.centre
+
+
+def _cast(factor: Any, array: Any) -> Any:
+    """A factor that leaves the dtype of `array` what it is."""
+    return np.asarray(factor, dtype=array.dtype) if namespace(array) is np else factor
+
+
+def moments(X: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each feature over the weighted rows, on the host; a variance all of rounding error is 0."""
+    dtype = host_dtype(X)
+    if sparse.issparse(X):
+        mean, variance = mean_variance_axis(X, axis=0, weights=weight.astype(dtype))
+    else:
+        xp = namespace(X)
+        share = like((weight / weight.sum()).astype(dtype), X)
+        mean = share @ X
+        variance = sum(share[block] @ xp.square(X[block, :] - mean) for block in row_blocks(X))
+    mean, variance = (np.asarray(to_numpy(moment), dtype=np.float64) for moment in (mean, variance))
+    noise = np.square(16 * np.finfo(dtype).eps * mean)
+    return mean, np.where(variance > noise, variance, 0.0)
+
+
+def row_blocks(X: Any) -> Iterator[slice]:
+    """Slices that cover the rows of a dense matrix, block by block."""
+    n_rows, n_features = X.shape
+    size = BLOCK_ROWS if is_on_host(X) else max(1, DEVICE_BLOCK // n_features)
+    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+
+
+class FeatureMoments:
+    """Mean, variance and largest absolute value of each feature, over matrices that come in parts."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.is_sparse = False
+        self._precision = 0.0
+        self.mean: Any = np.zeros(0)
+        self._squares: Any = np.zeros(0)
+        self.largest: Any = np.zeros(0)
+
+    def add(self, X: Any) -> None:
+        """Take some more rows; columns that were not there before were 0."""
+        n = X.shape[0]
+        mean, variance = moments(X, np.ones(n))
+        self.is_sparse, self._precision = sparse.issparse(X), float(np.finfo(X.dtype).eps)
+        largest = np.abs(X).max(axis=0)
+        largest = largest.toarray().ravel() if self.is_sparse else largest
+        missing = (0, len(mean) - len(self.mean))
+        before = [np.pad(array, missing) for array in (self.mean, self._squares, self.largest)]
+        total = self.n_rows + n
+        gap = mean - before[0]
+        self.mean = before[0] + gap * (n / total)
+        self._squares = before[1] + variance * n + gap**2 * (self.n_rows * n / total)
+        self.largest = np.maximum(before[2], largest)
+        self.n_rows = total
+
+    @property
+    def variance(self) -> np.ndarray:
+        """The variance of each feature; one all of rounding error is 0."""
+        variance: np.ndarray = self._squares / self.n_rows
+        variance[variance <= np.square(16 * self._precision * self.mean)] = 0.0
+        return variance
+
+    def standard(self) -> AffineScaling:
+        """Zero mean and unit variance of each feature; sparse rows keep their mean, so that they stay sparse."""
+        variance = self.variance
+        centre = np.zeros(len(self.mean)) if self.is_sparse else self.mean
+        return AffineScaling(centre, 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0)))
+
+    def maxabs(self) -> AffineScaling:
+        """Each feature over its largest absolute value."""
+        return AffineScaling(np.zeros(len(self.mean)), 1.0 / np.where(self.largest > 0, self.largest, 1.0))

@@ -1,0 +1,157 @@
+"""Ctrl-C, sent to a real process in the middle of its work, ends it at once and costs no finished step."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from polyplane import ConvexPolytopeClassifier, PegasosSVC
+from polyplane.engine.interrupt import Interrupt
+
+ROWS = """
+import os, signal, sys, threading, time
+import numpy as np
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsOneClassifier
+from polyplane import ConvexPolytopeClassifier
+
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(3000, 20)), rng.integers(0, 3, 3000)
+ConvexPolytopeClassifier(2, max_iter=1, random_state=0).fit(X[:50], y[:50])  # compiled
+machine = ConvexPolytopeClassifier(8, max_iter=10**6, backoff=0, random_state=0)
+print("ready", flush=True)
+"""
+GRID = "GridSearchCV(machine, {'alpha': [1e-4, 1e-3]}, cv=2, n_jobs=1, error_score='raise').fit(X, y)"
+
+
+def interrupted(code, delay=0.4):
+    """Run a script, send SIGINT to its process some time after it says that it is ready; how it ended, and when."""
+    command = [sys.executable, "-c", ROWS + textwrap.dedent(code)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(delay)
+            sent = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            return process.returncode, out, err, time.monotonic() - sent
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to another process are for Unix")
+@pytest.mark.parametrize(
+    "work",
+    [
+        "machine.fit(X, y)",
+        GRID,
+        GRID.replace("'raise'", "np.nan"),
+        "cross_val_score(machine, X, y, cv=3)",
+        "OneVsOneClassifier(machine).fit(X, y)",
+    ],
+)
+def test_everything_above_is_ended(work):
+    code, out, err, seconds = interrupted(work + "\nprint('went on')")
+    assert code == -signal.SIGINT
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert "went on" not in out
+    assert seconds < 10
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to another process are for Unix")
+def test_the_estimator_that_was_fitted_is_usable():
+    code, out, err, _ = interrupted("""
+        try:
+            machine.fit(X, y)
+        except KeyboardInterrupt:
+            twin = ConvexPolytopeClassifier(8, max_iter=machine.n_iter_, backoff=0, random_state=0).fit(X, y)
+            print(machine.n_iter_ > 0, machine.planes_ == twin.planes_, machine.predict(X).shape)
+            print(len(machine.history_["loss"]) == machine.n_iter_)
+            print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+    """)
+    assert (code, err) == (0, "")
+    assert out.split("\n")[:3] == ["True True (3000,)", "True", "True"]
+
+
+def test_fit_installs_no_handler():
+    seen = []
+
+    class Spy(np.ndarray):
+        """Tells who handles signals while it is being read."""
+
+        def __array_finalize__(self, other):
+            seen.append((signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)))
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    PegasosSVC(max_iter=3, random_state=0).fit(X.view(Spy), X[:, 0] > 0)
+    assert set(seen) == {before}
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+class TestInterrupt:
+    def test_the_first_is_a_request_and_the_second_is_raised(self):
+        before = signal.getsignal(signal.SIGINT)
+        with Interrupt().watched() as interrupt:
+            signal.raise_signal(signal.SIGINT)
+            assert interrupt.requested == signal.SIGINT
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is before
+
+    def test_handlers_of_others_are_left_alone(self):
+        seen = []
+        before = signal.signal(signal.SIGINT, lambda *_: seen.append("mine"))
+        try:
+            with Interrupt(signal.SIGTERM).watched() as interrupt:
+                signal.raise_signal(signal.SIGINT)
+            assert seen == ["mine"]
+            assert interrupt.requested is None
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def test_nothing_is_installed_in_another_thread(self):
+        seen = []
+
+        def work():
+            with Interrupt(signal.SIGTERM).watched():
+                seen.append((signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)))
+
+        before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert seen == [before]
+
+
+def test_a_stream_without_a_checkpoint_watches_nothing():
+    rng, seen = np.random.default_rng(0), []
+
+    def batches():
+        for _ in range(3):
+            seen.append((signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)))
+            X = rng.normal(size=(30, 2))
+            yield X, X[:, 0] > 0
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    machine = ConvexPolytopeClassifier(2, random_state=0).fit_stream(batches)
+    assert set(seen) == {before}
+
+    def interrupted():
+        yield from batches()
+        os.kill(os.getpid(), signal.SIGINT)
+        yield from batches()
+
+    rng = np.random.default_rng(0)
+    other = ConvexPolytopeClassifier(2, random_state=0)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        other.fit_stream(interrupted)
+    assert other.planes_ == machine.planes_
+    assert "learned from 90 rows" in caught.value.__notes__[0]
