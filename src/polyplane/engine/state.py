@@ -45,6 +45,18 @@ def workspace() -> Any:
     return field(default=None, repr=False, metadata={"workspace": True})
 
 
+_KINDS: dict[Any, dict[str, Any]] = {}
+
+
+def kinds_of(state: Any) -> dict[str, Any]:
+    """The kind of each field of a type of state, workspaces left out."""
+    if state not in _KINDS:
+        hints = typing.get_type_hints(state, include_extras=True)
+        declared = [part for part in fields(state) if not part.metadata.get("workspace")]
+        _KINDS[state] = {part.name: _kind(hints[part.name], f"{state.__name__}.{part.name}") for part in declared}
+    return _KINDS[state]
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """Everything that training needs to go on. Subclasses are frozen dataclasses; see the module."""
@@ -60,7 +72,7 @@ class State:
 
     def copy(self) -> Self:
         """The same state with arrays of its own; those that steps never write into are shared."""
-        if not _has_written_arrays(type(self)):
+        if not _written_kinds(type(self)):
             return self
         return self._mapped(lambda kind, value: _copy_of(value) if _is_written(kind) else value)
 
@@ -80,9 +92,7 @@ class State:
 
     def save(self, data: Data) -> Snapshot:
         """Keep what a step on these rows may overwrite."""
-        if not _has_written_arrays(type(self)):
-            return Snapshot((), data)
-        written = {id(array): (kind, array) for kind, array in self._arrays() if kind.in_place}
+        written = {id(array): (kind, array) for kind, array in self._arrays(_written_kinds) if kind.in_place}
         return Snapshot(list(written.values()), data)
 
     def for_rows(self, data: Data) -> Self:
@@ -116,9 +126,10 @@ class State:
 
         return _map_state(self, once)
 
-    def _arrays(self) -> Iterator[tuple[Array, Any]]:
-        for name, kind in kinds_of(type(self)).items():
-            yield from _arrays_in(kind, getattr(self, name))
+    def _arrays(self, of: Callable[[Any], dict[str, Any]] = kinds_of) -> Iterator[tuple[Array, Any]]:
+        """The arrays in the fields that `of` names, those of all of them by default."""
+        for name, kind in of(type(self)).items():
+            yield from _arrays_in(kind, getattr(self, name), of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,18 +225,6 @@ def _average(values: Sequence[Any], share: np.ndarray) -> Any:
     return round(float(total)) if isinstance(first, int) else float(total)
 
 
-_KINDS: dict[Any, dict[str, Any]] = {}
-
-
-def kinds_of(state: Any) -> dict[str, Any]:
-    """The kind of each field of a type of state, workspaces left out."""
-    if state not in _KINDS:
-        hints = typing.get_type_hints(state, include_extras=True)
-        declared = [part for part in fields(state) if not part.metadata.get("workspace")]
-        _KINDS[state] = {part.name: _kind(hints[part.name], f"{state.__name__}.{part.name}") for part in declared}
-    return _KINDS[state]
-
-
 _PLAIN = {int: Whole(), float: Number(), bool: Flag(), bytes: Digest(), np.dtype: FloatType()}
 
 
@@ -271,18 +270,18 @@ def _map(kind: Any, value: Any, function: Callable[[Any, Any], Any]) -> Any:
     return value
 
 
-def _arrays_in(kind: Any, value: Any) -> Iterator[tuple[Array, Any]]:
+def _arrays_in(kind: Any, value: Any, of: Callable[[Any], dict[str, Any]]) -> Iterator[tuple[Array, Any]]:
     match kind:
         case Maybe() if value is not None:
-            yield from _arrays_in(kind.kind, value)
+            yield from _arrays_in(kind.kind, value, of)
         case Tuple():
             for inner, part in zip(kind.kinds, value, strict=True):
-                yield from _arrays_in(inner, part)
+                yield from _arrays_in(inner, part, of)
         case Many():
             for part in value:
-                yield from _arrays_in(kind.kind, part)
+                yield from _arrays_in(kind.kind, part, of)
         case Record():
-            yield from value._arrays()
+            yield from value._arrays(of)
         case Array():
             yield kind, value
 
@@ -295,13 +294,13 @@ def _is_written(kind: Any) -> bool:
     return isinstance(kind, Array) and kind.in_place
 
 
-_WRITTEN: dict[Any, bool] = {}
+_WRITTEN: dict[Any, dict[str, Any]] = {}
 
 
-def _has_written_arrays(state: Any) -> bool:
-    """Whether steps write into arrays of a type of state."""
+def _written_kinds(state: Any) -> dict[str, Any]:
+    """The kinds of the fields of a type of state that hold arrays into which steps write."""
     if state not in _WRITTEN:
-        _WRITTEN[state] = any(map(_holds_written, kinds_of(state).values()))
+        _WRITTEN[state] = {name: kind for name, kind in kinds_of(state).items() if _holds_written(kind)}
     return _WRITTEN[state]
 
 
@@ -312,7 +311,7 @@ def _holds_written(kind: Any) -> bool:
         case Tuple():
             return any(map(_holds_written, kind.kinds))
         case Record():
-            return _has_written_arrays(kind.state)
+            return bool(_written_kinds(kind.state))
     return _is_written(kind)
 
 
