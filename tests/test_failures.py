@@ -229,3 +229,16 @@ def test_wide_sparse_streams(half_life, average):
         machine.fit_stream(batches, half_life=half_life)
     assert machine.n_features_in_ == 2500
     assert_twins(machine, twin)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_stream_whose_planes_overflow_costs_nothing():
+    """What was fitted before stays when no model can be made of the batches."""
+    X, y = rows()
+    X = X.astype(np.float32)
+    machine = polyplane.ConvexPolytopeClassifier(2, random_state=0).fit(X, y)
+    twin = deepcopy(machine)
+    huge = (X * np.float32(5e37)).clip(-3e38, 3e38)
+    with pytest.raises(ValueError, match="finite"):
+        machine.fit_stream([(X, y), (huge, y), (X, y)], progressive=False)
+    assert_twins(machine, twin)

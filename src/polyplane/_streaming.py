@@ -84,6 +84,7 @@ class StreamTraining(Observer):
         self.n_batches = self.n_rows = self._rows_before = 0
         self.dtype: Any = None
         self.run: Run | None = None
+        self.is_settled = False  # whether the draft is the model of all batches so far
         self._learned_now = False  # from a batch of this call
         self._seconds = 0.0  # of the runs that led to the checkpoint
         self._reading = 0.0  # seconds waited for the batch at hand
@@ -124,7 +125,7 @@ class StreamTraining(Observer):
             raise ValueError(f"{os.fspath(path)!r} is a model, not a checkpoint of a stream.")
         learned = {name: value for name, value in vars(found).items() if name not in found.get_params(deep=False)}
         vars(self.draft).update(learned)
-        self.dtype = found.planes_.coef.dtype
+        self.dtype, self.is_settled = found.planes_.coef.dtype, True
         self.history, self.n_batches = found.history_, found.n_iter_
         self.position, self.n_rows = _position(self.history), int(self.history["rows"][-1])
         self._rows_before, self._seconds = self.n_rows, self.history["time"][-1]
@@ -226,7 +227,7 @@ class StreamTraining(Observer):
         """Note how far training has come, test on held-out rows, and write the checkpoint, where it is time to."""
         self.draft, self.position, self.n_rows = self._next
         self.n_batches += 1
-        self._learned_now = True
+        self._learned_now, self.is_settled = True, False
         if self._progress is not None:
             self._progress.update(self.n_rows, self._shown(run))
         every = self.options.validate_every
@@ -269,6 +270,7 @@ class StreamTraining(Observer):
         state = run.state.trimmed(draft.n_features_in_)
         draft._settle(run.method, state.without_rows(), state, run.data)
         draft.n_iter_, draft.history_ = self.n_batches, self.history
+        self.is_settled = True
         if self.options.checkpoint is not None:
             from polyplane.model_files import write_model
 

@@ -87,8 +87,8 @@ def check_place(estimator: BaseEstimator, X: Any, learned: bool) -> None:
     """Whether X lies where what the estimator has learned so far lies, if it has."""
     if learned and not same_place(estimator.planes_.coef, X):
         raise ValueError(
-            f"X is {describe(X)}, but the planes are {describe(estimator.planes_.coef)}: move X, bring the estimator "
-            "home with to_numpy(), or predict with planes_.to(X)."
+            f"X is {describe(X)}, but the planes are {describe(estimator.planes_.coef)}: move X, copy the "
+            "estimator to host memory with to_numpy(), or predict with planes_.to(X)."
         )
 
 

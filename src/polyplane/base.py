@@ -366,7 +366,7 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         try:
             training.go(batches)
         finally:
-            if training.n_batches:
+            if training.is_settled:
                 self._become(training.draft)
         return self
 
