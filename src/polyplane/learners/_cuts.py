@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -27,7 +26,6 @@ class Room:
     def __init__(self, n_cuts: int, shape: tuple[int, ...]) -> None:
         self.normals, self.offsets = np.zeros((n_cuts, *shape)), np.zeros(n_cuts)
         self.gram = np.zeros((n_cuts, n_cuts))
-        self.before: Room | None = None  # where the cuts were before some were dropped
 
     def first(self, n_cuts: int) -> dict[str, Any]:
         """Views of the first cuts."""
@@ -36,16 +34,6 @@ class Room:
             "offsets": self.offsets[:n_cuts],
             "gram": self.gram[:n_cuts, :n_cuts],
         }
-
-    def other(self) -> Room:
-        """As much room elsewhere. Where the cuts were before is used again when no bundle looks at it any more: getting
-        fresh memory takes longer than copying the cuts.
-        """
-        other, self.before = self.before, None
-        if other is None or sys.getrefcount(other.normals) > 2:  # held by `other` and by this call; views hold it too
-            other = Room(len(self.offsets), self.normals.shape[1:])
-        other.before = self
-        return other
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +125,7 @@ class Bundle(State):
         assert self.room is not None
         keep = np.flatnonzero(self.idle <= IDLE)
         changed = {"x": self.x[keep], "idle": self.idle[keep], "support": np.searchsorted(keep, self.support)}
-        return self._moved(keep, self.room.other(), **changed)
+        return self._moved(keep, Room(len(self.room.offsets), self.room.normals.shape[1:]), **changed)
 
     def with_room(self, capacity: int | None = None) -> Bundle:
         """The bundle in arrays of its own, with room for more cuts; what is not yet written there costs no memory."""
