@@ -44,6 +44,12 @@ def real(name):
     return Split(_dense(data.data), data.target, _dense(data.data_test), data.target_test)
 
 
+def real_sparse(name):
+    """A sparse set from the local folder as it is, with its own split."""
+    data = load_dataset(name)
+    return Split(data.data.astype(np.float32), data.target, data.data_test.astype(np.float32), data.target_test)
+
+
 def pixels(name="mnist"):
     """The images of a set as sparse rows of fractions of 255: most pixels are empty."""
     data = load_dataset(name)
@@ -62,8 +68,7 @@ def digits(n_rows):
 
 def rcv1():
     """The topic subsets of RCV1-v2, which stand in for LIBSVM's RCV1-bin: the same two pairs of topics, fewer rows."""
-    data = load_dataset("rcv1_subsets")
-    return Split(data.data.astype(np.float32), data.target, data.data_test.astype(np.float32), data.target_test)
+    return real_sparse("rcv1_subsets")
 
 
 def url(rows_per_day=1_000):

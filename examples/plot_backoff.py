@@ -2,8 +2,8 @@
 Most visits change nothing
 ==========================
 
-Late in training most rows are right by an ample margin. Back-off lets them rest for some visits. The result is about
-the same, in a fraction of the time.
+Late in training the planes move little, and the margins of most rows are sure to hold for some passes. Back-off skips
+these rows. The error is the same, in a fraction of the time.
 """
 
 # %%

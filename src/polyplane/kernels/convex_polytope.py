@@ -6,11 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.kernels._jit import kernel
-from polyplane.kernels.backoff import next_patience
+from polyplane.kernels.backoff import passes_to_skip
 from polyplane.kernels.rows import PlaneSums, add, scores
-
-#: A margin is thin, and its row visited again in the next epoch, below this multiple of the margin asked for.
-THIN = 1.2
 
 
 class Problem(NamedTuple):
@@ -21,16 +18,21 @@ class Problem(NamedTuple):
     outer: int  # the class that lives outside
     alpha: float
     min_entropy: float  # in nats (the paper's h)
-    max_skip: int  # longest back-off, in visits
+
+
+class Backoff(NamedTuple):
+    """Which rows are skipped, and for how long a row may be."""
+
+    skip: np.ndarray  # visits of each row still to be skipped
+    length: np.ndarray  # length |x| of each row
+    movement: np.ndarray  # how far the score of each plane moves in a pass on a row of length 1; infinite: not known
+    longest: int  # the most visits to skip, 0 for none
 
 
 class Memory(NamedTuple):
-    """What training remembers of each row, and of each plane's share of the outer class."""
+    """What training remembers of each outer row, and of each plane's share of these."""
 
-    skip: np.ndarray  # visits still to be passed over
-    patience: np.ndarray  # how many to pass over next time
-    assigned_plane: np.ndarray  # last plane that won each outer row
-    recorded: np.ndarray  # the same when the row last violated its margin (UNADJ), -1: never
+    recorded: np.ndarray  # the plane that won each row when it last violated its margin (UNADJ), -1: never
     counts: np.ndarray  # how many outer rows are recorded at each plane (n_k)
     sums: np.ndarray  # the sums of n_k and of n_k log n_k: all that the entropy needs
 
@@ -108,9 +110,34 @@ def _assign(score: np.ndarray, i: int, natural: int, memory: Memory, min_entropy
 
 
 @kernel
+def polytope_scores(rows: Any, some: np.ndarray, planes: PlaneSums, out: np.ndarray) -> None:
+    """The scores of the planes on some rows."""
+    for j in range(some.shape[0]):
+        scores(rows, some[j], planes, out[j])
+
+
+@kernel
+def _passes_to_skip(score: np.ndarray, z: int, is_outer: bool, margin: float, i: int, backoff: Backoff) -> int:
+    """For how many passes row `i`, whose best plane is `z`, keeps its margin while planes move as they did last.
+
+    An outer row keeps it as long as plane `z` has not fallen by its slack, an inner row until some plane has risen by
+    the slack there.
+    """
+    length, movement, longest = backoff.length[i], backoff.movement, backoff.longest
+    if is_outer:
+        return passes_to_skip(score[z] / margin - 1.0, length * movement[z], longest)
+    for k in range(score.shape[0]):
+        if longest == 0:
+            break
+        longest = passes_to_skip(-score[k] / margin - 1.0, length * movement[k], longest)
+    return longest
+
+
+@kernel
 def polytope_epoch(
-    rows: Any, order: np.ndarray, pace: Pace, planes: PlaneSums, problem: Problem, memory: Memory, score: np.ndarray
-) -> tuple[float, int, float]:
+    rows: Any, order: np.ndarray, pace: Pace, planes: PlaneSums, problem: Problem, memory: Memory, backoff: Backoff,
+    score: np.ndarray,
+) -> tuple[float, int, float]:  # fmt: skip
     """Visit the rows in `order`; return the sum of the losses met, the number of rows that moved a plane, the margin.
 
     `planes` holds the sums ``V = margin W``, never scaled: a row's score is compared with the margin in place of 1.
@@ -121,8 +148,8 @@ def polytope_epoch(
     tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
     # Read from the tuples once: each reading counts a reference, and threads would quarrel over the counters.
     labels, weights = problem.labels, problem.weight
-    skip, patience, assigned_plane = memory.skip, memory.patience, memory.assigned_plane
-    outer, alpha, max_skip = problem.outer, problem.alpha, problem.max_skip
+    skip, skips = backoff.skip, backoff.longest > 0
+    outer, alpha = problem.outer, problem.alpha
     t, window, upcoming = pace.t, pace.window, pace.margin
     growth = window / (window - 1.0)
     n_planes = score.shape[0]
@@ -141,7 +168,6 @@ def polytope_epoch(
         scores(rows, i, planes, score)
         z = _argmax(score)
         if labels[i] == outer:
-            assigned_plane[i] = z
             reached = float(score[z])
             if reached < margin:
                 loss += weights[i] * (1.0 - reached / margin)
@@ -157,6 +183,6 @@ def polytope_epoch(
                     if score[k] > -margin:
                         loss += weights[i] * (1.0 + score[k] / margin)
                         add(rows, i, planes, k, -weights[i] * amount)
-        patience[i] = next_patience(patience[i], reached > THIN * margin, max_skip)
-        skip[i] = patience[i]
+        if skips and reached > margin:
+            skip[i] = _passes_to_skip(score, z, labels[i] == outer, margin, i, backoff)
     return loss, n_updates, upcoming

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import row_norms
 
 from polyplane._threads import Team, in_threads
 from polyplane.base import Declaration, PlaneClassifier, class_index
@@ -26,9 +27,12 @@ FOREVER = 1 << 60
 LARGEST_GROWTH = float(1 << 20)
 #: About so many rows decide between the average of the planes and the last ones.
 ROWS_TO_JUDGE = 5000
+#: How far the planes move in a pass is measured on one row in sixteen, but at least and at most on so many.
+ROWS_TO_MEASURE = (32, 256)
 
 _MEAN = Array("f", "features", "n_planes", in_place=False, mixed=True)
 _MEAN_OFFSETS = Array("f", "n_planes", in_place=False, mixed=True)
+_SCORES = Array("f", "polytopes", "measured", "n_planes", in_place=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,25 +60,30 @@ class Polytope(State):
 class PolytopeMemory(RowMemory):
     """What is remembered of each row: by polytope (first axis), or by the one polytope that has it outside."""
 
-    skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]
-    patience: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]
-    assigned_plane: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
+    skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]  # passes to skip it
     recorded: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
+    scores: Annotated[np.ndarray, _SCORES] | None = None  # of some rows, before the last pass
 
     @classmethod
     def fresh(cls, n_polytopes: int, n_rows: int) -> PolytopeMemory:
         """Nothing seen yet."""
-        skip, patience = np.zeros((2, n_polytopes, n_rows), dtype=np.uint8)
-        assigned_plane, recorded = np.full((2, n_rows), -1, dtype=np.int32)
-        return cls(skip, patience, assigned_plane, recorded)
+        return cls(np.zeros((n_polytopes, n_rows), dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
 
 
 class Workspace:
-    """The threads of a run, and the order of the next epoch."""
+    """The threads of a run, the order of the next epoch, and where rows may be skipped what that depends on."""
 
-    def __init__(self, n_jobs: int | None) -> None:
+    def __init__(self, n_jobs: int | None, data: Data, bias_input: float, skips: bool) -> None:
         self.team = Team(n_jobs)
         self.next_order: tuple[int, np.ndarray] | None = None
+        self.length = np.zeros(0, dtype=data.X.dtype)  # of each row
+        self.mean_length = 0.0  # of what an update adds: root of the mean square
+        if skips:
+            tiny = np.finfo(data.X.dtype).tiny
+            self.length = np.sqrt(row_norms(data.X, squared=True) + max(bias_input, tiny)).astype(data.X.dtype)
+            self.mean_length = float(np.sqrt(np.mean(np.square(data.weight * self.length)[data.train])))
+        n_rows = len(data.train)
+        self.measured = data.train[:: max(1, n_rows // int(np.clip(n_rows // 16, *ROWS_TO_MEASURE)))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,18 +154,27 @@ class ConvexPolytope(Method[PolytopeState]):
     def prepare(self, state: PolytopeState, data: Data) -> PolytopeState:
         """With a memory of the rows, and threads."""
         rows = state.rows or PolytopeMemory.fresh(len(state.polytopes), len(data.y))
-        return replace(state, rows=rows, workspace=Workspace(self.n_jobs))
+        return replace(state, rows=rows, workspace=Workspace(self.n_jobs, data, self._bias_input, self._skips(data)))
+
+    @property
+    def _bias_input(self) -> float:
+        return 1.0 if self.fit_intercept else 0.0
+
+    def _skips(self, data: Data) -> bool:
+        """Whether rows may be skipped: in a stream none comes back."""
+        return self.backoff > 0 and not data.stream
 
     def step(self, state: PolytopeState, data: Data) -> PolytopeState:
         """One epoch: all rows, in a random order, on each polytope."""
         assert state.workspace is not None
         at_hand, order = state.workspace, self._order(state, data)
         state = _paced(state, _window(data.half_life), self.alpha)
+        state, movement = self._measured(state, data)
 
         def work(side: int) -> Any:
             if side == len(state.polytopes):  # by whoever is done first
                 return self._permutation(state.seed, state.epoch + 1, data)
-            return self._epoch(state, side, order, data)
+            return self._epoch(state, side, order, movement[side], data)
 
         ahead = at_hand.team.size > 1 and not data.stream
         done = at_hand.team.map(work, range(len(state.polytopes) + ahead))
@@ -187,25 +205,54 @@ class ConvexPolytope(Method[PolytopeState]):
     def _permutation(self, seed: int, epoch: int, data: Data) -> np.ndarray:
         return np.random.default_rng([seed, epoch]).permutation(data.train) if self.shuffle else data.train
 
-    def _epoch(self, state: PolytopeState, side: int, order: np.ndarray, data: Data) -> tuple[Polytope, float, int]:
+    def _measured(self, state: PolytopeState, data: Data) -> tuple[PolytopeState, np.ndarray]:
+        """Note the scores of some rows; return how far those of each plane move in a pass, per length of the row.
+
+        That is how far they moved in the last pass where they moved most, and what a single update would add to it:
+        where steps are long a pass may end where it began.
+        """
+        from polyplane.kernels.convex_polytope import polytope_scores
+        from polyplane.kernels.rows import PlaneSums, as_rows
+
+        unknown = np.full((len(state.polytopes), self.n_planes), math.inf)
+        if not self._skips(data) or state.t == 0:
+            return state, unknown
+        at_hand = state.workspace
+        assert state.rows is not None
+        assert at_hand is not None
+        measured, before = at_hand.measured, state.rows.scores
+        now = np.empty((len(state.polytopes), len(measured), self.n_planes), dtype=data.X.dtype)
+        for out, polytope in zip(now, state.polytopes, strict=True):
+            planes = PlaneSums(polytope.coef[: data.X.shape[1]], polytope.intercept, self._bias_input)
+            polytope_scores(as_rows(data.X), measured, planes, out)
+            out /= polytope.margin
+        state = replace(state, rows=replace(state.rows, scores=now))
+        if before is None or before.shape != now.shape:
+            return state, unknown
+        moved = np.abs(now - before) / at_hand.length[measured, None]
+        return state, moved.max(axis=1) + at_hand.mean_length * state.step
+
+    def _epoch(
+        self, state: PolytopeState, side: int, order: np.ndarray, movement: np.ndarray, data: Data
+    ) -> tuple[Polytope, float, int]:
         """One epoch of one polytope: itself after it, the sum of the losses, and how many rows moved a plane."""
-        from polyplane.kernels.convex_polytope import Memory, Pace, Problem, polytope_epoch
+        from polyplane.kernels.convex_polytope import Backoff, Memory, Pace, Problem, polytope_epoch
         from polyplane.kernels.rows import PlaneSums, as_rows
 
         assert state.rows is not None
+        assert state.workspace is not None
         polytope, memory, t, window = state.polytopes[side], state.rows, state.t, state.window
         coef, intercept, margin = polytope.coef, polytope.intercept, polytope.margin
         min_entropy = self.min_entropy * math.log(self.n_planes)
-        problem = Problem(data.y, data.weight, polytope.outer, float(self.alpha), min_entropy, int(self.backoff))
-        remembered = Memory(
-            memory.skip[side], memory.patience[side], memory.assigned_plane, memory.recorded, polytope.counts,
-            np.empty(2),
-        )  # fmt: skip
+        problem = Problem(data.y, data.weight, polytope.outer, float(self.alpha), min_entropy)
+        remembered = Memory(memory.recorded, polytope.counts, np.empty(2))
+        longest = int(self.backoff) if self._skips(data) else 0
+        backoff = Backoff(memory.skip[side], state.workspace.length, movement, longest)
         score = np.empty(self.n_planes, dtype=coef.dtype)
         rows, loss, updates = as_rows(data.X), 0.0, 0
         for piece in _pieces(order, window):
-            planes = PlaneSums(coef[: data.X.shape[1]], intercept, 1.0 if self.fit_intercept else 0.0)
-            part = polytope_epoch(rows, piece, Pace(t, margin, window), planes, problem, remembered, score)
+            planes = PlaneSums(coef[: data.X.shape[1]], intercept, self._bias_input)
+            part = polytope_epoch(rows, piece, Pace(t, margin, window), planes, problem, remembered, backoff, score)
             loss, updates, t, margin = loss + part[0], updates + part[1], t + len(piece), part[2]
             if margin > LARGEST_GROWTH * self.alpha * window:
                 factor, margin = self.alpha * window / margin, self.alpha * window
@@ -390,11 +437,13 @@ class ConvexPolytopeClassifier(PlaneClassifier):
         Stop when the loss, or with `early_stopping` the validation error, has not fallen by this fraction for
         `n_iter_no_change` passes. None: make all passes, unless `early_stopping` is on (then 0).
     min_entropy : float, default=0.0
-        Keep the planes' shares of their class at least this even: 0 is free, 1 all equal (the paper's h as a fraction
-        of log K). 0.8 to 0.9 helps when K is large.
+        The paper's h, as a fraction of log K. While the shares of the planes, among rows when they last violated their
+        margin, are less even than this, such rows lift rarer planes: 0 is free, 1 aims at equal shares. It steers
+        training and guarantees nothing of the fitted planes: `plane_counts_` tells their shares. 0.8 to 0.9 helps when
+        K is large.
     backoff : int, default=31
-        A row whose margin is ample is not visited for 1, 3, 7, ... and at most this many epochs. 0 is the paper's
-        loop, several times slower.
+        A row is skipped for as many passes, at most so many, as its margin is sure to hold at the pace at which the
+        planes move. 0 visits all rows: the paper's loop, several times slower.
     average : bool, default=True
         Use a running average of the planes, late passes weighing most, instead of the last ones, unless these err
         clearly less on the rows of `fit`.
@@ -425,7 +474,7 @@ class ConvexPolytopeClassifier(PlaneClassifier):
     coef_, intercept_ : ndarray
         The planes, class by class: those of ``planes_``.
     assignments_ : ndarray of shape (n_rows,)
-        The plane that each row of the last call was assigned to at its last visit; -1 for rows not trained on.
+        The best plane of its class for each row of the last call, by the fitted planes; -1 for rows not trained on.
     plane_counts_ : ndarray of shape (n_planes,)
         How many rows are assigned to each plane.
     n_iter_ : int
@@ -499,9 +548,14 @@ class ConvexPolytopeClassifier(PlaneClassifier):
         return ConvexPolytope.of(self, outer=outer)
 
     def _fitted_attributes(self, state: PolytopeState, data: Data) -> Mapping[str, Any]:
-        assert state.rows is not None
-        assigned, first = state.rows.assigned_plane, self.planes_.indptr[data.y]
-        trained = np.isin(data.y, [polytope.outer for polytope in state.polytopes])
-        assignments = np.where(assigned >= 0, first + assigned, np.where(trained, -1, first))
+        assignments = np.full(len(data.y), -1)
+        for c in range(self.planes_.n_classes):
+            rows = data.train[data.y[data.train] == c]
+            coef, intercept = self.planes_.of(c)
+            if self._scaling is not None:  # the planes are over the rows as they come, the rows are scaled
+                coef, intercept = coef / self._scaling.factor, intercept + coef @ self._scaling.centre
+            if len(rows):
+                best = (np.asarray(data.X[rows] @ coef.T) + intercept).argmax(axis=1)
+                assignments[rows] = self.planes_.indptr[c] + best
         counts = np.bincount(assignments[assignments >= 0], minlength=self.planes_.n_planes)
         return {"assignments_": assignments, "plane_counts_": counts}

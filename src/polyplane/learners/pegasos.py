@@ -31,7 +31,8 @@ class PegasosSVC(PlaneClassifier):
         Stop when the loss, or with `early_stopping` the validation error, has not fallen by this fraction for
         `n_iter_no_change` passes. None: make all passes, unless `early_stopping` is on (then 0).
     backoff : int, default=31
-        A row whose margin is ample is not visited for 1, 3, 7, ... and at most this many epochs. 0 visits all rows.
+        A row is skipped for as many passes, at most so many, as its margin is sure to hold at the pace at which the
+        plane moves. 0 visits all rows.
     average : bool, default=True
         Use a running average of the planes, late passes weighing most, instead of the last ones.
     fit_intercept : bool, default=True
