@@ -14,10 +14,9 @@ from polyplane.engine.data import Data
 from polyplane.engine.run import Run
 from polyplane.learners._log_loss import dense_gradient, sparse_gradient
 from polyplane.learners._tangent import kmeans, tangent_start
-from polyplane.learners.adaptive_multi_hyperplane import AdaptiveMultiHyperplane
 from polyplane.learners.multi_hyperplane import MarginMultiHyperplane
 from polyplane.scaling import AffineScaling
-from tests.reference.multi_hyperplane import log_loss, train_adaptive, train_margin
+from tests.reference.multi_hyperplane import log_loss, train_margin
 
 CONTAINERS = [np.asarray, sparse.csr_matrix]
 
@@ -45,38 +44,6 @@ def in_training_units(X):
     """What the machine makes of its rows: centred, multiplied by one number, with a constant feature."""
     centred = X - X.mean(axis=0)
     return np.column_stack([centred / np.sqrt((centred**2).sum(axis=1).mean()), np.ones(len(X))])
-
-
-@pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("growth", [0.0, 0.2])
-@pytest.mark.parametrize("assignment", ["online", "epoch"])
-def test_the_adaptive_kernel_is_the_paper(three_classes, container, growth, assignment):
-    X, y = three_classes
-    n_epochs, alpha = 12, 1 / 971.3
-    machine = AdaptiveMultiHyperplaneClassifier(
-        growth=growth,
-        assignment=assignment,
-        alpha=alpha,
-        prune=5.0,
-        prune_every=700,
-        average_fraction=0,
-        max_iter=n_epochs,
-        random_state=0,
-    ).fit(container(X), y)
-    seed = np.random.RandomState(0).randint(2**31)
-    epochs = []
-    for epoch in range(n_epochs):
-        rng = np.random.default_rng([seed, epoch])
-        order = rng.permutation(len(X))
-        epochs.append((order, rng.random(len(X))))
-    W, owner = train_adaptive(
-        in_training_units(X), y, 3, alpha, epochs, growth, prune=5.0, prune_every=700, by_epoch=assignment == "epoch"
-    )
-    assert len(W) > 4
-    by_class = np.argsort(owner, kind="stable")
-    np.testing.assert_array_equal(machine.planes_.owners, owner[by_class])
-    # Planes in the units of X and in training units are the same functions of a row.
-    np.testing.assert_allclose(machine.planes_.scores(X), in_training_units(X) @ W[by_class].T, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -181,7 +148,6 @@ def test_shifts_and_scales_of_the_features_change_nothing(loss, container):
     [
         (MultiHyperplaneClassifier(random_state=0), 1.2),
         (MultiHyperplaneClassifier(64, loss="hinge", random_state=0), 1.2),
-        (AdaptiveMultiHyperplaneClassifier(average_fraction=1 / 3, random_state=0), 8.2),
     ],
 )
 def test_the_4x4_board(machine, bar):
@@ -189,18 +155,6 @@ def test_the_4x4_board(machine, bar):
     X, y = make_checkerboard(15_000, random_state=0)
     X_test, y_test = make_checkerboard(5_000, random_state=1)
     assert 100 * (1 - machine.fit(X, y).score(X_test, y_test)) < bar
-
-
-def test_amm_fails_where_the_paper_says():
-    def error(shape):
-        X, y = make_checkerboard(15_000, shape, random_state=0)
-        amm = AdaptiveMultiHyperplaneClassifier(growth=0.0, prune=10.0, average_fraction=0, max_iter=15, random_state=0)
-        X_test, y_test = make_checkerboard(5_000, shape, random_state=1)
-        return 100 * (1 - amm.fit(X, y).score(X_test, y_test))
-
-    assert error((1, 2)) < 2
-    assert error((2, 2)) < 4
-    assert error((4, 4)) > 25
 
 
 def test_overlapping_classes_get_one_plane_each():
@@ -245,16 +199,6 @@ def test_decay_draws_planes_back_to_the_start():
     assert travelled(10.0) < 0.5 * travelled(0.0)
 
 
-def test_growth_gives_more_planes_and_the_cap_holds():
-    X, y = make_checkerboard(4000, random_state=0)
-    settings = {"max_iter": 5, "random_state": 0}
-    amm = AdaptiveMultiHyperplaneClassifier(growth=0.0, **settings).fit(X, y).planes_
-    gamm = AdaptiveMultiHyperplaneClassifier(growth=0.2, **settings).fit(X, y).planes_
-    capped = AdaptiveMultiHyperplaneClassifier(7, growth=0.2, **settings).fit(X, y).planes_
-    assert gamm.n_planes > 4 * amm.n_planes
-    assert capped.n_planes == 14
-
-
 @pytest.mark.parametrize(("learner", "params"), [*MACHINES[:2], (AdaptiveMultiHyperplaneClassifier, {"alpha": 1e-2})])
 def test_a_stream_follows_a_drift(learner, params):
     """The boundary turns until the classes have changed places; training goes on and follows."""
@@ -288,15 +232,6 @@ def test_awkward_data(learner, params):
     assert np.isfinite(machine.fit(np.full((100, 3), 5.0), X[:, 0] > 0).coef_).all()
     twins = np.repeat(X[:50], 2, axis=0)
     assert np.isfinite(machine.fit(twins, np.tile([0, 1], 50)).coef_).all()
-
-
-@pytest.mark.parametrize("container", CONTAINERS)
-def test_mm_takes_a_class_that_comes_late(container):
-    X, y = make_blobs(300, centers=[[-4, 0], [4, 0], [0, 6]], random_state=0)
-    mm = AdaptiveMultiHyperplaneClassifier(2, growth=0.0, assignment="epoch", alpha=1e-3, random_state=0)
-    for rows in (np.flatnonzero(y < 2), *[np.arange(300)] * 10):
-        mm.partial_fit(container(X[rows]), y[rows], classes=[0, 1, 2])
-    assert mm.score(X, y) > 0.95
 
 
 class TestGoingOn:
@@ -360,28 +295,6 @@ class TestGoingOn:
         assert broken.n_iter_ == 5
         broken._state = Run(broken._trained_by, broken._state).go(repeat(data_of(self.X, self.y), 3)).state
         assert broken._trained_by.planes(broken._state) == whole.planes_
-
-
-def test_a_failed_step_leaves_no_trace_in_free_columns(monkeypatch):
-    """A duplicated plane has features that the sparse rows of the step do not have."""
-    rng = np.random.default_rng(0)
-    X = sparse.random_array((400, 200), density=0.2, format="csr", rng=rng)
-    y = rng.integers(0, 2, 400)
-    few = sparse.csr_array(X[:3])
-    method = AdaptiveMultiHyperplane(growth=0.9, growth_decay=1.0)
-    run, twin = (Run(method, seed=1).go([data_of(X, y)]) for _ in range(2))
-
-    data, visit = data_of(few, np.array([0, 1, 0])), AdaptiveMultiHyperplane._visit
-
-    def failing(self, state, *rest):
-        visit(self, state, *rest)
-        raise MemoryError
-
-    monkeypatch.setattr(AdaptiveMultiHyperplane, "_visit", failing)
-    with pytest.raises(MemoryError):
-        run.step(data)
-    for name in ("coef", "intercept", "shift", "owner", "counts"):
-        np.testing.assert_array_equal(getattr(run.state, name), getattr(twin.state, name))
 
 
 @pytest.mark.parametrize(

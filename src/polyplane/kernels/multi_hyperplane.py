@@ -42,9 +42,11 @@ class Growth(NamedTuple):
 
     alpha: float
     decay: float  # of the chance to duplicate a plane (beta)
-    most: int  # planes of a class; 0: as many as there are already, none is added
+    unused: int  # a class with fewer planes than this has zero planes that were not used yet
+    most: int  # planes of a class up to which they are duplicated
     draws: np.ndarray  # one uniform number per visit
-    assigned: np.ndarray  # plane of each row, where fixed for the epoch; empty or -1: the best one
+    assigned: np.ndarray  # plane of each row, where fixed for a round; empty or -1: the best one
+    parents: np.ndarray  # to be written: of which plane a new one is a copy, -1: it began as a zero plane
 
 
 @kernel
@@ -98,8 +100,8 @@ def _answers(score: np.ndarray, owner: np.ndarray, size: int, best: np.ndarray, 
 
 
 @kernel
-def _rival_of(label: int, best: np.ndarray, where: np.ndarray, counts: np.ndarray, most: int) -> int:
-    """The rival class with the best answer; a class that may still grow answers at least 0, by its next plane.
+def _rival_of(label: int, best: np.ndarray, where: np.ndarray, counts: np.ndarray, unused: int) -> int:
+    """The rival class with the best answer; a class that has zero planes left answers at least 0.
 
     Among several that answer 0 so, the one whose planes come closest: the lowest index would collect all new planes.
     """
@@ -107,10 +109,18 @@ def _rival_of(label: int, best: np.ndarray, where: np.ndarray, counts: np.ndarra
     for c in range(best.shape[0]):
         if c == label:
             continue
-        mine = max(best[c], 0.0) if where[c] < 0 or counts[c] < most else best[c]
+        mine = max(best[c], 0.0) if where[c] < 0 or counts[c] < unused else best[c]
         if rival < 0 or mine > answer or (mine == answer and best[c] > best[rival]):
             rival, answer = c, mine
     return rival
+
+
+@kernel
+def _new_plane(label: int, parent: int, column: int, owner: np.ndarray, counts: np.ndarray, parents: np.ndarray) -> int:
+    """Give a free column to a class."""
+    owner[column], parents[column] = label, parent
+    counts[label] += 1
+    return column
 
 
 @kernel
@@ -124,14 +134,16 @@ def adaptive_epoch(
     growth: Growth,
     state: np.ndarray,
 ) -> tuple[int, float]:
-    """AMM and GAMM: visit rows until `order` ends or no column is free; return how many were visited, and the losses.
+    """MM, AMM and GAMM: visit rows until `order` ends or no column is free; return how many were visited, and losses.
 
     `planes` holds the sums ``V = alpha (t - 1) W``, never scaled: margins are compared with ``alpha (t - 1)`` in place
-    of 1. `state` keeps the number of planes, that of the visits made, and the chance to duplicate (p).
+    of 1. `state` keeps the number of planes, that of the visits made (t), the chance to duplicate (p), and, before the
+    first visit of a round, what ``alpha t`` came to in the round before: the visit compares with the planes of that
+    round, and its step, multiplied with ``1 - 1/t = 0``, forgets them.
     """
-    size, t, chance = int(state[0]), int(state[1]), state[2]
+    size, t, chance, before = int(state[0]), int(state[1]), state[2], state[3]
     tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
-    labels, weights, most = targets.labels, targets.weight, growth.most
+    labels, weights, unused = targets.labels, targets.weight, growth.unused
     score = np.empty(owner.shape[0], planes.coef.dtype)
     best, where = np.empty(counts.shape[0]), np.empty(counts.shape[0], np.int64)
     loss, visit = 0.0, 0
@@ -139,7 +151,7 @@ def adaptive_epoch(
     while visit < order.shape[0] and size + 3 <= owner.shape[0]:
         i = order[visit]
         label = labels[i]
-        margin = max(growth.alpha * t, tiny)
+        margin = max(growth.alpha * t, before, tiny)
         t += 1
         visit += 1
         scores(X, i, planes, score)
@@ -148,32 +160,32 @@ def adaptive_epoch(
         if growth.assigned.shape[0] > 0 and growth.assigned[i] >= 0:
             own = growth.assigned[i]
             own_score = float(score[own])
-        elif own < 0 or (own_score <= 0.0 and counts[label] < most):
+        elif own < 0 or (own_score <= 0.0 and counts[label] < unused):
             own, own_score = -1, 0.0
-        other = _rival_of(label, best, where, counts, most)
+        other = _rival_of(label, best, where, counts, unused)
         rival, rival_score = where[other], best[other]
-        if rival < 0 or (rival_score <= 0.0 and counts[other] < most):
+        if rival < 0 or (rival_score <= 0.0 and counts[other] < unused):
             rival, rival_score = -1, 0.0
+        if before > 0.0:
+            planes.coef[:] = 0.0
+            planes.intercept[:] = 0.0
+            planes.shift[:] = 0.0
+            before = 0.0
         reached = own_score - rival_score
         if reached < margin:
             loss += weights[i] * (1.0 - reached / margin)
             if own < 0:
-                own, size = size, size + 1
-                owner[own] = label
-                counts[label] += 1
-            if chance > 0.0 and growth.draws[visit - 1] < chance and counts[label] < most:
+                own, size = _new_plane(label, -1, size, owner, counts, growth.parents), size + 1
+            # Zero planes are not duplicated: there are more of them already.
+            if own_score > 0.0 and growth.draws[visit - 1] < chance and counts[label] < growth.most:
                 # The copy keeps the old plane, the original takes the update: the tie is broken at once.
-                planes.coef[:, size] = planes.coef[:, own]
-                planes.intercept[size] = planes.intercept[own]
-                planes.shift[size] = planes.shift[own]
-                owner[size] = label
-                counts[label] += 1
-                size += 1
+                copy, size = _new_plane(label, own, size, owner, counts, growth.parents), size + 1
+                planes.coef[:, copy] = planes.coef[:, own]
+                planes.intercept[copy] = planes.intercept[own]
+                planes.shift[copy] = planes.shift[own]
                 chance *= growth.decay
             if rival < 0:
-                rival, size = size, size + 1
-                owner[rival] = other
-                counts[other] += 1
+                rival, size = _new_plane(other, -1, size, owner, counts, growth.parents), size + 1
             add(X, i, planes, own, weights[i])
             add(X, i, planes, rival, -weights[i])
     state[0], state[1], state[2] = size, t, chance

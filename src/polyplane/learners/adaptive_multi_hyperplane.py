@@ -13,9 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method
-from polyplane.engine.state import workspace
+from polyplane.learners._adaptive_state import AdaptiveState, Assignments
+from polyplane.learners._averaged_part import AveragedPart
 from polyplane.learners._epochs import Schedule
-from polyplane.learners._margin_loss import CHECKS_PER_EPOCH, KernelRows, PlaneColumns, plane_sums
+from polyplane.learners._margin_loss import KernelRows, plane_sums
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
@@ -23,24 +24,15 @@ from polyplane.scaling import AffineScaling
 UNLIMITED = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, eq=False)
-class AdaptiveState(PlaneColumns):
-    """Everything that training needs to go on. What is stored is ``alpha t`` times the planes."""
-
-    t: int = 0  # visits made
-    duplication: float = 0.0  # probability that a plane that errs is duplicated
-    workspace: KernelRows | None = workspace()
-
-
 @dataclass(frozen=True)
 class AdaptiveMultiHyperplane(Method[AdaptiveState]):
-    """Algorithm 1 of both papers: classes start without planes, which are added, duplicated and pruned."""
+    """Algorithm 1 of both papers: planes are added, duplicated and pruned, and rows assigned to them."""
 
     n_planes: int | None = None
-    assignment: str = "online"
+    assignment: str | int = "online"
     growth: float = 0.2
     growth_decay: float = 0.99
-    prune: float = 50.0
+    prune: float | None = None
     prune_every: int = 10_000
     alpha: float = 1e-5
     average_fraction: float = 0.2
@@ -52,16 +44,32 @@ class AdaptiveMultiHyperplane(Method[AdaptiveState]):
         {"assignment", "growth_decay", "prune", "prune_every", "average_fraction", "max_iter", "shuffle"}
     )
 
+    @property
+    def round_length(self) -> int:
+        """Passes between assignments; 0 where rows are assigned at each visit."""
+        if isinstance(self.assignment, str):
+            return int(self.assignment == "epoch")
+        return self.assignment
+
+    @property
+    def pruning(self) -> float:
+        """How large the planes are that are pruned (c), where `prune` is None: those of MM stay."""
+        if self.prune is not None:
+            return self.prune
+        return 0.0 if self.round_length and self.n_planes is not None and self.growth == 0 else 50.0
+
     def start(self, data: Data, seed: int) -> AdaptiveState:
-        """No plane at all, and room for some."""
+        """Zero planes to which rows can be assigned; online no plane at all. Room for some."""
         scaling = AffineScaling.common(data.X, data.training_weight)
-        dtype, columns = data.X.dtype, 4 * data.n_classes
+        per_class = (self.n_planes or 1) if self.round_length else 0
+        owner = np.repeat(np.arange(data.n_classes), per_class)
+        dtype, columns = data.X.dtype, max(len(owner) + 3, 4 * data.n_classes)
         return AdaptiveState(
             np.zeros((data.X.shape[1], columns), dtype=dtype),
             np.zeros(columns, dtype=dtype),
             np.zeros(columns, dtype=dtype),
-            np.full(columns, -1, dtype=np.int64),
-            np.zeros(data.n_classes, dtype=np.int64),
+            np.concatenate([owner, np.full(columns - len(owner), -1)]),
+            np.full(data.n_classes, per_class),
             scaling,
             seed,
             duplication=self.growth,
@@ -72,66 +80,74 @@ class AdaptiveMultiHyperplane(Method[AdaptiveState]):
         return replace(state, workspace=KernelRows(data, state.scaling))
 
     def step(self, state: AdaptiveState, data: Data) -> AdaptiveState:
-        """One pass over the rows. In the last part of the passes planes are averaged, and none is added or pruned."""
+        """One pass over the rows. In the averaged part of a fit no plane is added or pruned, and no row assigned."""
         rng = np.random.default_rng([state.seed, state.epoch])
         order = rng.permutation(data.train) if self.shuffle else data.train
         draws = rng.random(len(order))
         schedule = Schedule.of(self.max_iter, state, data)
-        settled = not data.stream and schedule.averages(0.0, self.average_fraction)
-        by_epoch = self.assignment == "epoch" and state.epoch > 0
-        assigned = _assign(state, data) if by_epoch else np.zeros(0, dtype=np.int64)
-        if not settled:
+        part = AveragedPart.of(self.average_fraction, schedule, data, len(order))
+        if part.first > 0 or (schedule.done == 0 and not data.stream):
             state = replace(state, mean=None)
+        state, before = self._assigned(state, data, rng, part)
         loss, done = 0.0, 0
         while done < len(order):
-            # Pause to prune, to average, or where no column is free.
-            pause = self.prune_every - state.t % self.prune_every
-            if settled:
-                pause = min(pause, -(-len(order) // CHECKS_PER_EPOCH))
+            settled = done >= part.first and not data.stream
+            pause = part.pause(done)
+            if not settled:
+                pause = min(pause, self.prune_every - state.t % self.prune_every)
             piece = slice(done, done + pause)
-            state, visited, losses = self._visit(state, order[piece], draws[piece], assigned, settled)
-            loss, done = loss + losses, done + visited
-            if settled:
-                state = state.averaged(1.0 / (self.alpha * state.t), schedule.window)
-            elif not by_epoch and state.t % self.prune_every == 0:
-                state = self._pruned(state)
+            state, losses = self._visit(state, order[piece], draws[piece], settled, before)
+            loss, done, before = loss + losses, min(done + pause, len(order)), 0.0
+            if not settled and self.pruning > 0 and state.t > 1 and state.t % self.prune_every == 0:
+                state = state.pruned(self.pruning * state.t / (state.t - 1))
+            if done > part.first:
+                state = state.averaged(1.0 / (self.alpha * state.t), part.window(state.t))
         return replace(state, epoch=state.epoch + 1, turn=schedule.next_turn, loss=loss / len(order))
 
+    def _assigned(
+        self, state: AdaptiveState, data: Data, rng: np.random.Generator, part: AveragedPart
+    ) -> tuple[AdaptiveState, float]:
+        """Begin a round, where one is due: the state, and what ``alpha t`` was in the round before, if there was one.
+
+        When no row changes its plane, the problem is the one that was solved: the round goes on. So it does in a
+        stream, whose rows are assigned when they come.
+        """
+        if not self.round_length:
+            return replace(state, rows=None), 0.0
+        if state.epoch == 0:
+            first = np.cumsum(state.counts) - state.counts
+            return replace(state, rows=Assignments(first[data.y] + rng.integers(0, state.counts[data.y]))), 0.0
+        if state.rows is not None and (part.settled or state.turn % self.round_length):
+            return state, 0.0
+        known = state.assigned
+        state = state.assigned_anew(data, self.n_planes is None and not part.settled)
+        if part.settled or data.stream or np.array_equal(state.assigned, known):
+            return state, 0.0
+        return replace(state, t=0), self.alpha * state.t
+
     def _visit(
-        self, state: AdaptiveState, order: np.ndarray, draws: np.ndarray, assigned: np.ndarray, settled: bool
-    ) -> tuple[AdaptiveState, int, float]:
-        """Visit rows until `order` ends or no column is free: the state, how many were visited, and their losses."""
+        self, state: AdaptiveState, order: np.ndarray, draws: np.ndarray, settled: bool, before: float
+    ) -> tuple[AdaptiveState, float]:
+        """Visit rows: the state, and the sum of the losses met."""
         from polyplane.kernels.multi_hyperplane import Growth, adaptive_epoch
 
-        if state.n_planes + 3 > len(state.owner):
-            columns = state.n_planes + max(8, state.n_planes // 2)
-            state = _with_columns(state, np.arange(state.n_planes), columns)
-        known = state.workspace
+        known, loss, done = state.workspace, 0.0, 0
         assert known is not None
-        growth = Growth(self.alpha, self.growth_decay, 0 if settled else self.n_planes or UNLIMITED, draws, assigned)
-        numbers = np.array([state.n_planes, state.t, state.duplication])
-        visited, loss = adaptive_epoch(
-            known.X, order, plane_sums(state), state.owner, state.counts, known.targets, growth, numbers
-        )
-        return replace(state, t=int(numbers[1]), duplication=float(numbers[2])), visited, loss
-
-    def _pruned(self, state: AdaptiveState) -> AdaptiveState:
-        """Remove the smallest planes, as many as together do not matter; never the last one of a class."""
-        coef, intercept = state.input_planes(1.0)
-        offset = intercept + coef @ state.scaling.centre
-        square = (coef.astype(float) ** 2).sum(axis=1) / state.scaling.factor**2 + offset.astype(float) ** 2
-        left, keep = state.counts.copy(), np.ones(state.n_planes, dtype=bool)
-        budget = (self.prune * state.t / (state.t - 1)) ** 2
-        for k in np.argsort(square, kind="stable"):
-            budget -= square[k]
-            if budget < 0:
-                break
-            if left[state.owner[k]] > 1:
-                left[state.owner[k]] -= 1
-                keep[k] = False
-            else:
-                budget += square[k]
-        return state if keep.all() else _with_columns(state, np.flatnonzero(keep), len(state.owner))
+        most = UNLIMITED if self.round_length else self.n_planes or UNLIMITED
+        unused = 0 if self.round_length and self.n_planes is not None else most
+        while done < len(order):
+            state = state.with_room()
+            parents = np.empty(len(state.owner), dtype=np.int64)
+            limits = (0, 0) if settled else (unused, most)
+            growth = Growth(self.alpha, self.growth_decay, *limits, draws[done:], state.assigned, parents)
+            numbers = np.array([n_planes := state.n_planes, state.t, state.duplication, before if done == 0 else 0.0])
+            visited, losses = adaptive_epoch(
+                known.X, order[done:], plane_sums(state), state.owner, state.counts, known.targets, growth, numbers
+            )
+            loss, done = loss + losses, done + visited
+            state = replace(state, t=int(numbers[1]), duplication=float(numbers[2]))
+            state = state.with_new_planes(parents[n_planes : state.n_planes])
+        return state, loss
 
     def planes(self, state: AdaptiveState) -> PlaneSet:
         """The model in a state."""
@@ -144,32 +160,6 @@ class AdaptiveMultiHyperplane(Method[AdaptiveState]):
     def monitored(self, state: AdaptiveState) -> float:
         """The loss."""
         return state.loss
-
-
-def _assign(state: AdaptiveState, data: Data) -> np.ndarray:
-    """The best plane of each row's class, as a column; -1 where the class has none."""
-    coef, intercept = state.input_planes(1.0)
-    assigned = np.full(len(data.y), -1, dtype=np.int64)
-    for c in np.flatnonzero(state.counts):
-        rows, columns = np.flatnonzero(data.y == c), np.flatnonzero(state.owner == c)
-        if len(rows):
-            own = PlaneSet(coef[columns], intercept[columns], np.array([0, len(columns)]))
-            assigned[rows] = columns[own.winners(data.X[rows])]
-    return assigned
-
-
-def _with_columns(state: AdaptiveState, kept: np.ndarray, n_columns: int) -> AdaptiveState:
-    """The state with only the columns `kept`, in new arrays of `n_columns`."""
-
-    def moved(array: np.ndarray, fill: int = 0) -> np.ndarray:
-        wide = np.full((*array.shape[:-1], n_columns), fill, dtype=array.dtype)
-        wide[..., : len(kept)] = array[..., kept]
-        return wide
-
-    owner = moved(state.owner, -1)
-    counts = np.bincount(owner[: len(kept)], minlength=len(state.counts))
-    coef, intercept, shift = moved(state.coef), moved(state.intercept), moved(state.shift)
-    return replace(state, coef=coef, intercept=intercept, shift=shift, owner=owner, counts=counts)
 
 
 @dataclass(eq=False, repr=False)
@@ -189,8 +179,17 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     * **GAMM**, the default: a class none of whose planes has a positive score answers with a new zero plane, and planes
       that err are duplicated at random;
     * **AMM**, ``growth=0, prune=10``: only the former;
-    * **MM**, ``growth=0, assignment="epoch"`` and `n_planes`: a limited number of planes, and rows that keep their
-      plane for an epoch, which makes each epoch a convex problem.
+    * **MM**, ``growth=0, assignment="epoch"`` and `n_planes`: a fixed number of planes.
+
+    With ``assignment="epoch"`` training goes in rounds, as in Algorithm 1: rows keep the plane that is to win them for
+    a round, which makes each round a convex problem that is solved from the start, t = 1. GAMM has rounds too.
+
+    Where the papers and their authors' program differ: rivals without a positive score answer with a zero plane, as on
+    paper (in the program only the row's own class does); only planes with a positive score are duplicated, as in the
+    program (in the box zero planes, too, whose copies then never win); rows whose plane was pruned take the best one at
+    each visit until the round ends, as in the program; the first planes of rows are drawn at random and t starts again
+    in each round, as on paper (in the program the first pass is online, and t goes on); planes are not limited to 50
+    per class. Where no row changes its plane, the box ends; here its last round goes on for the passes that are left.
 
     The papers do not average: ``average_fraction=0``. `MultiHyperplaneClassifier`, which starts from k-means centres,
     is faster and errs less.
@@ -201,23 +200,31 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     Parameters
     ----------
     n_planes : int or None, default=None
-        The most planes that a class may have (b). None: no limit.
-    assignment : {"online", "epoch"}, default="online"
-        Which of its class's planes is to win a row: the best one at each visit, or at the start of the epoch.
+        Planes of each class (b). Online, the most that a class may have. In rounds, those that each class has from the
+        start, as zero planes, among which its rows are first divided at random; more come only by `growth`. None: no
+        limit, and new zero planes wherever a class has no positive score; rounds start with one plane per class.
+    assignment : {"online", "epoch"} or int, default="online"
+        Which of its class's planes is to win a row: the best one at each visit, or the one that was best at the start
+        of the round. A round is one pass ("epoch"), or that many passes. In a stream rows are assigned when they come,
+        and one round goes on.
     growth : float, default=0.2
-        The probability that a plane that errs is duplicated (p).
+        The probability that a plane that errs, and has a positive score, is duplicated (p).
     growth_decay : float, default=0.99
         What it is multiplied with at each duplication (:math:`\beta`).
-    prune : float, default=50.0
+    prune : float or None, default=None
         The smallest planes are removed as long as the norm of all of them is at most this over :math:`\alpha t` (c).
-        The paper has 10 for AMM.
+        0: none are. None: 50, and 0 for MM. The paper has 10 for AMM.
     prune_every : int, default=10000
-        Visits between prunings.
+        Visits between prunings; in rounds, counted from the start of each.
     alpha : float, default=1e-5
         Strength of the regularisation on the mean loss (:math:`\lambda`).
     average_fraction : float, default=0.2
-        The last part of the passes, over which planes are averaged, and none is added or pruned; a third does best. 0:
-        no averaging, as in the papers.
+        The last part of all visits of a `fit`, in which planes are averaged, and none is added or pruned, nor is any
+        row assigned to another; a third does best. With few passes it begins within a pass: a single one with 0.2
+        averages over its last fifth. In a stream (`partial_fit`, `fit_stream`), whose end is not known, planes are
+        averaged from the start while they grow, with most weight on this last part of the visits so far, on no more
+        than about the last thirty states, of which a batch has up to eight, and on none from before planes were last
+        pruned. 0: no averaging, as in the papers.
     max_iter : int, default=60
         Passes over the rows.
     tol : float or None, default=None
@@ -233,7 +240,7 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     n_iter_no_change : int, default=10
         Passes without progress before stopping.
     random_state : int, RandomState or None, default=None
-        Source of the orders and the duplications.
+        Source of the orders, the first assignments and the duplications.
     verbose : int, default=0
         Show progress.
 
@@ -275,10 +282,10 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
 
     n_planes: int | None = None
     _: KW_ONLY
-    assignment: str = "online"
+    assignment: str | int = "online"
     growth: float = 0.2
     growth_decay: float = 0.99
-    prune: float = 50.0
+    prune: float | None = None
     prune_every: int = 10_000
     alpha: float = 1e-5
     average_fraction: float = 0.2
@@ -294,10 +301,10 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PlaneClassifier._parameter_constraints,
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
-        "assignment": [StrOptions({"online", "epoch"})],
+        "assignment": [StrOptions({"online", "epoch"}), Interval(Integral, 1, None, closed="left")],
         "growth": [Interval(Real, 0, 1, closed="left")],
         "growth_decay": [Interval(Real, 0, 1, closed="both")],
-        "prune": [Interval(Real, 0, None, closed="left")],
+        "prune": [Interval(Real, 0, None, closed="left"), None],
         "prune_every": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "average_fraction": [Interval(Real, 0, 1, closed="both")],
