@@ -35,6 +35,7 @@ WAYS = [
     ("MultiHyperplaneClassifier", {"loss": "hinge", "n_planes": 2}),
     ("AdaptiveMultiHyperplaneClassifier", {"alpha": np.float64(1e-2), "prune_every": 20}),
     ("AdaptiveMultiHyperplaneClassifier", {"growth": 0.0, "assignment": "epoch", "n_planes": 2}),
+    ("AdaptiveMultiHyperplaneClassifier", {"assignment": 2, "prune_every": 20, "warm_start": True}),
     ("PolyceptronClassifier", {}),
     ("PolyceptronClassifier", {"mode": "online", "average": True, "tol": None}),
     ("PolyhedralMixtureClassifier", {"gamma": np.float32(0.7)}),
