@@ -10,6 +10,9 @@ from polyplane.engine.data import Data
 from polyplane.learners._epochs import Schedule
 from polyplane.learners._margin_loss import CHECKS_PER_EPOCH
 
+#: In a stream, the number of full rows for which it is worth while to average once more in a batch.
+ROWS_PER_CHECK = 64
+
 
 class AveragedPart(NamedTuple):
     """The visits of a pass in which planes are averaged: the last part of all visits of a fit, or in a stream all.
@@ -29,9 +32,9 @@ class AveragedPart(NamedTuple):
         if fraction == 0:
             return cls(n_rows, n_rows, fraction, schedule)
         if schedule.stream:
-            # Averaging is not to take longer than training, whose sparse rows have few of the features.
+            # Averaging is not to take longer than training: batches may be small, and sparse rows have few features.
             stored = data.X.nnz if sparse.issparse(data.X) else data.X.size
-            checks = min(CHECKS_PER_EPOCH, max(1, stored // data.X.shape[1]))
+            checks = min(CHECKS_PER_EPOCH, max(1, stored // data.X.shape[1] // ROWS_PER_CHECK))
             return cls(0, -(-n_rows // checks), fraction, schedule)
         total = schedule.passes * n_rows
         begin = min(int((1.0 - fraction) * schedule.passes * n_rows), total - 1)
