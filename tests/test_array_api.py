@@ -22,6 +22,7 @@ from polyplane import (
     PolyceptronClassifier,
     PolyhedralMixtureClassifier,
     SuccessiveLPClassifier,
+    WorstCasePolytopeClassifier,
     load,
     save,
 )
@@ -269,6 +270,7 @@ NUMBA_LEARNERS = [
     PolyceptronClassifier(mode="online"),
     MultiHyperplaneClassifier(loss="hinge"),
     AdaptiveMultiHyperplaneClassifier(),
+    WorstCasePolytopeClassifier(),
 ]
 
 

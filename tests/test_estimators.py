@@ -23,6 +23,7 @@ EXPECTED_FAILURES = {
         ("MultiHyperplaneClassifier", SGD_WEIGHTS),
         ("PegasosSVC", SGD_WEIGHTS),
         ("SuccessiveLPClassifier", LP_VERTICES),
+        ("WorstCasePolytopeClassifier", SGD_WEIGHTS),
     ]
 }
 

@@ -31,6 +31,7 @@ VARIANTS = {
     "PolyceptronClassifier": [{"tol": None}, {"tol": None, "mode": "online", "average": True}],
     "PolyhedralMixtureClassifier": [{"tol": None}, {"tol": None, "gating": "hard", "solver": "newton"}],
     "SuccessiveLPClassifier": [{"tol": None}],
+    "WorstCasePolytopeClassifier": [{"n_planes": 3}, {"n_planes": 3, "average": False}],
 }
 MACHINES = [(learner, how) for learner in LEARNERS for how in VARIANTS.get(learner.__name__, [{}])]
 STREAMING = [(learner, how) for learner, how in MACHINES if hasattr(learner(), "fit_stream")]

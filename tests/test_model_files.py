@@ -41,6 +41,8 @@ WAYS = [
     ("PolyhedralMixtureClassifier", {"gamma": np.float32(0.7)}),
     ("PolyhedralMixtureClassifier", {"gating": "hard", "try_both_classes": True}),
     ("SuccessiveLPClassifier", {}),
+    ("WorstCasePolytopeClassifier", {"n_planes": 3}),
+    ("WorstCasePolytopeClassifier", {"n_planes": 2, "average": False, "warm_start": True}),
 ]
 
 

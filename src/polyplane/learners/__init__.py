@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from polyplane.learners.polyceptron import PolyceptronClassifier
     from polyplane.learners.polyhedral_mixture import PolyhedralMixtureClassifier
     from polyplane.learners.successive_lp import SuccessiveLPClassifier
+    from polyplane.learners.worst_case_polytope import WorstCasePolytopeClassifier
 
 #: The module of each learner; on the command line it has the name of its module.
 LEARNERS = {
@@ -23,6 +24,7 @@ LEARNERS = {
     "PolyceptronClassifier": "polyceptron",
     "PolyhedralMixtureClassifier": "polyhedral_mixture",
     "SuccessiveLPClassifier": "successive_lp",
+    "WorstCasePolytopeClassifier": "worst_case_polytope",
 }
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "PolyceptronClassifier",
     "PolyhedralMixtureClassifier",
     "SuccessiveLPClassifier",
+    "WorstCasePolytopeClassifier",
     "find_learner",
 ]
 
