@@ -21,7 +21,7 @@ FLOORS = [
     {"_streaming"},
     {"base"},
     {"learners"},
-    {"geometry", "io", "datasets"},
+    {"geometry", "io", "datasets", "theory"},
     {"dask", "inspection"},
     {"cli"},
 ]
