@@ -156,8 +156,7 @@ class StreamTraining(Observer):
             self.run.history = self.history
             if self.options.half_life is not None and not self.run.method.fades:
                 raise ValueError(
-                    f"half_life is for learners whose steps fall to 0, not for {type(self.draft).__name__}: its steps "
-                    "in a stream never do."
+                    f"half_life is for learners that can make old rows fade, not for {type(self.draft).__name__}."
                 )
             self.run.go(chain([first], stream))
         except BaseException as error:

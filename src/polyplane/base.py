@@ -214,8 +214,8 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             For data that drift: the number of rows after which what a row has taught counts for half. The steps
             :math:`1 / (\alpha t)` fall until :math:`t = \tau`, half_life over log 2, and then stay; from there on
             each visit takes :math:`1 / \tau` off the planes, so that what was learned :math:`s` visits ago counts
-            :math:`e^{-s / \tau}`. None: all rows count alike (`ConvexPolytopeClassifier` and `PegasosSVC`; the steps of
-            other learners never fall to 0 in a stream).
+            :math:`e^{-s / \tau}`. None: all rows count alike (`ConvexPolytopeClassifier` and `PegasosSVC`; other
+            learners take no `half_life`).
         progressive : bool, default=True
             Test the model on each batch before it is trained on it.
         validation : (X, y), (X, y, weight), or list or function of batches, default=None
