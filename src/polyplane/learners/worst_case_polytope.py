@@ -9,8 +9,8 @@ from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import row_norms
 
 from polyplane.base import Declaration, PlaneClassifier, class_index
 from polyplane.engine.data import Data
@@ -78,10 +78,7 @@ class WorstCasePolytopes(Method[WorstCaseState]):
         return replace(state, squares=self._squares(data))
 
     def _squares(self, data: Data) -> np.ndarray:
-        X, bias = data.X, float(self.fit_intercept)
-        if sparse.issparse(X):
-            return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel() + bias
-        squares: np.ndarray = np.einsum("ij,ij->i", X, X, dtype=np.float64) + bias
+        squares: np.ndarray = row_norms(data.X, squared=True).astype(np.float64) + float(self.fit_intercept)
         return squares
 
     def step(self, state: WorstCaseState, data: Data) -> WorstCaseState:
