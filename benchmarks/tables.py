@@ -1,13 +1,14 @@
 """Twenty-five public tables, most of them small, over which defaults are chosen: by means, never by a single table.
 
-`frame` gives a table as it comes, with text and gaps; `folds` and `splits` give it as arrays, imputed, one-hot encoded
-and standardised by what the training rows show. Tables that lie in files need POLYPLANE_DATA.
+`folds` gives tables as they come, with text and gaps; `encoded` puts in front of a machine what it needs to train on
+them: imputation, one-hot codes and standardisation. Tables that lie in files need POLYPLANE_DATA.
 """
 
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,9 @@ from scipy import sparse
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import load_digits, make_classification, make_gaussian_quantiles, make_hastie_10_2, make_moons
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.model_selection import ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 Table = tuple[pd.DataFrame, np.ndarray]
 
@@ -60,13 +61,13 @@ def _noisy() -> Table:
 
 
 _CSV = ("bands", "breast", "hayes-roth", "housevotes", "monk-2", "tae", "wdbc")
-_PARTS = {"letter": 5, "usps": 3, "ijcnn1": 8, "covtype": 8, "a9a": 4, "mnist": 3, "poker": 6}
+_PARTS = {"letter": 5, "usps": 3, "ijcnn1": 8, "covtype": 8, "a9a": 4, "mnist": 3, "poker": 6}  # thousands of rows
 #: The tables by name.
 TABLES: dict[str, Callable[[], Table]] = {
     **{name: partial(_csv, f"tables/{name}") for name in _CSV},
-    **{f"{name} {n}k": partial(_npz, name, 1000 * n) for name, n in _PARTS.items()},
+    **{f"{name}-{n}k": partial(_npz, name, 1000 * n) for name, n in _PARTS.items()},
     **{name: partial(_npz, name) for name in ("heart", "ilpd", "ionosphere", "pima")},
-    "adult 5k": partial(_csv, "adult.train", 5000),
+    "adult-5k": partial(_csv, "adult.train", 5000),
     "digits": lambda: _made(load_digits(return_X_y=True)),
     "moons": lambda: _made(make_moons(2000, noise=0.25, random_state=0)),
     "quantiles": lambda: _made(make_gaussian_quantiles(n_samples=3000, n_features=8, n_classes=3, random_state=0)),
@@ -76,31 +77,31 @@ TABLES: dict[str, Callable[[], Table]] = {
 }
 
 
-def frame(name: str) -> Table:
-    """A table as it comes, and its labels."""
-    return TABLES[name]()
-
-
 def folds(name: str, n_folds: int = 5) -> Iterator[Split]:
-    """The prepared rows of each fold."""
-    X, y = frame(name)
-    for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=1).split(X, y):
-        yield _prepared(X, y, train, test)
+    """The rows of each fold, as they come."""
+    return _parts(name, StratifiedKFold(n_folds, shuffle=True, random_state=1))
 
 
 def splits(name: str, n_splits: int = 5, test_size: float = 0.3) -> Iterator[Split]:
-    """The prepared rows of random splits."""
-    X, y = frame(name)
-    for train, test in StratifiedShuffleSplit(n_splits, test_size=test_size, random_state=1).split(X, y):
-        yield _prepared(X, y, train, test)
+    """The rows of random splits, encoded."""
+    for split in _parts(name, ShuffleSplit(n_splits, test_size=test_size, random_state=1)):
+        encoder = encoded(FunctionTransformer())
+        yield split._replace(X=encoder.fit_transform(split.X), X_test=encoder.transform(split.X_test))
 
 
-def _prepared(X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> Split:
+def _parts(name: str, splitter: Any) -> Iterator[Split]:
+    X, y = TABLES[name]()
+    for train, test in splitter.split(X, y):
+        yield Split(X.iloc[train], y[train], X.iloc[test], y[test])
+
+
+def encoded(machine: Any) -> Pipeline:
+    """The machine behind what a table needs: gaps filled, text one-hot encoded, numbers standardised."""
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     levels = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     texts = make_pipeline(SimpleImputer(strategy="most_frequent"), levels)
-    table = make_column_transformer(
+    columns = make_column_transformer(
         (numbers, make_column_selector(dtype_include=np.number)),
         (texts, make_column_selector(dtype_exclude=np.number)),
     )
-    return Split(table.fit_transform(X.iloc[train]), y[train], table.transform(X.iloc[test]), y[test])
+    return make_pipeline(columns, machine)
