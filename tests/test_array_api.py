@@ -85,7 +85,7 @@ CASES = {
     ),
     "mixture": (PolyhedralMixtureClassifier(3, max_iter=8), 2),
     "mixture, hard": (PolyhedralMixtureClassifier(2, gating="hard", n_init=2, random_state=0, max_iter=8), 2),
-    "mixture, newton": (PolyhedralMixtureClassifier(3, solver="newton", try_both_classes=True, max_iter=4), 2),
+    "mixture, newton": (PolyhedralMixtureClassifier(3, solver="newton", max_iter=4), 2),
     "cutting plane": (CuttingPlaneSVC(0.01), 2),
     "cutting plane, exact": (CuttingPlaneSVC(0.01, line_search="exact"), 3),
     "cutting plane, ovr": (CuttingPlaneSVC(0.01, multi_class="ovr", fit_intercept=False), 3),

@@ -197,7 +197,7 @@ class TestEveryLearner:
             return step(self, state, data)
 
         monkeypatch.setattr(method, "step", interrupted)
-        machine = make(learner, n_planes=2, tol=None)
+        machine = make(learner, n_planes=2, inside=y[0], tol=None)  # without trials
         with pytest.raises(KeyboardInterrupt):
             machine.fit(X, y)
         assert machine.n_iter_ == 1

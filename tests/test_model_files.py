@@ -39,7 +39,7 @@ WAYS = [
     ("PolyceptronClassifier", {}),
     ("PolyceptronClassifier", {"mode": "online", "average": True, "tol": None}),
     ("PolyhedralMixtureClassifier", {"gamma": np.float32(0.7)}),
-    ("PolyhedralMixtureClassifier", {"gating": "hard", "try_both_classes": True}),
+    ("PolyhedralMixtureClassifier", {"gating": "hard", "standardize": False}),
     ("SuccessiveLPClassifier", {}),
     ("WorstCasePolytopeClassifier", {"n_planes": 3}),
     ("WorstCasePolytopeClassifier", {"n_planes": 2, "average": False, "warm_start": True}),

@@ -33,7 +33,6 @@ def test_the_class_outside_owns_the_planes(learner, problem):
         np.testing.assert_array_equal(fitted.planes_.of(1 - owner)[0], np.zeros((1, 3)))
         lowest = -fitted.planes_.scores(X)[:, fitted.planes_.owners == owner].max(axis=1)
         np.testing.assert_array_equal(fitted.predict(X) == inside, lowest > 0)
-    assert learner(random_state=0).fit(X, y).inside_ == "yes"
     assert not hasattr(learner(), "inside_")
 
 
@@ -58,9 +57,31 @@ def test_a_single_row_is_no_region(learner, problem):
     y = np.array(["yes"] + ["no"] * 79)
     with pytest.raises(ValueError, match="inside class 'yes' has a single row"):
         learner(inside="yes").fit(X, y)
+    weight, halves = np.r_[1, np.zeros(39), np.ones(40)], np.repeat(["yes", "no"], 40)
     with pytest.raises(ValueError, match="inside class 'yes' has a single row"):
-        learner().fit(X, np.repeat(["yes", "no"], 40), sample_weight=np.r_[1, np.zeros(39), np.ones(40)])
+        learner(inside="yes").fit(X, halves, sample_weight=weight)
     assert learner(inside="no").fit(X, y).inside_ == "no"
+
+
+@of_each
+def test_the_class_inside_is_found_whatever_its_name(learner):
+    """Rows of a ball and of what is around it: the other way round, planes would have to bend."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    is_ball = np.square(X).sum(axis=1) < 1.2
+    for ball, around in (("a", "b"), ("b", "a")):
+        fitted = learner(4, random_state=0).fit(X, np.where(is_ball, ball, around))
+        assert fitted.inside_ == ball
+        assert fitted.score(X, np.where(is_ball, ball, around)) > 0.9
+
+
+@of_each
+def test_rows_of_one_class_say_nothing_about_the_class_inside(learner):
+    if not hasattr(learner(), "partial_fit"):
+        pytest.skip("no streams")
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    for label in ("a", "b"):
+        assert learner().partial_fit(X, np.full(20, label), classes=["a", "b"]).inside_ == "b"
 
 
 @of_each

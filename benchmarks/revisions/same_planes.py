@@ -38,7 +38,12 @@ def machines() -> dict[str, Any]:
     """What is trained, by name."""
     cpm, mh = polyplane.ConvexPolytopeClassifier, polyplane.MultiHyperplaneClassifier
     mixture, svc = polyplane.PolyhedralMixtureClassifier, polyplane.CuttingPlaneSVC
-    either_side = {"try_both_classes": True} if NEW else {"inside": "auto"}
+    either_side = {} if NEW else {"inside": "auto"}
+    # Parameters whose defaults have changed since, where both revisions have them.
+    has_lbfgs = hasattr(mixture, "standardize")
+    climb = {"solver": "lbfgs" if has_lbfgs else "bfgs", "inside": 1, "alpha": 1e-3, "random_state": 0}
+    article = {"radius": None, "alpha": 0.0, "class_weight": "balanced"} if has_lbfgs else {}
+    last_planes = {"inside": 1, "average": False, "random_state": 0}
     return {
         "CPM": cpm(4, max_iter=12, random_state=0),
         "CPM, entropy, last planes": cpm(4, max_iter=12, min_entropy=0.8, average=False, backoff=0, random_state=0),
@@ -51,12 +56,14 @@ def machines() -> dict[str, Any]:
         "GAMM": adaptive(max_iter=6),
         "AMM": adaptive(growth=0.0, prune=10.0, max_iter=6, prune_every=500),
         "MM": adaptive(n_planes=3, growth=0.0, assignment="epoch", average_fraction=0.0, max_iter=6),
-        "PLUME": mixture(3, n_init=2, max_iter=30, random_state=0),
+        "PLUME": mixture(3, n_init=2, gamma=1.0, max_iter=30, **climb),
         "PLUME, Newton, either side": mixture(2, solver="newton", **either_side, max_iter=10, random_state=0),
-        "SPLA1": mixture(3, gating="hard", max_iter=30, random_state=0),
-        "Polyceptron": polyplane.PolyceptronClassifier(3, n_init=2, average=True, max_iter=60, random_state=0),
-        "Polyceptron, online": polyplane.PolyceptronClassifier(3, mode="online", max_iter=10, random_state=0),
-        "PC-SLP": polyplane.SuccessiveLPClassifier(2, n_init=2, max_iter=4, random_state=0),
+        "SPLA1": mixture(3, gating="hard", max_iter=30, **climb),
+        "Polyceptron": polyplane.PolyceptronClassifier(
+            3, n_init=2, average=True, inside=1, max_iter=60, random_state=0
+        ),
+        "Polyceptron, online": polyplane.PolyceptronClassifier(3, mode="online", max_iter=10, **last_planes),
+        "PC-SLP": polyplane.SuccessiveLPClassifier(2, n_init=1, max_iter=4, inside=1, **article),
         "OCA-T": svc(C=0.01, tol=1e-3, max_iter=60),
         "OCA-E": svc(C=0.01, tol=1e-3, line_search="exact", max_iter=60),
         "CPA": svc(C=0.01, tol=1e-2, line_search="none", max_iter=60),

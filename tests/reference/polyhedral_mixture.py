@@ -3,6 +3,9 @@
 `X` carries the constant feature, `y` is +1 inside and -1 outside, `W` holds one plane per row. Likelihood and Q are
 means over the rows less a ridge that spares the offset. The step is searched along the likelihood: it grants every step
 that Q grants, and it is all that hard gating can promise.
+
+Misprints of the paper corrected: Newton and BFGS go along minus the inverse of the Hessian, which is negative definite
+(equations 9 and 10 would go downhill), and the last term of the rank-two update has a step where the print has planes.
 """
 
 import math
@@ -39,8 +42,8 @@ def ridge(W, alpha):
 
 def log_likelihood(X, y, W, gamma, alpha=0.0):
     """Logarithm of equation (3)."""
-    rows = [math.log(gate(x, W, gamma) @ expert(x, label, W)) for x, label in zip(X, y, strict=True)]
-    return np.mean(rows) - ridge(W, alpha)
+    rows = [gate(x, W, gamma) @ expert(x, label, W) for x, label in zip(X, y, strict=True)]
+    return np.mean([math.log(p) if p > 0 else -math.inf for p in rows]) - ridge(W, alpha)
 
 
 def q(X, y, W, gamma, pi, alpha=0.0):
@@ -79,15 +82,35 @@ def q_hessian(X, y, W, gamma, pi, alpha=0.0):
     return H.reshape(n_planes * size, n_planes * size)
 
 
+def rank_two(B, moved, change):
+    """The update before equation (10) of B, the inverse of minus the Hessian; `change` is the fall of the gradient."""
+    curvature = moved @ change
+    cross = B @ np.outer(change, moved) / curvature
+    return B + (1 + change @ B @ change / curvature) * np.outer(moved, moved) / curvature - cross - cross.T
+
+
+def fitting_identity(moved, change):
+    """The multiple of the identity that fits a step (Nocedal and Wright, 6.20)."""
+    return np.eye(len(moved)) * (moved @ change) / (change @ change)
+
+
 def bfgs_inverse(pairs):
-    """The rank-two updates before equation (10), from a multiple of the identity that fits the last pair."""
-    moved, change = pairs[-1]
-    B = np.eye(len(moved)) * (moved @ change) / (change @ change)
-    for moved, change in pairs:
-        curvature = moved @ change
-        cross = B @ np.outer(change, moved) / curvature
-        B = B + (1 + change @ B @ change / curvature) * np.outer(moved, moved) / curvature - cross - cross.T
+    """BFGS: the updates of all steps, of a matrix that fits the first."""
+    B = fitting_identity(*pairs[0])
+    for pair in pairs:
+        B = rank_two(B, *pair)
     return B
+
+
+def lbfgs_inverse(pairs):
+    """L-BFGS (Nocedal, 1980), not in the paper: the updates of the last ten steps, of a matrix that fits the last."""
+    B = fitting_identity(*pairs[-1])
+    for pair in pairs[-10:]:
+        B = rank_two(B, *pair)
+    return B
+
+
+INVERSES = {"bfgs": bfgs_inverse, "lbfgs": lbfgs_inverse}
 
 
 def train(X, y, W, gamma, solver, n_steps, alpha=0.0):
@@ -100,13 +123,13 @@ def train(X, y, W, gamma, solver, n_steps, alpha=0.0):
         if solver == "newton":
             H = -q_hessian(X, y, W, gamma, pi, alpha)
             direction, step = np.linalg.solve(H + 1e-9 * H.diagonal().max() * np.eye(len(H)), direction), 1.0
-        elif solver == "bfgs" and pairs:
-            direction, step = bfgs_inverse(pairs) @ direction, 1.0
+        elif solver in INVERSES and pairs:
+            direction, step = INVERSES[solver](pairs) @ direction, 1.0
         direction = direction.reshape(W.shape)
         now, slope = log_likelihood(X, y, W, gamma, alpha), (gradient * direction).sum()
         while log_likelihood(X, y, W + step * direction, gamma, alpha) < now + 1e-4 * step * slope:
             step /= 2
-        if solver == "gradient" or (solver == "bfgs" and not pairs):
+        if solver == "gradient" or (solver in INVERSES and not pairs):
             last_step = step
         moved, before = step * direction, gradient
         W = W + moved

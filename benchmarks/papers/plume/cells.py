@@ -61,8 +61,9 @@ def mixture_settings(y: np.ndarray, gating: str, solver: str, quick: bool) -> li
 
 
 def mixture(method: str) -> dict[str, Any]:
-    """Parameters of PLUME or SPLA1 that are not chosen."""
+    """Parameters of PLUME or SPLA1 that are not chosen; the BFGS of the figures is L-BFGS."""
     gating, solver = method.split("_")
+    solver = "lbfgs" if solver == "bfgs" else solver
     return {"gating": gating, "solver": solver, "max_iter": 30 if solver == "newton" else 200, "random_state": 0}
 
 
@@ -90,7 +91,7 @@ def cell(name: str, method: str, quick: bool) -> dict[str, Any]:
 def _mixture_cell(X, y, method, repeats, quick):
     fixed = mixture(method)
     # Ten inner folds, as in the paper, where fits are quick: on a few hundred rows three choose by luck.
-    inner_folds = 10 if fixed["solver"] == "bfgs" and len(y) < LARGE and not quick else 3
+    inner_folds = 10 if fixed["solver"] == "lbfgs" and len(y) < LARGE and not quick else 3
     inner_rows = CHOICE_ROWS if len(y) > LARGE else None
     make = partial(PolyhedralMixtureClassifier, **fixed)
     settings = mixture_settings(y, fixed["gating"], fixed["solver"], quick)

@@ -20,10 +20,11 @@ PROTOCOL = """\
 10-fold cross-validation, stratified, repeated ten times (seed 0); mean accuracy and its deviation over the repetitions.
 Rows are imputed by medians and standardised. The class inside, the ridge, the number of planes (2 or 3) and, for PLUME
 with BFGS, gamma are chosen within each training part, one after the other: by 10-fold cross-validation, as in the
-paper, for BFGS on ILPD and Pima, by 3-fold elsewhere. The other methods choose from two to eight settings by 3-fold
-cross-validation within each training part; the random forest (100 trees) has nothing to choose. Adult is one-hot here;
-the paper does not say how it codes the categories. Its choices are made on 3,000 rows of each training part, and there
-RBF-SVM learns from 6,000 rows of it and CPM makes 10 passes, not 100. Cells repeated less often than ten times say so.
+paper, for BFGS on ILPD and Pima, by 3-fold elsewhere. BFGS is L-BFGS with ten steps here. The other methods choose
+from two to eight settings by 3-fold cross-validation within each training part; the random forest (100 trees) has
+nothing to choose. Adult is one-hot here; the paper does not say how it codes the categories. Its choices are made on
+3,000 rows of each training part, and there RBF-SVM learns from 6,000 rows of it and CPM makes 10 passes, not 100. Cells
+repeated less often than ten times say so.
 Quick: one repetition, one setting per method and class inside, 2,000 rows of Adult."""
 TIME_NOTE = (
     "Median over the folds, one core of a shared machine; the paper's machine is not known, so neither is better."

@@ -100,8 +100,12 @@ class ClusterMixture(OnCluster, PolyhedralMixture):
 
     cluster: Any = None
 
+    def total_weight(self, data: Data) -> float:
+        """The weight of all rows."""
+        return float(self.cluster.weight)
+
     def _likelihood(self, state: MixtureState, data: Data) -> Any:
-        return ClusterLikelihood(self.cluster, state, self.alpha, self.gamma)
+        return ClusterLikelihood(self.cluster, state, self.ridge(state), self.gamma)
 
 
 class ClusterPoint(NamedTuple):

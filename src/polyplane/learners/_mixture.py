@@ -12,8 +12,8 @@ from polyplane._array_api import astype, at_most, expit, namespace, to_numpy
 from polyplane.learners._polyhedron_rows import ScaledRows, members
 from polyplane.scaling import row_blocks
 
-#: Pairs of steps that BFGS remembers.
-BFGS_MEMORY = 10
+#: Pairs of steps that L-BFGS remembers.
+LBFGS_MEMORY = 10
 
 #: Armijo's constant, and how often a step is halved before the search gives up.
 SUFFICIENT, HALVINGS = 1e-4, 40
@@ -147,7 +147,7 @@ class Likelihood:
 
 
 class Pair(NamedTuple):
-    """A step, and what BFGS learns from it."""
+    """A step, and what BFGS and L-BFGS learn from it."""
 
     moved: np.ndarray
     change: np.ndarray  # of the gradient, by the step
@@ -166,7 +166,8 @@ class Ascent(NamedTuple):
     solver: str
     current: Any  # the Point that the climb has come to
     gradient: np.ndarray  # there
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[Pair, ...] = ()  # L-BFGS: the last steps
+    inverse: np.ndarray | None = None  # BFGS: what is known of the inverse of minus the Hessian, B in the paper
     step: float = 1.0  # the last one along a gradient
 
     @classmethod
@@ -181,16 +182,18 @@ class Ascent(NamedTuple):
             found = self._search(direction)
             if found is not None:
                 candidate, step = found
-                here = self._replace(pairs=(), step=step) if direction is self.gradient else self
+                here = self._replace(pairs=(), inverse=None, step=step) if direction is self.gradient else self
                 return here._move(candidate)
-        return self._replace(pairs=())
+        return self._replace(pairs=(), inverse=None)
 
     def _directions(self) -> Iterator[np.ndarray]:
         """The direction of the solver, and should it fail, the gradient."""
         if self.solver == "newton":
             yield self._newton()
-        elif self.solver == "bfgs" and self.pairs:
-            yield self._bfgs()
+        elif self.inverse is not None:
+            yield (self.inverse @ self.gradient.ravel()).reshape(self.gradient.shape)
+        elif self.pairs:
+            yield self._lbfgs()
         yield self.gradient
 
     def _search(self, direction: np.ndarray) -> tuple[Any, float] | None:
@@ -209,11 +212,14 @@ class Ascent(NamedTuple):
 
     def _move(self, candidate: Any) -> Ascent:
         gradient = self.likelihood.gradient(candidate)
+        here = self._replace(current=candidate, gradient=gradient)
         moved, change = candidate.planes - self.current.planes, self.gradient - gradient
-        pairs, curvature = self.pairs, float(np.vdot(moved, change))
-        if curvature > 1e-10 * float(np.vdot(change, change)) > 0:  # the likelihood is not concave everywhere
-            pairs = (*pairs, Pair(moved, change, curvature))[-BFGS_MEMORY:]
-        return self._replace(current=candidate, gradient=gradient, pairs=pairs)
+        pair = Pair(moved, change, float(np.vdot(moved, change)))
+        if not pair.curvature > 1e-10 * float(np.vdot(change, change)) > 0:  # the likelihood is not concave everywhere
+            return here
+        if self.solver == "lbfgs":
+            return here._replace(pairs=(*self.pairs, pair)[-LBFGS_MEMORY:])
+        return here._replace(inverse=_updated(self.inverse, pair)) if self.solver == "bfgs" else here
 
     def _newton(self) -> np.ndarray:
         """The direction to the top of the parabola that Q looks like from here."""
@@ -226,8 +232,8 @@ class Ascent(NamedTuple):
             return self.gradient
         return linalg.cho_solve(factor, self.gradient.ravel()).reshape(self.gradient.shape)
 
-    def _bfgs(self) -> np.ndarray:
-        """The product of the remembered inverse Hessian with the gradient (Nocedal's two loops)."""
+    def _lbfgs(self) -> np.ndarray:
+        """The gradient times the inverse that updates by the last steps would give, without a matrix (two loops)."""
         direction, amounts = self.gradient.copy(), []
         for moved, change, curvature in reversed(self.pairs):
             amounts.append(np.vdot(moved, direction) / curvature)
@@ -237,3 +243,15 @@ class Ascent(NamedTuple):
         for moved, change, curvature in self.pairs:
             direction += (amounts.pop() - np.vdot(change, direction) / curvature) * moved
         return direction
+
+
+def _updated(inverse: np.ndarray | None, pair: Pair) -> np.ndarray:
+    """The paper's rank-two update; the first is of a multiple of 1 that fits the step (Nocedal and Wright, 6.20)."""
+    moved, change, curvature = pair.moved.ravel(), pair.change.ravel(), pair.curvature
+    if inverse is None:
+        inverse = curvature / np.vdot(change, change) * np.eye(len(moved))
+    product = inverse @ change
+    cross = np.outer(product, moved)
+    stretch = (1.0 + np.vdot(change, product) / curvature) / curvature
+    updated: np.ndarray = inverse + stretch * np.outer(moved, moved) - (cross + cross.T) / curvature
+    return updated

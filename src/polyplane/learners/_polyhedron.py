@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import repeat, takewhile
+from itertools import chain, repeat, takewhile
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -47,27 +47,28 @@ class PolyhedronMethod(Method[S]):
     """Learns the planes around one of two classes: a row is inside when all :math:`f_k(x) > 0`."""
 
     n_planes: int = 2
-    inside: int | None = 1  # None: each class is tried
+    inside: int | None = None  # None: each class is tried
     n_init: int = 1
     trial_steps: int = 20  # that each start is given before the best goes on
     labels: tuple[Any, ...] = (0, 1)  # what the classes are called in messages
 
     adjustable = frozenset({"n_init", "trial_steps"})
 
-    @property
-    def candidates(self) -> tuple[int, ...]:
-        """The classes that may be inside."""
-        return (0, 1) if self.inside is None else (self.inside,)
+    def candidates(self, data: Data) -> tuple[int, ...]:
+        """The classes that may be inside, of equally good ones the first."""
+        if self.inside is not None:
+            return (self.inside,)
+        # The first batch of a stream may show one class alone, and nothing to tell them apart by.
+        return (1, 0) if np.all(self.class_counts(data) > 0) else (1,)
 
     def check(self, data: Data) -> None:
         """Refuse rows that are too few; the batches of a stream may be."""
         if data.stream:
             return
         counts = self.class_counts(data)
-        for inside in self.candidates:
-            if counts[inside] < 2:
-                label = self.labels[inside]
-                raise ValueError(f"The inside class {label!r} has a single row: a region needs two or more points.")
+        if self.inside is not None and counts[self.inside] < 2:
+            label = self.labels[self.inside]
+            raise ValueError(f"The inside class {label!r} has a single row: a region needs two or more points.")
         if self.n_planes > counts.sum():
             raise ValueError(f"n_planes={self.n_planes} is more than the {counts.sum()} rows to learn from.")
 
@@ -87,10 +88,13 @@ class PolyhedronMethod(Method[S]):
             else:
                 yield random_start(start_rows, self.n_planes, rng)
 
-    def best_trial(self, starts: Iterable[S], data: Data, cost: Callable[[S], float]) -> S:
-        """The state of the least cost when each start has made a few steps."""
+    def best_start(self, starts: Callable[[int], Iterable[S]], data: Data, cost: Callable[[S], float]) -> S:
+        """The only start, or of several, and of each class that may be inside, the one of least cost after a trial."""
+        candidates = self.candidates(data)
+        if self.n_init * len(candidates) == 1:
+            return next(iter(starts(candidates[0])))
         best: S | None = None
-        for start in starts:
+        for start in chain.from_iterable(map(starts, candidates)):
             if best is not None:
                 best = best.without_rows()  # a workspace is as large as the rows: there is one at a time
             state = self._trial(start, data)
@@ -137,6 +141,6 @@ M = TypeVar("M", bound=PolyhedronMethod[Any])
 
 def method_of(method: type[M], estimator: Any, classes: np.ndarray, **others: Any) -> M:
     """The method that an estimator's parameters name, for these labels."""
-    inside = 1 if estimator.inside is None else class_index("inside", estimator.inside, classes)
+    inside = None if estimator.inside is None else class_index("inside", estimator.inside, classes)
     shared = {"inside": inside, "labels": tuple(classes.tolist())}
     return method.of(estimator, trial_steps=min(method.trial_steps, estimator.max_iter), **(shared | others))

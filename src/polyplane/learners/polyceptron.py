@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -109,12 +109,13 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
 
     def start(self, data: Data, seed: int) -> PolyceptronState:
         """Planes between the classes."""
-        rows, (inside,) = ScaledRows(data.X, AffineScaling.identity(data.X.shape[1])), self.candidates
-        starts = (
-            PolyceptronState(planes, inside, kind_of(data.X), planes, planes, seed)
-            for planes in self.start_planes(rows, data, inside, seed)
-        )
-        return next(starts) if self.n_init == 1 else self.best_trial(starts, data, lambda state: state.pocket_error)
+        rows = ScaledRows(data.X, AffineScaling.identity(data.X.shape[1]))
+
+        def starts(inside: int) -> Iterator[PolyceptronState]:
+            for planes in self.start_planes(rows, data, inside, seed):
+                yield PolyceptronState(planes, inside, kind_of(data.X), planes, planes, seed)
+
+        return self.best_start(starts, data, lambda state: state.pocket_error)
 
     def prepare(self, state: PolyceptronState, data: Data) -> PolyceptronState:
         """On other rows than before: what is in the pocket is tried on them anew."""
@@ -208,7 +209,7 @@ class PolyceptronClassifier(PolyhedronClassifier):
     mode : "batch" or "online", default="batch"
         Move on sums over all wrong rows, or row by row.
     inside : label, default=None
-        The class in the convex region. None: the second class.
+        The class in the convex region. None: each class is tried for 100 steps, and the one with fewer errors goes on.
     eta0 : float, default=0.1
         Length of a step (:math:`\eta`), which stays as it is.
     average : bool, default=False

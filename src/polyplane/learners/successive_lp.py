@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
@@ -114,12 +114,13 @@ class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
         """Planes between the classes."""
         # Not centred: sparse rows would become dense, and a linear program does not care.
         scaling = AffineScaling.standard(data.X, data.training_weight)._replace(centre=np.zeros(data.X.shape[1]))
-        rows, (inside,) = ScaledRows(data.X, scaling), self.candidates
-        starts = (
-            SuccessiveLPState(planes, inside, kind_of(data.X), scaling)
-            for planes in self.start_planes(rows, data, inside, seed)
-        )
-        return next(starts) if self.n_init == 1 else self.best_trial(starts, data, lambda state: state.objective)
+        rows = ScaledRows(data.X, scaling)
+
+        def starts(inside: int) -> Iterator[SuccessiveLPState]:
+            for planes in self.start_planes(rows, data, inside, seed):
+                yield SuccessiveLPState(planes, inside, kind_of(data.X), scaling)
+
+        return self.best_start(starts, data, lambda state: state.objective)
 
     def prepare(self, state: SuccessiveLPState, data: Data) -> SuccessiveLPState:
         """With the programs of these rows, and what planes found on other rows cost on them."""
@@ -174,7 +175,7 @@ class SuccessiveLPClassifier(PolyhedronClassifier):
     n_planes : int, default=2
         Sides of the polyhedron (K).
     inside : label, default=None
-        The class in the convex region. None: the second class.
+        The class in the convex region. None: each class is tried for one program, and the better one goes on.
     n_init : int, default=1
         Number of starts. The first splits the class outside along its long axes, the others at random; each solves one
         program, and the best goes on.
