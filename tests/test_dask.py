@@ -63,7 +63,9 @@ EXACT = [
     CuttingPlaneSVC(C=0.01, line_search="none", fit_intercept=False, max_iter=8),
     PolyhedralMixtureClassifier(3, max_iter=6),
     PolyhedralMixtureClassifier(2, solver="newton", gating="hard", max_iter=3, inside="no"),
+    PolyhedralMixtureClassifier(2, solver="bfgs", standardize=False, max_iter=5),
     PolyceptronClassifier(2, max_iter=8, average=True, class_weight="balanced"),
+    PolyceptronClassifier(3, max_iter=8, pocket=False, inside="no"),
 ]
 IN_ROUNDS = [
     ConvexPolytopeClassifier(4, alpha=1e-2, max_iter=20, random_state=0),
@@ -193,7 +195,7 @@ class TestFailures:
         assert interrupted.to_local().history_["epochs"] == [4.0, 8.0]
 
     def test_ctrl_c_keeps_the_last_finished_step(self, client, monkeypatch, rows):
-        machine = PolyceptronClassifier(2, max_iter=1000, tol=None)
+        machine = PolyceptronClassifier(2, max_iter=1000, tol=None, inside="no")
         interrupted = DaskPlaneClassifier(machine)
         at_gather(monkeypatch, client, 40, lambda: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):

@@ -54,12 +54,16 @@ def rows_of(X):
 def test_the_batch_form_is_the_box_of_the_paper(problem, container, weighted):
     X, y, weight = problem
     weight = weight if weighted else np.ones(len(y))
-    learner = PolyceptronClassifier(3, eta0=0.125, max_iter=40, tol=5.0)
+    learner = PolyceptronClassifier(3, eta0=0.125, max_iter=40, tol=5.0, inside=1, average=False)
     learner.fit(contained(X, container), y, sample_weight=weight if weighted else None)
     path = reference.batch(rows_of(X), 2 * y - 1, start_of(X, y, weight, 3), 0.125, 5.0, 40, weight)
     errors = [reference.errors(rows_of(X), 2 * y - 1, W, weight) for W in path]
     np.testing.assert_allclose(learner.history_["error"][: len(errors) - 1], errors[1:], atol=1e-12)
     np.testing.assert_allclose(learner._state.planes, path[-1], atol=1e-9)
+    without = PolyceptronClassifier(3, eta0=0.125, max_iter=40, tol=5.0, inside=1, average=False, pocket=False)
+    without.fit(contained(X, container), y, sample_weight=weight if weighted else None)
+    np.testing.assert_allclose(-np.column_stack(without.planes_.of(0)), path[-1], atol=1e-9)
+    assert "pocket_error" not in without.history_
     last_best = len(errors) - 1 - int(np.argmin(errors[::-1]))
     np.testing.assert_allclose(-learner.planes_.of(0)[0], path[last_best][:, :-1], atol=1e-9)
     np.testing.assert_allclose(-learner.planes_.of(0)[1], path[last_best][:, -1], atol=1e-9)
@@ -70,21 +74,26 @@ def test_the_batch_form_is_the_box_of_the_paper(problem, container, weighted):
 def test_the_online_form_is_the_box_of_the_paper(problem, container, weighted):
     X, y, weight = problem
     weight = weight if weighted else np.ones(len(y))
-    learner = PolyceptronClassifier(3, mode="online", eta0=1.0, max_iter=20, tol=None, random_state=5)
+    learner = PolyceptronClassifier(3, mode="online", eta0=1.0, max_iter=20, tol=None, inside=1, random_state=5)
+    learner.set_params(pocket=False, average=False)
     learner.fit(contained(X, container), y, sample_weight=weight if weighted else None)
     seed = np.random.RandomState(5).randint(2**31)
     orders = [np.random.default_rng([seed, step]).permutation(len(y)) for step in range(20)]
     path = reference.online(rows_of(X), 2 * y - 1, start_of(X, y, weight, 3), 1.0, orders, weight)
     errors = [reference.errors(rows_of(X), 2 * y - 1, W, weight) for W in path[1:]]
     np.testing.assert_allclose(learner.history_["error"], errors, atol=1e-12)
-    np.testing.assert_allclose(learner._state.planes, path[-1], atol=1e-9)
+    np.testing.assert_allclose(-np.column_stack(learner.planes_.of(0)), path[-1], atol=1e-9)
+    kept = learner.set_params(pocket=True).fit(contained(X, container), y, sample_weight=weight if weighted else None)
+    best = [W for W, error in zip(path[1:], errors, strict=True) if error == min(errors)][-1]
+    np.testing.assert_allclose(-np.column_stack(kept.planes_.of(0)), best, atol=1e-9)
 
 
 @pytest.mark.parametrize(("maker", "n_planes"), [(make_polyceptron_1, 3), (make_polyceptron_2, 4)])
 def test_on_separable_rows_the_online_form_ends_without_errors(maker, n_planes):
     """Figure 3 of the paper."""
     X, y = maker(random_state=0)
-    learner = PolyceptronClassifier(n_planes, mode="online", n_init=5, max_iter=3000, random_state=0).fit(X, y)
+    settings = {"mode": "online", "average": False, "inside": 1, "n_init": 5}
+    learner = PolyceptronClassifier(n_planes, **settings, max_iter=3000, random_state=0).fit(X, y)
     assert learner.n_iter_ < 3000
     assert learner.history_["gradient_norm"][-1] == learner.history_["error"][-1] == 0
     assert learner.score(X, y) == 1
@@ -109,7 +118,7 @@ def test_the_pocket_never_gets_worse(problem, mode, average):
 def test_averaging_helps_where_classes_overlap():
     def mean_score(average):
         sets = [make_polyhedron(3000, 5, 2, flip_y=0.4, random_state=seed) for seed in range(8)]
-        learner = PolyceptronClassifier(2, average=average, max_iter=300)
+        learner = PolyceptronClassifier(2, average=average, inside=1, max_iter=300)
         return np.mean([learner.fit(X[:300], y[:300]).score(X[300:], y[300:]) for X, y in sets])
 
     assert mean_score(True) > mean_score(False) + 0.005
@@ -117,7 +126,7 @@ def test_averaging_helps_where_classes_overlap():
 
 def test_the_threshold_stops_the_batch_form(problem):
     X, y, _ = problem
-    learner = PolyceptronClassifier(2, tol=30.0).fit(X, y)
+    learner = PolyceptronClassifier(2, tol=30.0, inside=1).fit(X, y)
     assert learner.n_iter_ < learner.max_iter
     norm = learner.history_["gradient_norm"]
     assert norm[-1] <= 30.0 < min(norm[:-1])
@@ -167,7 +176,7 @@ def test_float32_agrees_with_float64(problem):
 
 def test_parameters_may_change_where_training_goes_on(problem):
     X, y, _ = problem
-    learner = PolyceptronClassifier(2, max_iter=5, tol=None, warm_start=True, random_state=0).fit(X, y)
+    learner = PolyceptronClassifier(2, max_iter=5, tol=None, inside=1, warm_start=True, random_state=0).fit(X, y)
     learner.set_params(mode="online", eta0=0.5, average=True).fit(X, y)
     assert learner._state.steps == 10
     before = learner.planes_
@@ -175,7 +184,7 @@ def test_parameters_may_change_where_training_goes_on(problem):
         with pytest.raises(ValueError, match=f"cannot go on with {next(iter(changed))}="):
             learner.set_params(**changed).fit(X, y)
         assert learner.planes_ is before
-        learner.set_params(n_planes=2, inside=None)
+        learner.set_params(n_planes=2, inside=1)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,14 @@ def run(name, seed, max_passes, n_init=1):
     """Wrong training rows after some of the passes."""
     X, y = load(name)
     machine = PolyceptronClassifier(
-        SETS[name], mode="online", eta0=1.0, inside=1, max_iter=max_passes, n_init=n_init, random_state=seed
+        SETS[name],
+        mode="online",
+        eta0=1.0,
+        inside=1,
+        average=False,
+        max_iter=max_passes,
+        n_init=n_init,
+        random_state=seed,
     )
     wrong = np.rint(len(y) * np.asarray(fitted(machine, X, y).history_["error"])).astype(int)
     kept = np.unique(np.geomspace(1, len(wrong), 150).astype(int))

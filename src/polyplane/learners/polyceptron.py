@@ -90,17 +90,18 @@ class PolyceptronState(PolyhedronState):
 
 @dataclass(frozen=True)
 class Polyceptron(PolyhedronMethod[PolyceptronState]):
-    """Algorithms 1 (batch) and 2 (online) of the paper, with a pocket."""
+    """Algorithms 1 (batch) and 2 (online) of the paper, with a pocket or without."""
 
     trial_steps: int = 100
     mode: str = "batch"
     eta0: float = 0.1
-    average: bool = False
+    average: bool = True
+    pocket: bool = True
     tol: float | None = 0.0
     shuffle: bool = True
 
     state = PolyceptronState
-    adjustable = PolyhedronMethod.adjustable | {"mode", "eta0", "average", "tol", "shuffle"}
+    adjustable = PolyhedronMethod.adjustable | {"mode", "eta0", "average", "pocket", "tol", "shuffle"}
 
     @property
     def takes_device_arrays(self) -> bool:
@@ -126,13 +127,13 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
         return Evaluator(data, inside)
 
     def step(self, state: PolyceptronState, data: Data) -> PolyceptronState:
-        """Move the planes, and put them in the pocket unless those there make fewer errors."""
+        """Move the planes, and put them in the pocket unless those there make fewer errors and are to be kept."""
         assert state.evaluator is not None
         planes, gradient_norm = (self._batch if self.mode == "batch" else self._online)(state, data)
         steps = state.steps + 1
         mean = state.mean + (planes - state.mean) / (steps + 1)
         candidate, pocket = state.evaluator.at(mean if self.average else planes), (state.pocket, state.pocket_error)
-        if candidate.error <= state.pocket_error:
+        if not self.pocket or candidate.error <= state.pocket_error:
             pocket = candidate.planes, candidate.error
         _, error, criterion, _ = state.evaluator.at(planes)
         return replace(
@@ -171,13 +172,14 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
         return np.column_stack([sums.coef.T, sums.intercept]), float(mistakes)
 
     def planes(self, state: PolyceptronState) -> PlaneSet:
-        """Those in the pocket."""
+        """Those in the pocket, where no pocket is kept the last."""
         scaling = AffineScaling.identity(state.pocket.shape[1] - 1)
         return plane_set(state.pocket, scaling, state.inside, state.rows_like)
 
     def figures(self, state: PolyceptronState) -> Mapping[str, float]:
         """Errors of the planes and of those in the pocket, the criterion, and the length of the gradient."""
-        return {name: getattr(state, name) for name in ("error", "pocket_error", "criterion", "gradient_norm")}
+        names = ("error", "pocket_error", "criterion", "gradient_norm")
+        return {name: getattr(state, name) for name in names if self.pocket or name != "pocket_error"}
 
     def converged(self, state: PolyceptronState) -> bool:
         """Whether the gradient is short, or mistakes are few."""
@@ -197,6 +199,10 @@ class PolyceptronClassifier(PolyhedronClassifier):
     the sums over the wrong rows; the online form moves one plane at each mistake. Steps may add errors, so the planes
     with the fewest training errors are kept (the pocket).
 
+    The algorithms of the paper are ``pocket=False, average=False``, which return the last planes. Two misprints of
+    Algorithm 1 are corrected: it goes on while the gradients are longer than the threshold, not shorter, and sums over
+    the wrong rows of each plane, not over all.
+
     The perceptron rule is not blind to units: standardise the features first. For more than two classes:
     ``sklearn.multiclass.OneVsRestClassifier(PolyceptronClassifier())``. Under
     ``sklearn.config_context(array_api_dispatch=True)`` the batch form learns from arrays of PyTorch and CuPy where they
@@ -212,9 +218,11 @@ class PolyceptronClassifier(PolyhedronClassifier):
         The class in the convex region. None: each class is tried for 100 steps, and the one with fewer errors goes on.
     eta0 : float, default=0.1
         Length of a step (:math:`\eta`), which stays as it is.
-    average : bool, default=False
+    average : bool, default=True
         Let the mean of the planes after each step compete for the pocket, not the planes themselves: steadier where
-        the classes overlap.
+        the classes overlap, though the mean of planes that come to separate the rows need not separate them.
+    pocket : bool, default=True
+        Keep the planes with the fewest training errors. False: the last ones, as in the paper.
     n_init : int, default=1
         Number of starts. The first splits the class outside along its long axes, the others at random; each is given
         100 steps, and the one with the fewest errors goes on. A wrong split of the class outside is seldom repaired by
@@ -247,8 +255,9 @@ class PolyceptronClassifier(PolyhedronClassifier):
         Steps made.
     history_ : dict
         After each step: "time", "error" (share of the training rows on the wrong side), "pocket_error" (the same for
-        the planes in the pocket; it never rises), "criterion" (E over the number of rows) and "gradient_norm" (what
-        `tol` is compared with: the sum of the lengths of the planes' gradients, or online the number of mistakes).
+        the planes in the pocket, where one is kept; it never rises), "criterion" (E over the number of rows) and
+        "gradient_norm" (what `tol` is compared with: the sum of the lengths of the planes' gradients, or online the
+        number of mistakes).
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -263,7 +272,7 @@ class PolyceptronClassifier(PolyhedronClassifier):
     >>> X, y = make_polyhedron(n_features=3, n_planes=3, random_state=0)
     >>> polyceptron = PolyceptronClassifier(n_planes=3, n_init=10, random_state=0).fit(X[:700], y[:700])
     >>> print(f"{polyceptron.score(X[700:], y[700:]):.2f}")
-    0.98
+    0.97
     """
 
     n_planes: int = 2
@@ -271,7 +280,8 @@ class PolyceptronClassifier(PolyhedronClassifier):
     mode: str = "batch"
     inside: Any = None
     eta0: float = 0.1
-    average: bool = False
+    average: bool = True
+    pocket: bool = True
     n_init: int = 1
     tol: float | None = 0.0
     max_iter: int = 1000
@@ -285,6 +295,7 @@ class PolyceptronClassifier(PolyhedronClassifier):
         "mode": [StrOptions({"batch", "online"})],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "average": ["boolean"],
+        "pocket": ["boolean"],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"n_planes": [2, 3, 5, 8], "mode": ["batch", "online"]},
