@@ -10,8 +10,6 @@ import polyplane
 
 SGD_WEIGHTS = "the visits are random, so a weighted row and a repeated row lead to different (equally good) planes"
 
-LP_VERTICES = "of the many planes with the same least slack (here 0), a weighted program may return another vertex"
-
 EXPECTED_FAILURES = {
     name: {
         "check_sample_weight_equivalence_on_dense_data": reason,
@@ -22,7 +20,6 @@ EXPECTED_FAILURES = {
         ("ConvexPolytopeClassifier", SGD_WEIGHTS),
         ("MultiHyperplaneClassifier", SGD_WEIGHTS),
         ("PegasosSVC", SGD_WEIGHTS),
-        ("SuccessiveLPClassifier", LP_VERTICES),
         ("WorstCasePolytopeClassifier", SGD_WEIGHTS),
     ]
 }
