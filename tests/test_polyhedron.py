@@ -161,6 +161,14 @@ def test_products_in_standard_units_need_no_standardised_copy(seed, n_planes, co
     np.testing.assert_allclose(rows.scaling.take(rows.X, np.array([3, 1])), Z[[3, 1], :-1], atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_constant_feature_has_no_variance(dtype):
+    """Its mean is rounded: of some, what that left was taken for variance, and their weights grew to 1e14."""
+    X = np.tile(np.random.default_rng(0).normal(size=500), (700, 1)).astype(dtype)
+    scaling = AffineScaling.standard(X, np.ones(700))
+    np.testing.assert_array_equal(scaling.factor, np.ones(500))
+
+
 def test_the_start_puts_a_plane_before_each_group_outside():
     centres = np.array([[0, 0], [9, 0], [-9, 0], [0, 6]])
     X, group = make_blobs(200, centers=centres, cluster_std=0.5, random_state=0)
