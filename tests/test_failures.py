@@ -22,15 +22,17 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 SOURCE = str(Path(polyplane.__file__).parent)
 PUBLIC = [getattr(polyplane, name) for name in polyplane.__all__]
 LEARNERS = [value for value in PUBLIC if inspect.isclass(value) and issubclass(value, PlaneClassifier)]
+#: No trials, whose steps would be counted.
+ONE_START = {"tol": None, "inside": "dog"}
 #: Where a learner has several methods, one machine of each.
 VARIANTS = {
     "AdaptiveMultiHyperplaneClassifier": [{}, {"n_planes": 3, "assignment": "epoch", "growth": 0.0}],
     "ConvexPolytopeClassifier": [{"n_planes": 3, "min_entropy": 0.8}, {"n_planes": 3, "average": False, "n_jobs": 2}],
     "CuttingPlaneSVC": [{"tol": None}, {"tol": None, "line_search": "exact", "C": 0.01}],
     "MultiHyperplaneClassifier": [{"n_planes": 3}, {"n_planes": 3, "loss": "hinge"}],
-    "PolyceptronClassifier": [{"tol": None}, {"tol": None, "mode": "online", "average": True}],
-    "PolyhedralMixtureClassifier": [{"tol": None}, {"tol": None, "gating": "hard", "solver": "newton"}],
-    "SuccessiveLPClassifier": [{"tol": None}],
+    "PolyceptronClassifier": [{**ONE_START, "average": False}, {**ONE_START, "mode": "online"}],
+    "PolyhedralMixtureClassifier": [ONE_START, {**ONE_START, "gating": "hard", "solver": "newton"}],
+    "SuccessiveLPClassifier": [ONE_START],
     "WorstCasePolytopeClassifier": [{"n_planes": 3}, {"n_planes": 3, "average": False}],
 }
 MACHINES = [(learner, how) for learner in LEARNERS for how in VARIANTS.get(learner.__name__, [{}])]
