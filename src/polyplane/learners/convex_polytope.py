@@ -19,6 +19,7 @@ from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed, Whole
 from polyplane.engine.method import Method
 from polyplane.engine.state import RowMemory, State, workspace
+from polyplane.learners._joint_polytope import JointPolytope, JointState
 from polyplane.planes import PlaneSet
 
 #: Steps 1 / (alpha t) that always fall.
@@ -29,6 +30,8 @@ LARGEST_GROWTH = float(1 << 20)
 ROWS_TO_JUDGE = 5000
 #: How far the planes move in a pass is measured on one row in sixteen, but at least and at most on so many.
 ROWS_TO_MEASURE = (32, 256)
+#: Sides of a polytope that is trained alone, and its regularisation, where they are not given.
+SIDES, ALPHA = 16, 1e-4
 
 _MEAN = Array("f", "features", "n_planes", in_place=False, mixed=True)
 _MEAN_OFFSETS = Array("f", "n_planes", in_place=False, mixed=True)
@@ -504,10 +507,10 @@ class ConvexPolytopeClassifier(PlaneClassifier):
     0.97
     """
 
-    n_planes: int = 16
+    n_planes: int | None = None
     _: KW_ONLY
     enclosed: Any = None
-    alpha: float = 1e-4
+    alpha: float | None = None
     max_iter: int = 100
     tol: float | None = None
     min_entropy: float = 0.0
@@ -524,9 +527,9 @@ class ConvexPolytopeClassifier(PlaneClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PlaneClassifier._parameter_constraints,
-        "n_planes": [Interval(Integral, 1, None, closed="left")],
+        "n_planes": [Interval(Integral, 1, None, closed="left"), None],
         "enclosed": "no_validation",
-        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [Interval(Real, 0, None, closed="neither"), None],
         "min_entropy": [Interval(Real, 0, 1, closed="both")],
         "backoff": [Interval(Integral, 0, 255, closed="both")],
         "average": ["boolean"],
@@ -537,17 +540,20 @@ class ConvexPolytopeClassifier(PlaneClassifier):
         fitted={"assignments_": Array("i", "rows", below="planes"), "plane_counts_": Array("i", "planes")},
     )
 
-    def _method(self, classes: np.ndarray) -> ConvexPolytope:
+    def _method(self, classes: np.ndarray) -> ConvexPolytope | JointPolytope:
+        if self.enclosed is None:
+            return JointPolytope.of(self)
         outer = tuple(range(len(classes)))
-        if self.enclosed is not None:
+        if self.enclosed != "each" or "each" in classes:
             if len(classes) != 2:
                 raise ValueError(
                     f"enclosed={self.enclosed!r} is for two classes, but y has {len(classes)}; use enclosed=None."
                 )
             outer = (1 - class_index("enclosed", self.enclosed, classes),)
-        return ConvexPolytope.of(self, outer=outer)
+        n_planes = SIDES if self.n_planes is None else self.n_planes
+        return ConvexPolytope.of(self, outer=outer, n_planes=n_planes, alpha=ALPHA if self.alpha is None else self.alpha)
 
-    def _fitted_attributes(self, state: PolytopeState, data: Data) -> Mapping[str, Any]:
+    def _fitted_attributes(self, state: PolytopeState | JointState, data: Data) -> Mapping[str, Any]:
         assignments = np.full(len(data.y), -1)
         for c in range(self.planes_.n_classes):
             rows = data.train[data.y[data.train] == c]

@@ -1,0 +1,271 @@
+"""The joint convex polytope machine: the planes of all classes are trained together, by one objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane.engine.data import Data
+from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed
+from polyplane.engine.method import Method
+from polyplane.engine.state import RowMemory, State, workspace
+from polyplane.learners._falling_steps import (
+    FOREVER,
+    LARGEST_GROWTH,
+    blended,
+    last_is_better,
+    last_planes,
+    pieces,
+    planes_of,
+    rescaled,
+    share_of_last,
+    taller,
+    window_of,
+)
+from polyplane.learners._joint_settings import choose_settings
+from polyplane.learners._joint_start import tangent_sums
+from polyplane.planes import PlaneSet
+
+#: How far margins move in a pass is measured on one row in sixteen, but at least and at most on so many.
+ROWS_TO_MEASURE = (32, 256)
+#: A row is skipped as long as its margin would outlast this part of the largest movement that was measured.
+CAUTION = 0.5
+
+_MEAN = Array("f", "features", "columns", in_place=False, mixed=True)
+_MEAN_OFFSETS = Array("f", "columns", in_place=False, mixed=True)
+
+
+@dataclass(frozen=True, eq=False)
+class JointMemory(RowMemory):
+    """What is remembered of each row."""
+
+    skip: Annotated[np.ndarray, Array("uint8", "rows")]  # passes to skip it
+    recorded: Annotated[np.ndarray, Array("int32", "rows", below="columns")]  # plane of its class, for the entropy
+    margins: Annotated[np.ndarray, Array("f", "measured", in_place=False)] | None = None  # of some, before a pass
+
+    @classmethod
+    def fresh(cls, n_rows: int) -> JointMemory:
+        """Nothing seen yet."""
+        return cls(np.zeros(n_rows, dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
+
+
+class Workspace:
+    """What back-off needs to know of the rows: their lengths, and which of them are measured."""
+
+    def __init__(self, data: Data, bias_input: float) -> None:
+        X, n_rows = data.X, len(data.train)
+        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
+        self.length = np.sqrt(squares + X.dtype.type(bias_input**2))
+        self.measured = data.train[:: max(1, n_rows // int(np.clip(n_rows // 16, *ROWS_TO_MEASURE)))]
+        self.X, self.y = X[self.measured], data.y[self.measured]
+
+
+@dataclass(frozen=True, eq=False)
+class JointState(State):
+    """Everything that training needs to go on. Columns are planes, class by class; what is stored is `margin` of each.
+
+    The first visits count as made, by a start from planes that know where the classes are.
+    """
+
+    coef: Annotated[np.ndarray, Array("f", "features", "columns", by_feature=True, mixed=True, scaled_by="margin")]
+    intercept: Annotated[np.ndarray, Array("f", "columns", mixed=True, scaled_by="margin")]
+    counts: Annotated[np.ndarray, Array("i", "columns", mixed=True)]  # rows recorded at each plane, for the entropy
+    n_classes: int
+    alpha: float  # as given, or as chosen
+    seed: Seed
+    margin: MixedNumber
+    t: MixedWhole  # visits made so far
+    mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
+    epoch: int = 0
+    loss: MixedNumber = math.inf  # mean over the rows of the last epoch
+    updates: MixedNumber = 1.0  # share of them that moved a plane
+    window: int = FOREVER  # after so many visits steps fall no more
+    blends: int = 0  # how often the planes went into their average
+    blend_rows: int = 0  # rows, and the numbers in them, visited since the last time
+    blend_entries: int = 0
+    prefers_last: bool = False  # the last planes err clearly less than their average
+    rows: JointMemory | None = None
+    workspace: Workspace | None = workspace()
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """Classes own equal numbers of planes; counts are not negative; alpha and the margin are positive."""
+        even = self.n_classes == sizes["classes"] and self.intercept.size % self.n_classes == 0
+        return even and self.alpha > 0 and self.margin > 0 and bool((self.counts >= 0).all())
+
+    @property
+    def n_planes(self) -> int:
+        """Planes of each class."""
+        return len(self.intercept) // self.n_classes
+
+    @property
+    def step(self) -> float:
+        """Length of the last step."""
+        return 1.0 / (self.alpha * min(self.t, self.window))
+
+    @property
+    def share(self) -> float:
+        """The part of the planes at hand that belongs into their average and is not in it yet."""
+        return share_of_last(self.blends, self.blend_rows, self.window) if self.blend_rows else 0.0
+
+
+@dataclass(frozen=True)
+class JointPolytope(Method[JointState]):
+    """Stochastic gradient descent with the steps 1 / (alpha t) on the margin to the best rival class.
+
+    `n_planes` and `alpha` are chosen on held-out rows where they are None.
+    """
+
+    n_planes: int | None = None
+    alpha: float | None = None
+    min_entropy: float = 0.0
+    backoff: int = 31
+    average: bool = True
+    fit_intercept: bool = True
+    shuffle: bool = True
+    n_jobs: int | None = None
+
+    state = JointState
+    fades = True
+    adjustable = frozenset({"min_entropy", "backoff", "average", "shuffle", "n_jobs"})
+    mixable = True
+
+    def start(self, data: Data, seed: int) -> JointState:
+        """From planes tangent above the centres of each class."""
+        if self.n_planes is None or self.alpha is None:
+            return choose_settings(self, data, seed).begin(data, seed)
+        return self.begin(data, seed)
+
+    def begin(self, data: Data, seed: int) -> JointState:
+        """The state before the first step, of a method that has both `n_planes` and `alpha`."""
+        assert self.n_planes is not None
+        assert self.alpha is not None
+        coef, intercept = tangent_sums(data, self.n_planes, self._bias_input, seed)
+        counts, t = np.zeros(len(intercept), dtype=np.int64), len(data.train)
+        return JointState(coef, intercept, counts, data.n_classes, self.alpha, seed, self.alpha * t, t)
+
+    def prepare(self, state: JointState, data: Data) -> JointState:
+        """With a memory of the rows."""
+        at_hand = Workspace(data, self._bias_input) if self._skips(data) else None
+        return replace(state, rows=state.rows or JointMemory.fresh(len(data.y)), workspace=at_hand)
+
+    @property
+    def _bias_input(self) -> float:
+        return 1.0 if self.fit_intercept else 0.0
+
+    def _skips(self, data: Data) -> bool:
+        """Whether rows may be skipped: in a stream none comes back."""
+        return self.backoff > 0 and not data.stream
+
+    def step(self, state: JointState, data: Data) -> JointState:
+        """One epoch: all rows, in a random order."""
+        order = data.train
+        if self.shuffle:
+            order = np.random.default_rng([state.seed, state.epoch]).permutation(order)
+        state = _paced(state, window_of(data.half_life))
+        state, movement = self._measured(state, data)
+        return self._averaged(self._epoch(state, order, movement, data), data)
+
+    def _measured(self, state: JointState, data: Data) -> tuple[JointState, float]:
+        """Note the margins of some rows, and how far they moved in the last pass, per length of row."""
+        if not self._skips(data):
+            return state, math.inf
+        rows, at_hand = state.rows, state.workspace
+        assert rows is not None
+        assert at_hand is not None
+        scores = np.asarray(at_hand.X @ state.coef[: data.X.shape[1]]) + state.intercept
+        best = scores.reshape(len(scores), state.n_classes, -1).max(axis=2)
+        own = np.take_along_axis(best, at_hand.y[:, None], axis=1)[:, 0]
+        np.put_along_axis(best, at_hand.y[:, None], -np.inf, axis=1)
+        margins = (own - best.max(axis=1)) / own.dtype.type(state.margin)
+        before, state = rows.margins, replace(state, rows=replace(rows, margins=margins))
+        if before is None:
+            return state, math.inf
+        return state, CAUTION * float(np.max(np.abs(margins - before) / at_hand.length[at_hand.measured]))
+
+    def _epoch(self, state: JointState, order: np.ndarray, movement: float, data: Data) -> JointState:
+        """The state after the visits of `order`, its average aside."""
+        from polyplane.kernels.convex_polytope import Pace
+        from polyplane.kernels.joint_polytope import JointProblem, Shares, Sleep, joint_epoch
+        from polyplane.kernels.rows import PlaneSums, as_rows
+
+        memory, at_hand, dtype = state.rows, state.workspace, state.coef.dtype
+        assert memory is not None
+        problem = JointProblem(data.y, data.weight, state.alpha, self.min_entropy * math.log(state.n_planes))
+        shares = Shares(memory.recorded, state.counts, np.empty((state.n_classes, 2)))
+        length = np.zeros(0, dtype=dtype) if at_hand is None else at_hand.length
+        sleep = Sleep(memory.skip, length, movement, 0 if at_hand is None else int(self.backoff))
+        rows, score, loss, updates = as_rows(data.X), np.empty_like(state.intercept), 0.0, 0
+        for piece in pieces(order, state.window):
+            planes = PlaneSums(state.coef[: data.X.shape[1]], state.intercept, self._bias_input)
+            pace = Pace(state.t, state.margin, state.window)
+            part = joint_epoch(rows, piece, pace, planes, problem, shares, sleep, score)
+            loss, updates = loss + part[0], updates + part[1]
+            state = replace(state, t=min(state.t + len(piece), state.window), margin=part[2])
+            if state.margin > LARGEST_GROWTH * state.alpha * state.window:
+                state = rescaled(state, state.alpha * state.window)
+        if state.t == state.window:
+            state.counts[:] = state.counts * math.exp(-len(order) / state.window)
+        share = 1.0 / len(order)
+        return replace(state, epoch=state.epoch + 1, loss=loss * share, updates=updates * share, prefers_last=False)
+
+    def _averaged(self, state: JointState, data: Data) -> JointState:
+        """Take the planes into their average: after each epoch, or where a batch is much less than a plane, rarely."""
+        if not self.average:
+            return replace(state, mean=None)
+        rows = state.blend_rows + len(data.train)
+        entries = state.blend_entries + (data.X.nnz if sparse.issparse(data.X) else data.X.size)
+        if data.stream and state.blends and entries < data.X.shape[1]:
+            return replace(state, blend_rows=rows, blend_entries=entries)
+        state = blended(state, share_of_last(state.blends, rows, state.window))
+        return replace(state, blends=state.blends + 1, blend_rows=0, blend_entries=0)
+
+    def planes(self, state: JointState) -> PlaneSet:
+        """Each class owns as many planes."""
+        coef, intercept = last_planes(state) if state.prefers_last else planes_of(state, state.share)
+        indptr = np.arange(state.n_classes + 1) * state.n_planes
+        return PlaneSet(np.ascontiguousarray(coef.T), intercept.copy(), indptr)
+
+    def conclude(self, state: JointState, data: Data) -> JointState:
+        """Prefer the last planes to their average where these err clearly less on the rows of the training."""
+        return replace(state, prefers_last=self.average and last_is_better(self, state, data))
+
+    def predict(self, state: JointState, X: Any) -> np.ndarray:
+        """The classes of the rows, without a copy of the planes: they may have millions of features."""
+        parts = [(state.coef, state.intercept, 1.0 / state.margin)]
+        if state.mean is not None:
+            parts = [(state.coef, state.intercept, state.share / state.margin), (*state.mean, 1.0 - state.share)]
+        scores: Any = 0.0
+        for coef, intercept, factor in parts:
+            if factor:
+                scores = scores + (np.asarray(X @ coef[: X.shape[1]]) + intercept) * factor
+        codes: np.ndarray = scores.argmax(axis=1) // state.n_planes
+        return codes
+
+    def widen(self, state: JointState, n_features: int) -> JointState:
+        """Room for more features, with some to spare: a stream that grows does so all the time."""
+        room = len(state.coef)
+        if n_features <= room:
+            return state
+        room = max(n_features, room + room // 4)
+        mean = state.mean and (taller(state.mean[0], room), state.mean[1])
+        return replace(state, coef=taller(state.coef, room), mean=mean)
+
+    def figures(self, state: JointState) -> Mapping[str, float]:
+        """Mean loss, share of the visits that moved planes, length of the last step, and planes of all classes."""
+        return {"loss": state.loss, "updates": state.updates, "step": state.step}
+
+    def monitored(self, state: JointState) -> float | None:
+        """The loss."""
+        return state.loss
+
+
+def _paced(state: JointState, window: int) -> JointState:
+    """The state for another window. Where steps that had ceased to fall fall again, the margin is alpha t again."""
+    if state.t >= state.window and window > state.t:
+        state = rescaled(state, state.alpha * state.t)
+    return state if window == state.window else replace(state, window=window)

@@ -1,0 +1,74 @@
+"""Where the joint polytopes start: planes tangent to a paraboloid above the centres of each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane.engine.data import Data
+
+#: A plane begins as if it had won this many rows: little beside what a row teaches in many passes, enough for the
+#: planes of a class to part.
+STRENGTH = 3.0
+#: A plane needs this many rows of its class for a centre of its own.
+ROWS_PER_CENTRE = 3
+#: Rows per centre that k-means looks at, and the passes that it makes.
+ROWS_TO_CLUSTER, PASSES = 256, 10
+
+
+def tangent_sums(data: Data, n_planes: int, bias_input: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sums to begin with, in columns, class by class: STRENGTH times the tangents of |x - mean|^2 at centres.
+
+    By these planes each row goes to the class of the nearest centre. A class with few rows has planes above the same
+    centre, all but the first lower; one without any has them above the mean.
+    """
+    X, y, rows = data.X, data.y, data.train
+    rng, dtype = np.random.default_rng(seed), X.dtype
+    mean = np.asarray(X[rows].mean(axis=0), dtype=np.float64).ravel()
+    square = float(mean_square(X, rows, 0.0) - mean @ mean)
+    coef = np.empty((X.shape[1], data.n_classes * n_planes), dtype=dtype)
+    intercept = np.empty(coef.shape[1], dtype=dtype)
+    for c in range(data.n_classes):
+        own = rows[y[rows] == c]
+        n_centres = int(np.clip(len(own) // ROWS_PER_CENTRE, 1, n_planes))
+        centres = kmeans(X, own, n_centres, rng) - mean if len(own) else np.zeros((1, X.shape[1]))
+        lower = np.zeros(n_planes)
+        lower[len(centres) if len(own) else 0 :] = square
+        columns = slice(c * n_planes, (c + 1) * n_planes)
+        at = np.arange(n_planes) % len(centres)
+        coef[:, columns] = STRENGTH * 2.0 * centres[at].T
+        offsets = -(centres * centres).sum(axis=1) - 2.0 * centres @ mean
+        intercept[columns] = STRENGTH * (offsets[at] - lower)
+    return coef, intercept * dtype.type(bias_input)
+
+
+def mean_square(X: Any, rows: np.ndarray, bias_input: float) -> float:
+    """The mean square length of some rows, the constant feature included."""
+    X = X[rows]
+    total = X.data @ X.data if sparse.issparse(X) else np.vdot(X, X)
+    return float(total) / len(rows) + bias_input**2
+
+
+def kmeans(X: Any, rows: np.ndarray, n_centres: int, rng: np.random.Generator) -> np.ndarray:
+    """Centres of some dense or sparse rows by a few of Lloyd's passes; one that wins no row stays where it is."""
+    if len(rows) > ROWS_TO_CLUSTER * n_centres:
+        rows = np.sort(rng.choice(rows, ROWS_TO_CLUSTER * n_centres, replace=False))
+    X = X[rows]
+    centres = _dense(X[np.sort(rng.choice(len(rows), n_centres, replace=False))]).astype(np.float64)
+    if n_centres == 1:
+        return np.asarray(X.mean(axis=0), dtype=np.float64).reshape(1, -1)
+    for _ in range(PASSES):
+        cost = X @ (-2.0 * centres.T) + (centres * centres).sum(axis=1)
+        nearest = cost.argmin(axis=1)
+        member = sparse.csr_array((np.ones(len(rows)), (nearest, np.arange(len(rows)))), shape=(n_centres, len(rows)))
+        count = np.bincount(nearest, minlength=n_centres)
+        won = count > 0
+        centres[won] = _dense(member @ X)[won] / count[won, None]
+    return centres
+
+
+def _dense(X: Any) -> np.ndarray:
+    rows: np.ndarray = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    return rows
