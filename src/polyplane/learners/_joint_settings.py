@@ -18,7 +18,7 @@ from polyplane.learners._joint_start import mean_square
 LEVELS, IN_A_STREAM = (1, 4, 16, 48), 16
 #: Regularisation that is tried, the one of the first trials first: alpha in units of the mean square length of a row
 #: over the number of rows.
-STRENGTHS = (0.1, 0.03, 0.3, 1.0)
+STRENGTHS = (0.3, 0.03, 0.1, 1.0, 3.0)
 #: alpha in a stream, in units of the mean square length of a row.
 STREAM_ALPHA = 1e-6
 #: Rows that trials are trained and judged on, rows judged at least, and passes of a trial.
