@@ -45,6 +45,7 @@ def test_without_backoff_the_kernel_is_the_paper(problem, container, min_entropy
     n_planes, alpha, n_epochs = 5, 1 / 97.3, 60  # 24,000 visits
     machine = ConvexPolytopeClassifier(
         n_planes,
+        enclosed="each",
         alpha=alpha,
         max_iter=n_epochs,
         tol=None,
@@ -73,7 +74,7 @@ def test_the_reference_uses_several_planes(problem):
     """The comparison above would be void if all rows went to one plane."""
     X, y, _ = problem
     free, even = (
-        ConvexPolytopeClassifier(5, alpha=1e-2, max_iter=60, min_entropy=h, random_state=3).fit(X, y)
+        ConvexPolytopeClassifier(5, enclosed="each", alpha=1e-2, max_iter=60, min_entropy=h, random_state=3).fit(X, y)
         for h in (0.0, 0.9)
     )
     assert (free.plane_counts_ > 0).sum() > 2
@@ -91,7 +92,7 @@ def test_dense_and_sparse_rows_give_the_same_planes(n_features, n_planes):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, n_features)) * (rng.random((100, n_features)) < 0.6)
     y = X.sum(axis=1) > 0.2
-    machine = ConvexPolytopeClassifier(n_planes, max_iter=10, random_state=0)
+    machine = ConvexPolytopeClassifier(n_planes, enclosed="each", max_iter=10, random_state=0)
     dense = machine.fit(X, y).planes_
     for matrix in (sparse.csr_matrix(X), sparse.csr_array(X), sparse.csc_matrix(X)):
         planes = machine.fit(matrix, y).planes_
@@ -100,7 +101,7 @@ def test_dense_and_sparse_rows_give_the_same_planes(n_features, n_planes):
 
 def test_float32_agrees_with_float64(problem):
     X, y, _ = problem
-    machine = ConvexPolytopeClassifier(4, alpha=1e-2, max_iter=3, tol=None, random_state=0)
+    machine = ConvexPolytopeClassifier(4, enclosed="each", alpha=1e-2, max_iter=3, tol=None, random_state=0)
     double, single = machine.fit(X, y).planes_, machine.fit(X.astype(np.float32), y).planes_
     assert single.coef.dtype == np.float32
     np.testing.assert_allclose(single.coef, double.coef, atol=2e-3)
@@ -121,8 +122,10 @@ def digits(seed):
 @pytest.mark.parametrize(
     ("machine", "rows", "worse"),
     [
-        (ConvexPolytopeClassifier(16, alpha=1e-4, max_iter=20, average=False), made, 0.5),
+        (ConvexPolytopeClassifier(16, enclosed="each", max_iter=20, average=False), made, 0.5),
+        (ConvexPolytopeClassifier(16, max_iter=20, average=False), made, 0.5),
         (ConvexPolytopeClassifier(4, alpha=1e-4, max_iter=5), digits, 1.0),
+        (ConvexPolytopeClassifier(4, enclosed="each", max_iter=5), digits, 1.0),
         (PegasosSVC(max_iter=5), made, 0.5),
         (PegasosSVC(max_iter=20, average=False), made, 2.0),
     ],
@@ -171,7 +174,7 @@ def test_a_polytope_encloses_the_label_that_enclosed_names():
 def test_assignments_count_the_rows_of_each_plane(problem):
     X, y, weight = problem
     weight = np.where(np.arange(len(y)) < 7, 0.0, weight)
-    machine = ConvexPolytopeClassifier(4, max_iter=20, random_state=0).fit(X, y, sample_weight=weight)
+    machine = ConvexPolytopeClassifier(4, enclosed="each", max_iter=20, random_state=0).fit(X, y, sample_weight=weight)
     assert (machine.assignments_[:7] == -1).all()
     np.testing.assert_array_equal(machine.planes_.owners[machine.assignments_[7:]], y[7:])
     assert machine.plane_counts_.sum() == len(y) - 7
@@ -253,7 +256,14 @@ def test_mnist_twos(local_data):
     )
     visits = 1_200_000
     machine = ConvexPolytopeClassifier(
-        16, alpha=1000 / visits, max_iter=visits // 60_000, tol=None, min_entropy=0.8, random_state=0, n_jobs=2
+        16,
+        enclosed="each",
+        alpha=1000 / visits,
+        max_iter=visits // 60_000,
+        tol=None,
+        min_entropy=0.8,
+        random_state=0,
+        n_jobs=2,
     ).fit(X, mnist.target == 2)
     assert 100 * (1 - machine.score(X_test, mnist.target_test == 2)) < 0.8
 
@@ -262,7 +272,7 @@ def test_an_average_that_means_nothing_is_not_used():
     """One class lies inside of the other: the polytope around the outer one has no shape to find, and keeps turning."""
     X, y = make_polyhedron(6000, n_features=10, n_planes=12, random_state=0)
     train, test = slice(0, 4000), slice(4000, None)
-    machine = ConvexPolytopeClassifier(n_planes=16, alpha=1e-5, min_entropy=0.8, max_iter=40, random_state=0)
+    machine = ConvexPolytopeClassifier(16, enclosed="each", alpha=1e-5, min_entropy=0.8, max_iter=40, random_state=0)
     last = clone(machine).set_params(average=False).fit(X[train], y[train]).score(X[test], y[test])
     assert last > 0.8
     assert machine.fit(X[train], y[train]).score(X[test], y[test]) >= last - 0.01
@@ -271,7 +281,7 @@ def test_an_average_that_means_nothing_is_not_used():
 def test_two_warm_fits_are_one_long_fit():
     """On the same rows what was remembered of them, back-off and assignments, is kept."""
     X, y = load_digits(return_X_y=True)
-    machine = ConvexPolytopeClassifier(4, min_entropy=0.8, max_iter=5, warm_start=True, random_state=0)
+    machine = ConvexPolytopeClassifier(4, enclosed="each", min_entropy=0.8, max_iter=5, warm_start=True, random_state=0)
     whole = clone(machine).set_params(max_iter=10, warm_start=False).fit(X / 16, y)
     assert machine.fit(X / 16, y).fit(X / 16, y).planes_ == whole.planes_
     np.testing.assert_array_equal(machine.assignments_, whole.assignments_)

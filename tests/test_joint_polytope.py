@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_classification
 
-from polyplane import ConvexPolytopeClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
 from polyplane.learners._joint_polytope import JointPolytope
@@ -49,9 +48,8 @@ def test_without_backoff_the_kernel_is_the_box(problem, container, min_entropy, 
     start = np.column_stack([state.coef.T, state.intercept]).reshape(4, n_planes, -1) / state.margin
     after = Run(method, state).go([data] * n_epochs).state
     orders = [np.random.default_rng([3, epoch]).permutation(len(y)) for epoch in range(n_epochs)]
-    W, losses = joint_train(
-        np.column_stack([X, np.ones(len(y))]), y, orders, start, alpha, state.t, min_entropy * math.log(n_planes), weight
-    )  # fmt: skip
+    X, nats = np.column_stack([X, np.ones(len(y))]), min_entropy * math.log(n_planes)
+    W, losses = joint_train(X, y, orders, start, alpha, state.t, nats, weight)
     coef, intercept = columns(W)
     np.testing.assert_allclose(after.coef / after.margin, coef, rtol=0, atol=1e-9)
     np.testing.assert_allclose(after.intercept / after.margin, intercept, rtol=0, atol=1e-9)

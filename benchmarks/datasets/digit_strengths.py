@@ -22,7 +22,7 @@ def errors(strength, n_images):
     X, y = load_mnist(return_X_y=True)
     digits = InfiniteDigits(X[:N_BASE], y[:N_BASE], **{name: strength * value for name, value in DEFAULTS.items()})
     unseen = X[N_BASE:] / np.float32(255)
-    polytopes = ConvexPolytopeClassifier(48, alpha=1000 / n_images, average=False, random_state=0)
+    polytopes = ConvexPolytopeClassifier(48, enclosed="each", alpha=1000 / n_images, average=False, random_state=0)
     planes = MultiHyperplaneClassifier(30, max_iter=n_images // BATCH, random_state=0)
     for images, labels in digits.batches(BATCH, stop=n_images):
         polytopes.partial_fit(images, labels == 2, classes=[False, True])

@@ -29,7 +29,14 @@ def backoff():
         runs = []
         for seed in range(5):
             machine = ConvexPolytopeClassifier(
-                48, alpha=1000 / 8e6, max_iter=133, min_entropy=0.8, average=False, backoff=longest, random_state=seed
+                48,
+                enclosed="each",
+                alpha=1000 / 8e6,
+                max_iter=133,
+                min_entropy=0.8,
+                average=False,
+                backoff=longest,
+                random_state=seed,
             )
             _, seconds = timed(lambda machine=machine: machine.fit(X, data.target == 2))
             runs.append((seconds, 100 * (1 - machine.score(X_test, data.target_test == 2))))
@@ -48,7 +55,7 @@ def epochs(n_epochs):
         "SGDClassifier": SGDClassifier(loss="hinge", **settings),
         "PegasosSVC": PegasosSVC(average=False, **settings),
         "K=16, one polytope": ConvexPolytopeClassifier(16, enclosed=1, average=False, **settings),
-        "K=16, two polytopes": ConvexPolytopeClassifier(16, average=False, **settings),
+        "K=16, two polytopes": ConvexPolytopeClassifier(16, enclosed="each", average=False, **settings),
     }
     seconds = {name: [] for name in machines}
     for _ in range(25):

@@ -27,7 +27,7 @@ from polyplane import (
 from polyplane.dask import DaskPlaneClassifier
 
 ROUNDS = {
-    "CPM": ConvexPolytopeClassifier(16, alpha=1e-4, max_iter=60, random_state=0),
+    "CPM": ConvexPolytopeClassifier(16, enclosed="each", alpha=1e-4, max_iter=60, random_state=0),
     "multi-hyperplane": MultiHyperplaneClassifier(16, max_iter=30, random_state=0),
 }
 EXACT = {

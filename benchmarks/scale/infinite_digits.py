@@ -46,7 +46,13 @@ def trained(stream, settings, seed=0, **options):
     """A machine that has seen the whole stream once."""
     visits, min_entropy = settings
     machine = ConvexPolytopeClassifier(
-        48, alpha=visits / stream.n_rows, min_entropy=min_entropy, random_state=seed, n_jobs=-1, verbose=1
+        48,
+        enclosed="each",
+        alpha=visits / stream.n_rows,
+        min_entropy=min_entropy,
+        random_state=seed,
+        n_jobs=-1,
+        verbose=1,
     )
     return machine.fit_stream(stream.batches, classes=[False, True], progressive=False, **options)
 

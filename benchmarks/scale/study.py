@@ -42,7 +42,7 @@ def batch(number, n_rows, n_features):
 
 def stream(rows, features, planes, threads):
     """Seconds of training, without those of making the rows, and memory."""
-    machine = ConvexPolytopeClassifier(planes, alpha=1e-5, random_state=0, n_jobs=threads)
+    machine = ConvexPolytopeClassifier(planes, enclosed="each", alpha=1e-5, random_state=0, n_jobs=threads)
     machine.fit_stream([batch(0, 100, features)], classes=[False, True])  # compiles
 
     def batches():
@@ -63,7 +63,7 @@ def cluster(workers, features=10_000, planes=16, epochs=20):
 
     from polyplane.dask import DaskPlaneClassifier
 
-    machine = ConvexPolytopeClassifier(planes, alpha=1e-5, max_iter=epochs, random_state=0)
+    machine = ConvexPolytopeClassifier(planes, enclosed="each", alpha=1e-5, max_iter=epochs, random_state=0)
     local = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0)
     with local, Client(local):
 

@@ -41,7 +41,9 @@ def both_sides(dense):
     X = X if dense else sparse.csr_matrix(X)
 
     def call(n_jobs):
-        machine = ConvexPolytopeClassifier(48, alpha=1e-4, max_iter=60, min_entropy=0.8, random_state=0, n_jobs=n_jobs)
+        machine = ConvexPolytopeClassifier(
+            48, enclosed="each", alpha=1e-4, max_iter=60, min_entropy=0.8, random_state=0, n_jobs=n_jobs
+        )
         return lambda: machine.fit(X, y == 2).planes_
 
     return call
@@ -52,7 +54,8 @@ def one_against_one():
     X, y = mnist(20_000)
 
     def call(n_jobs):
-        machine = OneVsOneClassifier(ConvexPolytopeClassifier(16, alpha=1e-3, max_iter=30, random_state=0))
+        pair = ConvexPolytopeClassifier(16, enclosed="each", alpha=1e-3, max_iter=30, random_state=0)
+        machine = OneVsOneClassifier(pair)
 
         def fit():
             with parallel_config(backend="threading", n_jobs=n_jobs):
@@ -69,7 +72,7 @@ def folds():
 
     def call(n_jobs):
         def validate():
-            machine = ConvexPolytopeClassifier(16, alpha=1e-3, max_iter=30, random_state=0)
+            machine = ConvexPolytopeClassifier(16, enclosed="each", alpha=1e-3, max_iter=30, random_state=0)
             with parallel_config(backend="threading", n_jobs=n_jobs):
                 return cross_val_score(machine, X, y == 2, cv=4).tolist()
 

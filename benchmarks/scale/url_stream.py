@@ -44,7 +44,8 @@ def one_pass(machine, part, half_life):
 def polytope(part, half_life):
     """The convex polytope machine, two polytopes of ten planes."""
     alpha = VISITS / (DAYS * ROWS_PER_DAY * part)
-    machine = ConvexPolytopeClassifier(10, alpha=alpha, min_entropy=0.8, average=False, random_state=0, n_jobs=-1)
+    settings = {"min_entropy": 0.8, "average": False, "random_state": 0, "n_jobs": -1}
+    machine = ConvexPolytopeClassifier(10, enclosed="each", alpha=alpha, **settings)
     return one_pass(machine, part, half_life)
 
 

@@ -19,6 +19,7 @@ def budgeted(n_planes, visits, n_rows, alpha_visits, min_entropy):
     """The machine for a budget of visits; alpha is given as a multiple of 1 / visits, as in the paper."""
     return ConvexPolytopeClassifier(
         n_planes,
+        enclosed="each",
         alpha=alpha_visits / visits,
         max_iter=max(1, round(visits / n_rows)),
         min_entropy=min_entropy,

@@ -24,7 +24,7 @@ MIXTURES = {f"{g}_{s}": f"{GATINGS[g]} ({SOLVERS[s]})" for g, s in product(GATIN
 OTHERS: dict[str, tuple[str, Any, list[dict[str, Any]]]] = {
     "cpm": (
         "CPM",
-        partial(ConvexPolytopeClassifier, max_iter=100, random_state=0),
+        partial(ConvexPolytopeClassifier, enclosed="each", max_iter=100, random_state=0),
         grid(n_planes=[2, 4, 8], alpha=[1e-3, 1e-2]),
     ),
     "cart": ("CART", "CART", grid(ccp_alpha=[0.0, 3e-3, 1e-2, 3e-2])),

@@ -93,7 +93,7 @@ def joint_epoch(
             loss += weights[i] * (1.0 - reached / margin)
             n_updates += 1
             if min_entropy > 0.0:
-                of_class = Shares(shares.recorded, shares.counts[first:last], shares.sums[labels[i]])
+                of_class: Any = Shares(shares.recorded, shares.counts[first:last], shares.sums[labels[i]])
                 own = first + _assign(score[first:last], i, own - first, of_class, min_entropy)
             add(rows, i, planes, own, weights[i] * amount)
             add(rows, i, planes, rival, -weights[i] * amount)

@@ -16,6 +16,8 @@ from polyplane.learners._joint_start import mean_square
 
 #: Planes per class that are tried, and the number in a stream, whose rows are not known.
 LEVELS, IN_A_STREAM = (1, 4, 16, 48), 16
+#: A class of the middle size has this many rows for each plane.
+ROWS_PER_PLANE = 2
 #: Regularisation that is tried, the one of the first trials first: alpha in units of the mean square length of a row
 #: over the number of rows.
 STRENGTHS = (0.3, 0.03, 0.1, 1.0, 3.0)
@@ -32,8 +34,7 @@ def choose_settings(method: Any, data: Data, seed: int) -> Any:
     if data.stream:
         n_planes, alpha = IN_A_STREAM, STREAM_ALPHA * square
     else:
-        trials = Trials(method, data, square, seed)
-        n_planes, alpha = trials.best()
+        n_planes, alpha = Trials(method, data, square, seed).best()
     return replace(method, n_planes=method.n_planes or n_planes, alpha=method.alpha or alpha)
 
 
@@ -46,6 +47,7 @@ class Trials:
         self.errors: dict[tuple[int, float], float] = {}
 
     def _splits(self) -> Iterator[tuple[Data, np.ndarray]]:
+        """Rows to train on and rows to judge on; several times where they are few."""
         rng, n_rows = np.random.default_rng([self.seed, 1]), min(ROWS, len(self.data.train))
         n_held_out = n_rows // 4
         for _ in range(int(np.clip(ROWS_TO_JUDGE // max(n_held_out, 1), 1, 10))):
@@ -54,15 +56,20 @@ class Trials:
             yield replace(self.data, train=train), rows[:n_held_out]
 
     def best(self) -> tuple[int, float]:
-        most = max(1, int(np.median(self.data.class_counts)) // 2)
-        levels = [level for level in LEVELS if level <= most] if self.method.n_planes is None else [self.method.n_planes]
-        if self.method.alpha is not None:
-            return self._least([(level, 0.0) for level in levels])[0], self.method.alpha
-        level = self._least([(level, STRENGTHS[0]) for level in levels])[0]
-        strength = self._least([(level, strength) for strength in STRENGTHS])[1]
+        """The planes per class by the first strength, then the strength; and the alpha that it is."""
+        most = max(1, int(np.median(self.data.class_counts)) // ROWS_PER_PLANE)
+        level = self.method.n_planes
+        if level is None:
+            level = self._least([(level, STRENGTHS[0]) for level in LEVELS if level <= most])[0]
+        strength = 0.0
+        if self.method.alpha is None:
+            strength = self._least([(level, strength) for strength in STRENGTHS])[1]
         return level, strength * self.square / len(self.data.train)
 
     def _least(self, candidates: list[tuple[int, float]]) -> tuple[int, float]:
+        """The first of the candidates that err least."""
+        if len(candidates) == 1:
+            return candidates[0]
         new = [candidate for candidate in candidates if candidate not in self.errors]
         jobs = [(candidate, split) for candidate in new for split in self.splits]
         found = in_threads(lambda job: self._error(*job[0], *job[1]), jobs, self.method.n_jobs)
@@ -71,6 +78,7 @@ class Trials:
         return min(candidates, key=lambda candidate: self.errors[candidate])
 
     def _error(self, n_planes: int, strength: float, data: Data, held_out: np.ndarray) -> float:
+        """The error on held-out rows after a short training on the others."""
         alpha = self.method.alpha or strength * self.square / len(data.train)
         trial = replace(self.method, n_planes=n_planes, alpha=alpha)
         run = Run(trial, trial.begin(data, self.seed)).go(repeat(data, PASSES))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar
@@ -19,13 +19,17 @@ from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed, Whole
 from polyplane.engine.method import Method
 from polyplane.engine.state import RowMemory, State, workspace
+from polyplane.learners._falling_steps import FOREVER, LARGEST_GROWTH
+from polyplane.learners._falling_steps import blended as _blended
+from polyplane.learners._falling_steps import pieces as _pieces
+from polyplane.learners._falling_steps import planes_of as _planes_of
+from polyplane.learners._falling_steps import rescaled as _rescaled
+from polyplane.learners._falling_steps import share_of_last as _share
+from polyplane.learners._falling_steps import taller as _taller
+from polyplane.learners._falling_steps import window_of as _window
 from polyplane.learners._joint_polytope import JointPolytope, JointState
 from polyplane.planes import PlaneSet
 
-#: Steps 1 / (alpha t) that always fall.
-FOREVER = 1 << 60
-#: Where old rows fade, the stored sums grow by this much before they are scaled down, far from the end of float32.
-LARGEST_GROWTH = float(1 << 20)
 #: About so many rows decide between the average of the planes and the last ones.
 ROWS_TO_JUDGE = 5000
 #: How far the planes move in a pass is measured on one row in sixteen, but at least and at most on so many.
@@ -345,68 +349,12 @@ class ConvexPolytope(Method[PolytopeState]):
         return state.loss if state.step <= 1.0 else None
 
 
-def _window(half_life: float | None) -> int:
-    """Visits after which steps fall no more, so that what a row taught is halved in `half_life` rows.
-
-    From then on the planes lose 1 / window of themselves at each visit: (1 - 1 / window) ** half_life is 1/2.
-    """
-    return FOREVER if half_life is None else max(2, round(half_life / math.log(2)))
-
-
 def _paced(state: PolytopeState, window: int, alpha: float) -> PolytopeState:
     """The state for another window. Where steps that had ceased to fall fall again, the margin is alpha t again."""
     if state.t >= state.window and window > state.t:
         polytopes = [_rescaled(polytope, alpha * state.t) for polytope in state.polytopes]
         state = replace(state, polytopes=polytopes)
     return state if window == state.window else replace(state, window=window)
-
-
-def _rescaled(polytope: Polytope, margin: float) -> Polytope:
-    factor = margin / polytope.margin
-    return replace(polytope, coef=polytope.coef * factor, intercept=polytope.intercept * factor, margin=margin)
-
-
-def _pieces(order: np.ndarray, window: int) -> Iterator[np.ndarray]:
-    """Parts in which the margin grows by no more than LARGEST_GROWTH."""
-    length = max(1, int(math.log(LARGEST_GROWTH) * (window - 1)))
-    for first in range(0, len(order), length):
-        yield order[first : first + length]
-
-
-def _share(blends: int, blend_rows: int, window: int) -> float:
-    """The part of the planes at hand in their average.
-
-    Polynomial-decay averaging (Shamir and Zhang, 2013): late ones count most. Where old rows fade, the average looks
-    back on a quarter of the window.
-    """
-    return max(4.0 / (blends + 4.0), -math.expm1(-4.0 * blend_rows / window))
-
-
-def _planes_of(polytope: Polytope, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """The planes of a polytope, with what has not gone into their average yet."""
-    if polytope.mean is None:
-        return polytope.last()
-    mean = polytope.mean
-    if share == 0.0:
-        return mean
-    now = polytope.last()
-    return now[0] * share + mean[0] * (1.0 - share), now[1] * share + mean[1] * (1.0 - share)
-
-
-def _blended(polytope: Polytope, share: float) -> Polytope:
-    """The polytope with its planes taken into their average."""
-    coef, intercept = polytope.coef / polytope.margin, polytope.intercept / polytope.margin
-    if polytope.mean is not None:
-        for new, mean in zip((coef, intercept), polytope.mean, strict=True):
-            new *= share
-            new += mean * (1.0 - share)
-    return replace(polytope, mean=(coef, intercept))
-
-
-def _taller(array: np.ndarray, n_rows: int) -> np.ndarray:
-    taller = np.zeros((n_rows, array.shape[1]), dtype=array.dtype)
-    taller[: len(array)] = array
-    return taller
 
 
 @dataclass(eq=False, repr=False)
@@ -567,8 +515,7 @@ class ConvexPolytopeClassifier(PlaneClassifier):
                     f"enclosed={self.enclosed!r} is for two classes, but y has {len(classes)}; use enclosed=None."
                 )
             outer = (1 - class_index("enclosed", self.enclosed, classes),)
-        n_planes = SIDES if self.n_planes is None else self.n_planes
-        return ConvexPolytope.of(self, outer=outer, n_planes=n_planes, alpha=ALPHA if self.alpha is None else self.alpha)
+        return ConvexPolytope.of(self, outer=outer, n_planes=self.n_planes or SIDES, alpha=self.alpha or ALPHA)
 
     def _fitted_attributes(self, state: PolytopeState | JointState, data: Data) -> Mapping[str, Any]:
         assignments = np.full(len(data.y), -1)
