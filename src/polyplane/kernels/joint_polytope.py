@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.kernels._jit import kernel
+from polyplane.kernels.backoff import passes_to_skip
 from polyplane.kernels.convex_polytope import Pace, _assign, _recount
 from polyplane.kernels.rows import PlaneSums, add, scores
 
@@ -29,7 +30,7 @@ class Shares(NamedTuple):
     sums: np.ndarray  # of each class: the sums of n_k and of n_k log n_k
 
 
-class Sleep(NamedTuple):
+class Skipping(NamedTuple):
     """Which rows are skipped, and for how long a row may be."""
 
     skip: np.ndarray  # visits of each row still to be skipped
@@ -55,7 +56,7 @@ def joint_epoch(
     planes: PlaneSums,
     problem: JointProblem,
     shares: Shares,
-    sleep: Sleep,
+    skipping: Skipping,
     score: np.ndarray,
 ) -> tuple[float, int, float]:
     """Visit the rows in `order`; return the sum of the losses met, the number of rows that moved planes, the margin.
@@ -65,7 +66,7 @@ def joint_epoch(
     """
     tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
     labels, weights, alpha, min_entropy = problem.labels, problem.weight, problem.alpha, problem.min_entropy
-    skip, length, movement, longest = sleep.skip, sleep.length, sleep.movement, sleep.longest
+    skip, length, movement, longest = skipping.skip, skipping.length, skipping.movement, skipping.longest
     t, window, upcoming = pace.t, pace.window, pace.margin
     growth = window / (window - 1.0)
     n_columns, n_classes = score.shape[0], shares.sums.shape[0]
@@ -98,6 +99,5 @@ def joint_epoch(
             add(rows, i, planes, own, weights[i] * amount)
             add(rows, i, planes, rival, -weights[i] * amount)
         elif longest > 0:
-            outlasts = (reached / margin - 1.0) / (length[i] * movement)
-            skip[i] = longest if outlasts >= longest else int(outlasts)
+            skip[i] = passes_to_skip(reached / margin - 1.0, length[i] * movement, longest)
     return loss, n_updates, upcoming

@@ -14,6 +14,7 @@ from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed
 from polyplane.engine.method import Method
 from polyplane.engine.state import RowMemory, State, workspace
+from polyplane.learners._backoff import MeasuredRows
 from polyplane.learners._falling_steps import (
     FOREVER,
     LARGEST_GROWTH,
@@ -31,11 +32,6 @@ from polyplane.learners._joint_settings import choose_settings
 from polyplane.learners._joint_start import tangent_sums
 from polyplane.planes import PlaneSet
 
-#: How far margins move in a pass is measured on one row in sixteen, but at least and at most on so many.
-ROWS_TO_MEASURE = (32, 256)
-#: A row is skipped as long as its margin would outlast this part of the largest movement that was measured.
-CAUTION = 0.5
-
 _MEAN = Array("f", "features", "columns", in_place=False, mixed=True)
 _MEAN_OFFSETS = Array("f", "columns", in_place=False, mixed=True)
 
@@ -52,17 +48,6 @@ class JointMemory(RowMemory):
     def fresh(cls, n_rows: int) -> JointMemory:
         """Nothing seen yet."""
         return cls(np.zeros(n_rows, dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
-
-
-class Workspace:
-    """What back-off needs to know of the rows: their lengths, and which of them are measured."""
-
-    def __init__(self, data: Data, bias_input: float) -> None:
-        X, n_rows = data.X, len(data.train)
-        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
-        self.length = np.sqrt(squares + X.dtype.type(bias_input**2))
-        self.measured = data.train[:: max(1, n_rows // int(np.clip(n_rows // 16, *ROWS_TO_MEASURE)))]
-        self.X, self.y = X[self.measured], data.y[self.measured]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +75,7 @@ class JointState(State):
     blend_entries: int = 0
     prefers_last: bool = False  # the last planes err clearly less than their average
     rows: JointMemory | None = None
-    workspace: Workspace | None = workspace()
+    workspace: MeasuredRows | None = workspace()
 
     def check(self, sizes: dict[str, int]) -> bool:
         """Classes own equal numbers of planes; counts are not negative; alpha and the margin are positive."""
@@ -150,16 +135,13 @@ class JointPolytope(Method[JointState]):
 
     def prepare(self, state: JointState, data: Data) -> JointState:
         """With a memory of the rows."""
-        at_hand = Workspace(data, self._bias_input) if self._skips(data) else None
-        return replace(state, rows=state.rows or JointMemory.fresh(len(data.y)), workspace=at_hand)
+        skips = self.backoff > 0 and not data.stream  # in a stream no row comes back
+        measured = MeasuredRows(data, self._bias_input) if skips else None
+        return replace(state, rows=state.rows or JointMemory.fresh(len(data.y)), workspace=measured)
 
     @property
     def _bias_input(self) -> float:
         return 1.0 if self.fit_intercept else 0.0
-
-    def _skips(self, data: Data) -> bool:
-        """Whether rows may be skipped: in a stream none comes back."""
-        return self.backoff > 0 and not data.stream
 
     def step(self, state: JointState, data: Data) -> JointState:
         """One epoch: all rows, in a random order."""
@@ -171,39 +153,42 @@ class JointPolytope(Method[JointState]):
         return self._averaged(self._epoch(state, order, movement, data), data)
 
     def _measured(self, state: JointState, data: Data) -> tuple[JointState, float]:
-        """Note the margins of some rows, and how far they moved in the last pass, per length of row."""
-        if not self._skips(data):
-            return state, math.inf
-        rows, at_hand = state.rows, state.workspace
+        """Note the margins of some rows; return how far margins move in a pass, per length of the row.
+
+        An update moves two planes, and the margin between them by twice the step.
+        """
+        rows, measured = state.rows, state.workspace
         assert rows is not None
-        assert at_hand is not None
-        scores = np.asarray(at_hand.X @ state.coef[: data.X.shape[1]]) + state.intercept
+        if measured is None:
+            return state, math.inf
+        X, y = data.X[measured.rows], data.y[measured.rows, None]
+        scores = np.asarray(X @ state.coef[: X.shape[1]]) + state.intercept
         best = scores.reshape(len(scores), state.n_classes, -1).max(axis=2)
-        own = np.take_along_axis(best, at_hand.y[:, None], axis=1)[:, 0]
-        np.put_along_axis(best, at_hand.y[:, None], -np.inf, axis=1)
+        own = np.take_along_axis(best, y, axis=1)[:, 0]
+        np.put_along_axis(best, y, -np.inf, axis=1)
         margins = (own - best.max(axis=1)) / own.dtype.type(state.margin)
         before, state = rows.margins, replace(state, rows=replace(rows, margins=margins))
-        if before is None:
+        if before is None or before.shape != margins.shape:
             return state, math.inf
-        return state, CAUTION * float(np.max(np.abs(margins - before) / at_hand.length[at_hand.measured]))
+        return state, float(measured.movement(margins, before, 2.0 * state.step))
 
     def _epoch(self, state: JointState, order: np.ndarray, movement: float, data: Data) -> JointState:
         """The state after the visits of `order`, its average aside."""
         from polyplane.kernels.convex_polytope import Pace
-        from polyplane.kernels.joint_polytope import JointProblem, Shares, Sleep, joint_epoch
+        from polyplane.kernels.joint_polytope import JointProblem, Shares, Skipping, joint_epoch
         from polyplane.kernels.rows import PlaneSums, as_rows
 
-        memory, at_hand, dtype = state.rows, state.workspace, state.coef.dtype
+        memory, measured, dtype = state.rows, state.workspace, state.coef.dtype
         assert memory is not None
         problem = JointProblem(data.y, data.weight, state.alpha, self.min_entropy * math.log(state.n_planes))
         shares = Shares(memory.recorded, state.counts, np.empty((state.n_classes, 2)))
-        length = np.zeros(0, dtype=dtype) if at_hand is None else at_hand.length
-        sleep = Sleep(memory.skip, length, movement, 0 if at_hand is None else int(self.backoff))
+        length = np.zeros(0, dtype=dtype) if measured is None else measured.length
+        skipping = Skipping(memory.skip, length, movement, 0 if measured is None else int(self.backoff))
         rows, score, loss, updates = as_rows(data.X), np.empty_like(state.intercept), 0.0, 0
         for piece in pieces(order, state.window):
             planes = PlaneSums(state.coef[: data.X.shape[1]], state.intercept, self._bias_input)
             pace = Pace(state.t, state.margin, state.window)
-            part = joint_epoch(rows, piece, pace, planes, problem, shares, sleep, score)
+            part = joint_epoch(rows, piece, pace, planes, problem, shares, skipping, score)
             loss, updates = loss + part[0], updates + part[1]
             state = replace(state, t=min(state.t + len(piece), state.window), margin=part[2])
             if state.margin > LARGEST_GROWTH * state.alpha * state.window:

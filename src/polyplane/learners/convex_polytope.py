@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.extmath import row_norms
 
 from polyplane._threads import Team, in_threads
 from polyplane.base import Declaration, PlaneClassifier, class_index
@@ -19,21 +18,23 @@ from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed, Whole
 from polyplane.engine.method import Method
 from polyplane.engine.state import RowMemory, State, workspace
-from polyplane.learners._falling_steps import FOREVER, LARGEST_GROWTH
-from polyplane.learners._falling_steps import blended as _blended
-from polyplane.learners._falling_steps import pieces as _pieces
-from polyplane.learners._falling_steps import planes_of as _planes_of
-from polyplane.learners._falling_steps import rescaled as _rescaled
-from polyplane.learners._falling_steps import share_of_last as _share
-from polyplane.learners._falling_steps import taller as _taller
-from polyplane.learners._falling_steps import window_of as _window
+from polyplane.learners._backoff import MeasuredRows
+from polyplane.learners._falling_steps import (
+    FOREVER,
+    LARGEST_GROWTH,
+    blended,
+    last_is_better,
+    last_planes,
+    pieces,
+    planes_of,
+    rescaled,
+    share_of_last,
+    taller,
+    window_of,
+)
 from polyplane.learners._joint_polytope import JointPolytope, JointState
 from polyplane.planes import PlaneSet
 
-#: About so many rows decide between the average of the planes and the last ones.
-ROWS_TO_JUDGE = 5000
-#: How far the planes move in a pass is measured on one row in sixteen, but at least and at most on so many.
-ROWS_TO_MEASURE = (32, 256)
 #: Sides of a polytope that is trained alone, and its regularisation, where they are not given.
 SIDES, ALPHA = 16, 1e-4
 
@@ -57,11 +58,6 @@ class Polytope(State):
         """Counts are not negative."""
         return bool((self.counts >= 0).all())
 
-    def last(self) -> tuple[np.ndarray, np.ndarray]:
-        """The planes as they are, not averaged."""
-        scale = 1.0 / self.margin
-        return self.coef * scale, self.intercept * scale
-
 
 @dataclass(frozen=True, eq=False)
 class PolytopeMemory(RowMemory):
@@ -78,19 +74,12 @@ class PolytopeMemory(RowMemory):
 
 
 class Workspace:
-    """The threads of a run, the order of the next epoch, and where rows may be skipped what that depends on."""
+    """The threads of a run, the order of the next epoch, and where rows may be skipped how movements are measured."""
 
-    def __init__(self, n_jobs: int | None, data: Data, bias_input: float, skips: bool) -> None:
+    def __init__(self, n_jobs: int | None, measured: MeasuredRows | None) -> None:
         self.team = Team(n_jobs)
         self.next_order: tuple[int, np.ndarray] | None = None
-        self.length = np.zeros(0, dtype=data.X.dtype)  # of each row
-        self.mean_length = 0.0  # of what an update adds: root of the mean square
-        if skips:
-            tiny = np.finfo(data.X.dtype).tiny
-            self.length = np.sqrt(row_norms(data.X, squared=True) + max(bias_input, tiny)).astype(data.X.dtype)
-            self.mean_length = float(np.sqrt(np.mean(np.square(data.weight * self.length)[data.train])))
-        n_rows = len(data.train)
-        self.measured = data.train[:: max(1, n_rows // int(np.clip(n_rows // 16, *ROWS_TO_MEASURE)))]
+        self.measured = measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,21 +150,19 @@ class ConvexPolytope(Method[PolytopeState]):
     def prepare(self, state: PolytopeState, data: Data) -> PolytopeState:
         """With a memory of the rows, and threads."""
         rows = state.rows or PolytopeMemory.fresh(len(state.polytopes), len(data.y))
-        return replace(state, rows=rows, workspace=Workspace(self.n_jobs, data, self._bias_input, self._skips(data)))
+        skips = self.backoff > 0 and not data.stream  # in a stream no row comes back
+        measured = MeasuredRows(data, self._bias_input) if skips else None
+        return replace(state, rows=rows, workspace=Workspace(self.n_jobs, measured))
 
     @property
     def _bias_input(self) -> float:
         return 1.0 if self.fit_intercept else 0.0
 
-    def _skips(self, data: Data) -> bool:
-        """Whether rows may be skipped: in a stream none comes back."""
-        return self.backoff > 0 and not data.stream
-
     def step(self, state: PolytopeState, data: Data) -> PolytopeState:
         """One epoch: all rows, in a random order, on each polytope."""
         assert state.workspace is not None
         at_hand, order = state.workspace, self._order(state, data)
-        state = _paced(state, _window(data.half_life), self.alpha)
+        state = _paced(state, window_of(data.half_life), self.alpha)
         state, movement = self._measured(state, data)
 
         def work(side: int) -> Any:
@@ -213,31 +200,25 @@ class ConvexPolytope(Method[PolytopeState]):
         return np.random.default_rng([seed, epoch]).permutation(data.train) if self.shuffle else data.train
 
     def _measured(self, state: PolytopeState, data: Data) -> tuple[PolytopeState, np.ndarray]:
-        """Note the scores of some rows; return how far those of each plane move in a pass, per length of the row.
-
-        That is how far they moved in the last pass where they moved most, and what a single update would add to it:
-        where steps are long a pass may end where it began.
-        """
+        """Note the scores of some rows; return how far those of each plane move in a pass, per length of the row."""
         from polyplane.kernels.convex_polytope import polytope_scores
         from polyplane.kernels.rows import PlaneSums, as_rows
 
-        unknown = np.full((len(state.polytopes), self.n_planes), math.inf)
-        if not self._skips(data) or state.t == 0:
-            return state, unknown
-        at_hand = state.workspace
         assert state.rows is not None
-        assert at_hand is not None
-        measured, before = at_hand.measured, state.rows.scores
-        now = np.empty((len(state.polytopes), len(measured), self.n_planes), dtype=data.X.dtype)
+        assert state.workspace is not None
+        measured, before = state.workspace.measured, state.rows.scores
+        unknown = np.full((len(state.polytopes), self.n_planes), math.inf)
+        if measured is None or state.t == 0:
+            return state, unknown
+        now = np.empty((len(state.polytopes), len(measured.rows), self.n_planes), dtype=data.X.dtype)
         for out, polytope in zip(now, state.polytopes, strict=True):
             planes = PlaneSums(polytope.coef[: data.X.shape[1]], polytope.intercept, self._bias_input)
-            polytope_scores(as_rows(data.X), measured, planes, out)
+            polytope_scores(as_rows(data.X), measured.rows, planes, out)
             out /= polytope.margin
         state = replace(state, rows=replace(state.rows, scores=now))
         if before is None or before.shape != now.shape:
             return state, unknown
-        moved = np.abs(now - before) / at_hand.length[measured, None]
-        return state, moved.max(axis=1) + at_hand.mean_length * state.step
+        return state, np.array([measured.movement(*pair, state.step) for pair in zip(now, before, strict=True)])
 
     def _epoch(
         self, state: PolytopeState, side: int, order: np.ndarray, movement: np.ndarray, data: Data
@@ -253,11 +234,12 @@ class ConvexPolytope(Method[PolytopeState]):
         min_entropy = self.min_entropy * math.log(self.n_planes)
         problem = Problem(data.y, data.weight, polytope.outer, float(self.alpha), min_entropy)
         remembered = Memory(memory.recorded, polytope.counts, np.empty(2))
-        longest = int(self.backoff) if self._skips(data) else 0
-        backoff = Backoff(memory.skip[side], state.workspace.length, movement, longest)
+        measured = state.workspace.measured
+        length = np.zeros(0, dtype=coef.dtype) if measured is None else measured.length
+        backoff = Backoff(memory.skip[side], length, movement, 0 if measured is None else int(self.backoff))
         score = np.empty(self.n_planes, dtype=coef.dtype)
         rows, loss, updates = as_rows(data.X), 0.0, 0
-        for piece in _pieces(order, window):
+        for piece in pieces(order, window):
             planes = PlaneSums(coef[: data.X.shape[1]], intercept, self._bias_input)
             part = polytope_epoch(rows, piece, Pace(t, margin, window), planes, problem, remembered, backoff, score)
             loss, updates, t, margin = loss + part[0], updates + part[1], t + len(piece), part[2]
@@ -279,38 +261,28 @@ class ConvexPolytope(Method[PolytopeState]):
         if data.stream and state.blends and entries < data.X.shape[1]:
             return replace(state, blend_rows=rows, blend_entries=entries)
         assert state.workspace is not None
-        share = _share(state.blends, rows, state.window)
-        polytopes = state.workspace.team.map(lambda polytope: _blended(polytope, share), state.polytopes)
+        share = share_of_last(state.blends, rows, state.window)
+        polytopes = state.workspace.team.map(lambda polytope: blended(polytope, share), state.polytopes)
         return replace(state, polytopes=polytopes, blends=state.blends + 1, blend_rows=0, blend_entries=0)
 
     def planes(self, state: PolytopeState) -> PlaneSet:
         """Each outer class owns the planes of its polytope, any other the zero plane."""
-        share = _share(state.blends, state.blend_rows, state.window) if state.blend_rows else 0.0
+        share = share_of_last(state.blends, state.blend_rows, state.window) if state.blend_rows else 0.0
         owned = {}
         for polytope in state.polytopes:
-            coef, intercept = polytope.last() if state.prefers_last else _planes_of(polytope, share)
+            coef, intercept = last_planes(polytope) if state.prefers_last else planes_of(polytope, share)
             owned[polytope.outer] = (np.ascontiguousarray(coef.T), intercept)
         coef, intercept = owned[state.polytopes[0].outer]
         nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
         return PlaneSet.of_classes(owned.get(c, nothing) for c in range(state.n_classes))
 
     def conclude(self, state: PolytopeState, data: Data) -> PolytopeState:
-        """Prefer the last planes to their average where these err clearly less on the rows of the training.
-
-        Planes of a polytope that has no shape to find keep changing places: their average is a plane of nobody's.
-        """
-        if not self.average:
-            return state
-        rows = data.train[:: max(1, len(data.train) // ROWS_TO_JUDGE)]
-        X, y = data.X[rows], data.y[rows]
-        last = replace(state, prefers_last=True)
-        mean_error, last_error = (float(np.mean(self.planes(s).predict(X) != y)) for s in (state, last))
-        clearly = 3.0 * math.sqrt(mean_error * (1.0 - mean_error) / len(rows))
-        return last if last_error + clearly < mean_error else state
+        """Prefer the last planes to their average where these err clearly less on the rows of the training."""
+        return replace(state, prefers_last=self.average and last_is_better(self, state, data))
 
     def predict(self, state: PolytopeState, X: Any) -> np.ndarray:
         """The classes of the rows, without a copy of the planes: they may have millions of features."""
-        share = _share(state.blends, state.blend_rows, state.window) if state.blend_rows else 0.0
+        share = share_of_last(state.blends, state.blend_rows, state.window) if state.blend_rows else 0.0
 
         def best(polytope: Polytope) -> np.ndarray:
             total: Any = 0.0
@@ -336,8 +308,8 @@ class ConvexPolytope(Method[PolytopeState]):
             return state
         room = max(n_features, room + room // 4)
         for i, polytope in enumerate(state.polytopes):  # one after the other: they are large
-            mean = polytope.mean and (_taller(polytope.mean[0], room), polytope.mean[1])
-            state.polytopes[i] = replace(polytope, coef=_taller(polytope.coef, room), mean=mean)
+            mean = polytope.mean and (taller(polytope.mean[0], room), polytope.mean[1])
+            state.polytopes[i] = replace(polytope, coef=taller(polytope.coef, room), mean=mean)
         return state
 
     def figures(self, state: PolytopeState) -> Mapping[str, float]:
@@ -352,7 +324,7 @@ class ConvexPolytope(Method[PolytopeState]):
 def _paced(state: PolytopeState, window: int, alpha: float) -> PolytopeState:
     """The state for another window. Where steps that had ceased to fall fall again, the margin is alpha t again."""
     if state.t >= state.window and window > state.t:
-        polytopes = [_rescaled(polytope, alpha * state.t) for polytope in state.polytopes]
+        polytopes = [rescaled(polytope, alpha * state.t) for polytope in state.polytopes]
         state = replace(state, polytopes=polytopes)
     return state if window == state.window else replace(state, window=window)
 
