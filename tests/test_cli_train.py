@@ -266,9 +266,9 @@ def test_learners_of_two_classes_say_so(data, tmp_path, learner):
 
 def test_streams_that_cannot_be(data, tmp_path):
     out = ["--out", tmp_path / "m"]
-    assert "needs all rows at once" in refused(
-        "train", data / "cancer.svm", "--stream", "--learner", "successive-lp", *out
-    )
+    for learner in ("cutting-plane", "successive-lp"):
+        said = refused("train", data / "cancer.svm", "--stream", "--learner", learner, *out)
+        assert f"{learner} needs all rows at once" in said
     one = tmp_path / "one.svm"
     one.write_text("1 1:1\n1 1:2\n")
     assert "a single class" in refused("train", one, *out)

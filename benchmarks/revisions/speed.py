@@ -110,7 +110,6 @@ def cases() -> dict[str, Callable[[], None]]:
         "partial_fit, GAMM": steps(lambda: adaptive()),
         "partial_fit, PLUME": steps(lambda: mixture(3, **seed)),
         "partial_fit, Polyceptron": steps(lambda: polyceptron(3, **seed)),
-        "partial_fit, OCA-T": steps(lambda: svc(C=1e-2)),
         "fit_stream, Pegasos, a million features": streams(lambda: pegasos(average=False, **seed)),
         "fit_stream, CPM, a million features": streams(lambda: cpm(8, **seed)),
     }

@@ -1,4 +1,6 @@
-"""CPA, OCA-E and OCA-T (Arnosti and Kalita), Algorithms 1 to 4, on the mean loss as in the paper.
+"""CPA, OCA-E and OCA-T (Arnosti and Kalita), Algorithms 1 to 4, on the mean loss as in equations (1) and (2).
+
+The figures of the paper belong to C on the sum of the losses: what its text calls C = 1 is ``C = n_rows`` here.
 
 Two corrections: the cut point is ``(1 - lambda) w_b + lambda w_t`` (the second lambda is missing in print), and the
 best point seen bounds the optimum from above, as neither CPA nor the three-point search lowers the objective each time.
@@ -93,6 +95,12 @@ def exact(problem, C, here, there, last):
         if A * high + slope >= 0:
             return -slope / A
     raise AssertionError("f grows without bound")
+
+
+def non_greedy(problem, C, here, there, last):
+    """Algorithm 3, but never mu = 0 twice in a row (section 4.2): then as far as the first window of Algorithm 4."""
+    mu = exact(problem, C, here, there, last)
+    return 0.02 if max(mu, last) < 1e-6 else mu
 
 
 def three_point(problem, C, here, there, last):

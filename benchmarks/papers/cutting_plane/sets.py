@@ -73,7 +73,7 @@ def processor_time():
 
 
 def trained(X, y, search, **params):
-    machine = CuttingPlaneSVC(line_search=SEARCHES[search], **params)
+    machine = CuttingPlaneSVC(line_search=SEARCHES.get(search, search), **params)
     with warnings.catch_warnings(), processor_time():
         warnings.simplefilter("ignore")
         return machine.fit(X, y)

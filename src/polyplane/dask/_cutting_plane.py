@@ -22,8 +22,10 @@ from polyplane.learners.cutting_plane import CuttingPlane, Workspace
 
 def on_cluster(method: CuttingPlane, cluster: Cluster) -> tuple[Method[Any], Data]:
     """The method over the rows of a cluster, and a row with their largest values that stands in for them in a run."""
-    if method.line_search == "exact":
-        raise ValueError("line_search='exact' sorts all rows, which would move them; use 'three-point'.")
+    if method.line_search in ("exact", "non-greedy"):
+        raise ValueError(
+            f"line_search={method.line_search!r} sorts all rows, which would move them; use 'three-point'."
+        )
     largest: np.ndarray = np.max(cluster.map(_largest_values), axis=0)
     stand_in = Data(
         largest[None], np.zeros(1, np.int64), np.ones(1, largest.dtype), np.zeros(1, np.int64), len(cluster.classes)

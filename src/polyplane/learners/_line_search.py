@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-#: First distance (delta in the paper) of the outer two of the three points.
+#: First distance (delta in the paper) of the outer two of the three points; the step where standing still is no option.
 WINDOW = 0.02
+
+#: A shorter step of an exact search is standing still: it may be rounding that keeps it from 0.
+STILL = 1e-6
 
 
 class Line:
@@ -51,6 +54,16 @@ def _exact(line: Line, last: float) -> tuple[float, float]:
     return mu, line.objectives(mu)[0]
 
 
+def _non_greedy(line: Line, last: float) -> tuple[float, float]:
+    """Algorithm 3, but a short step on where it would stand still once more.
+
+    From the same planes the next cuts are much alike (section 4.2: POKER). A step that raises the objective a little
+    gives other cuts, and costs nothing else: the best planes are kept.
+    """
+    mu, objective = _exact(line, last)
+    return (mu, objective) if max(mu, last) > STILL else (WINDOW, line.objectives(WINDOW)[0])
+
+
 def _three_point(line: Line, last: float) -> tuple[float, float]:
     """Algorithm 4: shift a window of three points, from where the last search ended, until the middle one is lowest."""
     width = WINDOW
@@ -67,7 +80,7 @@ def _three_point(line: Line, last: float) -> tuple[float, float]:
     return mid, f_mid
 
 
-LINE_SEARCHES = {"none": _full_step, "exact": _exact, "three-point": _three_point}
+LINE_SEARCHES = {"none": _full_step, "exact": _exact, "non-greedy": _non_greedy, "three-point": _three_point}
 
 
 def half_square(planes: np.ndarray) -> float:
