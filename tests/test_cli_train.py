@@ -275,6 +275,17 @@ def test_streams_that_cannot_be(data, tmp_path):
     assert "a single class" in refused("train", one, "--stream", *out)
 
 
+@pytest.mark.parametrize("scale", ["none", "standard", "maxabs"])
+@pytest.mark.parametrize("stream", [[], ["--stream"]])
+def test_values_that_would_overflow_get_one_line(tmp_path, scale, stream):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("a,b,label\n" + "\n".join(f"{i % 7}e300,{i},{i % 2}" for i in range(20)))
+    options = ["--learner", "pegasos", "--scale", scale, *stream, "--out", tmp_path / "m"]
+    said = run("train", rows, *options, code=2).stderr.splitlines()
+    assert len(said) == 1
+    assert "X holds 6e+300, and the squares of such values overflow" in said[0]
+
+
 def test_models_that_cannot_be_gone_on_with(data, tmp_path):
     out = tmp_path / "m.safetensors"
     run("train", data / "cancer.svm", "--learner", "pegasos", "--out", out, *QUICK)

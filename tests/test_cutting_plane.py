@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler, normalize
+from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.svm import LinearSVC
 
 from polyplane import CuttingPlaneSVC, load, save
@@ -603,14 +603,6 @@ class TestOnCluster:
         np.testing.assert_allclose(found.intercept, machine.intercept_, atol=1e-9)
         np.testing.assert_allclose(run.history["dual"], machine.history_["dual"], rtol=1e-9)
 
-    def test_scales_are_seen_over_all_partitions(self):
-        X, y = noisy()
-        X = MaxAbsScaler().fit_transform(X)
-        X[-1, 3] = -5e4
-        method, stand_in = on_cluster(CuttingPlane(), Partitions(X, y, 3))
-        with pytest.warns(UserWarning, match=r"Feature 3 reaches 5e\+04"):
-            method.start(stand_in, 0)
-
     @pytest.mark.parametrize("line_search", ["exact", "non-greedy"])
     def test_sorting_rows_is_refused(self, line_search):
         with pytest.raises(ValueError, match="sorts all rows, which would move them; use 'three-point'"):
@@ -645,16 +637,6 @@ class TestBadInput:
             machine.fit(X, y)
         assert 1e-3 < machine.gap_ < 1
         assert machine.score(X, y) > 0.6
-
-    def test_huge_scales_are_warned_about_with_their_factor(self):
-        X, y = noisy()
-        X = MaxAbsScaler().fit_transform(X)
-        X[:, 3] *= 5e4
-        machine = CuttingPlaneSVC(C=1e-3, tol=None, max_iter=5)
-        for matrix in (X, sparse.csr_matrix(X), X.astype(np.float32)):
-            with pytest.warns(UserWarning, match=r"Feature 3 reaches 5e\+04, 5e\+04 times .* MaxAbsScaler"):
-                machine.fit(matrix, y)
-        machine.fit(MaxAbsScaler().fit_transform(X) / 5e4, y)  # small alike is not the matter of this warning
 
     def test_one_label_and_no_rows_are_refused(self):
         X, y = noisy()

@@ -15,6 +15,7 @@ from sklearn.datasets import make_blobs
 
 import polyplane
 from polyplane.base import PlaneClassifier
+from polyplane.engine.feature_ranges import LARGEST
 from polyplane.engine.state import State, kinds_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -234,14 +235,71 @@ def test_wide_sparse_streams(half_life, average):
     assert_twins(machine, twin)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_stream_whose_planes_overflow_costs_nothing():
+HUGE = {np.float32: 5e37, np.float64: 1e300}
+
+
+def huge(X, dtype):
+    """Finite rows whose squares are not."""
+    return (X.astype(dtype) * dtype(HUGE[dtype])).clip(np.finfo(dtype).min, np.finfo(dtype).max)
+
+
+@named(MACHINES)
+@pytest.mark.parametrize("dtype", HUGE)
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+class TestOverflow:
+    """Rows that would overflow are refused before any step; warnings are errors here."""
+
+    def test_fit(self, learner, how, dtype, container):
+        X, y = rows()
+        machine = make(learner, how).fit(container(X.astype(dtype)), y)
+        twin = deepcopy(machine)
+        with pytest.raises(ValueError, match=r"X holds \S+, and the squares of such values overflow .*\.$"):
+            machine.fit(container(huge(X, dtype)), y)
+        assert_twins(machine, twin)
+
+    def test_just_below_the_bound(self, learner, how, dtype, container):
+        X, y = rows()
+        bound = LARGEST[np.dtype(dtype).itemsize]
+        make(learner, how).fit(container((X * (0.99 * bound / np.abs(X).max())).astype(dtype)), y)
+
+
+@named(STREAMING)
+@pytest.mark.parametrize("dtype", HUGE)
+class TestOverflowInBatches:
+    def test_partial_fit(self, learner, how, dtype):
+        """The next good batch goes on as if the bad one had never come."""
+        X, y = rows()
+        X = X.astype(dtype)
+        machine = make(learner, how).partial_fit(X, y, classes=["cat", "dog"])
+        twin = deepcopy(machine)
+        with pytest.raises(ValueError, match="overflow"):
+            machine.partial_fit(huge(X, dtype), y)
+        assert_twins(machine, twin)
+        assert_twins(machine.partial_fit(X, y), twin.partial_fit(X, y))
+
+    def test_fit_stream(self, learner, how, dtype, tmp_path):
+        """The model, and the checkpoint, are those of the batches before; with a good one instead it can go on."""
+        batches = [(X.astype(dtype), y) for X, y in (rows(seed=seed) for seed in range(6))]
+        bad, path = [*batches[:3], (huge(batches[3][0], dtype), batches[3][1]), *batches[4:]], tmp_path / "checkpoint"
+        machine = make(learner, how)
+        with pytest.raises(ValueError, match=r"Batch 4 of the stream: X holds \S+, and the squares .* overflow"):
+            machine.fit_stream(bad, checkpoint=path)
+        assert_twins(machine, make(learner, how).fit_stream(batches[:3]))
+        assert polyplane.load(path).planes_ == machine.planes_
+        resumed = make(learner, how).fit_stream(batches, checkpoint=path, resume=True)
+        assert resumed.planes_ == make(learner, how).fit_stream(batches).planes_
+
+
+def test_a_stream_whose_planes_are_not_finite_costs_nothing(monkeypatch):
     """What was fitted before stays when no model can be made of the batches."""
     X, y = rows()
-    X = X.astype(np.float32)
-    machine = polyplane.ConvexPolytopeClassifier(2, random_state=0).fit(X, y)
-    twin = deepcopy(machine)
-    huge = (X * np.float32(5e37)).clip(-3e38, 3e38)
+    machine = polyplane.PegasosSVC(random_state=0).fit(X, y)
+    twin, method = deepcopy(machine), type(machine._trained_by)
+
+    def no_planes(self, state):
+        raise ValueError("coef and intercept must be finite.")
+
+    monkeypatch.setattr(method, "planes", no_planes)
     with pytest.raises(ValueError, match="finite"):
-        machine.fit_stream([(X, y), (huge, y), (X, y)], progressive=False)
+        machine.fit_stream([(X, y), (X, y)], progressive=False)
     assert_twins(machine, twin)

@@ -36,15 +36,16 @@ def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
         X = to_numpy(X)
     if getattr(X, "dtype", None) == np.float16:
         raise ValueError("X is float16, too coarse to sum over rows; convert it with X.astype(numpy.float32).")
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse="csr",
-        accept_large_sparse=True,
-        dtype=[np.float64, np.float32],
-        order="C",
-        reset=reset,
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # the sum of large values, by which infinite ones are found
+        X = validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=reset,
+        )
     if sparse.issparse(X):
         X.check_format(full_check=True)  # a kernel does not check bounds: a wrong index would read foreign memory
     return X

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
@@ -16,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polyplane._array_api import describe, is_foreign, labels_of, take_rows, to_numpy
+from polyplane._array_api import describe, host_dtype, is_foreign, labels_of, take_rows, to_numpy
 from polyplane._streaming import StreamOptions, StreamTraining
 from polyplane._validation import (
     check_classes,
@@ -29,6 +30,7 @@ from polyplane._validation import (
     to_host,
 )
 from polyplane.engine.data import Data
+from polyplane.engine.feature_ranges import FeatureRanges, OwnScaling, refuse_extremes
 from polyplane.engine.method import Method
 from polyplane.engine.progress import Progress
 from polyplane.engine.run import Limits, Observer, Plateau, Run, record
@@ -383,9 +385,13 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self.__dict__ = draft.__dict__
         return self
 
-    def _take(self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None) -> Data:
-        """Validate a call's rows; set `classes_` when they are not yet known."""
+    def _take(
+        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, judge_scales: bool = True
+    ) -> Data:
+        """Validate a call's rows; set `classes_` when they are not yet known. The first rows tell of the scales."""
+        judge_scales &= self._scaling is None and not hasattr(self, "classes_")
         X = check_matrix(self, X, reset=classes is None or not hasattr(self, "classes_"))
+        refuse_extremes(X)
         sample_weight = to_host("sample_weight", sample_weight, X)
         y = check_targets(to_host("y", y, X), X.shape[0])
         learned = classes is not None and hasattr(self, "_state")
@@ -403,9 +409,25 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_place(self, X, learned)
         codes = encode(y, self.classes_)
         weight = check_weights(X, y, codes, self.classes_, sample_weight, getattr(self, "class_weight", None))
+        if judge_scales:
+            self._judge_scales(X)
         if self._scaling is not None:
             X = self._scaling.apply(X)
         return Data(X, codes, weight, np.flatnonzero(weight > 0), len(self.classes_))
+
+    def _judge_scales(self, X: Any) -> None:
+        """Undo scales and shifts that would cost a method digits, where it undoes them; warn where it does not."""
+        ranges, scaling = FeatureRanges.of(X), self._method(self.classes_).own_scaling
+        ranges.refuse_tiny(host_dtype(X))
+        if scaling != "none" and isinstance(X, np.ndarray):
+            self._scaling = ranges.nearer(X.dtype)
+        self._warn_of_scales(ranges, scaling, stacklevel=6)
+
+    def _warn_of_scales(self, ranges: FeatureRanges, scaling: OwnScaling, stacklevel: int) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        complaint = ranges.complaint(scaling, lambda j: f"feature {j if names is None else repr(str(names[j]))}")
+        if complaint is not None:
+            warnings.warn(complaint[0].upper() + complaint[1:], UserWarning, stacklevel=stacklevel)
 
     def _new_run(self, seed: int | None = None, **how: Any) -> Run:
         """A run that goes on from what was learned, if anything was."""

@@ -76,10 +76,12 @@ def train_on_stream(options: TrainOptions, model: Any, resumed: LoadedModel | No
 
 def scaling_of(X: Any, method: str) -> AffineScaling | None:
     """The scaling of the features by a method of ``--scale``."""
+    from polyplane.engine.feature_ranges import refuse_extremes
     from polyplane.scaling import FeatureMoments
 
     moments = FeatureMoments()
     if method != "none":
+        refuse_extremes(X)
         moments.add(X)
     return _scaling_by(moments, method)
 
@@ -135,6 +137,7 @@ def _survey(options: TrainOptions, reading: dict[str, Any]) -> _Survey:
     """Read a stream for its labels, its features and their scales."""
     import numpy as np
 
+    from polyplane.engine.feature_ranges import refuse_extremes
     from polyplane.io import batches
     from polyplane.scaling import FeatureMoments
 
@@ -145,6 +148,7 @@ def _survey(options: TrainOptions, reading: dict[str, Any]) -> _Survey:
             note(f"The first {len(part.lines)} rows are all of the class {found.tolist()[0]!r}; shuffle the stream.")
         classes = found if classes is None else np.union1d(classes, found)
         if options.scale != "none":
+            refuse_extremes(part.X)
             moments.add(part.X)
     assert part is not None  # an empty stream is refused by its reader
     assert classes is not None

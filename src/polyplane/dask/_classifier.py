@@ -17,6 +17,7 @@ from polyplane.dask import _cutting_plane, _polyhedra
 from polyplane.dask._partitions import Cluster, blocks_of, connected_client, explain_lost_cluster, scatter
 from polyplane.dask._rounds import in_rounds
 from polyplane.engine.data import Data
+from polyplane.engine.feature_ranges import FeatureRanges
 from polyplane.engine.method import Method
 from polyplane.engine.progress import Progress
 from polyplane.engine.run import Run
@@ -114,6 +115,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
             draft.classes_, draft.n_features_in_ = cluster.classes, cluster.n_features
             if cluster.feature_names is not None:
                 draft.feature_names_in_ = np.array(cluster.feature_names, dtype=object)
+            _judge_scales(draft, cluster)
             self._train(draft, cluster)
         return self
 
@@ -217,6 +219,15 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
             X = X.rechunk({1: -1})
         shape = {"drop_axis": 1} if meta.ndim == 1 else {"chunks": (X.chunks[0], (meta.shape[1],))}
         return X.map_blocks(_apply, estimator, method, dtype=meta.dtype, meta=meta, **shape)
+
+
+def _judge_scales(draft: PlaneClassifier, cluster: Cluster) -> None:
+    """Warn of scales as `fit` does; rows far from 0 are not brought nearer here, so they are warned of too."""
+    ranges = FeatureRanges.union([info.ranges for info in cluster.infos])
+    ranges.refuse_tiny(cluster.dtype)
+    near = ranges.nearer(cluster.dtype) is None
+    scaling = draft._method(cluster.classes).own_scaling
+    draft._warn_of_scales(ranges, scaling if near else "none", stacklevel=4)
 
 
 def _apply(block: Any, estimator: PlaneClassifier, method: str) -> np.ndarray:

@@ -16,25 +16,18 @@ from polyplane.dask._partitions import Cluster, Partition
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method
 from polyplane.learners._row_sums import RowSums, targets
-from polyplane.learners._scales import largest_values
 from polyplane.learners.cutting_plane import CuttingPlane, Workspace
 
 
 def on_cluster(method: CuttingPlane, cluster: Cluster) -> tuple[Method[Any], Data]:
-    """The method over the rows of a cluster, and a row with their largest values that stands in for them in a run."""
+    """The method over the rows of a cluster, and a row that stands in for them in a run."""
     if method.line_search in ("exact", "non-greedy"):
         raise ValueError(
             f"line_search={method.line_search!r} sorts all rows, which would move them; use 'three-point'."
         )
-    largest: np.ndarray = np.max(cluster.map(_largest_values), axis=0)
-    stand_in = Data(
-        largest[None], np.zeros(1, np.int64), np.ones(1, largest.dtype), np.zeros(1, np.int64), len(cluster.classes)
-    )
+    row, zero = np.zeros((1, cluster.n_features), dtype=cluster.dtype), np.zeros(1, np.int64)
+    stand_in = Data(row, zero, np.ones(1, cluster.dtype), zero, len(cluster.classes))
     return ClusterCuttingPlane.of(method, cluster=cluster), stand_in
-
-
-def _largest_values(partition: Partition) -> np.ndarray:
-    return largest_values(partition.data.X)
 
 
 @dataclass(frozen=True)

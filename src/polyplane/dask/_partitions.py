@@ -14,6 +14,7 @@ from sklearn.base import clone
 from polyplane._validation import check_classes, check_targets
 from polyplane.base import PlaneClassifier
 from polyplane.engine.data import Data
+from polyplane.engine.feature_ranges import FeatureRanges
 from polyplane.engine.method import Method
 
 MISSING = 'polyplane.dask needs Dask: pip install "polyplane[dask]"'
@@ -43,6 +44,7 @@ class PartitionInfo(NamedTuple):
     class_counts: np.ndarray  # rows of positive weight, by class
     weight: float
     feature_names: list[str] | None
+    ranges: FeatureRanges
 
 
 class Cluster:
@@ -64,7 +66,7 @@ class Cluster:
         self.client, self.partitions, self.infos, self.classes = client, partitions, infos, classes
         self.class_counts: np.ndarray = np.sum([info.class_counts for info in infos], axis=0)
         self.weight = float(sum(info.weight for info in infos))
-        _, self.n_features, self.dtype, _, _, self.feature_names = infos[0]
+        self.n_features, self.dtype, self.feature_names = infos[0].n_features, infos[0].dtype, infos[0].feature_names
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """A task. Its arguments are part of it, so that it can be run again when a worker is lost."""
@@ -204,7 +206,8 @@ def _validated(
 ) -> Partition:
     estimator = clone(estimator)
     with _named(number):
-        data = estimator._take(X, _flat(y), None if weight is None else _flat(weight), classes)
+        flat_weight = None if weight is None else _flat(weight)
+        data = estimator._take(X, _flat(y), flat_weight, classes, judge_scales=False)
     names = getattr(estimator, "feature_names_in_", None)
     return Partition(replace(data, identity=b"%d" % number), None if names is None else names.tolist())
 
@@ -212,7 +215,8 @@ def _validated(
 def _info_of(partition: Partition) -> PartitionInfo:
     data = partition.data
     (n_rows, n_features), weight = data.X.shape, float(data.training_weight.sum())
-    return PartitionInfo(n_rows, n_features, data.X.dtype, data.class_counts, weight, partition.feature_names)
+    ranges = FeatureRanges.of(data.X)
+    return PartitionInfo(n_rows, n_features, data.X.dtype, data.class_counts, weight, partition.feature_names, ranges)
 
 
 @contextmanager

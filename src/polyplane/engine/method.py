@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from polyplane.engine.data import Data
+from polyplane.engine.feature_ranges import OwnScaling
 from polyplane.engine.state import State
 from polyplane.planes import PlaneSet
 
@@ -91,6 +92,11 @@ class Method(ABC, Generic[S]):
     def takes_device_arrays(self) -> bool:
         """Whether training is made of matrix products, which any array library can do, on a GPU too."""
         return False
+
+    @property
+    def own_scaling(self) -> OwnScaling:
+        """How the method itself scales features: a user is warned of what it leaves as it is."""
+        return "none"
 
     def refuse_changes_from(self, before: Method[Any]) -> None:
         """Raise a ValueError when training that began with the method `before` cannot go on with this one."""

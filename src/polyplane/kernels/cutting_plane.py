@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from polyplane.kernels._jit import kernel
-from polyplane.kernels.rows import PlaneSums, add_to, raise_to, score, scores
+from polyplane.kernels.rows import PlaneSums, add_to, score, scores
 
 
 class Segment(NamedTuple):
@@ -227,10 +227,3 @@ def first_zero(at: np.ndarray, rise: np.ndarray, slope: float, curvature: float)
         if slope + curvature * at[i] >= 0.0:
             return at[i]
     return -slope / curvature
-
-
-@kernel
-def largest_values(rows: Any, n_rows: int, largest: np.ndarray) -> None:
-    """The largest absolute value of each column, in `largest`, which is 0 at first."""
-    for i in range(n_rows):
-        raise_to(largest, rows, i)

@@ -4,8 +4,7 @@ A kernel sees its data as `rows` and its planes as `PlaneSums`. It may ask for t
 (`scores`), and add a multiple of row ``i`` to one plane (`add`). Both exist for `DenseRows`, for `SparseRows`, and for
 `CentredRows` around either, chosen by type when the kernel is compiled, so that each kernel is written once.
 
-Where a plane is a vector of its own, `score` and `add_to` do the same for dense and sparse rows; `raise_to` finds the
-largest values.
+Where a plane is a vector of its own, `score` and `add_to` do the same for dense and sparse rows.
 """
 
 from typing import Any, NamedTuple
@@ -85,10 +84,6 @@ def add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> None:
     """Add `amount` times row `i` to a vector. Callable from kernels only."""
 
 
-def raise_to(largest: np.ndarray, rows: Any, i: int) -> None:
-    """Raise the entries of a vector to the absolute values of row `i`. Callable from kernels only."""
-
-
 def _chosen(rows: Any, dense: Any, sparse: Any, centred: Any = None) -> Any:
     """The implementation for a type of rows."""
     kinds: dict[Any, Any] = {DenseRows: dense, SparseRows: sparse, CentredRows: centred}
@@ -113,11 +108,6 @@ def _score(rows: Any, i: int, w: np.ndarray, intercept: float) -> Any:
 @overload(add_to, inline="always")
 def _add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> Any:
     return _chosen(rows, _dense_add_to, _sparse_add_to)
-
-
-@overload(raise_to, inline="always")
-def _raise_to(largest: np.ndarray, rows: Any, i: int) -> Any:
-    return _chosen(rows, _dense_raise_to, _sparse_raise_to)
 
 
 # Scores are summed four features at a time: one pass over the planes' scores serves four weights. On 48 planes and 75
@@ -238,19 +228,6 @@ def _sparse_add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> Any:
     x, at = rows.data, rows.indices
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
         total[np.uint64(at[p])] += amount * x[p]
-
-
-def _dense_raise_to(largest: np.ndarray, rows: Any, i: int) -> Any:
-    for j in range(largest.shape[0]):
-        x = abs(rows.values[i, j])
-        largest[j] = x if x > largest[j] else largest[j]
-
-
-def _sparse_raise_to(largest: np.ndarray, rows: Any, i: int) -> Any:
-    x, at = rows.data, rows.indices
-    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        j = np.uint64(at[p])
-        largest[j] = max(largest[j], abs(x[p]))
 
 
 # Of centred rows z = f (x - c), a plane's normal u and offset b are stored as f u = coef - shift c and

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
+from polyplane.engine.feature_ranges import OwnScaling
 from polyplane.engine.method import Method
 from polyplane.learners._adaptive_state import AdaptiveState, Assignments
 from polyplane.learners._averaged_part import AveragedPart
@@ -74,6 +75,11 @@ class AdaptiveMultiHyperplane(Method[AdaptiveState]):
             seed,
             duplication=self.growth,
         )
+
+    @property
+    def own_scaling(self) -> OwnScaling:
+        """Rows are centred, and multiplied by one number."""
+        return "common"
 
     def prepare(self, state: AdaptiveState, data: Data) -> AdaptiveState:
         """With what the kernel needs to know of the rows."""

@@ -27,7 +27,6 @@ from polyplane.learners._array_sums import ArrayRowSums
 from polyplane.learners._cuts import FIRST_ROOM, Bundle
 from polyplane.learners._line_search import LINE_SEARCHES, Line, half_square
 from polyplane.learners._row_sums import RowSums, targets
-from polyplane.learners._scales import warn_of_scales
 from polyplane.planes import PlaneSet
 
 #: Planes have the weight of the constant feature in their last column.
@@ -164,7 +163,6 @@ class CuttingPlane(Method[CutState]):
 
     def start(self, data: Data, seed: int) -> CutState:
         """Zero planes."""
-        warn_of_scales(data.X)
         n_planes = self._planes_of_problem(data.n_classes)
         zero = np.zeros((n_planes, data.X.shape[1] + 1))
         return CutState([Solution(zero) for _ in self._positives(data.n_classes)], kind_of(data.X))

@@ -20,6 +20,7 @@ from polyplane._threads import blas_threads
 from polyplane._validation import check_fitted_matrix
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
+from polyplane.engine.feature_ranges import OwnScaling
 from polyplane.engine.kinds import Array, CommonScaling, MixedNumber, Seed
 from polyplane.engine.method import Method
 from polyplane.engine.state import State, workspace
@@ -88,6 +89,11 @@ class TangentMethod(Method[S]):
 
     adjustable = frozenset({"eta0", "backoff", "max_iter", "average_fraction", "shuffle"})
     mixable = True
+
+    @property
+    def own_scaling(self) -> OwnScaling:
+        """Rows are centred, and multiplied by one number."""
+        return "common"
 
     @abstractmethod
     def begin(self, tangents: Tangents, scaling: AffineScaling, seed: int) -> S:

@@ -17,6 +17,7 @@ from polyplane._array_api import astype, expit, kind_of, namespace, take_rows, w
 from polyplane._validation import check_fitted_matrix
 from polyplane.base import Declaration
 from polyplane.engine.data import Data
+from polyplane.engine.feature_ranges import OwnScaling
 from polyplane.engine.kinds import FeatureScaling
 from polyplane.engine.state import workspace
 from polyplane.learners._mixture import Ascent, Likelihood, soft_gates
@@ -62,6 +63,11 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
 
     state = MixtureState
     adjustable = PolyhedronMethod.adjustable | {"gamma", "solver", "alpha", "tol"}
+
+    @property
+    def own_scaling(self) -> OwnScaling:
+        """Features are standardised."""
+        return "standard"
 
     @property
     def takes_device_arrays(self) -> bool:

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 from polyplane._array_api import kind_of
 from polyplane.base import Declaration
 from polyplane.engine.data import Data
+from polyplane.engine.feature_ranges import OwnScaling
 from polyplane.engine.kinds import FeatureScaling
 from polyplane.engine.state import workspace
 from polyplane.learners._polyhedron import (
@@ -146,6 +147,11 @@ class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
 
     state = SuccessiveLPState
     adjustable = PolyhedronMethod.adjustable | {"radius", "alpha", "tol"}
+
+    @property
+    def own_scaling(self) -> OwnScaling:
+        """Features are scaled to unit variance."""
+        return "standard"
 
     def start(self, data: Data, seed: int) -> SuccessiveLPState:
         """Planes between the classes."""
