@@ -101,6 +101,27 @@ class TestExact:
         np.testing.assert_allclose(found.coef_, clone(machine).fit(X, y, weight).coef_, atol=1e-6)
 
 
+class TestScales:
+    """As `fit` does, over the ranges of all partitions."""
+
+    def test_one_value_of_the_last_partition_is_seen(self, client, rows):
+        X, y = rows[0].copy(), rows[1]
+        X[-1, 0] = -5e6
+        with pytest.warns(UserWarning, match=r"Feature 0 reaches 5e\+06 and feature \d only .* StandardScaler"):
+            DaskPlaneClassifier(CuttingPlaneSVC(C=0.02, tol=0.5)).fit(*chunked(X, y))
+
+    def test_rows_far_from_zero_are_not_moved_here_but_warned_of(self, client, rows):
+        X = (rows[0] + 1e5).astype(np.float32)
+        with pytest.warns(UserWarning, match=r"Feature \d lies about 1e\+05 and spans only"):
+            DaskPlaneClassifier(MultiHyperplaneClassifier(2, max_iter=2), rounds=1).fit(*chunked(X, rows[1]))
+
+    def test_values_that_would_overflow_are_refused_where_they_are(self, client, rows):
+        X, y = rows[0].copy(), rows[1]
+        X[-1, 0] = 1e300
+        with pytest.raises(ValueError, match=r"Partition \d: X holds 1e\+300, and the squares"):
+            DaskPlaneClassifier(CuttingPlaneSVC()).fit(*chunked(X, y))
+
+
 class TestRounds:
     @pytest.mark.parametrize("machine", IN_ROUNDS, ids=str)
     def test_about_as_good_as_on_one_machine(self, client, groups, machine):

@@ -42,7 +42,7 @@ COMFORTABLE = (1e-5, 1e12)
 def refuse_extremes(X: Any) -> None:
     """Refuse finite rows whose squares, summed up, would not be finite."""
     dtype, values = host_dtype(X), X.data if sparse.issparse(X) else X
-    xp, largest = namespace(values), LARGEST[host_dtype(X).itemsize]
+    xp, largest = namespace(values), LARGEST[dtype.itemsize]
     if xp is np:
         flat = values.reshape(-1)
         with np.errstate(over="ignore"):
