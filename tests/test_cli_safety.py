@@ -22,6 +22,16 @@ from .test_cli_train import QUICK, data, refused, run
 STEP = ("polyplane.learners.convex_polytope", "ConvexPolytope", "step")
 PEGASOS = ["--learner", "pegasos"]
 LONG = [*PEGASOS, "--set", "max_iter=100000000"]
+SCALES = "note: Feature 23 reaches 3.43e+03 and feature 17 only 0.0528, so that training sees little but the former: "
+
+pytestmark = pytest.mark.filterwarnings("ignore:Feature .* training sees little:UserWarning")
+
+
+def without_scales(said):
+    """What was said, less the one line about the scales of the features."""
+    lines = said.splitlines()
+    assert sum(line.startswith(SCALES) for line in lines) == 1, said
+    return [line for line in lines if not line.startswith(SCALES)]
 
 
 @pytest.fixture
@@ -47,7 +57,8 @@ def ctrl_c(monkeypatch):
 def test_ctrl_c_ends_searches_at_once(data, tmp_path, ctrl_c, option):
     ctrl_c(120)
     result = run("train", data / "cancer.svm", *PEGASOS, "--out", tmp_path / "m", *option, code=130)
-    assert result.stderr == "polyplane train: interrupted; no file was written.\n"
+    assert result.stderr.splitlines()[-1] == "polyplane train: interrupted; no file was written."
+    assert len(result.stderr.splitlines()) <= 2
     assert not (tmp_path / "m").exists()
 
 
@@ -79,7 +90,8 @@ def test_ctrl_c_in_the_first_step_leaves_the_old_model(data, tmp_path, ctrl_c, r
     ctrl_c(0, times=2)
     options = ["--resume", out] if resume else PEGASOS
     result = run("train", data / "cancer.svm", *options, "--out", out, code=130)
-    assert result.stderr == "polyplane train: interrupted; no file was written.\n"
+    said = result.stderr.splitlines() if resume else without_scales(result.stderr)
+    assert said == ["polyplane train: interrupted; no file was written."]
     assert out.read_bytes() == before
 
 
@@ -190,7 +202,7 @@ class TestSignals:
         assert "interrupted\tTrue" in shown
         n_steps = polyplane.load(out).n_iter_
         assert n_steps >= 4
-        assert said == f"note: Interrupted after {n_steps} steps: {out} is the model of these steps.\n"
+        assert without_scales(said) == [f"note: Interrupted after {n_steps} steps: {out} is the model of these steps."]
         X, y = load_svmlight_file(str(data / "cancer.svm"))
         assert polyplane.load(out).score(X, y) > 0.5
 
@@ -206,7 +218,7 @@ class TestSignals:
             os.kill(process.pid, signal.SIGINT)
             _, said = process.communicate(timeout=120)
         assert process.returncode == 130, said
-        assert said == "polyplane train: interrupted; no file was written.\n"
+        assert without_scales(said) == ["polyplane train: interrupted; no file was written."]
         assert out.read_bytes() == before
 
     @pytest.mark.parametrize("option", [["--cv", "3"], ["--tune"]])

@@ -155,6 +155,7 @@ def test_rows_one_at_a_time():
     assert learner.score(X[1500:], y[1500:]) > 0.75
 
 
+@pytest.mark.filterwarnings("ignore:No value of X is larger than:UserWarning")
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("mode", ["batch", "online"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from polyplane.cli._common import Table, UserError, present
@@ -31,7 +32,9 @@ def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[float]
     for train_rows, test_rows in folds.split(rows.lines, rows.y):
         X, fold = rows.X[train_rows], clone(model).set_params(warm_start=False)
         scaling = model._scaling or scaling_of(X, options.scale)
-        fold._fit(X, rows.y[train_rows], None, Limits(options.time_limit), scaling)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there is to say was said of all rows
+            fold._fit(X, rows.y[train_rows], None, Limits(options.time_limit), scaling)
         predicted = fold.classes_[fold.planes_.predict(rows.X[test_rows])]
         errors.append(100 * float((predicted != rows.y[test_rows]).mean()))
     return errors
