@@ -1,12 +1,15 @@
 """The one decorator of all kernels."""
 
 import hashlib
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core.caching import FunctionCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -28,5 +31,43 @@ def kernel(function: Function) -> Function:
     """
     stamp = _source_stamp(Path(function.__code__.co_filename).parent)
     function.__qualname__ = f"{function.__qualname__}_{stamp}"
-    compiled: Function = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")(function)
-    return compiled
+    compiled: Any = njit(nogil=True, fastmath={"contract"}, error_model="numpy")(function)
+    try:
+        compiled._cache = KernelCache(function)  # what `cache=True` does, with Numba's own class
+    except (RuntimeError, OSError):  # neither the package's folder nor the user's cache folder can be written to
+        _note("no folder for it can be written to")
+    return compiled  # type: ignore[no-any-return]
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache, as the convenience that it is: what cannot be read is compiled, what cannot be written is not."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The machine code for a signature; None when there is none, or the file is damaged."""
+        with suppress(Exception):
+            return super().load_overload(sig, target_context)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the machine code for a signature."""
+        try:
+            try:
+                super().save_overload(sig, data)
+            except OSError:
+                raise
+            except Exception:  # a damaged index, which has to be replaced first
+                self.flush()
+                super().save_overload(sig, data)
+        except Exception as error:
+            _note(getattr(error, "strerror", None) or type(error).__name__)
+
+
+@cache
+def _note(reason: str) -> None:
+    """Say once for each reason what can be done."""
+    warnings.warn(
+        f"Compiled code cannot be kept ({reason}): each process compiles it again, which takes seconds. Set "
+        "NUMBA_CACHE_DIR to a folder that can be written to.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
