@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ from polyplane.io._rows import ReadOptions
 #: What label columns are usually called.
 USUAL_LABELS = ("label", "class", "target", "y")
 LABEL, SKIPPED = -1, -2
+#: A table has no more columns than this: names cost memory, and a packed header of nothing but commas costs no space.
+MOST_COLUMNS = 1 << 20
 
 
 class Columns(NamedTuple):
@@ -42,25 +45,32 @@ def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> Co
     Where features are expected by name they may come in any order, and nothing but the label may come besides.
     """
     header = list(header)
-    twice = sorted({cell for cell in header if header.count(cell) > 1})
-    if twice:
-        raise ValueError(f"{name}: the column {twice[0]!r} comes twice in the header.")
+    check_number_of_columns(len(header), name)
+    places = {cell: j for j, cell in enumerate(header)}
+    if len(places) < len(header):
+        twice = next(cell for j, cell in enumerate(header) if places[cell] != j)
+        raise ValueError(f"{name}: the column {twice!r} comes twice in the header.")
     label = _label_column(header, options, name)
     features = [j for j in range(len(header)) if j != label]
     names = tuple(header[j] for j in features)
     if options.feature_names is not None:
         names = tuple(str(feature) for feature in options.feature_names)
-        _check_names(header, names, label, name)
+        _check_names(places, names, label, name)
     if options.n_features is not None and len(names) != options.n_features:
         raise ValueError(f"{name} has {len(names)} feature columns where {options.n_features} are expected.")
     if not names:
         raise ValueError(f"{name} has no column besides the label.")
     uses = np.full(len(header), SKIPPED, dtype=np.int64)
-    for place, feature in enumerate(names):
-        uses[header.index(feature)] = place
+    uses[[places[feature] for feature in names]] = np.arange(len(names))
     if label is not None and options.labels != "ignore":
         uses[label] = LABEL
     return Columns(header, uses, names, None if label is None else header[label])
+
+
+def check_number_of_columns(n_columns: int, name: str) -> None:
+    """Refuse more than a table may have."""
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(f"{name} has {n_columns:,} columns; a table may have {MOST_COLUMNS:,}.")
 
 
 def _label_column(header: list[str], options: ReadOptions, name: str) -> int | None:
@@ -83,7 +93,8 @@ def _label_column(header: list[str], options: ReadOptions, name: str) -> int | N
 
 def _unexpected_column(header: list[str], options: ReadOptions, usual: list[int]) -> int | None:
     """Where labels are optional: the column that is no feature and is called like a label, or is one too many."""
-    usual = [j for j in usual if header[j] not in set(options.feature_names or ())]
+    expected = set(options.feature_names or ())
+    usual = [j for j in usual if header[j] not in expected]
     if len(usual) == 1:
         return usual[0]
     one_too_many = options.feature_names is None and options.n_features == len(header) - 1
@@ -94,11 +105,14 @@ def _is_place(text: str) -> bool:
     return text.lstrip("-").isdigit()
 
 
-def _check_names(header: list[str], names: tuple[str, ...], label: int | None, name: str) -> None:
-    missing = [feature for feature in names if feature not in header or header.index(feature) == label]
+def _check_names(places: Mapping[str, int], names: tuple[str, ...], label: int | None, name: str) -> None:
+    missing = [feature for feature in names if places.get(feature, label) == label]
     if missing:
         raise ValueError(f"{name} has no column {missing[0]!r}, which the model needs.")
     expected = set(names)
-    extra = [cell for j, cell in enumerate(header) if cell not in expected and j != label]
+    if len(expected) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise ValueError(f"{name}: two features are called {twice!r}, so that columns cannot be matched by name.")
+    extra = [cell for cell, j in places.items() if cell not in expected and j != label]
     if extra:
         raise ValueError(f"{name} has a column {extra[0]!r}, which the model does not know.")

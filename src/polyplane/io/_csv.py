@@ -14,11 +14,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from polyplane.io._columns import Columns, choose_columns
+from polyplane.io._columns import Columns, check_number_of_columns, choose_columns
 from polyplane.io._input_file import InputFile, line_blocks
 from polyplane.io._rows import ReadOptions, Rows
 from polyplane.io._small import small_table
-from polyplane.io._text import COLUMN, LINE, N_ROWS, POSITION, Parsed, hard_values, labels_of, not_a_number, room_for
+from polyplane.io._text import (
+    COLUMN,
+    LINE,
+    N_ROWS,
+    NOT_UTF8,
+    POSITION,
+    Parsed,
+    hard_values,
+    labels_of,
+    not_a_number,
+    room_for,
+)
 
 DELIMITERS = ",;\t|"
 
@@ -30,7 +41,7 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
         for block, size in line_blocks(file, name):
             text, out = block[:size], None
             if columns is None:
-                header = re.search(rb".*\S.*", text.data)
+                header = re.search(rb"\S[^\n]*", text.data)
                 if header is None:
                     continue
                 delimiter, names = _names(header[0].strip(), name)
@@ -45,9 +56,18 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
 
 def _names(header: bytes, name: str) -> tuple[str, list[str]]:
     """The delimiter, the one that is met most, and the names of the columns."""
-    row = header.decode(errors="replace")
+    try:
+        row = header.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{name}, the header: {NOT_UTF8}.") from None
     delimiter = max(DELIMITERS, key=row.count)
-    names = [cell.strip() for cell in next(csv.reader([row], delimiter=delimiter, skipinitialspace=True))]
+    check_number_of_columns(row.count(delimiter) + 1, name)
+    if "\r" in row:
+        raise ValueError(f"{name}: a carriage return alone does not end a line; convert the line ends to newlines.")
+    try:
+        names = [cell.strip() for cell in next(csv.reader([row], delimiter=delimiter, skipinitialspace=True))]
+    except csv.Error as error:
+        raise ValueError(f"{name}: the header cannot be read, {error}.") from None
     if all(_is_number(cell) for cell in names):
         raise ValueError(f"{name} has no header: its first line must hold the names of the columns, not numbers.")
     return delimiter, names

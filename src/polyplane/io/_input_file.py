@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, BytesIO, RawIOBase
@@ -23,35 +26,48 @@ EXTENSIONS = {
     ".npz": "npz",
 }
 #: How much of a text is read and parsed at a time, and how long a line may be.
-BLOCK, LONGEST_LINE = 1 << 22, 1 << 28
+BLOCK, LONGEST_LINE = 1 << 22, 1 << 26
+#: What is larger than this is copied to the disk when one has to go back in it.
+SPOOLED = 1 << 26
 _SPARSE_LINE = re.compile(rb"\s*([^\s:]+\s+)?(qid:\d+\s+)?\d+:\S")
 
 
 class InputFile:
-    """A file that can be opened again and again, or standard input (``-``), which can be read once.
+    """A file that can be opened again and again, or a pipe or standard input (``-``), which can be read once.
 
     Parameters
     ----------
     path : str or path
         The file, or ``"-"``.
     keep : bool
-        Keep what standard input says, so that it too can be opened again.
+        Keep what a pipe says, so that it too can be opened again.
     """
 
     def __init__(self, path: str | os.PathLike[str], keep: bool = False) -> None:
         self.path = path
         self.is_stdin = str(path) == "-"
         self.name = "standard input" if self.is_stdin else str(path)
-        self._kept = sys.stdin.buffer.read() if keep and self.is_stdin else None
-        self._piped: Any = None  # standard input, opened once
+        self._pipe = self._open_pipe() if self.is_stdin or _is_pipe(path) else None
+        self._kept: bytes | None = None
+        self._piped: Any = None  # the pipe, unpacked
         self._used = False
+        if keep and self._pipe is not None:
+            self._kept, self._pipe = self._pipe.readall(), None
+
+    def _open_pipe(self) -> _Pipe:
+        if not self.is_stdin:
+            return _Pipe(Path(self.path).open("rb"), own=True)
+        if sys.stdin is None:
+            raise ValueError("Standard input is closed.")
+        return _Pipe(sys.stdin.buffer, own=False)
 
     @contextmanager
     def open(self) -> Iterator[Any]:
         """The uncompressed bytes, as a file that can be peeked into."""
         if self._used:
-            raise ValueError("Standard input can be read only once; save it in a file first.")
-        self._used = self.is_stdin and self._kept is None
+            name = "Standard input" if self.is_stdin else self.name
+            raise ValueError(f"{name} can be read only once; save it in a file first.")
+        self._used = self._pipe is not None
         with self._reading() as file:
             yield file
 
@@ -77,8 +93,8 @@ class InputFile:
     def _reading(self) -> Iterator[Any]:
         """Open for reading; what a damaged compressed file raises becomes a sentence."""
         try:
-            if self.is_stdin and self._kept is None:
-                self._piped = self._piped or _decompressed(_Borrowed(sys.stdin.buffer))
+            if self._pipe is not None:
+                self._piped = self._piped or _decompressed(self._pipe)
                 yield self._piped
             else:
                 with Path(self.path).open("rb") if self._kept is None else BytesIO(self._kept) as raw:
@@ -87,6 +103,18 @@ class InputFile:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise ValueError(f"{self.name} is damaged: {str(error).rstrip('.')}.") from None
+
+
+@contextmanager
+def seekable(opened: Any) -> Iterator[Any]:
+    """An opened file in which one can go back; a copy in a temporary file where that is packed, or a pipe."""
+    if isinstance(opened, BufferedReader) and opened.seekable():
+        yield opened
+        return
+    with tempfile.SpooledTemporaryFile(max_size=SPOOLED) as copy:
+        shutil.copyfileobj(opened, copy)
+        copy.seek(0)
+        yield copy
 
 
 def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
@@ -117,17 +145,31 @@ def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
             buffer = buffer + bytearray(len(buffer))
 
 
-class _Borrowed(RawIOBase):
-    """Standard input, which is not ours to close. A read waits for all it asks for: half a line tells no format."""
+class _Pipe(RawIOBase):
+    """A pipe, to be closed if it is our `own`. A read waits for all it asks for: half a line tells no format."""
 
-    def __init__(self, file: Any) -> None:
-        self.file = file
+    def __init__(self, file: Any, own: bool) -> None:
+        self.file, self.own = file, own
+
+    def close(self) -> None:
+        if self.own:
+            self.file.close()
+        super().close()
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         return int(self.file.readinto(buffer))
+
+
+def _is_pipe(path: str | os.PathLike[str]) -> bool:
+    """Whether this is the path of a pipe, a device or the like."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # whoever opens it will say what is wrong
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _damages() -> tuple[type[Exception], ...]:

@@ -2,56 +2,90 @@
 
 A set is `X_train` and `y_train` and, where it has a split, `X_test` and `y_test`; plain `X` and `y` are taken as well.
 A sparse matrix is its CSR pieces, `X_train_data`, `X_train_indices`, `X_train_indptr` and `X_train_shape`.
+
+A file of some KB can hold arrays of many GB. What is read at a time is bounded by the limits below, whatever it claims.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import BytesIO
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.lib import format as npy
 
-from polyplane.io._input_file import InputFile
-from polyplane.io._rows import MixedLabelsError, ReadOptions, Rows, csr, settle_labels, wants_text
+from polyplane.io._input_file import InputFile, seekable
+from polyplane.io._rows import (
+    MixedLabelsError,
+    ReadOptions,
+    Rows,
+    csr,
+    settle_labels,
+    text_labels,
+    wants_text,
+    whole_labels,
+)
+from polyplane.io._text import NOT_UTF8
 
-#: Numbers taken out of a file at a time.
-VALUES = 1 << 20
+#: Numbers taken out of a file at a time; a single row may have more, up to the second.
+VALUES, LARGEST_ROW = 1 << 20, 1 << 24
+#: The most bytes of labels at a time, and of the names of features.
+TEXT_BYTES = 1 << 26
+#: More features do not fit 32-bit indices.
+MOST_FEATURES = 2**31 - 1
 
 
 def npz_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     """The rows, some at a time."""
-    with input_file.open() as opened:
-        file = opened if opened.seekable() and not input_file.is_stdin else BytesIO(opened.read())
+    with input_file.open() as opened, seekable(opened) as file:
         try:
             with ZipFile(file) as archive:
                 yield from _Archive(archive, input_file.name).pieces(options)
-        except (BadZipFile, KeyError, EOFError, TypeError) as error:
-            raise ValueError(f"{input_file.name} is not a data set, or is damaged: {error}.") from None
+        except (BadZipFile, KeyError, EOFError, TypeError, RuntimeError) as error:  # RuntimeError: encrypted, or packed
+            reason = str(error).rstrip(".")  # in a way that Python does not know
+            raise ValueError(f"{input_file.name} is not a data set, or is damaged: {reason}.") from None
 
 
 class _Member:
-    """An array in an archive, read from front to back."""
+    """An array in an archive, of one of the kinds of dtypes in `kinds`, read from front to back."""
 
-    def __init__(self, archive: ZipFile, key: str) -> None:
-        self.file = archive.open(f"{key}.npy")
-        major, _ = npy.read_magic(self.file)
-        header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
-        self.shape, self.by_column, self.dtype = header(self.file)
+    def __init__(self, archive: ZipFile, key: str, kinds: str) -> None:
+        self.key, self.file = key, archive.open(f"{key}.npy")
+        try:
+            major, _ = npy.read_magic(self.file)
+            header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
+            self.shape, by_column, self.dtype = header(self.file)
+        except (BadZipFile, EOFError, OSError, RuntimeError):
+            raise
+        except Exception:  # the header is Python source, and NumPy's reader of it raises what comes
+            raise ValueError(f"The array {key!r} has a damaged header.") from None
         if self.dtype.hasobject:
             raise ValueError(f"The array {key!r} holds Python objects, which are not read: they could run code.")
-        if self.by_column and len(self.shape) > 1:
+        if self.dtype.kind not in kinds or not self.dtype.itemsize:
+            raise ValueError(f"The array {key!r} is of {self.dtype}, which cannot be used for this.")
+        if by_column and len(self.shape) > 1:
             raise ValueError(f"The array {key!r} is stored by columns; save numpy.ascontiguousarray of it.")
+
+    @property
+    def width(self) -> int:
+        """The number of entries in a row."""
+        width = 1
+        for length in self.shape[1:]:
+            width *= length
+        return width
+
+    def is_vector(self, length: int) -> bool:
+        """Whether it has one axis, of this length."""
+        return tuple(self.shape) == (length,)
 
     def take(self, n: int) -> np.ndarray:
         """The next `n` entries or rows."""
-        width = int(np.prod(self.shape[1:], dtype=np.int64))
-        raw = self.file.read(n * width * self.dtype.itemsize)
-        if len(raw) != n * width * self.dtype.itemsize:
-            raise EOFError("an array ends early")
-        return np.frombuffer(raw, dtype=self.dtype).reshape(n, *([width] if len(self.shape) > 1 else []))
+        size = n * self.width * self.dtype.itemsize
+        raw = self.file.read(size)
+        if len(raw) != size:
+            raise EOFError(f"the array {self.key!r} ends early")
+        return np.frombuffer(raw, dtype=self.dtype).reshape(n, *([self.width] if len(self.shape) > 1 else []))
 
 
 class _Archive:
@@ -65,22 +99,18 @@ class _Archive:
     def pieces(self, options: ReadOptions) -> Iterator[Rows]:
         """The rows of the part that is asked for."""
         X_key, y_key = self._part(options.part)
-        labels = None
-        if options.labels != "ignore":
-            if y_key not in self.keys:
-                raise ValueError(f"{self.name} has no labels: there is no array {y_key!r} in it.")
-            labels = _Member(self.archive, y_key)
-        names = self._names()
-        start = 0
-        for X in self._matrices(X_key, options):
-            if options.n_features is not None and X.shape[1] != options.n_features:
-                raise ValueError(f"{self.name} has {X.shape[1]} features where {options.n_features} are expected.")
+        matrix: _Dense | _Sparse = (_Dense if X_key in self.keys else _Sparse)(self.archive, X_key, self.name)
+        if options.n_features is not None and matrix.n_features != options.n_features:
+            raise ValueError(f"{self.name} has {matrix.n_features} features where {options.n_features} are expected.")
+        labels = None if options.labels == "ignore" else self._labels(y_key, matrix.n_rows)
+        names, start = self._names(matrix.n_features), 0
+        most_rows = VALUES if labels is None else max(1, TEXT_BYTES // labels.dtype.itemsize)
+        while start < matrix.n_rows:
+            X = matrix.take(min(most_rows, matrix.n_rows - start), options)
             _check_finite(X, start, self.name)
             n_rows = X.shape[0]
-            y = None if labels is None else _labels(labels.take(n_rows), options, self.name)
-            lines = np.arange(start + 1, start + n_rows + 1)
-            fitting = names if names is not None and len(names) == X.shape[1] else None
-            yield Rows(X, y, fitting, lines, {"format": "npz"})
+            y = None if labels is None else _settled(labels.take(n_rows), options, self.name)
+            yield Rows(X, y, names, np.arange(start + 1, start + n_rows + 1), {"format": "npz"})
             start += n_rows
 
     def _part(self, part: str) -> tuple[str, str]:
@@ -92,44 +122,104 @@ class _Archive:
             return "X", "y"
         raise ValueError(f"{self.name} holds no data set: there is neither an array 'X_train' nor 'X' in it.")
 
-    def _names(self) -> tuple[str, ...] | None:
+    def _labels(self, key: str, n_rows: int) -> _Member:
+        if key not in self.keys:
+            raise ValueError(f"{self.name} has no labels: there is no array {key!r} in it.")
+        labels = _Member(self.archive, key, "biufUS")
+        if not labels.is_vector(n_rows):
+            raise ValueError(f"{self.name}: {n_rows} rows, but the labels {key!r} are of shape {labels.shape}.")
+        if labels.dtype.itemsize > TEXT_BYTES:
+            raise ValueError(f"{self.name}: the labels {key!r} take more than {TEXT_BYTES >> 20} MB each.")
+        return labels
+
+    def _names(self, n_features: int) -> tuple[str, ...] | None:
         if "feature_names" not in self.keys:
             return None
-        member = _Member(self.archive, "feature_names")
-        return tuple(str(feature) for feature in member.take(member.shape[0]))
+        member = _Member(self.archive, "feature_names", "US")
+        if not member.is_vector(n_features):
+            return None
+        if n_features * member.dtype.itemsize > TEXT_BYTES:
+            raise ValueError(f"{self.name}: the feature names take more than {TEXT_BYTES >> 20} MB.")
+        return tuple(_texts(member.take(n_features), self.name))
 
-    def _matrices(self, key: str, options: ReadOptions) -> Iterator[Any]:
-        if key in self.keys:
-            rows = _Member(self.archive, key)
-            if len(rows.shape) < 2:
-                raise ValueError(f"{self.name}: the array {key!r} is not a matrix.")
-            size = max(1, VALUES // max(1, int(np.prod(rows.shape[1:]))))
-            for start in range(0, rows.shape[0], size):
-                yield rows.take(min(size, rows.shape[0] - start)).astype(options.dtype)
-            return
-        yield from self._sparse_matrices(key, options)
 
-    def _sparse_matrices(self, key: str, options: ReadOptions) -> Iterator[Any]:
-        data, indices, ends, shape = (
-            _Member(self.archive, f"{key}_{part}") for part in ("data", "indices", "indptr", "shape")
+class _Dense:
+    """A matrix, or an array of more axes: all but the first make up the features."""
+
+    def __init__(self, archive: ZipFile, key: str, name: str) -> None:
+        self.values = _Member(archive, key, "biuf")
+        if len(self.values.shape) < 2:
+            raise ValueError(f"{name}: the array {key!r} is not a matrix.")
+        self.n_rows, self.n_features = self.values.shape[0], self.values.width
+        if not 0 < self.n_features <= LARGEST_ROW:
+            raise ValueError(
+                f"{name}: the rows of {key!r} have {self.n_features:,} features, not 1 to {LARGEST_ROW:,}."
+            )
+
+    def take(self, most_rows: int, options: ReadOptions) -> np.ndarray:
+        """Some rows."""
+        return self.values.take(min(most_rows, max(1, VALUES // self.n_features))).astype(options.dtype)
+
+
+class _Sparse:
+    """A CSR matrix in four arrays."""
+
+    def __init__(self, archive: ZipFile, key: str, name: str) -> None:
+        kinds = {"data": "biuf", "indices": "iu", "indptr": "iu", "shape": "iu"}
+        self.data, self.indices, self.ends, shape = (
+            _Member(archive, f"{key}_{part}", kind) for part, kind in kinds.items()
         )
-        n_rows, n_features = (int(n) for n in shape.take(2))
-        at = int(ends.take(1)[0])
-        size = VALUES // 16
-        for start in range(0, n_rows, size):
-            stops = ends.take(min(size, n_rows - start)).astype(np.int64)
-            n_values = int(stops[-1]) - at
-            values, places = data.take(n_values).astype(options.dtype), indices.take(n_values)
-            if n_values and not 0 <= places.min() <= places.max() < n_features:
-                raise ValueError(f"{self.name} is damaged: a feature index is beyond the {n_features} features.")
-            indptr = np.concatenate([[0], stops - at])
-            if (np.diff(indptr) < 0).any():
-                raise ValueError(f"{self.name} is damaged: the rows of {key!r} do not follow each other.")
-            X = csr(values, places.astype(np.int32), indptr, n_features)
-            X.has_canonical_format = False
-            X.sum_duplicates()
-            yield X
-            at = int(stops[-1])
+        self.name = name
+        if not shape.is_vector(2):
+            raise self._damage("its shape is not two numbers")
+        self.n_rows, self.n_features = (int(n) for n in shape.take(2))
+        if not 0 < self.n_features <= MOST_FEATURES:
+            raise ValueError(f"{name}: the rows of {key!r} have {self.n_features:,} features, not 1 to 2,147,483,647.")
+        if (
+            not self.ends.is_vector(self.n_rows + 1)
+            or len(self.data.shape) != 1
+            or self.data.shape != self.indices.shape
+        ):
+            raise self._damage(f"the arrays of {key!r} do not fit together")
+        self.at = int(self._edges(1)[0])
+        if self.at != 0:
+            raise self._damage(f"the rows of {key!r} do not begin with its first value")
+        self.stops, self.n_unread = np.empty(0, dtype=np.int64), self.n_rows  # where the next rows end, read ahead
+
+    def take(self, most_rows: int, options: ReadOptions) -> Any:
+        """Some rows: as many as have `VALUES` values, or one."""
+        if not len(self.stops):
+            self.stops = self._edges(min(VALUES // 16, self.n_unread))
+            self.n_unread -= len(self.stops)
+            if (np.diff(self.stops, prepend=self.at) < 0).any():
+                raise self._damage("its rows do not follow each other")
+        n_rows = max(1, min(most_rows, int(np.searchsorted(self.stops, self.at + VALUES, side="right"))))
+        stops, self.stops = self.stops[:n_rows], self.stops[n_rows:]
+        X = self._matrix(np.concatenate([[0], stops - self.at]), options)
+        self.at = int(stops[-1])
+        return X
+
+    def _matrix(self, indptr: np.ndarray, options: ReadOptions) -> Any:
+        n_values = int(indptr[-1])
+        if n_values > LARGEST_ROW:
+            raise ValueError(f"{self.name} has a row of {n_values:,} values; a row may have {LARGEST_ROW:,}.")
+        values, places = self.data.take(n_values).astype(options.dtype), self.indices.take(n_values)
+        if n_values and not 0 <= places.min() <= places.max() < self.n_features:
+            raise self._damage(f"a feature index is beyond the {self.n_features} features")
+        X = csr(values, places.astype(np.int32), indptr, self.n_features)
+        X.has_canonical_format = False
+        X.sum_duplicates()
+        return X
+
+    def _edges(self, n: int) -> np.ndarray:
+        """The next edges between rows, as positions among the values."""
+        edges = self.ends.take(n)
+        if not 0 <= edges.min() <= edges.max() <= self.data.shape[0]:
+            raise self._damage("a row ends beyond the values")
+        return edges.astype(np.int64)
+
+    def _damage(self, reason: str) -> ValueError:
+        return ValueError(f"{self.name} is damaged: {reason}.")
 
 
 def _check_finite(X: Any, start: int, name: str) -> None:
@@ -145,10 +235,21 @@ def _check_finite(X: Any, start: int, name: str) -> None:
     )
 
 
-def _labels(values: np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
+def _settled(values: np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
+    """Labels, as numbers or as text."""
     is_text = values.dtype.kind in "US"
     if wants_text(options, is_text):
-        return values.astype(str)
+        return text_labels(_texts(values, name) if is_text else list(map(str, values.tolist())))
     if is_text:
         raise MixedLabelsError(f"{name}: the labels are text, where those of the model are numbers.")
-    return settle_labels(values.astype(np.float64), options)
+    if values.dtype.kind in "iu":
+        return whole_labels(values, options, name)
+    return settle_labels(values.astype(np.float64), options, name)
+
+
+def _texts(values: np.ndarray, name: str) -> list[str]:
+    try:
+        texts: list[str] = (np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values).tolist()
+    except UnicodeDecodeError:
+        raise ValueError(f"{name}: {NOT_UTF8}.") from None
+    return texts

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from polyplane.io._columns import LABEL, Columns, choose_columns
-from polyplane.io._input_file import InputFile
-from polyplane.io._rows import MixedLabelsError, ReadOptions, Rows, settle_labels, wants_text
+from polyplane.io._input_file import InputFile, seekable
+from polyplane.io._rows import MixedLabelsError, ReadOptions, Rows, settle_labels, text_labels, wants_text, whole_labels
 
 #: Numbers taken out of a file at a time.
 VALUES = 1 << 20
@@ -20,7 +18,7 @@ VALUES = 1 << 20
 def parquet_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     """The rows, some at a time."""
     parquet = _import_parquet(input_file.name)
-    with input_file.open() as opened, _seekable(input_file, opened) as file:
+    with input_file.open() as opened, seekable(opened) as file:
         try:
             table = parquet.ParquetFile(file)
         except (ValueError, OSError) as error:  # Arrow's own errors are among these
@@ -41,15 +39,6 @@ def _import_parquet(name: str) -> Any:
     return parquet
 
 
-def _seekable(input_file: InputFile, opened: Any) -> Any:
-    """The file itself where that is plain; the index is at its end, so what cannot be sought is read as a whole."""
-    if not input_file.is_stdin:
-        with Path(input_file.path).open("rb") as file:
-            if file.read(4) == b"PAR1":
-                return Path(input_file.path).open("rb")
-    return BytesIO(opened.read())
-
-
 def _is_numeric(column_type: Any) -> bool:
     from pyarrow import types
 
@@ -57,8 +46,8 @@ def _is_numeric(column_type: Any) -> bool:
 
 
 def _check_types(schema: Any, columns: Columns, name: str) -> None:
-    for cell, use in zip(columns.header, columns.uses, strict=True):
-        column_type = schema.field(cell).type
+    for j, (cell, use) in enumerate(zip(columns.header, columns.uses, strict=True)):
+        column_type = schema.field(j).type
         if use >= 0 and not _is_numeric(column_type):
             raise ValueError(
                 f"{name}: column {cell!r} is of type {column_type}; encode such columns as numbers first (one column "
@@ -79,7 +68,7 @@ def _piece(batch: Any, columns: Columns, first: int, options: ReadOptions, name:
 
 
 def _numbers(column: Any, cell: str, first: int, name: str) -> np.ndarray:
-    values = column.cast("float64").to_numpy(zero_copy_only=False)  # what is missing becomes NaN
+    values = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)  # what is missing becomes NaN
     wrong = ~np.isfinite(values)
     if wrong.any():
         row = first + int(wrong.argmax())
@@ -96,12 +85,16 @@ def _labels(column: Any, options: ReadOptions, first: int, name: str) -> np.ndar
         raise ValueError(f"{name}, row {row}: the row has no label.")
     numeric = _is_numeric(column.type)
     if wants_text(options, not numeric):
-        return np.array([str(cell) for cell in column.to_pylist()], dtype=object).astype(str)
+        return text_labels([str(cell) for cell in column.to_pylist()])
     if not numeric:
         raise MixedLabelsError(
             f"{name}: the label column holds {column.type}, where the labels of the model are numbers."
         )
+    from pyarrow import types
+
+    if types.is_integer(column.type):
+        return whole_labels(column.to_numpy(zero_copy_only=False), options, name)
     values = column.cast("float64").to_numpy(zero_copy_only=False)
     if not np.isfinite(values).all():
         raise ValueError(f"{name}, row {first + int((~np.isfinite(values)).argmax())}: the row has no label.")
-    return settle_labels(values, options)
+    return settle_labels(values, options, name)

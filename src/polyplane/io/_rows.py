@@ -17,6 +17,11 @@ ALLOWED: dict[str, tuple[Any, ...]] = {
     "zero_based": (True, False, "auto"),
     "part": ("train", "test"),
 }
+#: From here on, neighbouring whole numbers are one float.
+LARGEST_EXACT = 2**53
+#: NumPy gives every text of an array the room of the longest: when most of so many bytes is for nothing, labels are
+#: Python's own texts.
+MOST_ROOM = 1 << 26
 #: A batch is also cut when it holds so many numbers: about 100 MB.
 MOST_VALUES = 1 << 23
 
@@ -73,14 +78,51 @@ class ReadOptions:
 
 
 class MixedLabelsError(ValueError):
-    """A label that is text came after labels that are numbers."""
+    """A label that is text came after labels that are numbers, or one that no number holds."""
 
 
-def settle_labels(values: np.ndarray, options: ReadOptions) -> np.ndarray:
+def settle_labels(values: np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
     """Numbers as labels: integers where all are."""
     options.decided.setdefault("labels", "number")
-    whole = values == np.rint(values)
-    return values.astype(np.int64) if whole.all() and (np.abs(values) < 2**53).all() else values
+    if (values == np.rint(values)).all() and (np.abs(values) < LARGEST_EXACT).all():
+        return values.astype(np.int64)
+    _refuse_both("fractions", options, name)
+    return values
+
+
+def whole_labels(values: Sequence[int | None] | np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
+    """Whole numbers as labels, to the last digit; None stands for one that has too many digits, or is none."""
+    options.decided.setdefault("labels", "number")
+    if isinstance(values, np.ndarray):
+        low, high = int(values.min()), int(values.max())
+    else:
+        found = [2**63 if value is None else value for value in values]
+        low, high = min(found), max(found)
+    if low < -(2**63) or high >= 2**63:
+        raise MixedLabelsError(f"{name}: labels beyond 2**53 must be whole numbers of 64 bits, or be read as text.")
+    if max(-low, high) >= LARGEST_EXACT:
+        _refuse_both("wide", options, name)
+    return np.array(values, dtype=np.int64)
+
+
+def _refuse_both(met: str, options: ReadOptions, name: str) -> None:
+    """Fractions are floats, in which whole numbers beyond 2**53 would merge: a file may have either of them."""
+    options.decided[met] = True
+    if {"fractions", "wide"} <= options.decided.keys():
+        raise MixedLabelsError(
+            f"{name}: the labels are fractions and whole numbers beyond 2**53, which one type of number does not hold; "
+            "read them as text."
+        )
+
+
+def text_labels(cells: Sequence[str]) -> np.ndarray:
+    """Texts as labels: an array of texts, or of objects where one of them is much longer than the others."""
+    labels, lengths = np.array(cells, dtype=object), [len(cell) for cell in cells]
+    return labels if _is_wasteful(4 * max(lengths, default=0) * len(cells), 4 * sum(lengths)) else labels.astype(str)
+
+
+def _is_wasteful(room: int, used: int) -> bool:
+    return room > max(MOST_ROOM, 8 * used)
 
 
 def wants_text(options: ReadOptions, any_text: bool) -> bool:
@@ -98,10 +140,17 @@ def stack(parts: list[Rows]) -> Rows:
     """All rows of some parts, in one."""
     if len(parts) == 1:
         return parts[0]
-    y = None if parts[0].y is None else np.concatenate([part.y for part in parts if part.y is not None])
+    y = None if parts[0].y is None else _stack_labels([part.y for part in parts])
     return parts[-1]._replace(
         X=_stack_matrices([part.X for part in parts]), y=y, lines=np.concatenate([part.lines for part in parts])
     )
+
+
+def _stack_labels(parts: list[np.ndarray]) -> np.ndarray:
+    room = max(part.dtype.itemsize for part in parts) * sum(map(len, parts))
+    if parts[0].dtype.kind == "U" and _is_wasteful(room, sum(part.nbytes for part in parts)):
+        parts = [part.astype(object) for part in parts]
+    return np.concatenate(parts)
 
 
 def regroup(pieces: Iterator[Rows], n_rows: int | None) -> Iterator[Rows]:

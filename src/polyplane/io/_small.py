@@ -14,7 +14,7 @@ from polyplane.io._text import LARGEST, LINE, N_ROWS, SMALLEST, Parsed, room_for
 #: Longer texts than these are quicker to read by the kernel, its start included.
 SMALL = 1 << 16
 
-_NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"  # one way to read each number: linear time
 _IS_NUMBER = re.compile(_NUMBER)
 _LINE = re.compile(rb"[ \t\r]*(?:([^\s:#]+)((?:[ \t\r]+\d{1,9}:" + _NUMBER + rb")*)[ \t\r]*)?(?:#.*)?", re.DOTALL)
 

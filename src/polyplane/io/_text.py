@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import NamedTuple
 
 import numpy as np
 
-from polyplane.io._rows import MixedLabelsError, ReadOptions, settle_labels, wants_text
+from polyplane.io._rows import (
+    LARGEST_EXACT,
+    MixedLabelsError,
+    ReadOptions,
+    settle_labels,
+    text_labels,
+    wants_text,
+    whole_labels,
+)
 
 #: What is in a tally: the line, the position and the column where reading ended, how many rows and hard numbers were
 #: met, and the smallest and the largest index.
 LINE, POSITION, COLUMN, N_ROWS, N_HARD, SMALLEST, LARGEST = range(7)
 #: A hard number takes at least five characters ("1e281"), and one ends it.
 HARD_LENGTH = 6
+#: What to do about a text in another encoding: which one it is cannot be told, and guessed letters merge labels.
+NOT_UTF8 = "the text is not UTF-8; convert the file first (iconv -f LATIN1 -t UTF-8, for one)"
 
 
 class Parsed(NamedTuple):
@@ -70,16 +81,35 @@ def labels_of(name: str, text: np.ndarray, out: Parsed, options: ReadOptions) ->
         raise ValueError(f"{name}, line {lines[missing.argmax()]}: the row has no label.")
     no_number = np.isnan(labels)
     if wants_text(options, bool(no_number.any())):
-        raw = text.tobytes()
-        cells = [raw[start:stop].decode(errors="replace").replace('""', '"') for start, stop in spans.tolist()]
-        return np.array(cells, dtype=object).astype(str)
+        return _texts(name, text, spans, lines)
     if no_number.any():
         row = int(no_number.argmax())
         raise MixedLabelsError(
             f"{name}, line {lines[row]}: the label {shown(text, int(spans[row, 0]))} is not a number, as the labels "
             "before it or those of the model are."
         )
-    return settle_labels(labels.copy(), options)
+    if (np.abs(labels) >= LARGEST_EXACT).any():
+        return whole_labels([_whole(text, span) for span in spans.tolist()], options, name)
+    return settle_labels(labels.copy(), options, name)
+
+
+def _texts(name: str, text: np.ndarray, spans: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    """Labels as they are written."""
+    raw, cells = text.tobytes(), []
+    for row, (start, stop) in enumerate(spans.tolist()):
+        try:
+            cells.append(raw[start:stop].decode().replace('""', '"'))
+        except UnicodeDecodeError:
+            raise ValueError(f"{name}, line {lines[row]}, the label: {NOT_UTF8}.") from None
+    return text_labels(cells)
+
+
+def _whole(text: np.ndarray, span: list[int]) -> int | None:
+    """A label as a whole number, if it is one of at most 20 digits; to the last digit, which a float does not keep."""
+    label = Decimal(bytes(text[slice(*span)]).decode())
+    if label.adjusted() >= 20 or label != label.to_integral_value():
+        return None
+    return int(label)
 
 
 def not_a_number(found: str) -> str:
