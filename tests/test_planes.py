@@ -144,3 +144,19 @@ def test_notebooks_show_the_planes_of_each_class():
     assert shown.count("<tr>") == 3
     assert "<td>1</td><td>3</td>" in shown
     assert "PlaneSet(n_classes=2" in shown
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix])
+@pytest.mark.parametrize(
+    ("part", "place", "value"),
+    [("indices", 0, 10**8), ("indices", 1, -(10**8)), ("indptr", -1, 10**8), ("indptr", 1, 10**8), ("indptr", 0, 1)],
+)
+def test_sparse_rows_with_wrong_indices_are_refused(form, part, place, value):
+    """They led into foreign memory."""
+    planes = PlaneSet(np.ones((2, 3)), np.zeros(2), np.array([0, 1, 2]))
+    X = form(np.array([[1.0, 0, 2], [0, 3, 4]]))
+    assert planes.predict(X).tolist() == [0, 0]
+    getattr(X, part)[place] = value
+    for method in (planes.predict, planes.scores, planes.class_scores, planes.winners, planes.margins):
+        with pytest.raises(ValueError, match="ind(ex|ices|ptr)|pointer"):
+            method(X)

@@ -241,8 +241,9 @@ class PlaneSet:
             raise ValueError(
                 f"X is {describe(X)}, but the planes are {describe(self.coef)}: move the planes by to(X) or to_numpy()."
             )
-        xp = namespace(X)
-        by_feature = self.coef.T if not is_sparse(X) else np.ascontiguousarray(self.coef.T)
+        xp, by_feature = namespace(X), self.coef.T
+        if is_sparse(X):
+            X, by_feature = _sound_csr(X), np.ascontiguousarray(by_feature)
 
         def score(block: slice) -> Any:
             scores = X[block, :] @ by_feature
@@ -255,6 +256,16 @@ class PlaneSet:
             with within_device_memory("Predict fewer rows at a time."):
                 parts = [score(block) for block in _blocks(X.shape[0], self.n_planes, DEVICE_BLOCK_SCORES)]
         return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+
+def _sound_csr(X: Any) -> Any:
+    """A sparse matrix as CSR, checked: SciPy's product would follow a wrong index into foreign memory."""
+    if X.format != "csr":
+        if hasattr(X, "check_format"):
+            X.check_format(full_check=True)
+        X = X.tocsr()
+    X.check_format(full_check=True)
+    return X
 
 
 def _blocks(n_rows: int, n_planes: int, n_scores: int) -> Iterator[slice]:
