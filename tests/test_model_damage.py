@@ -2,9 +2,12 @@
 
 import contextlib
 import hashlib
+import io
 import json
+import os
 import pickle
 import tempfile
+import tracemalloc
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +18,8 @@ from hypothesis import strategies as st
 
 import polyplane
 from polyplane.io import ModelFileError, read_model
-from polyplane.model_files.container import DIGEST_AT, ZEROS
+from polyplane.model_files.container import DIGEST_AT, ZEROS, write_container
+from polyplane.scaling import AffineScaling
 from tests.machines import METADATA, machine_with_everything, make, some_rows
 
 
@@ -175,7 +179,7 @@ class TestForgery:
             (["classes", "texts"], ["no", "yes", "zoo"], "has invalid classes"),
             (["classes", "width"], 1, "has invalid classes"),
             (["classes", "width"], 10**9, "has invalid classes"),
-            (["classes"], {"array": "planes.intercept"}, "has invalid classes"),
+            (["classes"], {"array": "planes.intercept"}, "invalid value for classes: the array of another"),
             (["feature_names"], ["a", "b"], "has invalid feature names"),
             (["feature_names"], ["a", "b", 3], "has invalid feature names"),
             (["planes", "coef"], {"array": "planes.intercept"}, "invalid value for .*planes.coef"),
@@ -184,6 +188,7 @@ class TestForgery:
             (["fitted", "n_iter_"], {"float": "inf"}, "invalid value for .*n_iter_"),
             (["fitted", "__class__"], "x", "an attribute that its learner does not have"),
             (["fitted", "_scaling"], [{"array": "planes.intercept"}] * 2, "invalid value for .*_scaling.0"),
+            (["fitted", "n_features_in_"], None, "invalid value for .*n_features_in_"),
             (["history", "loss"], {"array": "planes.coef"}, "invalid value for .*history.loss"),
             (["metadata", "extra"], {"import": "os"}, "invalid value for metadata.extra"),
             (["parameters", "n_planes"], 3, "invalid value for .*polytopes.0.coef"),
@@ -197,6 +202,16 @@ class TestForgery:
                 "invalid value for .*0.counts",
             ),
             (["training", "state", "polytopes", 1, "coef"], {"array": "planes.coef"}, "invalid value for .*1.coef"),
+            (
+                ["training", "state", "polytopes", 1, "coef"],
+                {"array": "state.polytopes.0.coef"},
+                "invalid value for .*1.coef: the array of another",
+            ),
+            (
+                ["history", "step"],
+                {"array": "history.loss"},
+                "invalid value for history.step: the array of another",
+            ),
             (["training", "state", "t"], 1.5, "invalid value for .*state.t"),
             (["training", "state", "t"], True, "invalid value for .*state.t"),
             (["training", "state", "seed"], -1, "invalid value for .*state.seed"),
@@ -265,6 +280,21 @@ class TestForgery:
             with pytest.raises(ModelFileError, match="an invalid model: coef and intercept must be finite"):
                 reload(path, assembled(header, description, forged))
 
+    @pytest.mark.parametrize(
+        ("centre", "factor"), [(np.nan, 1.0), (np.inf, 1.0), (0.0, 0.0), (0.0, -1.0), (0.0, np.nan)]
+    )
+    def test_of_a_scaling(self, path, centre, factor):
+        X = np.random.default_rng(0).normal(size=(60, 3))
+        model = polyplane.PegasosSVC(max_iter=2)._fit(X, X[:, 0] > 0, None, None, AffineScaling.identity(3))
+        model._scaling = AffineScaling(np.full(3, centre), np.full(3, factor))
+        with pytest.raises(ValueError, match="cannot be saved: the file has an invalid value for _scaling"):
+            polyplane.save(model, path)
+
+    def test_by_leaving_out_the_number_of_features(self, path, saved):
+        header, description, data = parts(saved)
+        del description["fitted"]["n_features_in_"]
+        assert reload(path, assembled(header, description, data)).n_features_in_ == 3
+
     @pytest.mark.parametrize("depth", [50, 3000, 50_000])
     def test_by_a_bomb_of_values_in_values(self, path, saved, depth):
         header, description, data = parts(saved)
@@ -283,3 +313,86 @@ class TestForgery:
         for text in (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", b'{"a":1,"a":1}', b'{"a":NaN}'):
             with pytest.raises(ModelFileError, match="damaged header"):
                 reload(path, len(text).to_bytes(8, "little") + text)
+
+
+#: What SECURITY.md states: so many times the file, and so many bytes besides.
+TIMES, BESIDES = 32, 64 << 20
+
+
+def memory_of_loading(path, content):
+    """The most that NumPy and Python held at a time, and whether the file was refused."""
+    path.write_bytes(content)
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ModelFileError):
+            polyplane.load(path)
+            return tracemalloc.get_traced_memory()[1], False
+        return tracemalloc.get_traced_memory()[1], True
+    finally:
+        tracemalloc.stop()
+
+
+def described(**changes):
+    """A file of a machine with as many classes, planes and features as its arrays say."""
+    n_classes, n_features, texts, width, names, metadata = (
+        changes.get(name, usual)
+        for name, usual in {
+            "n_classes": 2, "n_features": 1, "texts": None, "width": None, "names": None, "metadata": {}
+        }.items()
+    )  # fmt: skip
+    arrays = {
+        "planes.coef": np.zeros((n_classes, n_features), dtype=np.float32),
+        "planes.intercept": np.zeros(n_classes, dtype=np.float32),
+        "planes.indptr": np.arange(n_classes + 1, dtype=np.int32),
+    }
+    description = {
+        "format": 2, "polyplane": "0.1.0", "learner": "PegasosSVC", "parameters": {},
+        "classes": {"texts": texts or [f"{c:07d}" for c in range(n_classes)], "width": width},
+        "feature_names": names, "planes": {name.split(".")[1]: {"array": name} for name in arrays},
+        "history": None, "fitted": {}, "training": None, "metadata": metadata,
+    }  # fmt: skip
+    file = io.BytesIO()
+    write_container(file, arrays, {"polyplane": json.dumps(description, separators=(",", ":"), ensure_ascii=False)})
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_refused"),
+    [
+        ({}, False),
+        ({"n_classes": 50_000}, False),
+        ({"n_classes": 50_000, "width": 10_000, "n_features": 0}, True),
+        ({"n_classes": 50_000, "width": 10_000}, True),
+        ({"n_classes": 20_000, "width": 40_000, "texts": [f"{c:05d}" for c in range(19_999)] + ["x" * 40_000]}, True),
+        ({"n_features": 200_000, "names": ["ab"] * 200_000}, False),
+        ({"n_features": 200_000, "names": ["x[0]{1}"] * 199_999 + ["\U0001f600"]}, False),
+        ({"metadata": {"a": [[]] * 700_000}}, True),
+        ({"metadata": {"a": [{}] * 700_000}}, True),
+        ({"metadata": {"a": [{"": 0}] * 300_000}}, True),
+        ({"metadata": {"a": [0.5] * 500_000}}, True),
+        ({"metadata": {"a": {"tuple": [0.5] * 500_000}}}, False),
+        ({"metadata": {str(i): i for i in range(200_000)}}, False),
+    ],
+)
+def test_memory_is_bounded_by_the_file(path, changes, is_refused):
+    content = described(**changes)
+    peak, refused = memory_of_loading(path, content)
+    assert refused == is_refused
+    assert peak < TIMES * len(content) + BESIDES
+
+
+def test_labels_too_wide_for_an_array_come_back_as_objects(path):
+    y = np.array(["a", "b", "c" * 2_000_000])
+    model = polyplane.PegasosSVC(max_iter=2).fit(np.eye(3), y)
+    polyplane.save(model, path)
+    same = polyplane.load(path)
+    assert same.classes_.dtype == object
+    assert same.classes_.tolist() == y.tolist()
+    assert same.predict(np.eye(3)).tolist() == model.predict(np.eye(3)).tolist()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelFileError, match="pipe is not a plain file"):
+        polyplane.load(tmp_path / "pipe")

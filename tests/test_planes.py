@@ -158,5 +158,5 @@ def test_sparse_rows_with_wrong_indices_are_refused(form, part, place, value):
     assert planes.predict(X).tolist() == [0, 0]
     getattr(X, part)[place] = value
     for method in (planes.predict, planes.scores, planes.class_scores, planes.winners, planes.margins):
-        with pytest.raises(ValueError, match="ind(ex|ices|ptr)|pointer"):
+        with pytest.raises(ValueError, match=r"ind(ex|ices|ptr)|pointer"):
             method(X)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple
 
@@ -34,9 +35,14 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 #: The longest header that readers of the format accept.
 LONGEST_HEADER = 100_000_000
+#: The most objects and lists in a header: each takes some hundred bytes of memory for two in the file. Names of
+#: features and labels, of which there may be millions, are texts.
+MOST_NODES = 1 << 17
 #: How a header begins: the place of the checksum is the same in all files.
 OPENING = b'{"__metadata__":{"sha256":"'
 ZEROS = b"0" * 64
+#: A text, possessively: there is nothing to go back to; or the beginning of an object or a list.
+_TEXT_OR_NODE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{]', re.DOTALL)
 DIGEST_AT = 8 + len(OPENING)
 
 
@@ -133,6 +139,8 @@ def parse_json(text: str | bytes) -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not a number of JSON")
 
+    if _n_nodes(text) > MOST_NODES:
+        raise DamagedError("has a damaged header")
     try:
         found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
     except ValueError as error:
@@ -140,6 +148,15 @@ def parse_json(text: str | bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DamagedError("has a damaged header")
     return found
+
+
+def _n_nodes(text: str | bytes) -> int:
+    """How many objects and lists there are; which of the brackets are in texts is looked at only where that matters."""
+    raw = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    n_nodes = raw.count(b"{") + raw.count(b"[")
+    if n_nodes <= MOST_NODES:
+        return n_nodes
+    return sum(raw[found.start()] != ord('"') for found in _TEXT_OR_NODE.finditer(raw))
 
 
 def _slot(name: str, entry: Any) -> Slot:

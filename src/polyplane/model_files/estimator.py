@@ -32,8 +32,9 @@ ATTRIBUTES = {
     "n_iter_": Whole(),
     "_scaling": Maybe(Tuple((Array("f", "features"), Array("f", "features")), AffineScaling)),
 }
-#: An array of labels may be wider than the longest of them, up to this: a file is not to fill the memory with nothing.
-WIDEST_LABELS = 10_000
+#: NumPy gives each label of an array the room of the longest. Up to so many bytes a loaded array is as wide as it was;
+#: wider ones become arrays of objects, so that a file cannot fill the memory with nothing.
+MOST_ROOM = 1 << 24
 
 
 def describe(model: Any, packer: Packer) -> dict[str, Any]:
@@ -58,7 +59,8 @@ def _pack_labels(classes: np.ndarray, packer: Packer) -> Any:
         return packer.array(classes, "classes")
     if classes.dtype.kind not in "UO" or not _all_text(classes.tolist()):
         raise ValueError(f"The labels are of dtype {classes.dtype}; a model file holds numbers, booleans and texts.")
-    return {"texts": classes.tolist(), "width": None if classes.dtype == object else classes.dtype.itemsize // 4}
+    as_objects = classes.dtype == object or classes.nbytes > MOST_ROOM
+    return {"texts": classes.tolist(), "width": None if as_objects else classes.dtype.itemsize // 4}
 
 
 def _all_text(values: list[Any]) -> bool:
@@ -109,6 +111,8 @@ def rebuild(description: dict[str, Any], unpacker: Unpacker, find: Callable[[str
     sizes: Sizes = {}
     nodes = _part(description, "planes")
     planes = {part: unpack(kind, nodes.get(part), f"planes.{part}", unpacker, sizes) for part, kind in PLANES.items()}
+    if sizes["features"] < 1:
+        raise DamagedError("has planes without features")
     with _possible():
         model = learner(**values)
         model._validate_params()
@@ -147,7 +151,7 @@ def _labels(node: Any, n_classes: int, unpacker: Unpacker) -> np.ndarray:
         case {"array": _}:
             classes = unpacker.array(node, "classes")
         case {"texts": [*texts], "width": None | int() as width} if texts and _all_text(texts):
-            if width is None or 0 < width <= max(WIDEST_LABELS, *map(len, texts)):
+            if width is None or 0 < 4 * width * len(texts) <= MOST_ROOM:
                 classes = np.array(texts, dtype=object if width is None else f"U{width:d}")
                 classes = classes if classes.tolist() == texts else np.empty(0)
     if classes.shape != (n_classes,) or n_classes < 2 or not (classes[:-1] < classes[1:]).all():
@@ -160,8 +164,9 @@ def _restore_attributes(model: Any, description: dict[str, Any], unpacker: Unpac
     if not nodes.keys() <= kinds.keys():
         raise DamagedError("holds an attribute that its learner does not have")
     inner = dict(sizes)
+    own["n_features_in_"] = sizes["features"]
     own.update({name: unpack(kinds[name], node, name, unpacker, inner) for name, node in nodes.items()})
-    if own.get("n_features_in_", sizes["features"]) != sizes["features"]:
+    if own["n_features_in_"] != sizes["features"]:
         raise DamagedError("has an invalid value for n_features_in_")
     names = description.get("feature_names")
     if names is not None:
@@ -169,10 +174,9 @@ def _restore_attributes(model: Any, description: dict[str, Any], unpacker: Unpac
             raise DamagedError("has invalid feature names")
         own["feature_names_in_"] = np.array(names, dtype=object)
     if description.get("history") is not None:
-        figures = _part(description, "history").items()
+        figures, steps = _part(description, "history").items(), Array("float64", "steps")
         own["history_"] = {
-            name: unpack(Array("float64", "steps"), node, f"history.{name}", unpacker, {}).tolist()
-            for name, node in figures
+            name: unpack(steps, node, f"history.{name}", unpacker, {}).tolist() for name, node in figures
         }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -75,13 +77,25 @@ def write_model(path: str | os.PathLike[str], model: Any, metadata: Mapping[str,
 
 def read_model(path: str | os.PathLike[str], find: Callable[[str], type | None]) -> ModelFile:
     """Read a model file; `find` knows the learners by their names. See `polyplane.io.read_model`."""
-    with open(path, "rb") as file:
+    with _opened(path) as file:
         try:
             return _read(file, find)
         except DamagedError as error:
             raise ModelFileError(f"{Path(path)} {error}.") from error
         except RecursionError as error:
             raise ModelFileError(f"{Path(path)} has a damaged header.") from error
+
+
+def _opened(path: str | os.PathLike[str]) -> BinaryIO:
+    """A plain file, opened; to open a pipe would wait for whoever writes into it."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise ModelFileError(f"{Path(path)} is not a plain file.")
 
 
 def _read(file: BinaryIO, find: Callable[[str], type | None]) -> ModelFile:

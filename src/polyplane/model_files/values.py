@@ -17,6 +17,7 @@ import numpy as np
 from polyplane.engine.kinds import Array, Digest, Flag, FloatType, Many, Maybe, Number, Prototype, Record, Tuple, Whole
 from polyplane.engine.state import kinds_of
 from polyplane.model_files.container import NAMES, DamagedError
+from polyplane.scaling import AffineScaling
 
 #: Sizes by name: those that are known beforehand, and those that the first array of a name sets for the others.
 Sizes = dict[str, int]
@@ -52,12 +53,16 @@ class Unpacker:
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.arrays = arrays
         self.used: set[str] = set()
+        self._own: set[str] = set()
 
-    def array(self, node: Any, name: str) -> np.ndarray:
-        """The array that a node names."""
+    def array(self, node: Any, name: str, own: bool = False) -> np.ndarray:
+        """The array that a node names; `own`: no other node may name it, as training writes into it."""
         match node:
             case {"array": str(source), **rest} if source in self.arrays and rest in ({}, {"order": "F"}):
+                if source in self._own or (own and source in self.used):
+                    raise DamagedError(f"has an invalid value for {name}: the array of another")
                 self.used.add(source)
+                self._own |= {source} if own else set()
                 return self.arrays[source].T if rest else self.arrays[source]
         raise DamagedError(f"has no array for {name}")
 
@@ -129,13 +134,16 @@ def unpack(kind: Any, node: Any, name: str, unpacker: Unpacker, sizes: Sizes) ->
             return None if node is None else unpack(kind.kind, node, name, unpacker, sizes)
         case Tuple() if isinstance(node, list) and len(node) == len(kind.kinds):
             parts = enumerate(zip(kind.kinds, node, strict=True))
-            return kind.build(*(unpack(inner, part, f"{name}.{i}", unpacker, sizes) for i, (inner, part) in parts))
+            built = kind.build(*(unpack(inner, part, f"{name}.{i}", unpacker, sizes) for i, (inner, part) in parts))
+            if isinstance(built, AffineScaling) and not _is_sound(built):
+                raise _mismatch(name)
+            return built
         case Many() if isinstance(node, list) and node:
             return [unpack(kind.kind, part, f"{name}.{i}", unpacker, sizes) for i, part in enumerate(node)]
         case Record() if isinstance(node, dict) and node.keys() == kinds_of(kind.state).keys():
             return _unpack_state(kind.state, node, name, unpacker, sizes)
         case Array():
-            return _unpack_array(kind, unpacker.array(node, name), name, sizes)
+            return _unpack_array(kind, unpacker.array(node, name, own=kind.in_place), name, sizes)
         case Number() | Whole() if _fits(kind, value := _unpack_value(node, name, unpacker), sizes):
             return value
         case Flag() if isinstance(node, bool):
@@ -147,6 +155,11 @@ def unpack(kind: Any, node: Any, name: str, unpacker: Unpacker, sizes: Sizes) ->
         case Prototype() if node in FLOATS:
             return np.empty(0, node)
     raise _mismatch(name)
+
+
+def _is_sound(scaling: AffineScaling) -> bool:
+    """Whether it can be undone."""
+    return bool(np.isfinite(scaling.centre).all() and np.isfinite(scaling.factor).all() and np.all(scaling.factor > 0))
 
 
 def _mismatch(name: str) -> DamagedError:
