@@ -303,3 +303,10 @@ def test_a_stream_whose_planes_are_not_finite_costs_nothing(monkeypatch):
     with pytest.raises(ValueError, match="finite"):
         machine.fit_stream([(X, y), (X, y)], progressive=False)
     assert_twins(machine, twin)
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_class_weights_are_finite_and_not_negative(weight):
+    model = polyplane.PegasosSVC(class_weight={0: 1.0, 1: weight})
+    with pytest.raises(ValueError, match=r"class_weight must hold finite numbers from 0 on; that of .*1.* is"):
+        model.fit(np.eye(2), [0, 1])

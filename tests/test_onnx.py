@@ -206,3 +206,12 @@ class TestRefusal:
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(ImportError, match=rf'{package}.*pip install "polyplane\[onnx\]"'):
             eval(call, {"to_onnx": to_onnx, "register": register, "model": model})
+
+
+def test_labels_beyond_the_integers_of_onnx_are_refused():
+    labels = np.array([1, 2**63 + 1], dtype=np.uint64)
+    model = polyplane.PegasosSVC(max_iter=2).fit(np.eye(2), labels)
+    with pytest.raises(ValueError, match="The label 9223372036854775809 does not fit into 64 bits with a sign"):
+        to_onnx(model)
+    small = polyplane.PegasosSVC(max_iter=2).fit(np.eye(2), np.array([1, 2**40], dtype=np.uint64))
+    assert to_onnx(small).graph.output[0].type.tensor_type.elem_type == 7  # INT64

@@ -1,10 +1,31 @@
-"""Values in the types of JSON."""
+"""Values in the types of JSON, and texts that are what they look like."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
+
+#: Characters that change what is around them: control characters, line ends, overrides of the direction of writing, and
+#: halves of characters, which cannot be encoded.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""A text in which characters that could break a line, or command a terminal, stand as escapes.
+
+    Examples
+    --------
+    >>> print(visible("a\tb\x1b[2J \u202eabc"))
+    a\tb\x1b[2J \u202eabc
+    """
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def visible_json(text: str) -> str:
+    """The same for a JSON text, whose meaning stays the same."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def plain(value: Any) -> Any:

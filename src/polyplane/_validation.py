@@ -143,6 +143,11 @@ def check_weights(
     weight: np.ndarray = _check_sample_weight(sample_weight, rows, dtype=dtype, ensure_non_negative=True)
     if class_weight is not None:
         by_class = compute_class_weight(class_weight, classes=classes, y=y)
+        if not (np.isfinite(by_class).all() and (by_class >= 0).all()):
+            wrong = int((~(np.isfinite(by_class) & (by_class >= 0))).argmax())
+            raise ValueError(
+                f"class_weight must hold finite numbers from 0 on; that of {classes[wrong]!r} is {by_class[wrong]}."
+            )
         weight = weight * by_class[codes].astype(dtype)
     if not weight.any():
         raise ValueError("All sample weights are zero: there is no row to learn from.")

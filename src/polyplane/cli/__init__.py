@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from polyplane.cli._common import paragraphs, register
+from polyplane.cli._common import paragraphs, register, replace_closed_streams
 from polyplane.cli.demo import demo
 from polyplane.cli.evaluate import evaluate
 from polyplane.cli.explain import explain
@@ -47,4 +47,5 @@ def polyplane(
 
 def main() -> None:
     """Run the command line."""
+    replace_closed_streams()
     app()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
-from polyplane._plain import plain
+from polyplane._plain import plain, visible, visible_json
 
 #: What a script can rely on. 2 is also what a wrong option gives.
 FAILED, USER_ERROR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
@@ -95,15 +97,33 @@ def one_sentence(name: str, debug: bool) -> Iterator[None]:
             _leave(f"polyplane {name}: an error in polyplane itself, {what} (--debug shows where).", FAILED)
 
 
+def replace_closed_streams() -> None:
+    """Let no file get the number of a closed stream: whatever a library prints would go into it.
+
+    What is written to a closed standard output is refused, as the system would; what is read from a closed standard
+    input, by the reader. Messages to a closed standard error are lost.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+        if name != "stdin":
+            raw: Any = io.FileIO(number, "w", closefd=False)
+            setattr(sys, name, io.TextIOWrapper(raw, write_through=True))
+
+
 def note(text: str) -> None:
     """Print one line on standard error."""
-    typer.echo(f"note: {_one_line(text)}", err=True)
+    typer.echo(f"note: {visible(_one_line(text))}", err=True)
 
 
 def present(content: Mapping[str, Any], tables: Iterable[Table], as_json: bool) -> None:
     """Print the outcome of a command: `tables`, or with `as_json` its `content`."""
     if as_json:
-        typer.echo(json.dumps(plain(content), ensure_ascii=False, allow_nan=False))
+        typer.echo(visible_json(json.dumps(plain(content), ensure_ascii=False, allow_nan=False)))
     elif sys.stdout.isatty():
         _present_rich(tables)
     else:
@@ -111,8 +131,8 @@ def present(content: Mapping[str, Any], tables: Iterable[Table], as_json: bool) 
 
 
 def show_number(value: Any) -> str:
-    """A number, to six digits, or a label."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    """A number, to six digits, or a label, whatever its characters on one line."""
+    return f"{value:.6g}" if isinstance(value, float) else visible(str(value))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -142,14 +162,12 @@ def _one_line(text: str) -> str:
 
 
 def _leave(sentence: str, code: int) -> NoReturn:
-    typer.echo(sentence, err=True)
+    typer.echo(visible(sentence), err=True)
     raise typer.Exit(code) from None
 
 
 def _forget_stdout() -> None:
     """Discard what is not yet written, so that the interpreter does not complain when it ends."""
-    import os
-
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # not a real file: a test's
@@ -158,7 +176,7 @@ def _forget_stdout() -> None:
 
 def _tabbed(table: Table) -> Iterator[str]:
     if table.columns:
-        yield "\t".join(table.columns)
+        yield "\t".join(map(visible, table.columns))
     for row in table.rows:
         yield "\t".join(show_number(cell) for cell in row)
 
@@ -172,7 +190,7 @@ def _present_rich(tables: Iterable[Table]) -> None:
     console = Console(highlight=False)
     for table in tables:
         drawn = RichTable(
-            title=f"[bold]{escape(table.title)}[/]" if table.title else None,
+            title=f"[bold]{escape(visible(table.title))}[/]" if table.title else None,
             title_justify="left",
             title_style="",
             box=box.SIMPLE_HEAD,
@@ -182,7 +200,7 @@ def _present_rich(tables: Iterable[Table]) -> None:
         width = max((len(row) for row in table.rows), default=len(table.columns))
         for j in range(width):
             numeric = any(isinstance(row[j], int | float) for row in table.rows)
-            header = escape(table.columns[j]) if table.columns else ""
+            header = escape(visible(table.columns[j])) if table.columns else ""
             drawn.add_column(header, justify="right" if numeric else "left")
         for row in table.rows:
             drawn.add_row(*(escape(show_number(cell)) for cell in row))

@@ -76,4 +76,4 @@ def _onnx(model: Any, dtype: str | None, opset: int | None) -> bytes:
 def _json(model: Any) -> bytes:
     from polyplane.io import to_json
 
-    return f"{to_json(model)}\n".encode(errors="backslashreplace")
+    return f"{to_json(model)}\n".encode()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from polyplane._plain import visible, visible_json
 from polyplane.cli._common import Table, UserError, command, present
 from polyplane.cli._data import DataFile, Format, Label, ModelFile, ZeroBased, load_model, reading_options
 
@@ -81,6 +82,14 @@ def _output(out: str) -> Iterator[BinaryIO]:
         yield file
 
 
+def _one_line_each(labels: list[str]) -> list[str]:
+    """Labels without characters that break a line or a column; those that differ stay different."""
+    shown = [visible(label) for label in labels]
+    if len(set(shown)) == len(set(labels)):
+        return shown
+    return [visible(label.replace("\\", "\\\\")) for label in labels]
+
+
 class _Labels:
     """Labels only."""
 
@@ -89,7 +98,7 @@ class _Labels:
 
         self.model = model
         self.wanted = [name for name, is_wanted in wanted.items() if is_wanted]
-        self.names = [str(label) for label in model.classes_.tolist()]
+        self.names = _one_line_each([str(label) for label in model.classes_.tolist()])
         self.lines = np.array([f"{name}\n".encode() for name in self.names], dtype=object)
 
     def header(self) -> bytes:
@@ -140,6 +149,6 @@ class _JsonLines(_Labels):
             row: dict[str, Any] = {"label": labels[c]}
             for name, figure in figures.items():
                 values = figure[i].tolist()
-                row[name] = values[0] if name == "winner" else dict(zip(self.names, values, strict=True))
-            lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+                row[name] = values[0] if name == "winner" else dict(zip(map(str, labels), values, strict=True))
+            lines.append(visible_json(json.dumps(row, ensure_ascii=False)) + "\n")
         return "".join(lines).encode()

@@ -31,7 +31,7 @@ class Progress(Observer):
 
     def begin(self) -> None:
         """Show the bar, where there is a terminal."""
-        if sys.stdout.isatty():
+        if sys.stdout is not None and sys.stdout.isatty():
             self._bar = _rich_bar()
             self._task = self._bar.add_task(self.title, total=self.total, figures="")
             self._bar.start()

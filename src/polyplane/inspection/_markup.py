@@ -1,4 +1,4 @@
-"""Markup in which text from data is always text: nothing gets in but through `html.escape`."""
+"""Markup in which text from data is always text: nothing gets in but through `escape`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from html import escape
+from html import escape as escape_markup
 from importlib.resources import files
+
+from polyplane._plain import visible
 
 PICKER = """<h2>Rows explained</h2>
 <div class="picker"><label for="row">Row</label> <select id="row"></select>
 <button type="button" id="before">Previous</button> <button type="button" id="after">Next</button></div>
 <div class="card" id="why" aria-live="polite"></div>
 <noscript><p>The rows are shown by a script of this page.</p></noscript>"""
+
+
+def escape(text: str) -> str:
+    """Text as markup that shows it."""
+    return escape_markup(visible(text))
 
 
 class Markup:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from polyplane._files import replace_file
-from polyplane._plain import plain
+from polyplane._plain import plain, visible
 from polyplane.inspection._markup import assemble
 from polyplane.inspection._model_explanation import ModelExplanation
 from polyplane.inspection._report_body import Predictions, report_body
@@ -116,7 +116,7 @@ def _one(X: Any, i: int) -> Any:
 
 def _row(predictions: Predictions, i: int, why: RowExplanation, image_shape: Any) -> dict[str, Any]:
     """What the script of the page shows of a row."""
-    truth, label = str(predictions.model.label(int(predictions.truth[i]))), str(why.label)
+    truth, label = _shown(predictions.model.label(int(predictions.truth[i]))), _shown(why.label)
     order = why.by_share()
     shown, rest = order[:SHOWN_FEATURES], order[SHOWN_FEATURES:]
     return {
@@ -125,13 +125,13 @@ def _row(predictions: Predictions, i: int, why: RowExplanation, image_shape: Any
         "label": label,
         "truth": truth,
         "plane": why.plane,
-        "rival": str(why.rival),
+        "rival": _shown(why.rival),
         "rival_plane": why.rival_plane,
         "difference": why.difference,
         "base": why.base,
         "shares": [
             {
-                "name": why.feature_names[j],
+                "name": visible(why.feature_names[j]),
                 "value": why.values[j],
                 "reference": why.reference[j],
                 "share": why.shares[j],
@@ -145,19 +145,24 @@ def _row(predictions: Predictions, i: int, why: RowExplanation, image_shape: Any
     }
 
 
+def _shown(label: Any) -> str:
+    return visible(str(label))
+
+
 def _flip(why: RowExplanation) -> dict[str, Any] | None:
     if why.flip is None:
         return None
     order = why.by_change()
     changes = [
-        {"name": why.feature_names[j], "from": why.values[j], "to": why.flip.values[j]} for j in order[:SHOWN_FEATURES]
+        {"name": visible(why.feature_names[j]), "from": why.values[j], "to": why.flip.values[j]}
+        for j in order[:SHOWN_FEATURES]
     ]
-    return {"label": str(why.flip.label), "changes": changes, "n_others": max(0, len(order) - SHOWN_FEATURES)}
+    return {"label": _shown(why.flip.label), "changes": changes, "n_others": max(0, len(order) - SHOWN_FEATURES)}
 
 
 def _pictures(planes: ModelExplanation) -> list[dict[str, Any]]:
     """The busiest planes, to be drawn."""
     return [
-        {"name": f"{rule.label}: {rule.percent} %", "weights": planes.planes.coef[rule.plane]}
+        {"name": f"{_shown(rule.label)}: {rule.percent} %", "weights": planes.planes.coef[rule.plane]}
         for rule in planes.busiest()[:SHOWN_PICTURES]
     ]

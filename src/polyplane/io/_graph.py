@@ -105,6 +105,8 @@ def label_array(classes: np.ndarray) -> np.ndarray:
             except UnicodeEncodeError:
                 raise ValueError(f"The label {label!r} is not valid Unicode, which ONNX needs.") from None
         return classes.astype(object)
+    if classes.dtype.kind == "u" and classes.max() >= 2**63:
+        raise ValueError(f"The label {classes.max()} does not fit into 64 bits with a sign, the integers of ONNX.")
     return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))
 
 

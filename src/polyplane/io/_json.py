@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane._plain import plain
+from polyplane._plain import plain, visible_json
 from polyplane._version import __version__
 from polyplane.base import PlaneClassifier
 
@@ -89,7 +89,7 @@ def feature_names(model: PlaneClassifier) -> list[str]:
 
 
 def _classes(model: PlaneClassifier) -> list[str]:
-    names = [json.dumps(name, ensure_ascii=False) for name in feature_names(model)]
+    names = [_dump(name) for name in feature_names(model)]
     texts = []
     for c, label in enumerate(model.classes_.tolist()):
         planes = zip(*model.planes_.of(c), strict=True)
@@ -105,4 +105,4 @@ def _plane(coef: np.ndarray, intercept: Any, names: list[str]) -> str:
 
 
 def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
