@@ -1,11 +1,15 @@
 # Each target sets up .venv by itself. PYTHON chooses the interpreter (3.11 or newer).
 PYTHON ?= python3
-BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := .venv/$(SCRIPTS)
+# Groups of dependencies need pip 25.1.
+PIP = $(1)/python -m pip --disable-pip-version-check --quiet
+INSTALL = $(PIP) install "pip>=25.1" && $(PIP) install
 # pytest-xdist: as many processes as cores; each keeps to one thread of BLAS.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+PYTEST := -m pytest -n auto --dist worksteal -q
 
-.PHONY: help demo test lint format minimum bench reproduce docs clean
+.PHONY: help demo test coverage lint format review minimum dist bench reproduce docs clean
 .DEFAULT_GOAL := help
 
 help:  ## show this
@@ -15,7 +19,11 @@ demo: .venv/demo  ## train on three data sets, print a table, draw a polytope
 	$(BIN)/polyplane demo
 
 test: .venv/dev  ## run the tests
-	$(TEST_ENV) $(BIN)/python -m pytest -n auto --dist worksteal -q
+	$(TEST_ENV) $(BIN)/python $(PYTEST)
+
+# The floor is a little below what is measured without the papers' data sets.
+coverage: .venv/dev  ## run the tests, and fail where they run fewer of the lines than the floor
+	$(TEST_ENV) $(BIN)/python $(PYTEST) --cov --cov-report=term --cov-report=xml:build/coverage.xml --cov-fail-under=90
 
 lint: .venv/dev  ## check style and types
 	$(BIN)/ruff check .
@@ -26,10 +34,36 @@ format: .venv/dev  ## put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+review: .venv/review  ## check what is around the code: spelling, pages, workflows, habits of scientific packages
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md src tests docs/*.md docs/guide examples
+	$(BIN)/rumdl check .
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/repo-review .
+
 minimum:  ## run the tests with the oldest versions of all dependencies, in .venv-minimum
 	$(PYTHON) -m venv .venv-minimum
-	.venv-minimum/bin/python -m pip --disable-pip-version-check --quiet install -e ".[dev]" -c minimum.txt
-	$(TEST_ENV) .venv-minimum/bin/python -m pytest -n auto --dist worksteal -q
+	$(call INSTALL,.venv-minimum/$(SCRIPTS)) -e . --group test -c minimum.txt
+	$(TEST_ENV) .venv-minimum/$(SCRIPTS)/python $(PYTEST)
+
+# make dist FROM=sdist: install and test the sdist instead of the wheel. INSTALLED is an empty environment; the tests are
+# those of the sdist, in a folder without src, so that they see the installed package only.
+FROM ?= wheel
+UNPACKED := build/dist
+INSTALLED := $(UNPACKED)/.venv/$(SCRIPTS)
+dist: .venv/dist  ## build wheel and sdist in dist/, check them, and run README and tests against what is installed
+	rm -rf dist $(UNPACKED)
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	ls -l dist
+	mkdir -p $(UNPACKED)
+	tar -xzf dist/*.tar.gz -C $(UNPACKED) --strip-components 1
+	rm -r $(UNPACKED)/src
+	$(PYTHON) -m venv $(UNPACKED)/.venv
+	$(call INSTALL,$(INSTALLED)) $(if $(filter sdist,$(FROM)),dist/*.tar.gz,dist/*.whl) --group test
+	cd $(UNPACKED) && $(TEST_ENV) .venv/$(SCRIPTS)/python $(PYTEST) --pyargs tests polyplane
 
 bench: .venv/dev  ## print the speed comparisons (needs POLYPLANE_DATA)
 	for name in $(notdir $(basename $(wildcard benchmarks/peers/*.py))); do $(BIN)/python -m benchmarks.peers.$$name || exit 1; done
@@ -43,24 +77,21 @@ docs: .venv/docs  ## build the documentation, with its examples, in build/docs; 
 	@echo "Open build/docs/index.html"
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .venv-minimum build docs/auto_examples docs/generated docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv .venv-minimum build dist docs/auto_examples docs/generated docs/sg_execution_times.rst
+	rm -rf .coverage .coverage.* .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/bin/python:
+.venv/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON."; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/demo: pyproject.toml | .venv/bin/python
+.venv/demo: pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing polyplane into .venv (a minute or two, once) ..."
-	$(PIP) install -e ".[plot]"
+	$(call PIP,$(BIN)) install -e ".[plot]"
 	@touch $@
 
-.venv/dev: pyproject.toml | .venv/bin/python
-	@echo "Installing polyplane and its development tools into .venv (a minute or two, once) ..."
-	$(PIP) install -e ".[dev]"
-	@touch $@ .venv/demo
-
-.venv/docs: pyproject.toml | .venv/bin/python
-	@echo "Installing what the documentation needs into .venv (a minute or two, once) ..."
-	$(PIP) install -e ".[docs]"
+# .venv/dev, .venv/docs, .venv/dist, .venv/review: the groups of dependencies in pyproject.toml.
+.venv/%: pyproject.toml | .venv/pyvenv.cfg
+	@echo "Installing polyplane and what is needed for $* into .venv (a minute or two, once) ..."
+	$(call INSTALL,$(BIN)) -e . --group $*
 	@touch $@ .venv/demo

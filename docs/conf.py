@@ -60,3 +60,10 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+if url := os.environ.get("DOCS_URL"):  # on the site there are pages of other versions to go to: docs/publish.py
+    html_theme_options["switcher"] = {
+        "json_url": f"{url}/versions.json",
+        "version_match": "dev" if ".dev" in version else version,
+    }
+    html_theme_options["check_switcher"] = False
+    html_theme_options["navbar_end"] = ["version-switcher", "theme-switcher"]

@@ -1,9 +1,13 @@
 """What the README and the documentation say: their code runs, their links lead somewhere."""
 
+import json
 import os
 import re
+import runpy
 import subprocess
 import sys
+import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -65,8 +69,46 @@ def test_commands_run(page, tmp_path, local_data):
         assert done.returncode == 0, f"{command}\n{done.stderr}"
 
 
+def test_the_api_page_lists_what_is_public():
+    listed, module = set(), ""
+    for line in (ROOT / "docs" / "api.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   [\w.]+", line):
+            listed.add(f"{module}.{line.strip()}")
+    packages = ["", ".dask", ".datasets", ".geometry", ".inspection", ".io"]
+    public = {f"polyplane{p}.{name}" for p in packages for name in import_module(f"polyplane{p}").__all__}
+    elsewhere = {"polyplane.__version__", "polyplane.io.load", "polyplane.io.save"}
+    assert public - elsewhere == {name for name in listed if not name.startswith("polyplane.io.onnx.")}
+
+
+def test_versions_of_the_documentation_stand_side_by_side(tmp_path):
+    publish = runpy.run_path(str(ROOT / "docs" / "publish.py"))["publish"]
+    built, site = tmp_path / "built", tmp_path / "site"
+    (built / "_static").mkdir(parents=True)
+    for version in ["dev", "v0.9.1", "v1.10.0rc1", "v1.9.0", "v1.10.0", "dev"]:
+        (built / "index.html").write_text(version)
+        publish(built, site, version, "https://example.org/docs")
+    entries = json.loads((site / "versions.json").read_text())
+    assert [entry["version"] for entry in entries] == ["dev", "1.10.0", "1.10.0rc1", "1.9.0", "0.9.1"]
+    assert entries[1] == {"name": "1.10.0 (stable)", "version": "1.10.0", "url": "https://example.org/docs/1.10.0/"}
+    assert "url=1.10.0/" in (site / "index.html").read_text()
+    assert (site / "1.9.0" / "index.html").read_text() == "v1.9.0"
+
+
 def test_links_inside_the_repository_exist():
     for page in PAGES:
         for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
             if not link.startswith("http") and "auto_examples" not in link:  # these are made with the documentation
                 assert (page.parent / link).exists(), f"{page}: {link}"
+
+
+def test_the_recipe_for_conda_asks_for_the_same_versions():
+    recipe = ROOT / "packaging" / "conda-forge" / "recipe.yaml"
+    if not recipe.exists():
+        pytest.skip("the recipe is no part of a source distribution")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    run = recipe.read_text(encoding="utf-8").split("  run:\n")[1].split("\n\n")[0]
+    expected = ["python >=${{ python_min }}", *(name.replace(">=", " >=") for name in project["dependencies"])]
+    assert [line.strip().removeprefix("- ") for line in run.splitlines()] == expected
+    assert f'python_min: "{project["requires-python"].removeprefix(">=")}"' in recipe.read_text(encoding="utf-8")
