@@ -59,13 +59,15 @@ class TestJson:
     def test_keeps_every_bit(self, dtype):
         model = make("ConvexPolytopeClassifier", {"n_planes": 2})
         model.fit(*some_rows(model, 0, dtype))
-        model.planes_ = polyplane.PlaneSet(model.coef_ / dtype(3), model.intercept_, model.planes_.indptr)
+        model.planes_ = polyplane.PlaneSet(model.planes_.coef / dtype(3), model.planes_.intercept, model.planes_.indptr)
         content = json.loads(to_json(model))
         planes = [plane for entry in content["classes"] for plane in entry["planes"]]
         weights = np.array([list(plane["weights"].values()) for plane in planes], dtype=content["dtype"])
         assert weights.dtype == dtype
-        np.testing.assert_array_equal(weights, model.coef_)
-        np.testing.assert_array_equal(np.array([plane["intercept"] for plane in planes], dtype), model.intercept_)
+        np.testing.assert_array_equal(weights, model.planes_.coef)
+        np.testing.assert_array_equal(
+            np.array([plane["intercept"] for plane in planes], dtype), model.planes_.intercept
+        )
 
     def test_names_and_zeros(self, model):
         assert json.loads(to_json(model))["features"] == ["width", "höhe", 'a "b"']

@@ -207,7 +207,7 @@ def test_pegasos_reaches_the_optimum_of_the_svm(problem):
     peer = LinearSVC(C=1 / (alpha * len(y)), loss="hinge", tol=1e-8, max_iter=1_000_000).fit(X, y)
     svm = PegasosSVC(alpha=alpha, max_iter=1000, tol=None, random_state=0).fit(X, y)
     optimum = objective(peer.coef_[0], peer.intercept_[0])
-    assert optimum <= objective(svm.coef_[1], svm.intercept_[1]) + 1e-9 < optimum * 1.005
+    assert optimum <= objective(svm.coef_[0], svm.intercept_[0]) + 1e-9 < optimum * 1.005
 
 
 def test_averaging_settles_the_planes(problem):
@@ -215,7 +215,7 @@ def test_averaging_settles_the_planes(problem):
 
     def spread(average):
         runs = [
-            PegasosSVC(alpha=1e-2, max_iter=30, tol=None, average=average, random_state=seed).fit(X, y).coef_[1]
+            PegasosSVC(alpha=1e-2, max_iter=30, tol=None, average=average, random_state=seed).fit(X, y).coef_[0]
             for seed in range(5)
         ]
         return np.std(runs, axis=0).mean()

@@ -48,9 +48,8 @@ def objective(coef, intercept, X, y, C, weight=None):
 
 def objective_of(machine, X, y, weight=None):
     if len(machine.classes_) == 2:
-        return objective(
-            machine.coef_[1], machine.intercept_[1], X, np.where(y == machine.classes_[1], 1, -1), machine.C, weight
-        )
+        sign = np.where(y == machine.classes_[1], 1, -1)
+        return objective(machine.coef_, machine.intercept_, X, sign, machine.C, weight)
     codes = np.searchsorted(machine.classes_, y)
     return objective(machine.coef_, machine.intercept_, X, codes, machine.C, weight)
 
@@ -122,7 +121,7 @@ class TestPaper:
         np.testing.assert_allclose(machine.history_["primal"], expected[1:, 0], rtol=1e-9)
         np.testing.assert_allclose(machine.history_["dual"], expected[1:, 1], rtol=1e-9)
         planes = np.column_stack([machine.coef_, machine.intercept_])
-        np.testing.assert_allclose(planes[-1:] if n_classes == 2 else planes, np.atleast_2d(best), atol=1e-5)
+        np.testing.assert_allclose(planes, np.atleast_2d(best), atol=1e-5)
 
     def test_searches_differ_before_they_agree(self):
         """The comparison above would be void if all searches took the same steps."""
@@ -202,8 +201,8 @@ def test_one_against_the_rest_is_one_svm_per_class():
     total = 0.0
     for c in range(3):
         alone = CuttingPlaneSVC(C=0.5, tol=1e-3).fit(X, y == c)
-        np.testing.assert_array_equal(machine.coef_[c], alone.coef_[1])
-        np.testing.assert_array_equal(machine.intercept_[c], alone.intercept_[1])
+        np.testing.assert_array_equal(machine.coef_[c], alone.coef_[0])
+        np.testing.assert_array_equal(machine.intercept_[c], alone.intercept_[0])
         total += alone.history_["primal"][-1]
     assert machine.history_["primal"][-1] == pytest.approx(total)
     assert machine.gap_ < 1e-3
@@ -236,7 +235,7 @@ class TestCertificate:
         # Planes near the optimum are the hardest to stay below: those of a long run, and points about them.
         best = CuttingPlaneSVC(C=C, tol=None, max_iter=120).fit(X, y, weight)
         codes = 2 * y - 1 if n_classes == 2 else y
-        planes = [np.column_stack([m.coef_, m.intercept_])[1 if n_classes == 2 else 0 :] for m in (best, machine)]
+        planes = [np.column_stack([m.coef_, m.intercept_]) for m in (best, machine)]
         for share in np.linspace(-0.5, 1.5, 9):
             other = (1 - share) * planes[0] + share * planes[1]
             assert objective(other[:, :-1], other[:, -1], X, codes, C, weight) >= bound * (1 - 1e-9)
@@ -599,8 +598,8 @@ class TestOnCluster:
         machine.fit(container(X), y)
         assert run.n_steps == machine.n_iter_
         found = method.planes(run.state)
-        np.testing.assert_allclose(found.coef, machine.coef_, atol=1e-9)
-        np.testing.assert_allclose(found.intercept, machine.intercept_, atol=1e-9)
+        np.testing.assert_allclose(found.coef, machine.planes_.coef, atol=1e-9)
+        np.testing.assert_allclose(found.intercept, machine.planes_.intercept, atol=1e-9)
         np.testing.assert_allclose(run.history["dual"], machine.history_["dual"], rtol=1e-9)
 
     @pytest.mark.parametrize("line_search", ["exact", "non-greedy"])

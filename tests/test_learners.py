@@ -63,7 +63,12 @@ class TestEveryLearner:
         machine = make(learner).fit(X, y)
         assert machine.score(X, y) > 0.95
         assert isinstance(machine.planes_, PlaneSet)
-        assert machine.coef_ is machine.planes_.coef
+        if machine.planes_.n_planes > 2:
+            assert machine.coef_ is machine.planes_.coef
+        else:  # linear: LinearSVC's shapes
+            assert (machine.coef_.shape, machine.intercept_.shape) == ((1, 3), (1,))
+            scores = (X @ machine.coef_.T + machine.intercept_)[:, 0]
+            np.testing.assert_allclose(scores, machine.decision_function(X), rtol=1e-9, atol=1e-9)
         assert machine.n_iter_ == len(machine.history_["time"]) >= 1
 
     def test_decision_and_prediction_agree(self, learner, blobs):

@@ -28,7 +28,7 @@ machine.fit(X[:200], y[:200])  # compile first: that is not part of the price
 before = peak()
 machine.fit(X, y)
 size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-model = machine.coef_.nbytes
+model = machine.planes_.coef.nbytes
 print((peak() - before - model) / size)
 """
 

@@ -208,7 +208,7 @@ class TestRoundTrip:
 
         with safe_open(path, framework="np") as file:
             assert json.loads(file.metadata()["polyplane"])["learner"] == "ConvexPolytopeClassifier"
-            np.testing.assert_array_equal(file.get_tensor("planes.coef"), small.coef_)
+            np.testing.assert_array_equal(file.get_tensor("planes.coef"), small.planes_.coef)
             assert file.get_tensor("fitted.assignments_").dtype == np.int8
 
     def test_a_machine_without_a_state_predicts(self, small, tmp_path):

@@ -271,7 +271,7 @@ class TestNewFeatures:
     def test_few_rows_in_many_features_are_not_lost_in_the_average(self):
         """The average is made up where it is asked for: a batch that is small against a plane counts all the same."""
         batches = [(sparse.csr_matrix(([1.0, -1.0], ([0, 1], [i, i])), shape=(2, 1000)), [1, 0]) for i in range(4)]
-        planes = make(PegasosSVC, alpha=1.0).fit_stream(batches).coef_[1]
+        planes = make(PegasosSVC, alpha=1.0).fit_stream(batches).coef_[0]
         assert (planes[:4] != 0).all()
 
 
@@ -293,7 +293,7 @@ class TestDrift:
             step = 1 / (alpha * min(t + 1, window))
             violated = t == 0 or sign * (w @ x) < 1
             w = (1 - alpha * step) * w + violated * step * sign * x
-        np.testing.assert_allclose(machine.coef_[1], w, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(machine.coef_[0], w, rtol=1e-6, atol=1e-9)
 
     def test_sums_stay_finite(self):
         """Ten thousand half-lives in float32."""

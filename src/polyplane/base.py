@@ -313,13 +313,26 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Normals of the planes, class by class: ``planes_.coef``."""
-        return self.planes_.coef
+        """Normals of the planes, class by class: ``planes_.coef``.
+
+        When two classes own one plane each, the machine is linear, and this is the difference of their normals, of
+        shape (1, n_features) as in `LinearSVC`: ``decision_function(X)`` is ``(X @ coef_.T + intercept_)[:, 0]``.
+        """
+        return self._as_linear(self.planes_.coef)
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Offsets of the planes: ``planes_.intercept``."""
-        return self.planes_.intercept
+        """Offsets of the planes: ``planes_.intercept``, or their difference, of shape (1,); see ``coef_``."""
+        return self._as_linear(self.planes_.intercept)
+
+    def _as_linear(self, part: Any) -> Any:
+        """A part of the planes, or the difference of two where there is one plane for each of two classes."""
+        if not self.planes_.n_classes == self.planes_.n_planes == 2:
+            return part
+        difference = part[1:, ...] - part[:1, ...]
+        if isinstance(difference, np.ndarray):
+            difference.flags.writeable = False  # as the planes: what is written into a copy would be lost
+        return difference
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -28,7 +28,7 @@ def trained():
     X_test, y_test = rows(10_000 + SEED, 5_000)
     machine = AdaptiveMultiHyperplaneClassifier(max_iter=15, average_fraction=1 / 3, alpha=1e-5, random_state=SEED)
     machine.fit(X, y)
-    slopes, intercepts = machine.coef_[:, 0], machine.intercept_
+    slopes, intercepts = machine.planes_.coef[:, 0], machine.planes_.intercept
     owner = np.repeat([0, 1], np.diff(machine.planes_.indptr))
     where = np.linspace(-1, 1, 4001)
     active = np.unique((where[:, None] * slopes + intercepts).argmax(axis=1))

@@ -50,7 +50,7 @@ def errors(name, board_name, alpha, average, seeds=SEEDS):
         split = board(shape_of(board_name), seed)
         machine = machine_of(name, alpha, seed, average).fit(split.X, split.y)
         runs.append(100 * (1 - machine.score(split.X_test, split.y_test)))
-        planes.append(len(machine.coef_))
+        planes.append(machine.planes_.n_planes)
     figures = {"error": np.mean(runs), "std": np.std(runs), "planes": np.mean(planes)}
     return {key: round(float(value), 3) for key, value in figures.items()} | {"runs": np.round(runs, 3).tolist()}
 

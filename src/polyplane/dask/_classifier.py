@@ -202,7 +202,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         """
         estimator = self.to_local()
         shape = (0,) if len(estimator.classes_) == 2 else (0, len(estimator.classes_))
-        return self._lazily(X, "decision_function", np.empty(shape, estimator.coef_.dtype))
+        return self._lazily(X, "decision_function", np.empty(shape, estimator.planes_.coef.dtype))
 
     def _lazily(self, X: Any, method: str, meta: np.ndarray) -> Any:
         """What a method of the estimator gives for X, of which `meta` is an example without rows."""

@@ -371,7 +371,7 @@ class CuttingPlaneSVC(PlaneClassifier):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     coef_, intercept_ : ndarray
-        The planes, class by class: those of ``planes_``.
+        The planes, one per class, or for two classes one, of shapes (1, n_features) and (1,) as in `LinearSVC`.
     gap_ : float
         The certificate: the objective is at the most this share of itself above the optimum; with "ovr", for each
         class.

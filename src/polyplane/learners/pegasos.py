@@ -60,7 +60,7 @@ class PegasosSVC(PlaneClassifier):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     coef_, intercept_ : ndarray
-        The planes, class by class: those of ``planes_``.
+        The planes, one per class, or for two classes one, of shapes (1, n_features) and (1,) as in `LinearSVC`.
     n_iter_ : int
         Passes made.
     history_ : dict
