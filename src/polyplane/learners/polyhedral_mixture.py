@@ -66,8 +66,8 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
 
     @property
     def own_scaling(self) -> OwnScaling:
-        """Features are standardised."""
-        return "standard"
+        """Features are standardised, where that is not turned off."""
+        return "standard" if self.standardize else "none"
 
     @property
     def takes_device_arrays(self) -> bool:
