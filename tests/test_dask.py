@@ -25,7 +25,7 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
-from polyplane.dask import DaskPlaneClassifier, _rounds  # noqa: E402
+from polyplane.dask import DaskPlaneClassifier, _classifier, _partitions, _rounds  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -341,6 +341,51 @@ class TestRefusals:
             [dask.delayed(X[part]) for part in parts], [dask.delayed(y[part]) for part in parts]
         )
         np.testing.assert_allclose(found.to_local().coef_, CuttingPlaneSVC(C=0.01, tol=0.05).fit(X, y).coef_, atol=1e-6)
+
+    def test_columns_in_another_order_are_refused(self, client, rows):
+        """They were taken as they came: an accuracy of 0.998 fell to 0.76."""
+        X, y = rows
+        names = list("abcdef")
+        parts = [pd.DataFrame(X[:250], columns=names), pd.DataFrame(X[250:], columns=[*names[1:], "a"])]
+        delayed = [dask.delayed(part) for part in parts], [dask.delayed(y[:250]), dask.delayed(y[250:])]
+        with pytest.raises(ValueError, match="Partition 1 has the column 'b' where partition 0 has 'a': give all"):
+            DaskPlaneClassifier(CuttingPlaneSVC()).fit(*delayed)
+
+    @pytest.mark.parametrize("machine", [CuttingPlaneSVC(C=0.1), PegasosSVC(max_iter=4, random_state=0)])
+    def test_a_partition_without_weight_is_an_empty_one(self, client, rows, machine):
+        X, y = rows
+        weight = np.repeat([1.0, 0.0, 2.0], [200, 100, 200])
+        sizes = (200, 100, 200)
+        arrays = [da.from_array(X, chunks=(sizes, -1)), *(da.from_array(part, chunks=(sizes,)) for part in (y, weight))]
+        found = DaskPlaneClassifier(machine).fit(*arrays).to_local()
+        parts = [
+            [dask.delayed(part[rows]) for rows in (slice(200), slice(0), slice(300, None))] for part in (X, y, weight)
+        ]
+        assert found.planes_ == DaskPlaneClassifier(machine).fit(*parts).to_local().planes_
+        by_class = clone(machine).set_params(class_weight={"no": 0.0, "yes": 1.0})
+        order = np.argsort(y, kind="stable")
+        split = ((y == "no").sum(), (y == "yes").sum())
+        with pytest.raises(ValueError, match="Fewer than two classes have rows of positive weight"):
+            DaskPlaneClassifier(by_class).fit(
+                da.from_array(X[order], chunks=(split, -1)), da.from_array(y[order], chunks=(split,))
+            )
+        with pytest.raises(ValueError, match="All sample weights are zero"):
+            DaskPlaneClassifier(machine).fit(*arrays[:2], da.zeros_like(arrays[2]))
+
+    def test_workers_that_do_not_come_back_are_said(self, monkeypatch, rows):
+        """`fit` waited without a word."""
+        monkeypatch.setattr(_partitions, "LOOK_EVERY", 0.2)
+        monkeypatch.setattr(_partitions, "WAIT_FOR_WORKERS", 0.5)
+        monkeypatch.setattr(
+            _classifier, "connected_client", distributed.default_client
+        )  # the workers are lost after it
+        with (
+            distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+            distributed.Client(cluster),
+            pytest.warns(UserWarning, match="has lost all its workers; waiting"),
+            pytest.raises(RuntimeError, match=r"had no workers for 0\.5 s; the estimator is as before"),
+        ):
+            DaskPlaneClassifier(CuttingPlaneSVC()).fit(*chunked(*rows))
 
     def test_a_cluster_without_workers(self, client, monkeypatch, rows):
         monkeypatch.setattr(client, "nthreads", dict)

@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from threading import Lock
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -93,10 +94,30 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Keep BLAS to one thread."""
-    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limited
+_holders = Lock()
+_n_holders = 0
+_limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread, until the last of those who asked for it at the same time is done.
+
+    The number is that of the process: if each restored what it had found, threads would change it under each other's
+    hands, and with it the order of sums.
+    """
+    global _n_holders, _limit
+    with _holders:
+        if _n_holders == 0:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _n_holders += 1
+    try:
+        yield
+    finally:
+        with _holders:
+            _n_holders -= 1
+            if _n_holders == 0:
+                _limit.restore_original_limits()
 
 
 def blas_threads(multiplications: int) -> AbstractContextManager[Any]:

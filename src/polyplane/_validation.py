@@ -134,6 +134,10 @@ def encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return codes
 
 
+class NoWeightError(ValueError):
+    """No row has a weight."""
+
+
 def check_weights(
     X: Any, y: np.ndarray, codes: np.ndarray, classes: np.ndarray, sample_weight: Any, class_weight: Any
 ) -> np.ndarray:
@@ -150,7 +154,7 @@ def check_weights(
             )
         weight = weight * by_class[codes].astype(dtype)
     if not weight.any():
-        raise ValueError("All sample weights are zero: there is no row to learn from.")
+        raise NoWeightError("All sample weights are zero: there is no row to learn from.")
     return weight
 
 

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from polyplane._threads import one_blas_thread
 from polyplane.base import PlaneClassifier
 from polyplane.dask import _cutting_plane, _polyhedra
 from polyplane.dask._partitions import Cluster, blocks_of, connected_client, explain_lost_cluster, scatter
@@ -110,7 +111,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("early_stopping holds rows out; on a cluster it must be False.")
         client, draft = connected_client(), clone(self.estimator)
         draft._validate_params()
-        with explain_lost_cluster():
+        with explain_lost_cluster(), one_blas_thread():
             cluster = scatter(client, draft, blocks_of(X, y, sample_weight), self._check_method)
             draft.classes_, draft.n_features_in_ = cluster.classes, cluster.n_features
             if cluster.feature_names is not None:

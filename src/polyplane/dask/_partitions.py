@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,12 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from polyplane._validation import check_classes, check_targets
+from polyplane._threads import one_blas_thread
+from polyplane._validation import NoWeightError, check_classes, check_targets
 from polyplane.base import PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import FeatureRanges
 from polyplane.engine.method import Method
 
+#: Seconds between two looks at whether there are workers, and how long to wait for new ones.
+LOOK_EVERY, WAIT_FOR_WORKERS = 5.0, 300.0
 MISSING = 'polyplane.dask needs Dask: pip install "polyplane[dask]"'
 
 
@@ -70,20 +74,56 @@ class Cluster:
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """A task. Its arguments are part of it, so that it can be run again when a worker is lost."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sending large graph")
-            return self.client.submit(function, *arguments, pure=False)
+        return submit(self.client, function, *arguments)
+
+    def gather(self, tasks: list[Any]) -> list[Any]:
+        """The results of tasks."""
+        return gather(self.client, tasks)
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """``function(partition, *arguments)`` of each partition."""
         tasks = [self.submit(function, partition, *arguments) for partition in self.partitions]
-        results: list[Any] = self.client.gather(tasks)
-        return results
+        return self.gather(tasks)
 
     def sum(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
         """The sum over all partitions of ``function(partition, *arguments)``, always in the same order."""
         total: np.ndarray = np.sum(self.map(function, *arguments), axis=0)
         return total
+
+
+def submit(client: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """A task, in which BLAS keeps to one thread: the order of its sums does not depend on the worker."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        return client.submit(_in_one_thread, function, *arguments, pure=False)
+
+
+def _in_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    with one_blas_thread():
+        return function(*arguments)
+
+
+def gather(client: Any, tasks: list[Any]) -> list[Any]:
+    """The results of tasks; while no worker is left, say so, and in the end give up."""
+    from distributed import wait
+
+    alone_since = None
+    while True:
+        try:
+            wait(tasks, timeout=LOOK_EVERY)
+            break
+        except TimeoutError:
+            if client.nthreads():
+                alone_since = None
+            elif alone_since is None:
+                alone_since = time.monotonic()
+                warnings.warn("The Dask cluster has lost all its workers; waiting for new ones.", stacklevel=2)
+            elif time.monotonic() - alone_since > WAIT_FOR_WORKERS:
+                raise RuntimeError(
+                    f"The Dask cluster had no workers for {WAIT_FOR_WORKERS} s; the estimator is as before."
+                ) from None
+    results: list[Any] = client.gather(tasks)
+    return results
 
 
 def connected_client() -> Any:
@@ -123,24 +163,41 @@ def scatter(
 ) -> Cluster:
     """Validate all partitions where they are; before that, `check` may refuse the method that the labels ask for."""
     columns = [client.compute(column) for column in blocks]
-    found = client.gather([client.submit(_labels, block, i) for i, block in enumerate(columns[1])])
-    kept = [i for i, labels in enumerate(found) if len(labels)]
-    if not kept:
+    found = gather(client, [submit(client, _labels, block, i) for i, block in enumerate(columns[1])])
+    filled = [i for i, labels in enumerate(found) if len(labels)]
+    if not filled:
         raise ValueError("All partitions are empty.")
-    classes = check_classes(np.concatenate([found[i] for i in kept]))
+    classes = check_classes(np.concatenate([found[i] for i in filled]))
     check(estimator._method(classes))
-    weighted = _with_class_weights(client, estimator, classes, [columns[1][i] for i in kept])
-    partitions = [
-        client.submit(_validated, weighted, classes, i, *(column[i] for column in columns), pure=False) for i in kept
-    ]
-    infos = client.gather([client.submit(_info_of, partition) for partition in partitions])
-    for i, info in zip(kept, infos, strict=True):
-        if (info.n_features, info.dtype) != (infos[0].n_features, infos[0].dtype):
+    weighted = _with_class_weights(client, estimator, classes, [columns[1][i] for i in filled])
+    partitions = [submit(client, _validated, weighted, classes, i, *(column[i] for column in columns)) for i in filled]
+    infos = gather(client, [submit(client, _info_of, partition) for partition in partitions])
+    _check_alike(dict(zip(filled, infos, strict=True)))
+    kept = [j for j, info in enumerate(infos) if info.weight > 0]
+    if not kept:
+        raise ValueError("All sample weights are zero: there is no row to learn from.")
+    cluster = Cluster(client, [partitions[j] for j in kept], [infos[j] for j in kept], classes)
+    if np.count_nonzero(cluster.class_counts) < 2:
+        raise ValueError("Fewer than two classes have rows of positive weight.")
+    return cluster
+
+
+def _check_alike(infos: dict[int, PartitionInfo]) -> None:
+    """Partitions, by their numbers, have the same features in the same order."""
+    first, expected = next(iter(infos.items()))
+    for i, info in infos.items():
+        if (info.n_features, info.dtype) != (expected.n_features, expected.dtype):
             raise ValueError(
-                f"Partition {i} has {info.n_features} features of {info.dtype}, and partition {kept[0]} has "
-                f"{infos[0].n_features} of {infos[0].dtype}."
+                f"Partition {i} has {info.n_features} features of {info.dtype}, and partition {first} has "
+                f"{expected.n_features} of {expected.dtype}."
             )
-    return Cluster(client, partitions, infos, classes)
+        if info.feature_names != expected.feature_names and None not in (info.feature_names, expected.feature_names):
+            pairs = zip(info.feature_names or (), expected.feature_names or (), strict=True)
+            one, other = next(pair for pair in pairs if pair[0] != pair[1])
+            raise ValueError(
+                f"Partition {i} has the column {one!r} where partition {first} has {other!r}: give all partitions the "
+                "same columns in the same order."
+            )
 
 
 def blocks_of(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
@@ -196,7 +253,7 @@ def _with_class_weights(client: Any, estimator: Any, classes: np.ndarray, labels
     """The estimator with the weights of "balanced" computed over all partitions."""
     if getattr(estimator, "class_weight", None) != "balanced":
         return estimator
-    counts = np.sum(client.gather([client.submit(_count, block, classes) for block in labels]), axis=0)
+    counts = np.sum(gather(client, [submit(client, _count, block, classes) for block in labels]), axis=0)
     weights = counts.sum() / (len(classes) * counts)
     return clone(estimator).set_params(class_weight=dict(zip(classes.tolist(), weights.tolist(), strict=True)))
 
@@ -204,10 +261,17 @@ def _with_class_weights(client: Any, estimator: Any, classes: np.ndarray, labels
 def _validated(
     estimator: PlaneClassifier, classes: np.ndarray, number: int, X: Any, y: Any, weight: Any = None
 ) -> Partition:
-    estimator = clone(estimator)
+    estimator, weight = clone(estimator), None if weight is None else _flat(weight)
     with _named(number):
-        flat_weight = None if weight is None else _flat(weight)
-        data = estimator._take(X, _flat(y), flat_weight, classes, judge_scales=False)
+        try:
+            if weight is not None and not weight.any():
+                raise NoWeightError
+            data = estimator._take(X, _flat(y), weight, classes, judge_scales=False)
+        except NoWeightError:  # other partitions may have some: no row of this one is to be trained on
+            if hasattr(estimator, "class_weight"):
+                estimator.set_params(class_weight=None)
+            data = estimator._take(X, _flat(y), None, classes, judge_scales=False)
+            data = replace(data, weight=np.zeros_like(data.weight), train=data.train[:0])
     names = getattr(estimator, "feature_names_in_", None)
     return Partition(replace(data, identity=b"%d" % number), None if names is None else names.tolist())
 

@@ -44,7 +44,7 @@ class Rounds(Method[RoundsState]):
         if not complete:
             raise ValueError("Each partition misses a class: shuffle the rows, so that one has rows of all of them.")
         first = self.cluster.partitions[max(complete, key=lambda i: infos[i].n_rows)]
-        model = self.cluster.submit(_start, first, self.method, seed).result()
+        [model] = self.cluster.gather([self.cluster.submit(_start, first, self.method, seed)])
         return RoundsState(model, memories=[None] * len(infos))
 
     def step(self, state: RoundsState, data: Data) -> RoundsState:
@@ -55,7 +55,7 @@ class Rounds(Method[RoundsState]):
             cluster.submit(_train, partition, self.method, model, memory, self.epochs[number], _seed(model, number, i))
             for i, (partition, memory) in enumerate(zip(cluster.partitions, state.memories, strict=True))
         ]
-        models = cluster.client.gather([cluster.submit(itemgetter(0), result) for result in trained])
+        models = cluster.gather([cluster.submit(itemgetter(0), result) for result in trained])
         memories = [cluster.submit(itemgetter(1), result) for result in trained]  # these stay where they are
         n_rows = np.array([info.n_rows for info in cluster.infos], dtype=np.float64)
         model = replace(mix(models, n_rows / n_rows.sum()), seed=model.seed)
