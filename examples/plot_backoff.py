@@ -14,7 +14,7 @@ from polyplane.datasets import make_polyhedron
 
 X, y = make_polyhedron(40_000, n_features=10, n_planes=12, inside=0.5, random_state=0)
 train, test = slice(0, 30_000), slice(30_000, None)
-ConvexPolytopeClassifier(max_iter=1).fit(X[train], y[train])  # compiles
+ConvexPolytopeClassifier(enclosed=1, max_iter=1).fit(X[train], y[train])  # compiles
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for backoff, colour, marker in ((0, "#E69F00", "s"), (31, "#0072B2", "o")):

@@ -17,7 +17,7 @@ X, y = load_digits(return_X_y=True)
 X, y = X / 16, np.where(y == 8, "eight", "other")
 train, test = slice(0, 1200), slice(1200, None)
 for share in (0.0, 0.8):
-    machine = ConvexPolytopeClassifier(n_planes=16, min_entropy=share, alpha=1e-3, max_iter=60, random_state=0)
+    machine = ConvexPolytopeClassifier(16, enclosed="each", min_entropy=share, alpha=1e-3, max_iter=60, random_state=0)
     machine.fit(X[train], y[train])
     used = len(np.unique(machine.planes_.winners(X[train])))
     print(f"min_entropy={share}: {used} planes in use, {100 * (1 - machine.score(X[test], y[test])):.1f} % error")

@@ -40,7 +40,11 @@ def some_rows(machine, seed, dtype=np.float64, labels="int64", as_sparse=False):
 def machine_with_everything():
     """A fitted machine with all that a model file can hold."""
     machine = polyplane.ConvexPolytopeClassifier(
-        2, max_iter=3, class_weight={"no": 2.0, "yes": np.float32(0.5)}, random_state=np.random.RandomState(3)
+        2,
+        enclosed="each",
+        max_iter=3,
+        class_weight={"no": 2.0, "yes": np.float32(0.5)},
+        random_state=np.random.RandomState(3),
     )
     X, y = some_rows(machine, 0)
     return machine.fit(pd.DataFrame(X, columns=["width", "höhe", 'a "b"']), np.where(y == -3, "no", "yes"))

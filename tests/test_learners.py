@@ -202,7 +202,8 @@ class TestEveryLearner:
             return step(self, state, data)
 
         monkeypatch.setattr(method, "step", interrupted)
-        machine = make(learner, n_planes=2, inside=y[0], tol=None)  # without trials
+        given = {"alpha": 1e-3} if learner is polyplane.ConvexPolytopeClassifier else {}
+        machine = make(learner, n_planes=2, inside=y[0], tol=None, **given)  # without trials
         with pytest.raises(KeyboardInterrupt):
             machine.fit(X, y)
         assert machine.n_iter_ == 1
@@ -314,9 +315,9 @@ class TestPartialFit:
 
     def test_one_step_is_fit_with_one_iteration(self, learner, blobs):
         X, y = blobs
-        step = make(learner, max_iter=1).partial_fit(X, y, classes=["cat", "dog"])
+        step = make(learner, n_planes=2, max_iter=1).partial_fit(X, y, classes=["cat", "dog"])
         assert step.n_iter_ == 1
-        assert step.planes_.n_planes == make(learner, max_iter=1).fit(X, y).planes_.n_planes
+        assert step.planes_.n_planes == make(learner, n_planes=2, max_iter=1).fit(X, y).planes_.n_planes
 
     def test_goes_on_after_fit_and_after_pickling(self, learner, blobs):
         X, y = blobs

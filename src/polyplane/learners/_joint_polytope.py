@@ -79,7 +79,8 @@ class JointState(State):
 
     def check(self, sizes: dict[str, int]) -> bool:
         """Classes own equal numbers of planes; counts are not negative; alpha and the margin are positive."""
-        even = self.n_classes == sizes["classes"] and self.intercept.size % self.n_classes == 0
+        given = sizes.get("n_planes", self.n_planes)
+        even = self.n_classes == sizes["classes"] and len(self.intercept) == given * self.n_classes
         return even and self.alpha > 0 and self.margin > 0 and bool((self.counts >= 0).all())
 
     @property
@@ -241,7 +242,7 @@ class JointPolytope(Method[JointState]):
         return replace(state, coef=taller(state.coef, room), mean=mean)
 
     def figures(self, state: JointState) -> Mapping[str, float]:
-        """Mean loss, share of the visits that moved planes, length of the last step, and planes of all classes."""
+        """Mean loss, share of the visits that moved planes, and length of the last step."""
         return {"loss": state.loss, "updates": state.updates, "step": state.step}
 
     def monitored(self, state: JointState) -> float | None:
