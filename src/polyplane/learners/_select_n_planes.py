@@ -15,44 +15,72 @@ from polyplane.learners._tangent import tangent_start
 from polyplane.scaling import AffineScaling
 
 #: A plane of a tangent start needs this many rows of its class.
-ROWS_PER_PLANE = 8
-#: Planes per class that are tried; the last candidate has as many as the rows allow.
-LEVELS = (1, 4, 16)
+ROWS_PER_PLANE = 4
+#: Planes per class that are tried; the last candidate has as many as the rows allow, and at most 64, or 192 in all.
+LEVELS = (1, 2, 4, 16)
 #: Rows that they are trained and judged on.
-ROWS = 6000
-#: A loss within this factor of the best counts as a tie, which more planes win: widely so where the rows that are to be
-#: learned are many more than those of the trials.
-TIE, TIE_OF_A_SAMPLE = 1.02, 1.1
+ROWS = 5000
+#: A quarter of the rows is held out; up to FEW rows it is done with three of the quarters, one after the other.
+QUARTERS, FEW = 3, 2000
+#: A number of planes that is worse than the best by so many standard errors is not tried on the next quarter.
+OUT_OF_THE_RACE = 2.0
+#: A single plane is worse than the best only if it is so by this many standard errors.
+WORSE = 1.0
 
 
 def select_n_planes(data: Data, scaling: AffineScaling, trial: Any, seed: int) -> np.ndarray:
-    """Planes of each class, by the log-loss of the method `trial` on held-out rows.
+    """Planes of each class, by the losses of the method `trial` on held-out rows.
 
-    Classes that overlap want one plane each, and would be over-fitted by more; a checkerboard wants dozens. On few rows
-    the trials are made three times.
+    Classes that overlap want one plane each, and would be over-fitted by more; a checkerboard wants dozens, and a few
+    are no better than one. So all levels are tried, and a single plane is preferred (the one-standard-error rule).
+    Where the trials see only a sample, planes beyond the first are as many per row as the sample wants.
     """
-    most = np.clip(data.class_counts // ROWS_PER_PLANE, 1, max(64, 192 // data.n_classes))
-    candidates = [*(np.minimum(level, most) for level in LEVELS if level < most.max()), most]
-    if len(candidates) == 1:
-        return most
-    losses = np.zeros(len(candidates))
-    for number in range(1 if len(data.train) > 2000 else 3):
-        rows = np.random.default_rng([seed, number]).permutation(data.train)[:ROWS]
-        held_out, train = np.split(rows, [len(rows) // 4])
-        sample = replace(data, train=np.sort(train), stream=False)
-        for i, candidate in enumerate(candidates):
-            # A sample has fewer rows than the whole, enough for fewer planes.
-            n_planes = np.clip(sample.class_counts // ROWS_PER_PLANE, 1, candidate)
-            tangents = tangent_start(sample, n_planes, scaling, trial.scale, seed)
+    most = _limit(data, max(64, 192 // data.n_classes))
+    rows = np.random.default_rng(seed).permutation(data.train)[:ROWS]
+    rows = rows[np.argsort(data.y[rows], kind="stable")]  # so that each quarter has its share of each class
+    levels = [*(level for level in LEVELS if level < most.max()), int(most.max())]
+    losses: dict[int, np.ndarray] = dict.fromkeys(levels, np.empty(0))
+    for quarter in range(QUARTERS if len(rows) <= FEW else 1):
+        if len(losses) == 1:
+            break
+        held_out = rows[quarter::4]
+        sample = replace(data, train=np.sort(np.setdiff1d(rows, held_out)), stream=False)
+        for level in losses:
+            tangents = tangent_start(sample, _limit(sample, level), scaling, trial.scale, seed)
             run = Run(trial, trial.begin(tangents, scaling, seed)).go(repeat(sample, trial.max_iter))
-            losses[i] += _held_out_loss(trial.planes(run.state), data, held_out)
-    tie = TIE_OF_A_SAMPLE if len(data.train) > ROWS else TIE
-    return candidates[int(np.flatnonzero(losses <= tie * losses.min())[-1])]
+            losses[level] = np.append(losses[level], _losses(trial.planes(run.state), data, held_out))
+        losses = {level: each for level, each in losses.items() if _excess(each, losses) <= OUT_OF_THE_RACE}
+    one, best = losses.get(1), min(losses, key=lambda level: losses[level].mean())
+    level = 1 if one is not None and _excess(one, losses) <= WORSE else best
+    return np.minimum(most, 1 + (level - 1) * len(data.train) // len(rows))
 
 
-def _held_out_loss(planes: Any, data: Data, rows: np.ndarray) -> float:
-    """The log-loss on some rows, where a class scores its best plane."""
+def _limit(data: Data, n_planes: int) -> np.ndarray:
+    """Planes of each class, at most `n_planes`: classes of few rows get fewer."""
+    return np.clip(data.class_counts // ROWS_PER_PLANE, 1, n_planes)
+
+
+def _excess(losses: np.ndarray, all_losses: dict[int, np.ndarray]) -> float:
+    """By how many standard errors the mean of some losses is more than the least: of differences row by row."""
+    difference = losses - min(all_losses.values(), key=np.mean)
+    return float(difference.mean() / (difference.std() / len(difference) ** 0.5 + 1e-12))
+
+
+def _losses(planes: Any, data: Data, rows: np.ndarray) -> np.ndarray:
+    """Of each row, whether it is wrong plus its log-loss, where scores are multiplied by what makes that least.
+
+    Errors are what counts, and log-losses vary less. Short training leaves scores too large or too small, which longer
+    training mends, so their common factor is not held against a machine: the log-loss is convex in it.
+    """
     scores = to_numpy(planes.class_scores(take_rows(data.X, rows))).astype(float)
-    scores -= scores.max(axis=1, keepdims=True)
-    losses = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(rows)), data.y[rows]]
-    return float(np.average(losses, weights=data.weight[rows]))
+    own = scores[np.arange(len(rows)), data.y[rows]]
+    wrong, below = scores.argmax(axis=1) != data.y[rows], scores - scores.max(axis=1, keepdims=True)
+    weight = data.weight[rows] / data.weight[rows].mean()
+    low, high = -8.0, 4.0  # powers of 2
+    for _ in range(8):
+        factor = 2 ** ((low + high) / 2)
+        likeness = np.exp(factor * below)
+        total = likeness.sum(axis=1)
+        slope = weight @ ((likeness * scores).sum(axis=1) / total - own)
+        low, high = (low, np.log2(factor)) if slope > 0 else (np.log2(factor), high)
+    return weight * (wrong + np.log(total) - factor * (own - scores.max(axis=1)))
