@@ -329,8 +329,8 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     Parameters
     ----------
     n_planes : int or None, default=None
-        Planes of each class (b). None: small machines with 1, 4, 16 and up to 64 planes (96 for two classes) are
-        compared on held-out rows first.
+        Planes of each class (b). None: small machines with 1, 2, 4, 16 and up to 64 planes (96 for two classes) are
+        compared on held-out training rows first; one plane is kept unless more are clearly better.
     loss : {"log", "hinge"}, default="log"
         What to minimise.
     alpha : float or None, default=None
