@@ -97,6 +97,19 @@ class TestEveryLearner:
         for matrix in (sparse.csr_matrix(X), wide):
             assert_same_planes(learner, make(learner, noise=0.0).fit(matrix, y).planes_, expected, X, atol=1e-6)
 
+    def test_the_order_of_sparse_entries_changes_nothing(self, learner, blobs):
+        """Indices in any order, some of them twice: the matrix is the same, and the user's stays as it is."""
+        X, y = blobs
+        tidy = sparse.csr_array(X)
+        values, columns = (
+            np.column_stack([part, part])[:, ::-1] for part in (X / 2, np.tile(np.arange(3), (len(X), 1)))
+        )
+        untidy = sparse.csr_array((values.ravel(), columns.ravel(), np.arange(0, X.size * 2 + 1, 6)), shape=X.shape)
+        assert (untidy != tidy).nnz == 0
+        assert make(learner).fit(untidy, y).planes_ == make(learner).fit(tidy, y).planes_
+        np.testing.assert_array_equal(untidy.indices, columns.ravel())
+        np.testing.assert_array_equal(untidy.data, values.ravel())
+
     def test_float32_stays_float32(self, learner, blobs):
         X, y = blobs
         machine = make(learner).fit(X.astype(np.float32), y)

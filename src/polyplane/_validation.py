@@ -25,7 +25,7 @@ from polyplane._array_api import (
 
 
 def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
-    """A finite float matrix that a kernel may walk through, dense in C order or CSR; copied only if it must be.
+    """A finite float matrix that a kernel may walk through, dense in C order or canonical CSR; copied only if need be.
 
     Arrays of other libraries stay what and where they are when scikit-learn dispatches on them.
     """
@@ -48,7 +48,18 @@ def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
         )
     if sparse.issparse(X):
         X.check_format(full_check=True)  # a kernel does not check bounds: a wrong index would read foreign memory
+        X = _canonical(X)
     return X
+
+
+def _canonical(X: Any) -> Any:
+    """The same CSR matrix with sorted indices, each once: a sum over a row must not depend on how it is stored."""
+    view = type(X)((X.data, X.indices, X.indptr), shape=X.shape, copy=False)  # it has no flag that could be out of date
+    if view.has_canonical_format:
+        return X
+    view = view.copy()
+    view.sum_duplicates()
+    return view
 
 
 def _refuse_sparse_on_device(X: Any) -> None:
