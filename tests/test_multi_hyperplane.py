@@ -46,14 +46,18 @@ def in_training_units(X):
     return np.column_stack([centred / np.sqrt((centred**2).sum(axis=1).mean()), np.ones(len(X))])
 
 
+@pytest.mark.parametrize("backoff", [0, 31])
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_the_margin_kernel_is_plain_descent(three_classes, container):
+def test_the_margin_kernel_is_plain_descent(three_classes, container, backoff):
+    """With back-off, rows are skipped by the measured movement of the planes, and none in the first epoch."""
     X, y = three_classes
-    method = MarginMultiHyperplane(5, eta0=0.4, backoff=0, average_fraction=0, max_iter=20)
+    method = MarginMultiHyperplane(5, eta0=0.4, backoff=backoff, average_fraction=0, max_iter=20)
     run = Run(method, seed=7).go(repeat(data_of(container(X), y), 20))
     start = TangentPlanes(X, y, 5, seed=7)
     orders = [np.random.default_rng([7, epoch]).permutation(len(X)) for epoch in range(20)]
-    W = train_margin(in_training_units(X), y, start.planes, start.owner, 0.4 * start.unit_step, orders)
+    scaled, eta = in_training_units(X), 0.4 * start.unit_step
+    W, n_visits = train_margin(scaled, y, start.planes, start.owner, eta, orders, backoff)
+    assert (n_visits < 0.8 * 20 * len(X)) == (backoff > 0)
     np.testing.assert_allclose(method.planes(run.state).scores(X), in_training_units(X) @ W.T, rtol=0, atol=1e-9)
 
 

@@ -8,11 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.kernels._jit import kernel
-from polyplane.kernels.backoff import next_patience
 from polyplane.kernels.rows import PlaneSums, add, scores
-
-#: A margin is thin, and its row visited again in the next epoch, below this multiple of the margin asked for.
-THIN = 3.0
 
 
 class Targets(NamedTuple):
@@ -23,10 +19,10 @@ class Targets(NamedTuple):
 
 
 class Clocks(NamedTuple):
-    """Back-off: how many visits of each row are still to be passed over, and how many next time."""
+    """Back-off: how many visits of each row are still to be passed over, and what the next such number depends on."""
 
     skip: np.ndarray
-    patience: np.ndarray
+    reach: np.ndarray  # by how much an epoch may change the margin of each row
     max_skip: int
 
 
@@ -61,7 +57,7 @@ def margin_epoch(
     score: np.ndarray,
 ) -> float:
     """Plain stochastic gradient descent; returns the sum of the losses met."""
-    labels, weights, skip, patience = targets.labels, targets.weight, clocks.skip, clocks.patience
+    labels, weights, skip, reach = targets.labels, targets.weight, clocks.skip, clocks.reach
     loss = 0.0
     for visit in range(order.shape[0]):
         i = order[visit]
@@ -82,8 +78,10 @@ def margin_epoch(
             step = weights[i] * (steps.length - visit * steps.fall)
             add(X, i, planes, own, step)
             add(X, i, planes, rival, -step)
-        patience[i] = next_patience(patience[i], reached > THIN, clocks.max_skip)
-        skip[i] = patience[i]
+        elif reached - 1.0 >= clocks.max_skip * reach[i]:
+            skip[i] = clocks.max_skip
+        else:
+            skip[i] = int((reached - 1.0) / reach[i])
     return loss
 
 

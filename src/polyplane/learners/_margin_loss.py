@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, CommonScaling, MixedNumber, Seed
 from polyplane.engine.state import State
 from polyplane.learners._epochs import update_mean
+from polyplane.learners._scaled_rows import ScaledRows
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
@@ -95,6 +97,13 @@ class KernelRows:
         along = np.asarray(data.X @ centre).ravel()
         self.X = CentredRows(as_rows(data.X), along, float(centre @ centre), scaling.factor)
         self.targets = Targets(data.y, data.weight)
+        self._scaled = ScaledRows(data.X, np.arange(len(data.y)), scaling)
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The lengths of the scaled rows, with a last feature of 1."""
+        lengths: np.ndarray = np.sqrt(self._scaled.square_norms().astype(np.float64) + 1.0)
+        return lengths
 
 
 def pieces(order: np.ndarray, length: int) -> Iterator[np.ndarray]:

@@ -34,6 +34,9 @@ from polyplane.scaling import AffineScaling
 
 #: The margin of a row whose class has this probability is ample: it hardly moves a plane.
 AMPLE = 0.99
+#: Of the most that an epoch like the last one could change a margin, the part that it is taken to change: rows whose
+#: margin would hold for some epochs are not visited in these.
+CAUTION = 0.3
 #: Larger batches than usual are taken only where a pass has this many of them: fewer steps would not reach as far.
 STEPS_PER_PASS = 64
 
@@ -68,6 +71,7 @@ class MarginState(PlaneColumns):
     """Everything that training by the margin loss needs to go on."""
 
     unit_step: float = 0.0  # the step for eta0 = 1
+    movement: MixedNumber = np.inf  # of the plane that moved most in the last epoch, over scaled rows
     rows: BackoffState | None = None
     workspace: KernelRows | None = workspace()
 
@@ -279,8 +283,9 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
         order = data.train
         if self.shuffle:
             order = np.random.default_rng([state.seed, state.epoch]).permutation(order)
-        sums, score = plane_sums(state), np.empty_like(state.intercept)
-        clocks = Clocks(rows.skip, rows.patience, self.backoff)
+        sums, score, before = plane_sums(state), np.empty_like(state.intercept), state.input_planes(1.0)
+        movement = state.movement if state.turn else np.inf
+        clocks = Clocks(rows.skip, CAUTION * movement * known.lengths, self.backoff)
         loss, n_visited = 0.0, 0
         for piece in pieces(order, -(-len(order) // CHECKS_PER_EPOCH)):
             first, last = (
@@ -294,7 +299,14 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
                 state = state.averaged(1.0, schedule.window)
             elif state.mean is not None:
                 state = replace(state, mean=None)
-        return replace(state, epoch=state.epoch + 1, turn=schedule.next_turn, loss=loss / len(order))
+        movement = self._movement(before, state)
+        return replace(state, epoch=state.epoch + 1, turn=schedule.next_turn, loss=loss / len(order), movement=movement)
+
+    def _movement(self, before: tuple[np.ndarray, np.ndarray], state: MarginState) -> float:
+        """How far the plane that moved most has moved since, over scaled rows that end in a 1."""
+        coef, intercept = (now - then for now, then in zip(state.input_planes(1.0), before, strict=True))
+        offset = intercept + coef @ state.scaling.centre
+        return float(np.sqrt(((coef / state.scaling.factor) ** 2).sum(axis=1) + offset**2).max())
 
     def planes(self, state: MarginState) -> PlaneSet:
         """The model in a state."""
@@ -346,7 +358,9 @@ class MultiHyperplaneClassifier(PlaneClassifier):
         Log-loss: rows per step. None: 256. A GPU wants 4,096 or more: steps then grow with the square root of the
         batch. Batches above 256 are made smaller where a pass would have fewer than 64 of them.
     backoff : int, default=31
-        A row whose margin is ample is not visited for 1, 3, 7, ... and at most this many epochs. 0 visits all rows.
+        Rows whose margin is ample are not visited for some epochs, at most this many: with the log-loss for 1, 3, 7,
+        ..., with the hinge loss for as many as the margin would last if the planes moved on as in the last epoch. 0
+        visits all rows.
     max_iter : int, default=60
         Passes over the rows.
     tol : float or None, default=None
