@@ -1,10 +1,11 @@
+import tracemalloc
 from itertools import repeat
 
 import array_api_strict
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import load_digits, make_blobs, make_classification
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -12,8 +13,9 @@ from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifi
 from polyplane.datasets import make_checkerboard
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
+from polyplane.learners._epochs import EpochSampler
 from polyplane.learners._log_loss import dense_gradient, sparse_gradient
-from polyplane.learners._tangent import kmeans, tangent_start
+from polyplane.learners._tangent import kmeans, most_planes, tangent_start
 from polyplane.learners.multi_hyperplane import MarginMultiHyperplane
 from polyplane.scaling import AffineScaling
 from tests.reference.multi_hyperplane import log_loss, train_margin
@@ -322,11 +324,48 @@ def test_bad_parameters_are_named(learner, params, message):
         learner(**params).fit(X, y)
 
 
-def test_noise_is_for_dense_rows():
-    X, y = make_blobs(60, centers=2, random_state=0)
-    with pytest.raises(ValueError, match=r"noise=0\.3 is for dense rows"):
-        MultiHyperplaneClassifier(2, noise=0.3).fit(sparse.csr_array(X), y)
-    assert MultiHyperplaneClassifier(2, noise=0.0, max_iter=2).fit(sparse.csr_array(X), y).planes_.n_planes == 4
+@pytest.mark.parametrize("params", [{}, {"noise": 0.3}, {"loss": "hinge"}])
+@pytest.mark.parametrize("n_planes", [None, 1, 3])
+def test_dense_and_sparse_rows_make_the_same_machine(n_planes, params):
+    """Noise included: its effect on sparse rows is computed, without making them dense."""
+    X, y = make_classification(400, 20, n_informative=6, n_classes=3, random_state=0)
+    X[np.abs(X) < 0.7] = 0.0
+    dense, csr = (
+        MultiHyperplaneClassifier(n_planes, max_iter=10, random_state=0, **params).fit(container(X), y)
+        for container in CONTAINERS
+    )
+    np.testing.assert_array_equal(dense.planes_.indptr, csr.planes_.indptr)
+    np.testing.assert_allclose(csr.planes_.scores(X), dense.planes_.scores(X), rtol=0, atol=1e-9)
+
+
+class TestWideRows:
+    def test_little_noise_is_drawn(self):
+        """It was 2,048 rows of noise in each pass, 400 times what 100 rows of 20,000 features need."""
+        X = np.random.default_rng(0).normal(size=(100, 20_000))
+        drawn = EpochSampler(data_of(X, np.arange(100) % 2), shuffle=True, noise=True).draw(0, 0, more=False)
+        assert drawn.noise.shape[0] <= 32
+        assert drawn.noise_rows.max() < drawn.noise.shape[0]
+        small = EpochSampler(data_of(X[:, :50], np.arange(100) % 2), shuffle=True, noise=True).draw(0, 0, more=False)
+        assert len(np.unique(small.noise_rows)) == 100  # rows that are not wide have noise of their own
+
+    @pytest.mark.parametrize("n_planes", [1, 2])
+    def test_sparse_rows_stay_sparse(self, n_planes):
+        rng = np.random.default_rng(0)
+        X = sparse.random_array((1000, 40_000), density=0.001, format="csr", rng=rng)
+        y = rng.integers(0, 2, 1000)
+        tracemalloc.start()
+        MultiHyperplaneClassifier(n_planes, max_iter=1, random_state=0).fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 0.4 * 8 * X.shape[0] * X.shape[1]  # one dense copy of the rows takes 320 MB
+
+    def test_machines_have_no_more_weights_than_rows_have_numbers(self):
+        rng = np.random.default_rng(0)
+        X = sparse.random_array((500, 20_000), density=0.001, format="csr", rng=rng)
+        assert most_planes(data_of(X, np.arange(500) % 5)) == 1
+        assert most_planes(data_of(X.toarray(), np.arange(500) % 5)) == 1
+        assert most_planes(data_of(rng.normal(size=(500, 10)), np.arange(500) % 5)) == 100
+        assert MultiHyperplaneClassifier(random_state=0).fit(X, np.arange(500) % 5).planes_.n_planes == 5
 
 
 def test_letters(local_data):

@@ -13,8 +13,14 @@ from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array
 from polyplane.engine.state import RowMemory
 
-#: Rows of noise to choose from: fresh noise for each row would cost more than the matrix products.
-NOISE_ROWS = 2048
+#: Rows visited one after the other that share a window of the noise, a row of noise each where they are not wide.
+WINDOW = 256
+#: Of wide rows, several share a row of noise: a window has as many numbers as this, but no fewer rows than that. Fresh
+#: noise for each would cost more than the matrix products, and its effect on sparse rows, which it must not make dense,
+#: more than all else.
+WINDOW_NUMBERS, LEAST_NOISE_ROWS = 1 << 17, 32
+#: Windows of noise to choose from in an epoch.
+WINDOWS = 8
 
 _CLOCK = Array("uint8", "rows")
 
@@ -88,7 +94,7 @@ class EpochRandomness(NamedTuple):
     """All that chance decides in an epoch, drawn on the host: the same whatever the device."""
 
     order: np.ndarray
-    noise: np.ndarray | None = None  # NOISE_ROWS rows, of variance 1
+    noise: np.ndarray | None = None  # rows of variance 1
     noise_rows: np.ndarray | None = None  # which of them the visited rows get, in their order
 
 
@@ -100,7 +106,9 @@ class EpochSampler:
         self.y, self.weight = like(data.y, kind), like(data.weight, kind)
         self.total_weight = float(data.weight[data.train].sum())
         self._train, self._shuffle = data.train, shuffle
-        self._noise_shape = (NOISE_ROWS, data.X.shape[1]) if noise else None
+        n_rows, n_features = len(data.train), data.X.shape[1]
+        self._window = min(n_rows, max(LEAST_NOISE_ROWS, min(WINDOW, WINDOW_NUMBERS // n_features)))
+        self._noise_shape = (self._window * min(-(-n_rows // WINDOW), WINDOWS), n_features) if noise else None
         self._dtype = host_dtype(kind)
         # On a device the host has nothing else to do while an epoch runs: it draws the next one.
         self._helper = None if namespace(kind) is np else ThreadPoolExecutor(1)
@@ -120,4 +128,5 @@ class EpochSampler:
         if self._noise_shape is None:
             return EpochRandomness(order)
         noise = rng.standard_normal(self._noise_shape, dtype=self._dtype)
-        return EpochRandomness(order, noise, rng.integers(0, NOISE_ROWS, len(order)))
+        first = np.repeat(rng.integers(0, len(noise), -(-len(order) // WINDOW)), WINDOW)[: len(order)]
+        return EpochRandomness(order, noise, (first + np.arange(len(order)) % self._window) % len(noise))

@@ -138,7 +138,8 @@ class AdamPass:
         own = astype(take_rows(self.y, rows)[:, None] == self._classes, W.dtype)
         weight = take_rows(self.weight, rows) / n_rows
         if sparse.issparse(self.X):
-            return sparse_gradient(W, self.X[rows], own, weight, self.scaling)
+            noise = None if noise_rows is None else (self.noise, noise_rows)
+            return sparse_gradient(W, self.X[rows], own, weight, self.scaling, noise)
         x = namespace(W).ones((n_rows, W.shape[2]), dtype=W.dtype, device=device_of(W))
         x[:, :-1] = self.scaling.take(self.X, rows)
         if noise_rows is not None:
@@ -184,14 +185,26 @@ def dense_gradient(W: Any, x: Any, own: Any, weight: Any) -> tuple[Any, Any]:
 
 
 def sparse_gradient(
-    W: np.ndarray, x: sparse.csr_matrix, own: np.ndarray, weight: np.ndarray, scaling: AffineScaling
+    W: np.ndarray,
+    x: sparse.csr_matrix,
+    own: np.ndarray,
+    weight: np.ndarray,
+    scaling: AffineScaling,
+    noise: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for CSR rows as they come: centring and scaling stay implicit."""
+    """The same for CSR rows as they come: centring and scaling stay implicit.
+
+    So does noise, given as rows of noise, of which few are used, and which of them each row of `x` gets.
+    """
     flat = W.reshape(-1, W.shape[2])
     factor = W.dtype.type(scaling.factor)
     coef = np.ascontiguousarray(flat[:, :-1].T) * factor
     scores = np.asarray(x @ coef)
     scores += flat[:, -1] - scaling.centre @ coef
+    if noise is not None:
+        used, which = np.unique(noise[1], return_inverse=True)
+        shared = noise[0][used]
+        scores += (shared @ flat[:, :-1].T)[which]
     residual, probability = log_loss_residual(scores.reshape(x.shape[0], *W.shape[:2]), own, weight)
     residual = residual.reshape(x.shape[0], -1)
     total = residual.sum(axis=0)
@@ -199,5 +212,7 @@ def sparse_gradient(
     result[:, :-1] = (x.T @ residual).T
     result[:, :-1] -= np.multiply.outer(total, scaling.centre)
     result[:, :-1] *= factor
+    if noise is not None:
+        result[:, :-1] += ((which == np.arange(len(used))[:, None]).astype(W.dtype) @ residual).T @ shared
     result[:, -1] = total
     return probability, result.reshape(W.shape)

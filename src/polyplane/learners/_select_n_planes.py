@@ -11,7 +11,7 @@ import numpy as np
 from polyplane._array_api import take_rows, to_numpy
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
-from polyplane.learners._tangent import tangent_start
+from polyplane.learners._tangent import most_planes, tangent_start
 from polyplane.scaling import AffineScaling
 
 #: A plane of a tangent start needs this many rows of its class.
@@ -35,7 +35,7 @@ def select_n_planes(data: Data, scaling: AffineScaling, trial: Any, seed: int) -
     are no better than one. So all levels are tried, and a single plane is preferred (the one-standard-error rule).
     Where the trials see only a sample, planes beyond the first are as many per row as the sample wants.
     """
-    most = _limit(data, max(64, 192 // data.n_classes))
+    most = _limit(data, min(max(64, 192 // data.n_classes), most_planes(data)))
     rows = np.random.default_rng(seed).permutation(data.train)[:ROWS]
     rows = rows[np.argsort(data.y[rows], kind="stable")]  # so that each quarter has its share of each class
     levels = [*(level for level in LEVELS if level < most.max()), int(most.max())]

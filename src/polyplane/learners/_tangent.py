@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+from scipy import sparse
 
 from polyplane._array_api import astype, at_least, host_dtype, like, namespace, put, take_rows, to_numpy
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array
 from polyplane.engine.state import State
+from polyplane.learners._scaled_rows import ScaledRows
 from polyplane.scaling import AffineScaling
 
 #: Rows per centre that k-means looks at.
@@ -71,12 +73,26 @@ def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scal
         if len(own) > ROWS_PER_CENTRE * k:
             own = np.sort(rng.choice(own, ROWS_PER_CENTRE * int(k), replace=False))
         # A class that has no row yet starts with one plane at the centre of all.
-        found = kmeans(scaling.take(X, own), int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
+        found = _centres_of(X, own, scaling, int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
         centres[c, : found.shape[0], :] = found
         mask[c, : found.shape[0]] = True
     sample = np.sort(rng.choice(rows, min(len(rows), SAMPLE), replace=False))
-    gap, spread, margin = _measure(centres, mask, scaling.take(X, sample), y[sample])
+    gap, spread, margin = _measure(centres, mask, ScaledRows(X, sample, scaling), y[sample])
     return Tangents(centres, mask, scale / max(gap + spread, 1e-6), spread, margin)
+
+
+def most_planes(data: Data) -> int:
+    """How many planes of each class the rows can determine: not more weights than the rows have numbers but 0."""
+    X = data.X
+    numbers = X.count_nonzero() if sparse.issparse(X) else int(namespace(X).count_nonzero(X))
+    return max(1, numbers * len(data.train) // (X.shape[0] * X.shape[1] * data.n_classes))
+
+
+def _centres_of(X: Any, rows: np.ndarray, scaling: AffineScaling, n_centres: int, rng: np.random.Generator) -> Any:
+    """The k-means centres of some rows, scaled; sparse rows stay sparse: their centre is taken off the centres."""
+    if not sparse.issparse(X):
+        return kmeans(scaling.take(X, rows), n_centres, rng)
+    return (kmeans(X[rows], n_centres, rng) - scaling.centre) * X.dtype.type(scaling.factor)
 
 
 def kmeans(X: Any, n_centres: int, rng: np.random.Generator, max_iter: int = 10) -> Any:
@@ -86,9 +102,9 @@ def kmeans(X: Any, n_centres: int, rng: np.random.Generator, max_iter: int = 10)
     """
     xp, n_rows = namespace(X), X.shape[0]
     if n_rows <= n_centres:
-        return xp.asarray(X, copy=True)
-    centres = take_rows(X, rng.choice(n_rows, n_centres, replace=False))
-    for _ in range(max_iter):
+        return xp.asarray(_dense(X), copy=True)
+    centres = _dense(take_rows(X, rng.choice(n_rows, n_centres, replace=False)))
+    for _ in range(max_iter if n_centres > 1 else 1):
         cost = X @ (-2.0 * centres.T)
         cost += xp.sum(centres * centres, axis=1)
         nearest = xp.argmin(cost, axis=1)
@@ -96,14 +112,19 @@ def kmeans(X: Any, n_centres: int, rng: np.random.Generator, max_iter: int = 10)
         centres = sums / at_least(count, 1.0)[:, None]
         idle = np.flatnonzero(to_numpy(count) == 0)
         if len(idle):
-            distance = xp.min(cost, axis=1) + xp.sum(X * X, axis=1)
-            put(centres, like(idle, X), take_rows(X, xp.argsort(distance)[n_rows - len(idle) :]))
+            norms = X.multiply(X).sum(axis=1) if sparse.issparse(X) else xp.sum(X * X, axis=1)
+            distance = xp.min(cost, axis=1) + xp.reshape(xp.asarray(norms), (-1,))
+            put(centres, like(idle, centres), _dense(take_rows(X, xp.argsort(distance)[n_rows - len(idle) :])))
     return centres
 
 
 def _sums_of_groups(X: Any, group: Any, n_groups: int) -> tuple[Any, Any]:
     """Sum of the rows of each group, and their number: by sorting on the host, by a matrix product on a device."""
     xp = namespace(X)
+    if sparse.issparse(X):
+        ones, rows = np.ones(len(group), dtype=X.dtype), np.arange(len(group))
+        member = sparse.csr_array((ones, (group, rows)), shape=(n_groups, len(group)))
+        return (member @ X).toarray(), np.asarray(member.sum(axis=1)).ravel()
     if xp is not np:
         member = astype(group[None, :] == like(np.arange(n_groups), X)[:, None], X.dtype)
         return member @ X, xp.sum(member, axis=1)
@@ -114,21 +135,26 @@ def _sums_of_groups(X: Any, group: Any, n_groups: int) -> tuple[Any, Any]:
     return sums, count.astype(X.dtype)
 
 
-def _measure(centres: Any, mask: np.ndarray, X: Any, y: np.ndarray) -> tuple[float, float, float]:
-    """The gap, the spread and the margin, read off some rows; of these there are few, so the host does it.
+def _dense(X: Any) -> Any:
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def _measure(centres: Any, mask: np.ndarray, sample: ScaledRows, y: np.ndarray) -> tuple[float, float, float]:
+    """The gap, the spread and the margin, read off some rows.
 
     The gap: by how much, in squares, the nearest rival centre is further than the nearest own one, or nearer (median).
     """
-    centres, X = to_numpy(centres), to_numpy(X)
-    rows, flat = np.arange(len(X)), centres.reshape(-1, centres.shape[2])
-    closeness = (2 * (X @ flat.T) - (flat * flat).sum(axis=1)).reshape(len(X), *mask.shape)
+    rows, flat = np.arange(len(y)), namespace(centres).reshape(centres, (-1, centres.shape[2]))
+    products, inner = to_numpy(sample.times(flat)), to_numpy(flat @ flat.T).astype(np.float64)
+    squares = np.diagonal(inner)
+    closeness = (2 * products - squares).reshape(len(y), *mask.shape)
     closeness[:, ~mask] = -np.inf
     own = closeness[rows, y]
-    best = own.max(axis=1)
-    own_centre = centres[y, own.argmax(axis=1)]
+    best, own_centre = own.max(axis=1), y * mask.shape[1] + own.argmax(axis=1)
     closeness[rows, y] = -np.inf
-    rivals = closeness.reshape(len(X), -1)
-    apart = np.sqrt(((own_centre - flat[rivals.argmax(axis=1)]) ** 2).sum(axis=1))
+    rivals = closeness.reshape(len(y), -1)
+    rival = rivals.argmax(axis=1)
+    apart = np.sqrt(np.maximum(squares[own_centre] + squares[rival] - 2 * inner[own_centre, rival], 0))
     gaps = np.abs(best - rivals.max(axis=1))
-    spread = max(float(((X * X).sum(axis=1) - best).mean()), 0.0)
+    spread = max(float((to_numpy(sample.square_norms()) - best).mean()), 0.0)
     return float(np.median(gaps)), spread, float(np.median(gaps / (2 * apart + 1e-12)))

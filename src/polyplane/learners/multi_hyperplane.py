@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
@@ -155,13 +154,6 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         xp = namespace(W)
         return SmoothState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), tangents, scaling, seed)
 
-    def check(self, data: Data) -> None:
-        """Sparse rows get no noise: it would make them dense."""
-        if self.noise and sparse.issparse(data.X):
-            raise ValueError(
-                f"noise={self.noise} is for dense rows, and X is sparse; leave it at None, or set it to 0."
-            )
-
     def prepare(self, state: SmoothState, data: Data) -> SmoothState:
         """With a memory of the rows, and what draws their orders."""
         sampler = EpochSampler(data, self.shuffle, self._noise_level(data) > 0)
@@ -203,8 +195,6 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         )
 
     def _noise_level(self, data: Data) -> float:
-        if sparse.issparse(data.X):
-            return 0.0
         return 0.2 * max(0.0, 1.0 - 2.0 / data.X.shape[1]) if self.noise is None else self.noise
 
     def _paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[Pace], int]:
@@ -332,7 +322,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     are averaged. The papers' own machines are `AdaptiveMultiHyperplaneClassifier`.
 
     Training sees the features centred and multiplied by one number; the planes are over `X` as it is. Standardise
-    features of different kinds; leave pixels as they are.
+    features of different kinds; leave pixels as they are. Dense and sparse rows give the same machine.
 
     Under ``sklearn.config_context(array_api_dispatch=True)`` the log-loss trains on arrays of PyTorch and CuPy where
     they are, and the planes live there: see `to_numpy`. PyTorch's own
@@ -352,7 +342,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     eta0 : float, default=0.3
         The first step, relative to the way from a row to the nearest centre of its class.
     noise : float or None, default=None
-        Log-loss: standard deviation of the noise added to dense rows in training, relative to their distance from the
+        Log-loss: standard deviation of the noise added to rows in training, relative to their distance from the
         nearest wall between classes. None: 0.2, less in few dimensions, and none in two.
     batch_size : int or None, default=None
         Log-loss: rows per step. None: 256. A GPU wants 4,096 or more: steps then grow with the square root of the
