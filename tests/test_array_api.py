@@ -83,6 +83,7 @@ CASES = {
         MultiHyperplaneClassifier(2, max_iter=2, alpha=0.1, noise=0.0, random_state=0),
         2,
     ),
+    "multi-hyperplane, one plane": (MultiHyperplaneClassifier(1, random_state=0), 3),
     "mixture": (PolyhedralMixtureClassifier(3, max_iter=8), 2),
     "mixture, hard": (PolyhedralMixtureClassifier(2, gating="hard", n_init=2, random_state=0, max_iter=8), 2),
     "mixture, newton": (PolyhedralMixtureClassifier(3, solver="newton", max_iter=4), 2),

@@ -31,7 +31,7 @@ class Partition:
     """
 
     def __init__(self, data: Data, feature_names: list[str] | None) -> None:
-        self.data = data
+        self.data = replace(data, is_part=True)
         self.feature_names = feature_names
         self.cache: dict[Any, Any] = {}
 

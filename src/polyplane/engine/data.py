@@ -33,6 +33,8 @@ class Data:
         More rows may follow, unlike these: no number of passes is planned.
     half_life : float or None
         In a stream that drifts, the number of rows after which what a row taught counts for half.
+    is_part : bool
+        Other rows are trained on elsewhere at the same time, and what is learned will be averaged.
     identity : bytes or None
         What to know the rows again by, where that is cheaper than a hash. None: SHA-256; see `fingerprint`.
     """
@@ -44,6 +46,7 @@ class Data:
     n_classes: int
     stream: bool = False
     half_life: float | None = None
+    is_part: bool = False
     identity: bytes | None = None
 
     @property

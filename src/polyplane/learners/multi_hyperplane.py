@@ -26,6 +26,7 @@ from polyplane.engine.state import State, workspace
 from polyplane.learners._epochs import BackoffState, EpochSampler, Schedule
 from polyplane.learners._log_loss import USUAL_BATCH, Adam, AdamPass, Pace, decay, stretch
 from polyplane.learners._margin_loss import CHECKS_PER_EPOCH, KernelRows, PlaneColumns, pieces, plane_sums
+from polyplane.learners._one_plane import OnePlanePerClass
 from polyplane.learners._select_n_planes import select_n_planes
 from polyplane.learners._tangent import Tangents, tangent_start
 from polyplane.planes import PlaneSet
@@ -56,8 +57,9 @@ class SmoothState(State):
     loss: MixedNumber = np.inf
     mean: Annotated[Any, _WEIGHTS] | None = None  # average over the last steps
     n_averaged: int = 0
+    is_minimum: bool = False  # of a convex problem
     rows: BackoffState | None = None
-    workspace: EpochSampler | None = workspace()
+    workspace: EpochSampler | OnePlanePerClass | None = workspace()
 
     @property
     def n_planes(self) -> int:
@@ -155,15 +157,34 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         return SmoothState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), tangents, scaling, seed)
 
     def prepare(self, state: SmoothState, data: Data) -> SmoothState:
-        """With a memory of the rows, and what draws their orders."""
-        sampler = EpochSampler(data, self.shuffle, self._noise_level(data) > 0)
+        """With a memory of the rows, and what draws their orders; or with the convex problem."""
+        if self._is_convex(state, data):
+            return replace(state, rows=None, workspace=OnePlanePerClass(data, state.scaling))
+        sampler = EpochSampler(data, self.shuffle, self._noise_level(state) > 0)
         return replace(state, rows=self._backoff_state(state, data), workspace=sampler)
+
+    def _is_convex(self, state: SmoothState, data: Data) -> bool:
+        """Whether all there is to find is the minimum of the log-loss of one plane per class, on rows all at hand."""
+        return state.W.shape[1] == 1 and not (self.alpha or self.noise or data.stream or data.is_part)
+
+    def converged(self, state: SmoothState) -> bool:
+        """Whether the minimum of the convex problem is reached."""
+        return state.is_minimum
 
     def step(self, state: SmoothState, data: Data) -> SmoothState:
         """One pass over the rows."""
+        problem = state.workspace
+        if isinstance(problem, OnePlanePerClass):
+            with self._products(state.W), within_device_memory("Train on fewer rows at a time with partial_fit."):
+                found = problem.improve(state.W)
+            return replace(state, **found._asdict(), mean=None, n_averaged=0, epoch=state.epoch + 1, turn=0)
+        return self._pass(state, data)
+
+    def _pass(self, state: SmoothState, data: Data) -> SmoothState:
+        """One pass over the rows by mini-batches."""
         clocks, sampler = state.rows, state.workspace
         assert clocks is not None
-        assert sampler is not None
+        assert isinstance(sampler, EpochSampler)
         schedule = Schedule.of(self.max_iter, state, data)
         drawn = sampler.draw(state.seed, state.epoch, more=schedule.next_turn > 0)
         rows = clocks.visited(like(drawn.order, sampler.y))
@@ -179,7 +200,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             inputs = [rows]
             if drawn.noise is not None:
                 adam_pass.noise = like(drawn.noise, state.W)
-                adam_pass.noise *= self._noise_level(data) * state.tangents.margin
+                adam_pass.noise *= self._noise_level(state) * state.tangents.margin
                 inputs.append(like(drawn.noise_rows, sampler.y)[: rows.shape[0]])
             probability = adam_pass.run(inputs, size, paces, averaged_from)
             loss = _log_loss(take_rows(sampler.weight, rows), probability)
@@ -190,12 +211,16 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             epoch=state.epoch + 1,
             turn=schedule.next_turn,
             loss=loss / sampler.total_weight,
+            is_minimum=False,
             adam=replace(state.adam, t=state.adam.t + len(paces)),
             n_averaged=int(paces[-1].n_averaged) if averaged_from < len(paces) else state.n_averaged,
         )
 
-    def _noise_level(self, data: Data) -> float:
-        return 0.2 * max(0.0, 1.0 - 2.0 / data.X.shape[1]) if self.noise is None else self.noise
+    def _noise_level(self, state: SmoothState) -> float:
+        if self.noise is not None:
+            return self.noise
+        _, n_planes, n_features = state.tangents.centres.shape
+        return 0.2 * max(0.0, 1.0 - 2.0 / n_features) if n_planes > 1 else 0.0
 
     def _paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[Pace], int]:
         """The pace of each step, and the step from which planes are averaged."""
@@ -321,6 +346,12 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     by stochastic gradient descent. In both the steps fall linearly to 0 and the planes of the last fifth of the passes
     are averaged. The papers' own machines are `AdaptiveMultiHyperplaneClassifier`.
 
+    With one plane per class the log-loss is that of logistic regression, a convex problem: `fit` then finds its minimum
+    by L-BFGS, five iterations for a pass, unless `alpha` or `noise` is given. As in scikit-learn's
+    `LogisticRegression`, half the sum of the squared weights is added to the sum of the losses, and nothing depends on
+    `scale`, `eta0`, `batch_size`, `backoff` and `random_state`; so that units matter less, features whose variances
+    sum to more than 25, or less than 5, are treated as if they summed to that.
+
     Training sees the features centred and multiplied by one number; the planes are over `X` as it is. Standardise
     features of different kinds; leave pixels as they are. Dense and sparse rows give the same machine.
 
@@ -343,7 +374,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
         The first step, relative to the way from a row to the nearest centre of its class.
     noise : float or None, default=None
         Log-loss: standard deviation of the noise added to rows in training, relative to their distance from the
-        nearest wall between classes. None: 0.2, less in few dimensions, and none in two.
+        nearest wall between classes. None: 0.2, less in few dimensions, none in two, and none with one plane per class.
     batch_size : int or None, default=None
         Log-loss: rows per step. None: 256. A GPU wants 4,096 or more: steps then grow with the square root of the
         batch. Batches above 256 are made smaller where a pass would have fewer than 64 of them.
@@ -352,7 +383,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
         ..., with the hinge loss for as many as the margin would last if the planes moved on as in the last epoch. 0
         visits all rows.
     max_iter : int, default=60
-        Passes over the rows.
+        Passes over the rows, at most.
     tol : float or None, default=None
         Stop when the loss, or with `early_stopping` the validation error, has not fallen by this fraction for
         `n_iter_no_change` passes. None: make all passes, unless `early_stopping` is on (then 0).
