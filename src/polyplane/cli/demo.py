@@ -73,8 +73,8 @@ def _tasks(seed: int) -> Iterator[Task]:
 
     digits, cancer, hexagon = load_digits(), load_breast_cancer(), _hexagon(20_000, seed)
     tasks: list[tuple[str, dict[str, Any], tuple[np.ndarray, np.ndarray]]] = [
-        ("Handwritten digits: 64 pixels, 10 classes", {"alpha": 1e-3}, (digits.data, digits.target)),
-        ("Breast cancer: 30 measurements, 2 classes", {"alpha": 1e-3}, (cancer.data, cancer.target)),
+        ("Handwritten digits: 64 pixels, 10 classes", {}, (digits.data, digits.target)),
+        ("Breast cancer: 30 measurements, 2 classes", {}, (cancer.data, cancer.target)),
         ("Inside or outside of a hexagon: 2 features, 2 classes", ENCLOSED, hexagon),
     ]
     for name, parameters, (X, y) in tasks:

@@ -103,11 +103,12 @@ class JointState(State):
 class JointPolytope(Method[JointState]):
     """Stochastic gradient descent with the steps 1 / (alpha t) on the margin to the best rival class.
 
-    `n_planes` and `alpha` are chosen on held-out rows where they are None.
+    Where `n_planes` or `alpha` is None, it is chosen on held-out rows, and the weight of the start with it.
     """
 
     n_planes: int | None = None
     alpha: float | None = None
+    start_weight: float = 10.0  # rows that a plane of the start stands for
     min_entropy: float = 0.0
     backoff: int = 31
     average: bool = True
@@ -130,7 +131,7 @@ class JointPolytope(Method[JointState]):
         """The state before the first step, of a method that has both `n_planes` and `alpha`."""
         assert self.n_planes is not None
         assert self.alpha is not None
-        coef, intercept = tangent_sums(data, self.n_planes, self._bias_input, seed)
+        coef, intercept = tangent_sums(data, self.n_planes, self.start_weight, self._bias_input, seed)
         counts, t = np.zeros(len(intercept), dtype=np.int64), len(data.train)
         return JointState(coef, intercept, counts, data.n_classes, self.alpha, seed, self.alpha * t, t)
 

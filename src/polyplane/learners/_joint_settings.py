@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from polyplane.learners._joint_start import mean_square
 LEVELS, IN_A_STREAM = (1, 4, 16, 48), 16
 #: A class of the middle size has this many rows for each plane.
 ROWS_PER_PLANE = 2
+#: Weights of the start that are tried. Little, and the planes find their places by themselves; much, and each stays
+#: near the rows that it began with, which a checkerboard needs.
+WEIGHTS = (3.0, 30.0)
 #: Regularisation that is tried, the one of the first trials first: alpha in units of the mean square length of a row
 #: over the number of rows.
 STRENGTHS = (0.3, 0.03, 0.1, 1.0, 3.0)
@@ -27,15 +30,22 @@ STREAM_ALPHA = 1e-6
 ROWS, ROWS_TO_JUDGE, PASSES = 4000, 1000, 20
 
 
+class Setting(NamedTuple):
+    """What a trial is made with."""
+
+    n_planes: int
+    weight: float
+    strength: float  # of the regularisation
+
+
 def choose_settings(method: Any, data: Data, seed: int) -> Any:
-    """The method with the `n_planes` and `alpha` that it leaves open."""
-    square = mean_square(data.X, data.train, 0.0)
-    square = square if square > 0 else 1.0
+    """The method with the settings that it leaves open."""
+    square = mean_square(data.X, data.train, 0.0) or 1.0
     if data.stream:
-        n_planes, alpha = IN_A_STREAM, STREAM_ALPHA * square
-    else:
-        n_planes, alpha = Trials(method, data, square, seed).best()
-    return replace(method, n_planes=method.n_planes or n_planes, alpha=method.alpha or alpha)
+        n_planes, alpha = method.n_planes or IN_A_STREAM, method.alpha or STREAM_ALPHA * square
+        return replace(method, n_planes=n_planes, alpha=alpha)
+    trials = Trials(method, data, square, seed)
+    return trials.method_with(trials.best(), len(data.train))
 
 
 class Trials:
@@ -44,7 +54,7 @@ class Trials:
     def __init__(self, method: Any, data: Data, square: float, seed: int) -> None:
         self.method, self.data, self.square, self.seed = method, data, square, seed
         self.splits = list(self._splits())
-        self.errors: dict[tuple[int, float], float] = {}
+        self.errors: dict[Setting, float] = {}
 
     def _splits(self) -> Iterator[tuple[Data, np.ndarray]]:
         """Rows to train on and rows to judge on; several times where they are few."""
@@ -52,35 +62,34 @@ class Trials:
         n_held_out = n_rows // 4
         for _ in range(int(np.clip(ROWS_TO_JUDGE // max(n_held_out, 1), 1, 10))):
             rows = rng.permutation(self.data.train)[:n_rows]
-            train = np.sort(rows[n_held_out:])
-            yield replace(self.data, train=train), rows[:n_held_out]
+            yield replace(self.data, train=np.sort(rows[n_held_out:])), rows[:n_held_out]
 
-    def best(self) -> tuple[int, float]:
-        """The planes per class by the first strength, then the strength; and the alpha that it is."""
+    def method_with(self, setting: Setting, n_rows: int) -> Any:
+        """The method with a setting, for training on some number of rows; what it has is kept."""
+        alpha = self.method.alpha or setting.strength * self.square / n_rows
+        return replace(self.method, n_planes=setting.n_planes, alpha=alpha, start_weight=setting.weight)
+
+    def best(self) -> Setting:
+        """The planes per class and the weight of the start by the first strength, then the strength."""
         most = max(1, int(np.median(self.data.class_counts)) // ROWS_PER_PLANE)
-        level = self.method.n_planes
-        if level is None:
-            level = self._least([(level, STRENGTHS[0]) for level in LEVELS if level <= most])[0]
-        strength = 0.0
-        if self.method.alpha is None:
-            strength = self._least([(level, strength) for strength in STRENGTHS])[1]
-        return level, strength * self.square / len(self.data.train)
+        levels = (
+            [level for level in LEVELS if level <= most] if self.method.n_planes is None else [self.method.n_planes]
+        )
+        first = [Setting(level, weight, STRENGTHS[0]) for level in levels for weight in WEIGHTS[: 1 + (level > 1)]]
+        best = self._least(first)
+        return best if self.method.alpha else self._least([best._replace(strength=strength) for strength in STRENGTHS])
 
-    def _least(self, candidates: list[tuple[int, float]]) -> tuple[int, float]:
-        """The first of the candidates that err least."""
-        if len(candidates) == 1:
-            return candidates[0]
-        new = [candidate for candidate in candidates if candidate not in self.errors]
-        jobs = [(candidate, split) for candidate in new for split in self.splits]
-        found = in_threads(lambda job: self._error(*job[0], *job[1]), jobs, self.method.n_jobs)
-        for (candidate, _), error in zip(jobs, found, strict=True):
-            self.errors[candidate] = self.errors.get(candidate, 0.0) + error / len(self.splits)
-        return min(candidates, key=lambda candidate: self.errors[candidate])
+    def _least(self, settings: list[Setting]) -> Setting:
+        """The first of the settings that err least."""
+        jobs = [(setting, split) for setting in settings if setting not in self.errors for split in self.splits]
+        found = in_threads(lambda job: self._error(job[0], *job[1]), jobs, self.method.n_jobs)
+        for (setting, _), error in zip(jobs, found, strict=True):
+            self.errors[setting] = self.errors.get(setting, 0.0) + error
+        return min(settings, key=lambda setting: self.errors[setting])
 
-    def _error(self, n_planes: int, strength: float, data: Data, held_out: np.ndarray) -> float:
+    def _error(self, setting: Setting, data: Data, held_out: np.ndarray) -> float:
         """The error on held-out rows after a short training on the others."""
-        alpha = self.method.alpha or strength * self.square / len(data.train)
-        trial = replace(self.method, n_planes=n_planes, alpha=alpha)
+        trial = self.method_with(setting, len(data.train))
         run = Run(trial, trial.begin(data, self.seed)).go(repeat(data, PASSES))
         wrong = trial.predict(run.state, data.X[held_out]) != data.y[held_out]
         return float(np.average(wrong, weights=data.weight[held_out]))

@@ -9,20 +9,19 @@ from scipy import sparse
 
 from polyplane.engine.data import Data
 
-#: A plane begins as if it had won this many rows: little beside what a row teaches in many passes, enough for the
-#: planes of a class to part.
-STRENGTH = 3.0
 #: A plane needs this many rows of its class for a centre of its own.
 ROWS_PER_CENTRE = 3
 #: Rows per centre that k-means looks at, and the passes that it makes.
 ROWS_TO_CLUSTER, PASSES = 256, 10
 
 
-def tangent_sums(data: Data, n_planes: int, bias_input: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sums to begin with, in columns, class by class: STRENGTH times the tangents of |x - mean|^2 at centres.
+def tangent_sums(
+    data: Data, n_planes: int, weight: float, bias_input: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums to begin with, in columns, class by class: `weight` times the tangents of |x - mean|^2 at centres.
 
-    By these planes each row goes to the class of the nearest centre. A class with few rows has planes above the same
-    centre, all but the first lower; one without any has them above the mean.
+    By these planes each row goes to the class of the nearest centre; each begins as if it had won `weight` rows. A
+    class with few rows has planes above the same centre, all but the first lower; one without any above the mean.
     """
     X, y, rows = data.X, data.y, data.train
     rng, dtype = np.random.default_rng(seed), X.dtype
@@ -38,9 +37,9 @@ def tangent_sums(data: Data, n_planes: int, bias_input: float, seed: int) -> tup
         lower[len(centres) if len(own) else 0 :] = square
         columns = slice(c * n_planes, (c + 1) * n_planes)
         at = np.arange(n_planes) % len(centres)
-        coef[:, columns] = STRENGTH * 2.0 * centres[at].T
+        coef[:, columns] = 2.0 * weight * centres[at].T
         offsets = -(centres * centres).sum(axis=1) - 2.0 * centres @ mean
-        intercept[columns] = STRENGTH * (offsets[at] - lower)
+        intercept[columns] = weight * (offsets[at] - lower)
     return coef, intercept * dtype.type(bias_input)
 
 
