@@ -60,17 +60,16 @@ def test_without_backoff_the_kernel_is_the_box(problem, container, min_entropy, 
     np.testing.assert_allclose(after.loss, np.mean(losses[-len(y) :]), rtol=1e-9)
 
 
-def test_the_comparison_uses_several_planes(problem):
+def test_the_comparison_uses_all_planes(problem):
     """It would be void if all rows went to one plane of their class."""
     X, y, _ = problem
-    free, even = (
-        ConvexPolytopeClassifier(5, alpha=1e-2, max_iter=60, min_entropy=h, random_state=3).fit(X, y)
-        for h in (0.0, 0.9)
-    )
-    assert (free.plane_counts_.reshape(4, 5) > 0).sum(axis=1).min() > 2
-    shares = [m.plane_counts_.reshape(4, 5) / m.plane_counts_.reshape(4, 5).sum(axis=1)[:, None] for m in (free, even)]
-    evenness = [-(s * np.log(np.maximum(s, 1e-12))).sum(axis=1).mean() / math.log(5) for s in shares]
-    assert evenness[1] > max(evenness[0], 0.85)
+    for min_entropy in (0.0, 0.9):
+        machine = ConvexPolytopeClassifier(5, alpha=1e-2, max_iter=60, min_entropy=min_entropy, random_state=3).fit(
+            X, y
+        )
+        shares = machine.plane_counts_.reshape(4, 5) / np.bincount(y)[:, None]
+        entropies = -(shares * np.log(shares)).sum(axis=1)
+        assert entropies.min() > 0.85 * math.log(5)
 
 
 @pytest.mark.parametrize("n_features", [1, 3, 7])
@@ -182,19 +181,19 @@ def test_a_stream_whose_first_batch_lacks_classes_learns_them_all():
 
 
 def test_old_rows_fade():
-    """The labels change places half way; with a half-life the machine follows."""
+    """Late in the stream the labels change places; with a half-life the machine follows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8000, 5))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
-    y[4000:] = 2 - y[4000:]
+    y[6000:] = 2 - y[6000:]
     batches = [(X[i : i + 200], y[i : i + 200]) for i in range(0, 8000, 200)]
-    late = slice(7000, None)
+    late = slice(7500, None)
     fading, steady = (
-        ConvexPolytopeClassifier(2, alpha=1e-2, random_state=0).fit_stream(batches, half_life=h).score(X[late], y[late])
-        for h in (500, None)
+        ConvexPolytopeClassifier(2, alpha=1e-3, random_state=0).fit_stream(batches, half_life=h).score(X[late], y[late])
+        for h in (1000, None)
     )
     assert fading > 0.9
-    assert fading > steady
+    assert steady < 0.6
 
 
 @pytest.mark.parametrize("enclosed", ["each", "in"])
