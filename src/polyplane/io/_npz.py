@@ -8,6 +8,7 @@ A file of some KB can hold arrays of many GB. What is read at a time is bounded 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from typing import Any
 from zipfile import BadZipFile, ZipFile
@@ -45,6 +46,10 @@ def npz_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
         except (BadZipFile, KeyError, EOFError, TypeError, RuntimeError) as error:  # RuntimeError: encrypted, or packed
             reason = str(error).rstrip(".")  # in a way that Python does not know
             raise ValueError(f"{input_file.name} is not a data set, or is damaged: {reason}.") from None
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a member is said to begin before the file
+                raise
+            raise ValueError(f"{input_file.name} is damaged: its directory is wrong.") from None
 
 
 class _Member:

@@ -35,6 +35,8 @@ ATTRIBUTES = {
 #: NumPy gives each label of an array the room of the longest. Up to so many bytes a loaded array is as wide as it was;
 #: wider ones become arrays of objects, so that a file cannot fill the memory with nothing.
 MOST_ROOM = 1 << 24
+#: Characters of a message about what is wrong with a model.
+LONGEST_REASON = 400
 
 
 def describe(model: Any, packer: Packer) -> dict[str, Any]:
@@ -141,7 +143,8 @@ def _possible() -> Iterator[None]:
     except DamagedError:
         raise
     except ValueError as error:
-        raise DamagedError(f"holds an invalid model: {error}".rstrip(".")) from error
+        reason = " ".join(str(error).split())[:LONGEST_REASON]  # it may show an array, in many lines
+        raise DamagedError(f"holds an invalid model: {reason}".rstrip(".")) from error
 
 
 def _labels(node: Any, n_classes: int, unpacker: Unpacker) -> np.ndarray:

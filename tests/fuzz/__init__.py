@@ -1,0 +1,24 @@
+"""Attacks on model files, readers and the command line: any input is taken as it is meant, or refused in a sentence.
+
+``make fuzz MINUTES=10`` (``python -m tests.fuzz --minutes 10``) goes on with new seeds until the time is up. A case is
+a kind and a seed: ``python -m tests.fuzz --kind forge --seed 17`` runs one again. Seeds that have found something stay
+in `KEPT`, and are run by the tests with some others.
+"""
+
+from tests.fuzz import commands, models, tables
+
+#: Each kind of attack is a function of a generator of random numbers and an empty folder, which raises what is wrong.
+KINDS = {
+    "cut": models.cut,
+    "flip": models.flip,
+    "forge": models.forge,
+    "csv": tables.csv,
+    "svmlight": tables.svmlight,
+    "text": tables.text,
+    "npz": tables.npz,
+    "command": commands.command,
+}
+#: What has been found once.
+KEPT = [("npz", 1139), ("npz", 1261), ("npz", 1363), ("forge", 1159), ("forge", 1405)]
+
+__all__ = ["KEPT", "KINDS"]

@@ -1,0 +1,160 @@
+"""Model files that were cut, damaged or forged."""
+
+import json
+import warnings
+from functools import cache
+
+import numpy as np
+
+import polyplane
+from polyplane.io import ModelFileError
+from tests.machines import make, some_rows
+from tests.test_model_damage import assembled, parts, places
+
+#: Learners with all kinds of states, and what to train on.
+MACHINES = [
+    ("ConvexPolytopeClassifier", {"n_planes": 2}),
+    ("AdaptiveMultiHyperplaneClassifier", {"random_state": np.random.RandomState(0)}),
+    ("CuttingPlaneSVC", {"warm_start": True, "tol": None, "max_iter": 12}),
+    ("MultiHyperplaneClassifier", {"n_planes": 2}),
+    ("MultiHyperplaneClassifier", {"n_planes": 2, "loss": "hinge"}),
+    ("PolyceptronClassifier", {"n_planes": 2}),
+    ("PolyhedralMixtureClassifier", {"n_planes": 2}),
+    ("PegasosSVC", {"class_weight": "balanced"}),
+    ("SuccessiveLPClassifier", {}),
+]
+#: What a value may become.
+ODD = [
+    None,
+    True,
+    -1,
+    0,
+    7,
+    2**62,
+    2**70,
+    1e308,
+    -0.5,
+    "",
+    "x",
+    "hinge",
+    "log",
+    [],
+    [0],
+    {},
+    {"a": 1},
+    {"float": "nan"},
+]
+
+
+@cache
+def saved(number):
+    """A saved machine as bytes, and its rows."""
+    import tempfile
+    from pathlib import Path
+
+    machine = make(*MACHINES[number])
+    X, y = some_rows(machine, number)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        polyplane.save(machine.fit(X, y), f"{folder}/model", metadata={"a": 1, "b": [1, "x"][1]})
+        return Path(f"{folder}/model").read_bytes(), X, y
+
+
+def _load(content, folder):
+    path = folder / "model"
+    path.write_bytes(content)
+    try:
+        return polyplane.load(path)
+    except ModelFileError as error:
+        message = str(error)
+        assert message.startswith(f"{path} "), message
+        assert message.endswith("."), message
+        assert "\n" not in message, message
+        return None
+
+
+def cut(rng, folder):
+    """The beginning of a file."""
+    content, _, _ = saved(int(rng.integers(len(MACHINES))))
+    assert _load(content[: rng.integers(len(content))], folder) is None
+
+
+def flip(rng, folder):
+    """Some bytes are others."""
+    content, _, _ = saved(int(rng.integers(len(MACHINES))))
+    damaged = bytearray(content)
+    for at in rng.integers(len(content), size=rng.integers(1, 5)):
+        damaged[at] = (damaged[at] + rng.integers(1, 256)) % 256
+    assert bytes(damaged) == content or _load(bytes(damaged), folder) is None
+
+
+def forge(rng, folder):
+    """What the file says is changed, and the checksum with it: refused, or a machine that predicts and trains."""
+    content, X, y = saved(int(rng.integers(len(MACHINES))))
+    header, description, data = parts(content)
+    for _ in range(rng.integers(1, 4)):
+        [_forge_value, _forge_entry, _forge_array][rng.choice(3, p=[0.6, 0.1, 0.3])](
+            rng, header, description, data := bytearray(data)
+        )
+    model = _load(assembled(header, description, bytes(data)), folder)
+    if model is None:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for use in (
+            lambda: model.predict(X),
+            lambda: _go_on(model, X, y),
+            lambda: polyplane.save(model, folder / "again"),
+        ):
+            try:
+                use()
+            except (ValueError, MemoryError, FloatingPointError):
+                continue
+
+
+def _go_on(model, X, y):
+    """Train on, within a second."""
+    from polyplane.engine.run import Limits
+
+    if len(model.classes_) == len(np.unique(y)):
+        y = model.classes_[np.unique(y, return_inverse=True)[1]]
+        model.warm_start = True
+        model._fit(X, y, None, Limits(1.0))
+
+
+def _forge_value(rng, header, description, data):
+    keys = list(places(description))
+    at = keys[rng.integers(len(keys))]
+    place = description
+    for key in at[:-1]:
+        place = place[key]
+    others = [{"array": name} for name in header if name != "__metadata__"]
+    match rng.integers(4):
+        case 0 if isinstance(place, dict):
+            del place[at[-1]]
+        case 1:
+            place[at[-1]] = others[rng.integers(len(others))]
+        case 2 if isinstance(place, list):
+            place.append(json.loads(json.dumps(place[at[-1]])))
+        case _:
+            place[at[-1]] = ODD[rng.integers(len(ODD))]
+
+
+def _forge_entry(rng, header, description, data):
+    names = [name for name in header if name != "__metadata__"]
+    entry = header[names[rng.integers(len(names))]]
+    match rng.integers(3):
+        case 0:
+            entry["dtype"] = ["F64", "F32", "I64", "I32", "I8", "U8", "BOOL", "C64"][rng.integers(8)]
+        case 1:
+            entry["shape"] = entry["shape"][::-1]
+        case _:
+            entry["shape"] = [*entry["shape"], 1] if rng.random() < 0.5 else [int(np.prod(entry["shape"]))]
+
+
+def _forge_array(rng, header, description, data):
+    names = [name for name in header if name != "__metadata__"]
+    start, stop = header[names[rng.integers(len(names))]]["data_offsets"]
+    if stop > start:
+        for at in rng.integers(start, stop, size=rng.integers(1, 9)):
+            data[at] = rng.choice([0, 1, 127, 128, 255, rng.integers(256)])
