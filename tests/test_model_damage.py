@@ -290,6 +290,14 @@ class TestForgery:
         with pytest.raises(ValueError, match="cannot be saved: the file has an invalid value for _scaling"):
             polyplane.save(model, path)
 
+    @pytest.mark.parametrize(("loss", "forged"), [("log", "hinge"), ("hinge", "log")])
+    def test_of_the_loss(self, path, loss, forged):
+        machine = make("MultiHyperplaneClassifier", {"n_planes": 2, "loss": loss})
+        polyplane.save(machine.fit(*some_rows(machine, 0)), path)
+        header, description, data = parts(path.read_bytes())
+        with pytest.raises(ModelFileError, match="has an invalid value for state"):
+            reload(path, assembled(header, replaced(description, ["parameters", "loss"], forged), data))
+
     def test_by_leaving_out_the_number_of_features(self, path, saved):
         header, description, data = parts(saved)
         del description["fitted"]["n_features_in_"]

@@ -141,8 +141,10 @@ def npz(rng, folder):
         name = list(arrays)[rng.integers(len(arrays))]
         array = arrays[name]
         match rng.integers(5):
-            case 0:
-                arrays[name] = array.astype(["f4", "i1", "u8", "c16", "U5", "S3", "?", "M8[s]", "f2"][rng.integers(9)])
+            case 0 if array.dtype.kind in "iuf":
+                arrays[name] = array.astype(
+                    ["f4", "i1", "u8", "c16", "U32", "S32", "?", "M8[s]", "f2"][rng.integers(9)]
+                )
             case 1:
                 arrays[name] = array[: int(rng.integers(len(array) + 1))]
             case 2:
