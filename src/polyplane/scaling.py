@@ -86,8 +86,8 @@ def moments(X: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         apart = ((share[block], X[block, :] - mean) for block in row_blocks(X))
         sums = [xp.stack([part @ xp.square(gap), part @ gap]) for part, gap in apart]
         # The mean is rounded, and of a constant feature that would be all of its variance: this takes it off again.
-        variance, shift = sum(sums[1:], sums[0])
-        variance = variance - xp.square(shift)
+        total = sum(sums[1:], sums[0])
+        variance = total[0, :] - xp.square(total[1, :])
     mean, variance = (np.asarray(to_numpy(moment), dtype=np.float64) for moment in (mean, variance))
     noise = np.square(16 * np.finfo(dtype).eps * mean)
     return mean, np.where(variance > noise, variance, 0.0)
