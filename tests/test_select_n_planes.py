@@ -109,9 +109,9 @@ def test_confidence_is_not_held_against_a_machine():
         for s in (1.0, 10.0, 0.1)
     ]
     for other in losses[1:]:
-        assert other.mean() == pytest.approx(losses[0].mean(), abs=1e-3)
+        np.testing.assert_allclose(other, losses[0], atol=1e-6)
     wrong = (X @ (coef[1] - coef[0]) > 0) != y
-    assert losses[0].mean() - wrong.mean() < np.log(2)
+    assert 0 < losses[0].mean() - wrong.mean() < 0.5  # the Brier score of a coin
 
 
 def test_excess_is_in_standard_errors_of_paired_differences():

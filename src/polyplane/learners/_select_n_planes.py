@@ -75,20 +75,22 @@ def _excess(losses: np.ndarray, all_losses: dict[int, np.ndarray]) -> float:
 
 
 def _losses(planes: Any, data: Data, rows: np.ndarray) -> np.ndarray:
-    """Of each row, whether it is wrong plus its log-loss, where scores are multiplied by what makes that least.
+    """Of each row, whether it is wrong plus its Brier score: the squared distance of the probabilities from the truth.
 
-    Errors are what counts, and log-losses vary less. Short training leaves scores too large or too small, which longer
-    training mends, so their common factor is not held against a machine: the log-loss is convex in it.
+    Errors are what counts, and Brier scores tell more of few rows; log-losses would be ruled by a few rows. Short
+    training leaves scores too large or too small, which longer training mends, so their common factor is not held
+    against a machine: it is the one with the least log-loss, which is convex in it.
     """
     scores = to_numpy(planes.class_scores(take_rows(data.X, rows))).astype(float)
     scores -= scores.max(axis=1, keepdims=True)
     scores /= max(-scores.mean(), 1e-300)
-    own, wrong = scores[np.arange(len(rows)), data.y[rows]], scores.argmax(axis=1) != data.y[rows]
-    weight = data.weight[rows] / data.weight[rows].mean()
+    index, y = np.arange(len(rows)), data.y[rows]
+    own, weight = scores[index, y], data.weight[rows] / data.weight[rows].mean()
     power, step = 0.0, 4.0
-    for _ in range(8):
-        likeness = np.exp(2**power * scores)
-        total = likeness.sum(axis=1)
-        slope = weight @ ((likeness * scores).sum(axis=1) / total - own)
+    for _ in range(9):
+        probability = np.exp(2**power * scores)
+        probability /= probability.sum(axis=1, keepdims=True)
+        slope = weight @ ((probability * scores).sum(axis=1) - own)
         power, step = power - np.sign(slope) * step, step / 2
-    return weight * (wrong + np.log(np.exp(2**power * scores).sum(axis=1)) - 2**power * own)
+    wrong, truth = scores.argmax(axis=1) != y, probability[index, y]
+    return weight * (wrong + (probability**2).sum(axis=1) - 2 * truth + 1)
