@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier
+from polyplane._plain import visible
 from polyplane.inspection import explain_row, model_report
 
 HOSTILE = ["<script>window.hit=1</script>", "</script><b>", "\"'&amp;", "x' onload=window.hit=2", "e\u2028f", "plain"]
@@ -90,7 +91,7 @@ def test_picked_rows_tell_what_explain_row_tells(hostile, opened):
         assert f"predicted class “{why.label}”" in page.locator("#why .verdict").inner_text()
         leading = why.feature_names[int(np.abs(why.shares).argmax())]
         shares = page.locator("#why tbody").first
-        assert shares.locator("td").first.inner_text() == leading
+        assert shares.locator("td").first.inner_text() == visible(leading)
         assert f"{why.difference:.4g}" in page.locator("#why").inner_text()
         assert why.flip.label in page.locator("#why caption").last.inner_text()
 

@@ -49,7 +49,8 @@ def read(
         CSV and Parquet: the label column, by name or by place (from 0; -1 is the last). None: the only column called
         label, class, target or y, or else the last.
     labels : {"auto", "number", "text", "ignore"}, default="auto"
-        Take labels as numbers or as text; "auto": numbers if all are. "ignore": take none; there need not be any.
+        Take labels as numbers or as text; "auto": numbers if all are. "ignore": take none; there need not be any. Whole
+        numbers are 64-bit integers; where one has more digits, "auto" takes text. Texts are UTF-8.
     n_features : int, default=None
         The number of features; more are refused. None: as many as there are.
     feature_names : sequence of str, default=None
