@@ -35,10 +35,12 @@ format: .venv/dev  ## put the code in order
 	$(BIN)/ruff format .
 
 review: .venv/review  ## check what is around the code: spelling, pages, workflows, habits of scientific packages
-	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md src tests docs/*.md docs/guide examples
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md src tests docs/*.md docs/guide examples .github packaging
 	$(BIN)/rumdl check .
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/repo-review .
 
