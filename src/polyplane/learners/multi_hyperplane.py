@@ -113,7 +113,7 @@ class TangentMethod(Method[S]):
 
     def _planes_per_class(self, data: Data, scaling: AffineScaling, seed: int) -> np.ndarray:
         if self.n_planes is None:
-            trial = SmoothMultiHyperplane(scale=self.scale, noise=getattr(self, "noise", None), max_iter=7)
+            trial = SmoothMultiHyperplane(scale=self.scale, noise=getattr(self, "noise", None))
             return select_n_planes(data, scaling, trial, seed)
         n_rows = data.class_counts
         if (n_rows < self.n_planes).any() and not data.stream:
