@@ -113,7 +113,7 @@ def test_many_blocks_and_pipes(files, monkeypatch):
 def test_threads_are_those_asked_for(files, monkeypatch, options):
     started, pool = [], _threads.ThreadPoolExecutor
     monkeypatch.setattr(_threads, "ThreadPoolExecutor", lambda n: started.append(n) or pool(n))
-    monkeypatch.setattr(planes, "BLOCK_SCORES", 1 << 10)
+    monkeypatch.setattr(planes, "BLOCK_SCORES", 1 << 7)
     arguments = ["predict", files / "svm.model", files / "test.svm", *options]
     expected = run(*arguments).stdout
     assert not started
