@@ -24,7 +24,7 @@ from polyplane import ConvexPolytopeClassifier
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(3000, 20)), rng.integers(0, 3, 3000)
 ConvexPolytopeClassifier(2, max_iter=1, random_state=0).fit(X[:50], y[:50])  # compiled
-machine = ConvexPolytopeClassifier(8, max_iter=10**6, backoff=0, random_state=0)
+machine = ConvexPolytopeClassifier(8, alpha=1e-3, max_iter=10**6, backoff=0, random_state=0)
 print("ready", flush=True)
 """
 GRID = "GridSearchCV(machine, {'alpha': [1e-4, 1e-3]}, cv=2, n_jobs=1, error_score='raise').fit(X, y)"
@@ -70,7 +70,7 @@ def test_the_estimator_that_was_fitted_is_usable():
         try:
             machine.fit(X, y)
         except KeyboardInterrupt:
-            twin = ConvexPolytopeClassifier(8, max_iter=machine.n_iter_, backoff=0, random_state=0).fit(X, y)
+            twin = ConvexPolytopeClassifier(**machine.get_params() | {"max_iter": machine.n_iter_}).fit(X, y)
             print(machine.n_iter_ > 0, machine.planes_ == twin.planes_, machine.predict(X).shape)
             print(len(machine.history_["loss"]) == machine.n_iter_)
             print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)

@@ -108,7 +108,7 @@ class Bundle(State):
             shift = float(self.gram.diagonal().max()) or 1.0
             factorise(Quadratic(self.gram, self.offsets, shift), iterate, size)
         problem = Quadratic(self.gram, self.offsets / C, shift)
-        size = minimise(problem, iterate, size, tol / C**2, 10 * n + 100)
+        size = minimise(problem, iterate, size, tol / C / C, 10 * n + 100)
         used = support[:size].copy()
         x[used] /= x[used].sum()
         planes = -C * (x @ self.normals.reshape(n, -1))
