@@ -30,7 +30,8 @@ class MeasuredRows:
         dtype, n_rows = data.X.dtype, len(data.train)
         squares = row_norms(data.X, squared=True) + max(bias_input, np.finfo(dtype).tiny)
         self.length: np.ndarray = np.sqrt(squares).astype(dtype)
-        self.update_length = float(np.sqrt(np.mean(np.square(data.weight * self.length)[data.train])))
+        updates = (data.weight * self.length)[data.train]
+        self.update_length = float(np.linalg.norm(updates)) / max(1, n_rows) ** 0.5
         self.rows = data.train[:: max(1, n_rows // int(np.clip(n_rows // 16, *ROWS_TO_MEASURE)))]
 
     def movement(self, now: np.ndarray, before: np.ndarray, step: float) -> Any:
@@ -40,4 +41,4 @@ class MeasuredRows:
         where steps are long a pass may end where it began.
         """
         moved = np.abs(now - before).T / self.length[self.rows]
-        return moved.max(axis=-1).astype(np.float64) + self.update_length * step
+        return moved.max(axis=-1, initial=0.0).astype(np.float64) + self.update_length * step
