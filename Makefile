@@ -21,9 +21,10 @@ demo: .venv/demo  ## train on three data sets, print a table, draw a polytope
 test: .venv/dev  ## run the tests
 	$(TEST_ENV) $(BIN)/python $(PYTEST)
 
-# The floor is a little below what is measured without the papers' data sets.
+# The floor is a first guess: no full run was measured yet. Set it a little below what this target prints.
+FLOOR ?= 90
 coverage: .venv/dev  ## run the tests, and fail where they run fewer of the lines than the floor
-	$(TEST_ENV) $(BIN)/python $(PYTEST) --cov --cov-report=term --cov-report=xml:build/coverage.xml --cov-fail-under=90
+	$(TEST_ENV) $(BIN)/python $(PYTEST) --cov --cov-report=term --cov-report=xml:build/coverage.xml --cov-fail-under=$(FLOOR)
 
 lint: .venv/dev  ## check style and types
 	$(BIN)/ruff check .
