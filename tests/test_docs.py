@@ -76,7 +76,7 @@ def test_the_api_page_lists_what_is_public():
             module = line.split()[-1]
         elif re.fullmatch(r"   [\w.]+", line):
             listed.add(f"{module}.{line.strip()}")
-    packages = ["", ".dask", ".datasets", ".geometry", ".inspection", ".io"]
+    packages = ["", ".dask", ".datasets", ".geometry", ".inspection", ".io", ".theory"]
     public = {f"polyplane{p}.{name}" for p in packages for name in import_module(f"polyplane{p}").__all__}
     elsewhere = {"polyplane.__version__", "polyplane.io.load", "polyplane.io.save"}
     assert public - elsewhere == {name for name in listed if not name.startswith("polyplane.io.onnx.")}

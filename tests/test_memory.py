@@ -18,8 +18,10 @@ rng = np.random.default_rng(0)
 n_rows, n_features, per_row = 250_000, 20_000, 100
 indices = np.empty(n_rows * per_row, dtype=np.int32)
 data = np.empty(n_rows * per_row, dtype=np.float32)
+begin = np.arange(0, n_features, n_features // per_row)  # indices are sorted, each once: other rows are put in order
 for first in range(0, len(indices), 1_000_000):
-    indices[first : first + 1_000_000] = rng.integers(0, n_features, 1_000_000)
+    drawn = rng.integers(0, n_features // per_row, (1_000_000 // per_row, per_row), dtype=np.int32)
+    indices[first : first + 1_000_000] = (drawn + begin).ravel()
     data[first : first + 1_000_000] = rng.standard_normal(1_000_000, dtype=np.float32)
 X = sparse.csr_array((data, indices, np.arange(0, len(indices) + 1, per_row)), shape=(n_rows, n_features))
 y = np.arange(n_rows) % 2

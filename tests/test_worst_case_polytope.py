@@ -109,7 +109,7 @@ def test_one_plane_is_the_linear_svm(problem):
     peer = LinearSVC(C=1 / (ALPHA * len(y)), loss="hinge", tol=1e-8, max_iter=1_000_000).fit(X, y)
     machine = machine_of(1, enclosed=0, average=True, max_iter=300).fit(X, y)
     optimum = objective(peer.coef_[0], peer.intercept_[0])
-    assert optimum <= objective(machine.coef_[1], machine.intercept_[1]) + 1e-9 < optimum * 1.01
+    assert optimum <= objective(machine.coef_[0], machine.intercept_[0]) + 1e-9 < optimum * 1.01
 
 
 def test_a_polytope_encloses_the_label_that_enclosed_names():

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.extmath import row_norms
 
 from polyplane.engine.data import Data
+from polyplane.scaling import moments
 
 #: A plane needs this many rows of its class for a centre of its own.
 ROWS_PER_CENTRE = 3
@@ -25,7 +27,7 @@ def tangent_sums(
     """
     X, y, rows = data.X, data.y, data.train
     rng, dtype = np.random.default_rng(seed), X.dtype
-    mean = np.asarray(X[rows].mean(axis=0), dtype=np.float64).ravel()
+    mean = moments(X, np.isin(np.arange(X.shape[0]), rows).astype(dtype))[0]
     square = float(mean_square(X, rows, 0.0) - mean @ mean)
     coef = np.empty((X.shape[1], data.n_classes * n_planes), dtype=dtype)
     intercept = np.empty(coef.shape[1], dtype=dtype)
@@ -45,9 +47,7 @@ def tangent_sums(
 
 def mean_square(X: Any, rows: np.ndarray, bias_input: float) -> float:
     """The mean square length of some rows, the constant feature included."""
-    X = X[rows]
-    total = X.data @ X.data if sparse.issparse(X) else np.vdot(X, X)
-    return float(total) / len(rows) + bias_input**2
+    return float(row_norms(X, squared=True)[rows].mean(dtype=np.float64)) + bias_input**2
 
 
 def kmeans(X: Any, rows: np.ndarray, n_centres: int, rng: np.random.Generator) -> np.ndarray:

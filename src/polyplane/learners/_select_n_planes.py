@@ -20,8 +20,8 @@ ROWS_PER_PLANE = 4
 LEVELS = (1, 2, 4, 16)
 #: Rows that they are trained and judged on.
 ROWS = 4500
-#: Passes of a trial: at least and at most so many, in between as many as visit so many rows, or numbers in them. With few
-#: passes over few rows several planes have not yet learned what a single one, whose minimum is found, has.
+#: Passes of a trial: at least and at most so many, in between as many as visit so many rows, or numbers in them. With
+#: few passes over few rows several planes have not yet learned what a single one, whose minimum is found, has.
 PASSES, VISITS, NUMBERS = (7, 60), 20_000, 1_000_000
 #: A quarter of the rows is held out; up to FEW rows it is done with three of the quarters, one after the other.
 QUARTERS, FEW = 3, 2000

@@ -35,6 +35,8 @@ from polyplane.learners._falling_steps import (
 from polyplane.learners._joint_polytope import JointPolytope, JointState
 from polyplane.planes import PlaneSet
 
+#: Rows that are assigned to the fitted planes at once.
+ROWS_AT_ONCE = 1 << 14
 #: Sides of a polytope that is trained alone, and its regularisation, where they are not given.
 SIDES, ALPHA = 16, 1e-4
 
@@ -496,8 +498,8 @@ class ConvexPolytopeClassifier(PlaneClassifier):
             coef, intercept = self.planes_.of(c)
             if self._scaling is not None:  # the planes are over the rows as they come, the rows are scaled
                 coef, intercept = coef / self._scaling.factor, intercept + coef @ self._scaling.centre
-            if len(rows):
-                best = (np.asarray(data.X[rows] @ coef.T) + intercept).argmax(axis=1)
-                assignments[rows] = self.planes_.indptr[c] + best
+            for some in np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE)):  # never a copy of all
+                best = (np.asarray(data.X[some] @ coef.T) + intercept).argmax(axis=1)
+                assignments[some] = self.planes_.indptr[c] + best
         counts = np.bincount(assignments[assignments >= 0], minlength=self.planes_.n_planes)
         return {"assignments_": assignments, "plane_counts_": counts}
