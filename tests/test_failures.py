@@ -25,10 +25,14 @@ PUBLIC = [getattr(polyplane, name) for name in polyplane.__all__]
 LEARNERS = [value for value in PUBLIC if inspect.isclass(value) and issubclass(value, PlaneClassifier)]
 #: No trials, whose steps would be counted.
 ONE_START = {"tol": None, "inside": "dog"}
+GIVEN = {"n_planes": 3, "alpha": 1e-3}
 #: Where a learner has several methods, one machine of each.
 VARIANTS = {
     "AdaptiveMultiHyperplaneClassifier": [{}, {"n_planes": 3, "assignment": "epoch", "growth": 0.0}],
-    "ConvexPolytopeClassifier": [{"n_planes": 3, "min_entropy": 0.8}, {"n_planes": 3, "average": False, "n_jobs": 2}],
+    "ConvexPolytopeClassifier": [
+        {**GIVEN, "min_entropy": 0.8},
+        {**GIVEN, "enclosed": "each", "average": False, "n_jobs": 2},
+    ],
     "CuttingPlaneSVC": [{"tol": None}, {"tol": None, "line_search": "exact", "C": 0.01}],
     "MultiHyperplaneClassifier": [{"n_planes": 3}, {"n_planes": 3, "loss": "hinge"}],
     "PolyceptronClassifier": [{**ONE_START, "average": False}, {**ONE_START, "mode": "online"}],
