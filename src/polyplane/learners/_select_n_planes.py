@@ -20,9 +20,10 @@ ROWS_PER_PLANE = 4
 LEVELS = (1, 2, 4, 16)
 #: Rows that they are trained and judged on.
 ROWS = 4500
-#: Passes of a trial: at least and at most so many, in between as many as visit so many rows, or numbers in them. With
-#: few passes over few rows several planes have not yet learned what a single one, whose minimum is found, has.
-PASSES, VISITS, NUMBERS = (7, 60), 20_000, 1_000_000
+#: Passes of a trial: at least and at most so many, in between as many as visit so many rows; the least where rows are
+#: wider than many. With few passes over few rows several planes have not yet learned what a single one, whose minimum
+#: is found, has.
+PASSES, VISITS = (7, 60), 40_000
 #: A quarter of the rows is held out; up to FEW rows it is done with three of the quarters, one after the other.
 QUARTERS, FEW = 3, 2000
 #: A number of planes that is worse than the best by so many standard errors is not tried on the next quarter.
@@ -44,7 +45,7 @@ def select_n_planes(data: Data, scaling: AffineScaling, trial: Any, seed: int) -
     levels = [*(level for level in LEVELS if level < most.max()), int(most.max())]
     if len(levels) == 1:
         return most
-    passes = np.clip(min(VISITS, NUMBERS // data.X.shape[1]) // len(rows), *PASSES)
+    passes = np.clip(VISITS // len(rows), *PASSES) if data.X.shape[1] <= len(rows) else PASSES[0]
     trial = replace(trial, max_iter=int(passes))
     losses: dict[int, np.ndarray] = dict.fromkeys(levels, np.empty(0))
     for quarter in range(QUARTERS if len(rows) <= FEW else 1):
