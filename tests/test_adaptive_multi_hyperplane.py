@@ -147,7 +147,8 @@ class TestRounds:
 
 
 def test_pruning_at_each_visit(three_classes):
-    AdaptiveMultiHyperplaneClassifier(prune_every=1, max_iter=1).fit(*three_classes)
+    machine = AdaptiveMultiHyperplaneClassifier(prune_every=1, max_iter=1).fit(*three_classes)
+    assert (np.bincount(machine.planes_.owners, minlength=3) >= 1).all()  # never the last plane of a class
 
 
 class TestAverages:

@@ -264,7 +264,8 @@ class TestOverflow:
     def test_just_below_the_bound(self, learner, how, dtype, container):
         X, y = rows()
         bound = LARGEST[np.dtype(dtype).itemsize]
-        make(learner, how).fit(container((X * (0.99 * bound / np.abs(X).max())).astype(dtype)), y)
+        machine = make(learner, how).fit(container((X * (0.99 * bound / np.abs(X).max())).astype(dtype)), y)
+        assert np.isfinite(machine.planes_.coef).all()
 
 
 @named(STREAMING)
