@@ -18,13 +18,14 @@ from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifi
 from polyplane.datasets import make_checkerboard
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
+from polyplane.learners._contested import CONTENDERS, ContestedPass, ContestedRows, renews
 from polyplane.learners._epochs import EpochSampler
-from polyplane.learners._log_loss import dense_gradient, sparse_gradient
+from polyplane.learners._log_loss import Adam, Pace, dense_gradient, sparse_gradient
 from polyplane.learners._one_plane import OnePlanePerClass
 from polyplane.learners._tangent import kmeans, most_planes, tangent_start
 from polyplane.learners.multi_hyperplane import MarginMultiHyperplane, SmoothMultiHyperplane
 from polyplane.scaling import AffineScaling
-from tests.reference.multi_hyperplane import log_loss, train_margin
+from tests.reference.multi_hyperplane import log_loss, train_log_loss, train_margin
 
 CONTAINERS = [np.asarray, sparse.csr_matrix]
 
@@ -121,6 +122,43 @@ def test_the_gradient_runs_on_any_array_library():
     strict = dense_gradient(*(array_api_strict.asarray(array) for array in arrays))
     for a, b in zip(strict, expected, strict=True):
         np.testing.assert_allclose(np.asarray(a), b, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_planes", [3, 12])
+def test_contested_passes_are_adam_on_the_planes_in_contention(n_planes):
+    """With 9 planes all contend for each row, with 36 the best 16, found anew in passes 0, 1 and 3."""
+    rng = np.random.default_rng(0)
+    X, y, W = rng.normal(size=(60, 5)), rng.integers(0, 3, 60), rng.normal(size=(3, n_planes, 6))
+    data, rate = data_of(X, y), 0.02
+    rows = ContestedRows(data, shuffle=True, noise=False, n_planes=3 * n_planes)
+    adam, orders, met = Adam(np.zeros_like(W), np.zeros_like(W)), [], []
+    trained = W.copy()
+    for turn in range(5):
+        orders.append(np.random.default_rng(turn).permutation(60))
+        steps = range(4 * turn + 1, 4 * turn + 5)  # batches of 16, 16, 16 and 12 rows
+        paces = [Pace(rate * (1 - 0.99**t) ** 0.5 / (1 - 0.9**t), 0.0, 1.0) for t in steps]
+        scaling = AffineScaling(np.zeros(5), 1.0)
+        contested = ContestedPass(
+            X, y, data.weight, scaling, trained, adam, None, None, (0.9, 0.99),
+            contenders=rows.contenders, renew=rows.is_renewed(turn, data),
+        )  # fmt: skip
+        met.append(contested.run([orders[-1]], 16, paces, averaged_from=4))
+        rows.is_new = False
+    batches = [[order[first : first + 16] for first in range(0, 60, 16)] for order in orders]
+    inputs, how = np.column_stack([X, np.ones(60)]), (CONTENDERS, [renews(turn) for turn in range(5)])
+    expected, probabilities = train_log_loss(inputs, y, W, batches, rate, *how, epsilon=1e-4 / 5**0.5)
+    np.testing.assert_allclose(trained, expected, atol=1e-9)
+    np.testing.assert_allclose(np.concatenate(met), probabilities, atol=1e-9)
+
+
+def test_contention_keeps_the_error():
+    """Over 25 tables it changed the mean error by -0.2 points; here 1,280 planes are told from the few that matter."""
+    X, y = make_checkerboard(6000, (6, 6), random_state=0)
+    X_test, y_test = make_checkerboard(4000, (6, 6), random_state=1)
+    machine = MultiHyperplaneClassifier(64, random_state=0, max_iter=30)
+    contested, plain = (machine.set_params(backoff=b).fit(X, y).score(X_test, y_test) for b in (31, 0))
+    assert min(contested, plain) > 0.95
+    assert abs(contested - plain) < 0.01
 
 
 def test_hopeless_rows_give_finite_gradients():
@@ -333,11 +371,14 @@ def test_bad_parameters_are_named(learner, params, message):
 @pytest.mark.parametrize("params", [{}, {"noise": 0.3}, {"loss": "hinge"}])
 @pytest.mark.parametrize("n_planes", [None, 1, 3])
 def test_dense_and_sparse_rows_make_the_same_machine(n_planes, params):
-    """Noise included: its effect on sparse rows is computed, without making them dense."""
+    """Noise included: its effect on sparse rows is computed, without making them dense.
+
+    That is with ``backoff=0``: dense rows are else learned from by the planes in contention alone.
+    """
     X, y = make_classification(400, 20, n_informative=6, n_classes=3, random_state=0)
     X[np.abs(X) < 0.7] = 0.0
     dense, csr = (
-        MultiHyperplaneClassifier(n_planes, max_iter=10, random_state=0, **params).fit(container(X), y)
+        MultiHyperplaneClassifier(n_planes, max_iter=10, backoff=0, random_state=0, **params).fit(container(X), y)
         for container in CONTAINERS
     )
     np.testing.assert_array_equal(dense.planes_.indptr, csr.planes_.indptr)

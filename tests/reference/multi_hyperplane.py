@@ -1,4 +1,4 @@
-"""Multi-hyperplane machines: plain descent by the margin loss, and the log-loss of one row."""
+"""Multi-hyperplane machines: plain descent by the margin loss, the log-loss, and Adam by the planes in contention."""
 
 import numpy as np
 
@@ -37,3 +37,42 @@ def log_loss(W, x, y):
     """Multi-class log-loss of one row: each class scores the log-sum-exp of its planes; W (n_classes, n_planes, d)."""
     scores = np.log(np.exp(W @ x).sum(axis=1))
     return np.log(np.exp(scores).sum()) - scores[y]
+
+
+def contenders(W, x, y, n):
+    """The `n` planes (class, plane) with the best scores for a row; the last gives way to one of a missing side."""
+    scores = W @ x
+    ranked = [divmod(int(k), W.shape[1]) for k in np.argsort(-scores, axis=None, kind="stable")]
+    best = ranked[:n]
+    for side in (True, False):
+        if all((c == y) != side for c, _ in best):
+            best[-1] = next(plane for plane in ranked if (plane[0] == y) == side)
+    return best
+
+
+def train_log_loss(X, y, W, batches, rate, n, renewed, negligible=1e-3, b1=0.9, b2=0.99, epsilon=1e-4):
+    """Adam on the mean log-loss of each batch, in which only the planes in contention for a row count.
+
+    They are found anew in those passes of which `renewed` is true. `batches` holds lists of rows, pass by pass. Moves
+    shorter than `negligible` are left out. Returns the planes, and the probabilities of the rows' classes as met.
+    """
+    W, memory, t, met = W.copy(), {}, 0, []
+    first, second = np.zeros_like(W), np.zeros_like(W)
+    for passage, renew in zip(batches, renewed, strict=True):
+        for batch in passage:
+            gradient = np.zeros_like(W)
+            for i in batch:
+                if renew:
+                    memory[i] = contenders(W, X[i], y[i], n)
+                p = np.exp([W[plane] @ X[i] for plane in memory[i]])
+                p /= p.sum()
+                own = np.array([c == y[i] for c, _ in memory[i]])
+                met.append(p[own].sum())
+                slope = np.where(own, p - p / p[own].sum(), p)
+                for plane, amount in zip(memory[i], slope, strict=True):
+                    if abs(amount) > negligible:
+                        gradient[plane] += amount * X[i] / len(batch)
+            t += 1
+            first, second = b1 * first + (1 - b1) * gradient, b2 * second + (1 - b2) * gradient**2
+            W -= rate * first / (1 - b1**t) / (np.sqrt(second / (1 - b2**t)) + epsilon / np.sqrt(1 - b2**t))
+    return W, np.array(met)

@@ -107,6 +107,7 @@ class EpochSampler:
         self.total_weight = float(data.weight[data.train].sum())
         self._train, self._shuffle = data.train, shuffle
         n_rows, n_features = len(data.train), data.X.shape[1]
+        self._n_features = n_features
         self._window = min(n_rows, max(LEAST_NOISE_ROWS, min(WINDOW, WINDOW_NUMBERS // n_features)))
         self._noise_shape = (self._window * min(-(-n_rows // WINDOW), WINDOWS), n_features) if noise else None
         self._dtype = host_dtype(kind)
@@ -125,8 +126,9 @@ class EpochSampler:
     def _draw(self, seed: int, epoch: int) -> EpochRandomness:
         rng = np.random.default_rng([seed, epoch])
         order = rng.permutation(self._train) if self._shuffle else self._train
-        if self._noise_shape is None:
-            return EpochRandomness(order)
+        return EpochRandomness(order) if self._noise_shape is None else self._draw_noise(rng, order)
+
+    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
         noise = rng.standard_normal(self._noise_shape, dtype=self._dtype)
         first = np.repeat(rng.integers(0, len(noise), -(-len(order) // WINDOW)), WINDOW)[: len(order)]
         return EpochRandomness(order, noise, (first + np.arange(len(order)) % self._window) % len(noise))

@@ -81,8 +81,8 @@ class Pace(NamedTuple):
 
 
 @dataclass
-class AdamPass:
-    """One pass over the rows: all that its steps need, where the rows are. `W`, `adam` and `mean` are written into."""
+class Pass:
+    """What the steps of a pass over the rows need, where the rows are. `W`, `adam` and `mean` are written into."""
 
     X: Any
     y: Any
@@ -93,11 +93,20 @@ class AdamPass:
     mean: Any
     anchor: Any  # what planes are drawn back to; None: nothing
     decay: tuple[float, float]
-    noise: Any = None  # rows of noise to choose from
+    noise: Any = None  # noise to choose from
+
+    @property
+    def epsilon(self) -> float:
+        """Adam's epsilon."""
+        return EPSILON / (self.W.shape[2] - 1) ** 0.5  # type: ignore[no-any-return]
+
+
+@dataclass
+class AdamPass(Pass):
+    """One pass over the rows by matrix products with all planes, in any array library."""
 
     def __post_init__(self) -> None:
         self._classes = like(np.arange(self.W.shape[0]), self.W)
-        self._epsilon = EPSILON / (self.W.shape[2] - 1) ** 0.5
 
     def run(self, inputs: Sequence[Any], size: int, paces: Sequence[Pace], averaged_from: int) -> Any:
         """Make all steps, `size` rows each; return the probability of each row's class just before it was learned from.
@@ -124,7 +133,7 @@ class AdamPass:
         probability, gradient = self._gradient(rows, *noise_rows)
         if self.anchor is not None:
             self.W -= shrink * (self.W - self.anchor)
-        self.adam.step(self.W, gradient, self.decay, rate, self._epsilon)
+        self.adam.step(self.W, gradient, self.decay, rate, self.epsilon)
         return probability
 
     def _averaged_step(self, rows: Any, *rest: Any) -> Any:

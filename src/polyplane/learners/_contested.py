@@ -1,0 +1,83 @@
+"""Passes over dense rows on the host, by the planes in contention for each row; see `polyplane.kernels.log_loss`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from polyplane.engine.data import Data
+from polyplane.learners._epochs import EpochRandomness, EpochSampler
+from polyplane.learners._log_loss import Pace, Pass
+
+#: Planes that contend for a row. With 32 errors are the same, with 8 some are larger.
+CONTENDERS = 16
+#: Contenders are found anew in the passes 0, 1, 3, 7 and from then on in every so many-th. Without the late ones single
+#: seeds go wrong: a plane has moved, and nobody has noticed.
+RENEWED_EVERY = 8
+#: Numbers of noise to choose from in an epoch: a row gets a stretch of them.
+NOISE = 1 << 16
+#: Multiplications after which the kernel is left for a moment, so that Ctrl-C is heard.
+MULTIPLICATIONS = 1 << 33
+
+
+def renews(turn: int) -> bool:
+    """Whether contenders are found anew in the pass number `turn`."""
+    return turn in (0, 1, 3) or turn % RENEWED_EVERY == RENEWED_EVERY - 1
+
+
+class ContestedRows(EpochSampler):
+    """The planes that contend for each row, and the order and the noise of each epoch."""
+
+    def __init__(self, data: Data, shuffle: bool, noise: bool, n_planes: int) -> None:
+        super().__init__(data, shuffle, noise)
+        self.contenders = np.zeros((len(data.y), min(n_planes, CONTENDERS)), dtype=np.int32)
+        self.all_contend = n_planes <= CONTENDERS
+        self.is_new = not self.all_contend
+        if self.all_contend:
+            self.contenders[:] = np.arange(n_planes)
+
+    def is_renewed(self, turn: int, data: Data) -> bool:
+        """Whether contenders are to be found anew."""
+        return not self.all_contend and (self.is_new or data.stream or renews(turn))
+
+    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
+        n_features = self._n_features
+        noise = rng.standard_normal(min(len(order) * n_features, NOISE) + n_features, dtype=self._dtype)
+        return EpochRandomness(order, noise, rng.integers(0, len(noise) - n_features + 1, len(order)))
+
+
+@dataclass
+class ContestedPass(Pass):
+    """One pass over dense rows on the host: all that its steps need."""
+
+    contenders: np.ndarray = field(kw_only=True)
+    renew: bool = field(kw_only=True)
+
+    def run(self, inputs: Sequence[Any], size: int, paces: Sequence[Pace], averaged_from: int) -> np.ndarray:
+        """Make all steps, `size` rows each; return the probability of each row's class just before it was learned from.
+
+        `inputs` are the rows to visit and, where there is noise, from where on in it each of them gets its own. The
+        planes join the average from the step number `averaged_from` on.
+        """
+        from polyplane.kernels.log_loss import Machine, Rows, Steps, Visits, train
+
+        W, nothing = self.W, self.W[:0]
+        noise = np.empty(0, dtype=W.dtype) if self.noise is None else self.noise
+        rows = Rows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
+        mean, anchor = (nothing if array is None else array for array in (self.mean, self.anchor))
+        machine = Machine(W, self.adam.first, self.adam.second, mean, anchor)
+        rate, shrink, n_averaged = np.array(paces, dtype=float).reshape(-1, 3).T.copy()
+        n_averaged[:averaged_from] = 0
+        visited, starts = inputs[0], inputs[-1]
+        probability = np.empty(len(visited), dtype=W.dtype)
+        at_once = max(1, MULTIPLICATIONS // (size * W.size))
+        for first in range(0, len(paces), at_once):
+            steps, part = slice(first, first + at_once), slice(first * size, (first + at_once) * size)
+            train(
+                rows, Visits(visited[part], starts[part], probability[part]), self.contenders, machine,
+                Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), self.renew,
+            )  # fmt: skip
+        return probability
