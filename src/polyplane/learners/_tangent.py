@@ -119,20 +119,14 @@ def kmeans(X: Any, n_centres: int, rng: np.random.Generator, max_iter: int = 10)
 
 
 def _sums_of_groups(X: Any, group: Any, n_groups: int) -> tuple[Any, Any]:
-    """Sum of the rows of each group, and their number: by sorting on the host, by a matrix product on a device."""
+    """Sum of the rows of each group, and their number, by a matrix product."""
     xp = namespace(X)
     if sparse.issparse(X):
         ones, rows = np.ones(len(group), dtype=X.dtype), np.arange(len(group))
         member = sparse.csr_array((ones, (group, rows)), shape=(n_groups, len(group)))
         return (member @ X).toarray(), np.asarray(member.sum(axis=1)).ravel()
-    if xp is not np:
-        member = astype(group[None, :] == like(np.arange(n_groups), X)[:, None], X.dtype)
-        return member @ X, xp.sum(member, axis=1)
-    count = np.bincount(group, minlength=n_groups)
-    served, sums = count > 0, np.zeros((n_groups, X.shape[1]), dtype=X.dtype)
-    first = np.concatenate([[0], np.cumsum(count)[:-1]])
-    sums[served] = np.add.reduceat(X[np.argsort(group, kind="stable")], first[served], axis=0)
-    return sums, count.astype(X.dtype)
+    member = astype(group[None, :] == like(np.arange(n_groups), group)[:, None], X.dtype)
+    return member @ X, xp.sum(member, axis=1)
 
 
 def _dense(X: Any) -> Any:
