@@ -14,6 +14,7 @@ PACKAGE = Path(polyplane.__file__).parent
 FLOORS = [
     {"kernels", "_array_api", "_threads", "_files", "_plain", "_version"},
     {"planes"},
+    {"committee"},
     {"scaling"},
     {"engine"},
     {"model_files"},

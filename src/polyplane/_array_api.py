@@ -168,6 +168,13 @@ def expit(array: Any) -> Any:
     return scipy_expit(array)
 
 
+def softmax(scores: Any) -> Any:
+    """The softmax of each row."""
+    xp = namespace(scores)
+    likeness = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
+    return likeness / xp.sum(likeness, axis=1, keepdims=True)
+
+
 def is_on_cuda(array: Any) -> bool:
     """Whether this is an array of PyTorch on an NVIDIA device."""
     return _compat().is_torch_array(array) and array.device.type == "cuda"

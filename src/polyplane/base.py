@@ -351,9 +351,23 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         going_on = self.warm_start and hasattr(self, "_state")
         draft = copy(self) if going_on else self._unfitted(scaling)
         data = draft._take(X, y, sample_weight, classes=self.classes_ if going_on else None)
+        before = getattr(draft, "_state", None)
+        try:
+            draft._train(data, limits)
+        except KeyboardInterrupt:
+            if getattr(draft, "_state", None) is not before:
+                self._become(draft)
+            raise
+        return self._become(draft)
+
+    def _train(self, data: Data, limits: Limits, method: Method[Any] | None = None) -> Self:
+        """Be the model of these rows, by the method that the parameters name, unless another is given.
+
+        After Ctrl-C that is the model of the last finished step, if there is one, and the exception goes on.
+        """
         if np.count_nonzero(data.class_counts) < 2:
             raise ValueError("Fewer than two classes have rows of positive weight.")
-        seed, validation = draft._seed(), None
+        seed, validation = self._seed(), None
         observers: list[Observer] = []
         if getattr(self, "early_stopping", False):
             share = HELD_OUT if isinstance(self.early_stopping, bool | np.bool_) else self.early_stopping
@@ -362,14 +376,14 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             observers.append(validation)
         if getattr(self, "verbose", 0):
             observers.append(Progress(type(self).__name__, self.max_iter))
-        run = draft._new_run(seed, plateau=self._plateau(), limits=limits, observers=observers)
+        run = self._new_run(seed, method, plateau=self._plateau(), limits=limits, observers=observers)
         try:
             run.go(repeat(data, self.max_iter))
         except KeyboardInterrupt:
             if run.n_steps:
-                self._become(draft._keep(run, validation))
+                self._keep(run, validation)
             raise
-        return self._become(draft._keep(run, validation))
+        return self._keep(run, validation)
 
     def _fit_stream(
         self, batches: Any, options: StreamOptions, limits: Limits, scaling: AffineScaling | None = None
@@ -442,9 +456,9 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if complaint is not None:
             warnings.warn(complaint[0].upper() + complaint[1:], UserWarning, stacklevel=stacklevel)
 
-    def _new_run(self, seed: int | None = None, **how: Any) -> Run:
+    def _new_run(self, seed: int | None = None, method: Method[Any] | None = None, **how: Any) -> Run:
         """A run that goes on from what was learned, if anything was."""
-        method, state = self._method(self.classes_), getattr(self, "_state", None)
+        method, state = method or self._method(self.classes_), getattr(self, "_state", None)
         if state is not None:
             method.refuse_changes_from(self._trained_by)
         elif seed is None:

@@ -161,12 +161,7 @@ class PlaneSet:
 
         The class is `y` (integers) where given: negative margins are errors. Otherwise it is the predicted class.
         """
-        scores = self.class_scores(X, n_jobs)
-        xp = namespace(scores)
-        y = xp.argmax(scores, axis=1) if y is None else like(y, scores)
-        own = xp.take_along_axis(scores, y[:, None], axis=1)[:, 0]
-        is_own = y[:, None] == like(np.arange(self.n_classes), scores)
-        return own - xp.max(xp.where(is_own, -xp.inf, scores), axis=1)
+        return margins_of(self.class_scores(X, n_jobs), y)
 
     def prune(self, keep: np.ndarray) -> PlaneSet:
         """The set with only those planes for which the boolean array `keep` is true."""
@@ -256,6 +251,15 @@ class PlaneSet:
             with within_device_memory("Predict fewer rows at a time."):
                 parts = [score(block) for block in _blocks(X.shape[0], self.n_planes, DEVICE_BLOCK_SCORES)]
         return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+
+def margins_of(scores: Any, y: Any = None) -> Any:
+    """Score of each row's class less the best score of another; the class is `y`, or the one with the best score."""
+    xp = namespace(scores)
+    y = xp.argmax(scores, axis=1) if y is None else like(y, scores)
+    own = xp.take_along_axis(scores, y[:, None], axis=1)[:, 0]
+    is_own = y[:, None] == like(np.arange(scores.shape[1]), scores)
+    return own - xp.max(xp.where(is_own, -xp.inf, scores), axis=1)
 
 
 def _sound_csr(X: Any) -> Any:

@@ -54,6 +54,10 @@ class Method(ABC, Generic[S]):
     def planes(self, state: S) -> PlaneSet:
         """The model in a state."""
 
+    def settled(self, data: Data, seed: int) -> Self:
+        """The method with what `start` would choose by these rows already chosen, for many starts on the same rows."""
+        return self
+
     def check(self, data: Data) -> None:
         """Refuse rows that the method cannot learn from, with a ValueError that says why."""
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyplane.learners.adaptive_multi_hyperplane import AdaptiveMultiHyperplaneClassifier
+    from polyplane.learners.committee import CommitteeClassifier
     from polyplane.learners.convex_polytope import ConvexPolytopeClassifier
     from polyplane.learners.cutting_plane import CuttingPlaneSVC
     from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 #: The module of each learner; on the command line it has the name of its module.
 LEARNERS = {
     "AdaptiveMultiHyperplaneClassifier": "adaptive_multi_hyperplane",
+    "CommitteeClassifier": "committee",
     "ConvexPolytopeClassifier": "convex_polytope",
     "CuttingPlaneSVC": "cutting_plane",
     "MultiHyperplaneClassifier": "multi_hyperplane",
@@ -30,6 +32,7 @@ LEARNERS = {
 __all__ = [
     "LEARNERS",
     "AdaptiveMultiHyperplaneClassifier",
+    "CommitteeClassifier",
     "ConvexPolytopeClassifier",
     "CuttingPlaneSVC",
     "MultiHyperplaneClassifier",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._array_api import astype, at_least, like, namespace
+from polyplane._array_api import astype, at_least, like, namespace, softmax
 from polyplane.engine.data import Data
 from polyplane.learners._scaled_rows import ScaledRows
 from polyplane.scaling import AffineScaling
@@ -122,7 +122,7 @@ class OnePlanePerClass:
         enough = FLAT * abs(_dot(self._gradient, direction))
         low, high, length = 0.0, np.inf, 1.0
         for _ in range(TRIES):
-            P = _softmax(self._scores + length * along)
+            P = softmax(self._scores + length * along)
             mean = xp.sum(P * along, axis=1)
             slope = _dot(mean - xp.sum(self._own * along, axis=1), self._weight) + ridge + length * bend
             if abs(slope) <= enough:
@@ -139,17 +139,11 @@ class OnePlanePerClass:
 
     def _loss(self, W: Any, scores: Any) -> tuple[float, Any]:
         """The mean log-loss, and the gradient of it and the penalty."""
-        xp, P = namespace(W), _softmax(scores)
+        xp, P = namespace(W), softmax(scores)
         probability = at_least(xp.sum(P * self._own, axis=1), 1e-30)
         residual = (P - self._own) * self._weight[:, None]
         gradient = xp.concat([self._rows.sums(residual), xp.sum(residual, axis=0)[:, None]], axis=1)
         return -_dot(xp.log(probability), self._weight), gradient + self._penalty * W
-
-
-def _softmax(scores: Any) -> Any:
-    xp = namespace(scores)
-    likeness = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
-    return likeness / xp.sum(likeness, axis=1, keepdims=True)
 
 
 def _dot(a: Any, b: Any) -> float:

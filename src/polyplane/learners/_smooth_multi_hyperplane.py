@@ -88,7 +88,11 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
 
     def _is_convex(self, state: SmoothState, data: Data) -> bool:
         """Whether all there is to find is the minimum of the log-loss of one plane per class, on rows all at hand."""
-        return state.W.shape[1] == 1 and not (self.alpha or self.noise or data.stream or data.is_part)
+        return self.is_convex(state.W.shape[1]) and not (data.stream or data.is_part)
+
+    def is_convex(self, most_planes: int) -> bool:
+        """Whether there is one minimum, whatever the seed, when classes have so many planes at most."""
+        return most_planes == 1 and not (self.alpha or self.noise)
 
     def converged(self, state: SmoothState) -> bool:
         """Whether the minimum of the convex problem is reached."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ S = TypeVar("S", bound=Any)
 class TangentMethod(Method[S]):
     """Training from the tangent planes above the k-means centres of each class, with steps that fall linearly to 0."""
 
-    n_planes: int | None = None
+    n_planes: int | tuple[int, ...] | None = None  # of each class, the same for all or class by class; None: chosen
     scale: float = 2.5
     eta0: float = 0.3
     backoff: int = 31
@@ -58,9 +58,18 @@ class TangentMethod(Method[S]):
             n_planes = self._planes_per_class(data, scaling, seed)
             return self.begin(tangent_start(data, n_planes, scaling, self.scale, seed), scaling, seed)
 
+    def settled(self, data: Data, seed: int) -> Self:
+        """The same with the number of planes chosen."""
+        if self.n_planes is not None:
+            return self
+        chosen = self._planes_per_class(data, AffineScaling.common(data.X, data.training_weight), seed)
+        return replace(self, n_planes=tuple(chosen.tolist()))
+
     def _planes_per_class(self, data: Data, scaling: AffineScaling, seed: int) -> np.ndarray:
         if self.n_planes is None:
             return select_n_planes(data, scaling, self.trial, seed)
+        if isinstance(self.n_planes, tuple):
+            return np.array(self.n_planes)
         n_rows = data.class_counts
         if (n_rows < self.n_planes).any() and not data.stream:
             few = int(n_rows.argmin())

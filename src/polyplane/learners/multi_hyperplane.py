@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polyplane._array_api import namespace
+from polyplane._array_api import softmax
 from polyplane._validation import check_fitted_matrix
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
@@ -274,8 +274,4 @@ class MultiHyperplaneClassifier(PlaneClassifier):
         probabilities : ndarray of shape (n_rows, n_classes)
             Softmax of the class scores, so that the most probable class is the predicted one.
         """
-        X = check_fitted_matrix(self, X)
-        scores = self.planes_.class_scores(X)
-        xp = namespace(scores)
-        likeness = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
-        return likeness / xp.sum(likeness, axis=1, keepdims=True)
+        return softmax(self.planes_.class_scores(check_fitted_matrix(self, X)))

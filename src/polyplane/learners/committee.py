@@ -1,0 +1,150 @@
+"""A committee of multi-hyperplane machines: other seeds, the same rows, scores averaged."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Integral
+from signal import SIGINT
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from polyplane._array_api import softmax
+from polyplane._threads import in_threads
+from polyplane._validation import check_fitted_matrix
+from polyplane.base import Declaration, PlaneClassifier
+from polyplane.committee import PlaneCommittee
+from polyplane.engine.interrupt import Interrupt
+from polyplane.engine.run import Limits
+from polyplane.learners._log_loss import USUAL_BATCH
+from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
+from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
+from polyplane.scaling import AffineScaling
+
+
+@dataclass(eq=False, repr=False)
+class CommitteeClassifier(PlaneClassifier):
+    """Committee of multi-hyperplane machines: more accurate than one of them, and still made of planes.
+
+    The machines are those of `MultiHyperplaneClassifier` with ``loss="log"``, trained on the same rows from different
+    seeds. The number of planes is chosen once for all. The score of a class is the mean of the machines' scores, and
+    probabilities are the softmax of these means; see `polyplane.committee.PlaneCommittee`.
+
+    Parameters
+    ----------
+    n_estimators : int, default=5
+        Number of machines. Where one plane per class is enough, as chosen or given, there is only one machine, whatever
+        the seed, and the committee has that one member.
+    n_planes, alpha, scale, eta0, noise, batch_size, backoff, max_iter, class_weight
+        As in `MultiHyperplaneClassifier`.
+    random_state : int, RandomState or None, default=None
+        Source of the machines' seeds.
+    n_jobs : int or None, default=None
+        Threads; the machines are the same whatever their number.
+
+    Attributes
+    ----------
+    planes_ : PlaneCommittee
+        The model; ``planes_.members`` are the machines.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_iter_ : int
+        Passes made by each machine.
+    history_ : dict
+        After each pass: "loss" (mean over the machines) and "planes" (of all machines).
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> from polyplane import CommitteeClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> committee = CommitteeClassifier(random_state=0).fit(X_train, y_train)
+    >>> print(f"{committee.score(X_test, y_test):.2f}")
+    0.99
+    """
+
+    n_estimators: int = 5
+    _: KW_ONLY
+    n_planes: int | None = None
+    alpha: float | None = None
+    scale: float = 2.5
+    eta0: float = 0.3
+    noise: float | None = None
+    batch_size: int | None = None
+    backoff: int = 31
+    max_iter: int = 60
+    class_weight: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        **{
+            name: constraint
+            for name, constraint in MultiHyperplaneClassifier._parameter_constraints.items()
+            if name in ("n_planes", "alpha", "scale", "eta0", "noise", "batch_size", "backoff", "max_iter")
+            or name in ("class_weight", "random_state")
+        },
+        "n_jobs": [Integral, None],
+    }
+    _declaration: ClassVar[Declaration] = Declaration(
+        tuning={"scale": [2.5, 1.0, 6.0], "eta0": [0.3, 0.1, 1.0]}, streams=False, probabilities="softmax"
+    )
+    #: There is no training to go on with.
+    warm_start: ClassVar[bool] = False
+
+    def _method(self, classes: np.ndarray) -> SmoothMultiHyperplane:
+        batch_size = USUAL_BATCH if self.batch_size is None else self.batch_size
+        return SmoothMultiHyperplane.of(self, alpha=self.alpha or 0.0, batch_size=batch_size)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, limits: Limits, scaling: AffineScaling | None = None) -> Self:
+        """Fit within limits, on rows seen through a scaling."""
+        self._validate_params()
+        draft = self._unfitted(scaling)
+        data = draft._take(X, y, sample_weight, classes=None)
+        seeds = check_random_state(self.random_state).randint(2**31, size=self.n_estimators).tolist()
+        method = draft._method(draft.classes_).settled(data, seeds[0])
+        if method.is_convex(int(np.max(np.array(method.n_planes)))):
+            seeds = seeds[:1]  # the others would find the same minimum
+        stop = limits.interrupt or Interrupt()
+
+        def member(seed: int) -> CommitteeClassifier:
+            machine = copy(draft)
+            machine.random_state = seed
+            try:
+                return machine._train(data, replace(limits, interrupt=stop), method)
+            except BaseException:
+                stop.requested = stop.requested or SIGINT  # the other threads need not go on
+                raise
+
+        machines = in_threads(member, seeds, self.n_jobs)
+        draft.planes_ = PlaneCommittee([machine.planes_ for machine in machines])  # type: ignore[assignment]
+        draft.n_iter_ = max(machine.n_iter_ for machine in machines)
+        histories = [machine.history_ for machine in machines]
+        draft.history_ = {
+            "loss": np.mean([history["loss"] for history in histories], axis=0).tolist(),
+            "planes": np.sum([history["planes"] for history in histories], axis=0).tolist(),
+        }
+        return self._become(draft)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            Softmax of the class scores, so that the most probable class is the predicted one.
+        """
+        return softmax(self.planes_.class_scores(check_fitted_matrix(self, X), self.n_jobs))
