@@ -6,9 +6,11 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from polyplane import __version__
 
 PACKAGES = ("polyplane", "numpy", "scipy", "scikit-learn", "numba")
 #: Where a quick run keeps its results; git does not.
@@ -18,7 +20,14 @@ QUICK = Path(__file__).parents[1] / "build" / "reproduce-quick"
 def environment() -> dict[str, Any]:
     """The versions and the machine that the figures depend on."""
     machine = {"machine": platform.machine(), "cores": os.cpu_count()}
-    return {"python": platform.python_version()} | machine | {p: version(p) for p in PACKAGES}
+    return {"python": platform.python_version()} | machine | {p: _version(p) for p in PACKAGES}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # not installed: run from the sources, or not needed
+        return __version__ if package == "polyplane" else None
 
 
 class Results:

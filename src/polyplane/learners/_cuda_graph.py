@@ -29,7 +29,7 @@ def run_steps(step: Callable[..., Any], batches: Sequence[Any], paces: Sequence[
         _run_recorded(step, batches, paces, out)
         return
     for i, pace in enumerate(paces):
-        out[i, :] = step(*(batch[i, :] for batch in batches), *pace)
+        out[i, ...] = step(*(batch[i, ...] for batch in batches), *pace)
 
 
 def _run_recorded(

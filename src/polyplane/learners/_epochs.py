@@ -18,7 +18,7 @@ WINDOW = 256
 #: Of wide rows, several share a row of noise: a window has as many numbers as this, but no fewer rows than that. Fresh
 #: noise for each would cost more than the matrix products, and its effect on sparse rows, which it must not make dense,
 #: more than all else.
-WINDOW_NUMBERS, LEAST_NOISE_ROWS = 1 << 17, 32
+WINDOW_NUMBERS, LEAST_NOISE_ROWS = 1 << 15, 32
 #: Windows of noise to choose from in an epoch.
 WINDOWS = 8
 

@@ -165,22 +165,22 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
 
     Parameters
     ----------
-    scores : array of shape (n_rows, n_classes, n_planes)
-        Scores of the planes; overwritten.
-    own : array of shape (n_rows, n_classes)
+    scores : array of shape (..., n_rows, n_classes, n_planes)
+        Scores of the planes, perhaps of many machines; overwritten.
+    own : array of shape (..., n_rows, n_classes)
         1 at each row's class, else 0.
-    weight : array of shape (n_rows,)
+    weight : array of shape (..., n_rows)
         Weights of the rows, divided by their number.
     """
     xp = namespace(scores)
-    scores -= xp.max(scores, axis=(1, 2), keepdims=True)
+    scores -= xp.max(scores, axis=(-2, -1), keepdims=True)
     scores = xp.exp(scores)
-    by_class = xp.sum(scores, axis=2)
-    total = xp.sum(by_class, axis=1)
-    probability = xp.sum(by_class * own, axis=1) / total
+    by_class = xp.sum(scores, axis=-1)
+    total = xp.sum(by_class, axis=-1)
+    probability = xp.sum(by_class * own, axis=-1) / total
     probability = at_least(probability, LEAST)
-    factor = (1.0 - own / probability[:, None]) * (weight / total)[:, None]
-    scores *= factor[:, :, None]
+    factor = (1.0 - own / probability[..., None]) * (weight / total)[..., None]
+    scores *= factor[..., None]
     return scores, probability
 
 

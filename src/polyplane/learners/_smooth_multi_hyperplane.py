@@ -80,7 +80,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         """With a memory of the rows, and what draws their orders; or with the convex problem."""
         if self._is_convex(state, data):
             return replace(state, rows=None, workspace=OnePlanePerClass(data, state.scaling))
-        noise = self._noise_level(state) > 0
+        noise = self.noise_level(state) > 0
         sampler = EpochSampler(data, self.shuffle, noise)
         if self.backoff and isinstance(data.X, np.ndarray):
             sampler = ContestedRows(data, self.shuffle, noise, state.tangents.mask.size)
@@ -124,7 +124,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             inputs = [rows]
             if drawn.noise is not None:
                 the_pass.noise = like(drawn.noise, state.W)
-                the_pass.noise *= self._noise_level(state) * state.tangents.margin
+                the_pass.noise *= self.noise_level(state) * state.tangents.margin
                 inputs.append(like(drawn.noise_rows, sampler.y)[: rows.shape[0]])
             probability = the_pass.run(inputs, size, paces, averaged_from)
             loss = _log_loss(take_rows(sampler.weight, rows), probability)
@@ -152,7 +152,8 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         renew, sampler.is_new = sampler.is_renewed(state.turn, data), False
         return ContestedPass(*needed, contenders=sampler.contenders, renew=renew)
 
-    def _noise_level(self, state: SmoothState) -> float:
+    def noise_level(self, state: SmoothState) -> float:
+        """The standard deviation of the noise, relative to the margin of the start."""
         if self.noise is not None:
             return self.noise
         _, n_planes, n_features = state.tangents.centres.shape

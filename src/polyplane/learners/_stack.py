@@ -1,0 +1,249 @@
+"""Many multi-hyperplane machines trained together: one matrix product for the planes of all of them.
+
+The machines see the same matrix, each its own rows of it, with seeds, starts, steps, noise and numbers of planes of its
+own. All visit all their rows, as with ``backoff=0``, and what becomes of one does not depend on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyplane._array_api import astype, like, namespace, take_rows, to_numpy, within_device_memory
+from polyplane._threads import in_threads
+from polyplane.engine.data import Data
+from polyplane.engine.run import Run
+from polyplane.learners._cuda_graph import run_steps
+from polyplane.learners._epochs import EpochRandomness, EpochSampler
+from polyplane.learners._log_loss import EPSILON, USUAL_BATCH, Adam, decay, log_loss_residual, stretch
+from polyplane.learners._smooth_multi_hyperplane import STEPS_PER_PASS, SmoothMultiHyperplane, SmoothState
+from polyplane.planes import PlaneSet
+
+#: Scores of a step, and numbers of its rows, of all machines of a stack together: more machines are several stacks.
+MOST_SCORES, MOST_NUMBERS = 1 << 29, 1 << 28
+
+
+class Job(NamedTuple):
+    """A machine to train: how, from which seed, and on which rows."""
+
+    method: SmoothMultiHyperplane
+    seed: int
+    rows: np.ndarray
+
+
+def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) -> list[PlaneSet]:
+    """Train a machine for each job; return the planes, over the rows of X, on the host.
+
+    Parameters
+    ----------
+    data : Data
+        The rows that all share, dense.
+    jobs : sequence of Job
+        What to train.
+    n_jobs : int or None, default=None
+        Threads that find the starts, on the host.
+    """
+    host = replace(data, X=to_numpy(data.X))
+    starts = _starts(host, jobs, n_jobs)
+    convex = [i for i, job in enumerate(jobs) if job.method.is_convex(starts[i].W.shape[1])]
+    planes = {i: _alone(data, jobs[i]) for i in convex}
+    for group in _groups(jobs, starts, set(range(len(jobs))) - set(convex)):
+        stack = _Stack(data, host, [jobs[i] for i in group], [starts[i] for i in group])
+        with within_device_memory("Train fewer machines together, or fewer rows."):
+            planes |= zip(group, stack.train(n_jobs), strict=True)
+    return [planes[i] for i in range(len(jobs))]
+
+
+def _starts(host: Data, jobs: Sequence[Job], n_jobs: int | None) -> list[SmoothState]:
+    """The states before the first step, on the host. Machines that differ in their scales alone share their centres."""
+
+    def settled(job: Job) -> Any:
+        return job.method.settled(replace(host, train=job.rows), job.seed).n_planes
+
+    def start(job: Job) -> SmoothState:
+        return replace(job.method, scale=1.0).start(replace(host, train=job.rows), job.seed)
+
+    def source(job: Job) -> tuple[Any, ...]:
+        return id(job.rows), job.seed, job.method.n_planes
+
+    trials = [(*source(job), None if job.method.n_planes else job.method.trial) for job in jobs]
+    chosen = _each_once(settled, jobs, trials, n_jobs)
+    jobs = [job._replace(method=replace(job.method, n_planes=n)) for job, n in zip(jobs, chosen, strict=True)]
+    starts = _each_once(start, jobs, [source(job) for job in jobs], n_jobs)
+    scaled = []
+    for job, begun in zip(jobs, starts, strict=True):
+        tangents = replace(begun.tangents, scale=job.method.scale * begun.tangents.scale)
+        scaled.append(job.method.begin(tangents, begun.scaling, job.seed))
+    return scaled
+
+
+def _each_once(find: Callable[[Job], Any], jobs: Sequence[Job], keys: Sequence[Any], n_jobs: int | None) -> list[Any]:
+    """What `find` returns for each job, in threads, once for all jobs of the same key."""
+    first = dict(reversed(list(zip(keys, jobs, strict=True))))
+    found = dict(zip(first, in_threads(find, first.values(), n_jobs), strict=True))
+    return [found[key] for key in keys]
+
+
+def _alone(data: Data, job: Job) -> PlaneSet:
+    """The planes of a machine by itself."""
+    data = replace(data, train=job.rows)
+    return job.method.planes(Run(job.method, seed=job.seed).go(repeat(data, job.method.max_iter)).state)
+
+
+def _groups(jobs: Sequence[Job], starts: Sequence[SmoothState], chosen: set[int]) -> list[list[int]]:
+    """Which machines go into one stack: those of the same passes and about as many planes, as many as memory allows."""
+    by_kind: dict[Any, list[int]] = {}
+    for i in sorted(chosen):
+        method, n_rows, start = jobs[i].method, len(jobs[i].rows), starts[i]
+        size = min(method.batch_size, max(USUAL_BATCH, n_rows // STEPS_PER_PASS))
+        padded = 1 << (start.W.shape[1] - 1).bit_length()
+        kind = method.max_iter, method.average_fraction, size, -(-n_rows // size), padded
+        by_kind.setdefault(kind, []).append(i)
+    groups = []
+    for (*_, size, _, n_planes), members in by_kind.items():
+        n_classes, _, n_inputs = starts[members[0]].W.shape
+        most = max(1, min(MOST_SCORES // (n_classes * n_planes), MOST_NUMBERS // n_inputs) // size)
+        groups += [members[first : first + most] for first in range(0, len(members), most)]
+    return groups
+
+
+class _Stack:
+    """Machines that make the same number of steps; arrays have one axis more than those of a machine, the first."""
+
+    def __init__(self, data: Data, host: Data, jobs: Sequence[Job], starts: Sequence[SmoothState]) -> None:
+        self.jobs, self.starts, self.X, self.host = jobs, starts, data.X, host
+        self.n_rows = np.array([len(job.rows) for job in jobs])
+        method = jobs[0].method
+        self.size = min(method.batch_size, max(USUAL_BATCH, int(self.n_rows[0]) // STEPS_PER_PASS))
+        n_planes = max(start.W.shape[1] for start in starts)
+        self.W = self._there([_padded(start.W, n_planes) for start in starts])
+        xp = namespace(self.W)
+        self.anchor = xp.asarray(self.W, copy=True) if any(job.method.alpha for job in jobs) else None
+        self.adam, self.mean = Adam(xp.zeros_like(self.W), xp.zeros_like(self.W)), xp.zeros_like(self.W)
+        self.inputs = xp.concat([data.X, xp.ones_like(data.X[:, :1])], axis=1)
+        self.centre = self._there([[*start.scaling.centre, 0.0] for start in starts])[:, None, :]
+        factors = [[start.scaling.factor] * data.X.shape[1] + [1.0] for start in starts]
+        self.factor = self._there(factors)[:, None, :]
+        self.y, self.weight = like(host.y, data.X), like(host.weight, data.X)
+        self.classes = like(np.arange(host.n_classes), data.X)
+        self.epsilon = EPSILON / (self.W.shape[3] - 1) ** 0.5
+        self.decay = decay(self.size)
+        levels = [
+            job.method.noise_level(start) * start.tangents.margin for job, start in zip(jobs, starts, strict=True)
+        ]
+        self.has_noise, self.noise_level = max(levels) > 0, self._there(levels)[:, None, None]
+        self.noise: Any = None
+
+    def _there(self, values: Any) -> Any:
+        """Numbers for each machine, where the rows are."""
+        return like(np.asarray(values, dtype=self.host.X.dtype), self.X)
+
+    def train(self, n_jobs: int | None) -> list[PlaneSet]:
+        """Make all passes; chance is drawn in threads, on the host."""
+        sources = {(id(job.rows), job.seed): job for job in self.jobs}
+        of_machine = [list(sources).index((id(job.rows), job.seed)) for job in self.jobs]
+        samplers = [
+            (EpochSampler(replace(self.host, train=job.rows), job.method.shuffle, self.has_noise), job.seed)
+            for job in sources.values()
+        ]
+        n_steps = -(-int(self.n_rows[0]) // self.size)
+        rates, shares = self._rates(n_steps), self._row_shares(n_steps)
+        out = like(np.empty((n_steps, len(self.jobs)), dtype=self.host.X.dtype), self.X)
+        for epoch in range(self.jobs[0].method.max_iter):
+            drawn = in_threads(partial(_draw, epoch), samplers, n_jobs)
+            batches = [self._batches([each.order for each in drawn], of_machine, n_steps), shares]
+            if self.has_noise:
+                batches.append(self._draw_noise(drawn, of_machine, n_steps))
+            batches += [self._there(rate[epoch]) for rate in rates]
+            run_steps(self._step, batches, [()] * n_steps, out)
+        return self._planes()
+
+    def _rates(self, n_steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The length, the shrinking, and the share in the average, of each step: (epochs, steps, machines)."""
+        method = self.jobs[0].method
+        first = np.arange(n_steps)[:, None] * self.size / self.n_rows
+        done = np.arange(method.max_iter)[:, None, None] + first  # passes, before each step
+        eta = np.array([job.method.eta0 for job in self.jobs]) * stretch(self.size)
+        rate = eta * np.maximum(1 - done / method.max_iter, 0.0)
+        unit = np.array([start.tangents.step for start in self.starts]) / (self.W.shape[3] - 1) ** 0.5
+        t = np.arange(1, method.max_iter * n_steps + 1).reshape(method.max_iter, n_steps, 1)
+        b1, b2 = self.decay
+        corrected = rate * unit * np.sqrt(1 - b2**t) / (1 - b1**t)
+        shrink = np.minimum(1.0, rate * np.array([job.method.alpha for job in self.jobs]))
+        last = method.average_fraction
+        averaged = (done >= (1.0 - last) * method.max_iter) & (last > 0)
+        number = np.cumsum(averaged.reshape(-1, len(self.jobs)), axis=0).reshape(averaged.shape)
+        return corrected, shrink, np.where(averaged, 1.0 / np.maximum(number, 1), 0.0)
+
+    def _row_shares(self, n_steps: int) -> Any:
+        """The share of each row in the mean over its batch, 0 for those that only fill up the last one."""
+        place = np.arange(n_steps * self.size).reshape(n_steps, 1, self.size)
+        real = place < self.n_rows[:, None]
+        return self._there(real / real.sum(axis=2, keepdims=True))
+
+    def _batches(self, values: Sequence[np.ndarray], of_machine: list[int], n_steps: int) -> Any:
+        """What each source has for its rows, in the order of the visits, as (steps, machines, rows)."""
+        padded = np.zeros((len(values), n_steps * self.size), dtype=np.int64)
+        for line, value in zip(padded, values, strict=True):
+            line[: len(value)] = value
+        xp, there = namespace(self.W), like(padded, self.X)
+        taken = take_rows(there, like(np.array(of_machine), self.X))
+        return xp.permute_dims(xp.reshape(taken, (len(of_machine), n_steps, self.size)), (1, 0, 2))
+
+    def _draw_noise(self, drawn: Sequence[EpochRandomness], of_machine: list[int], n_steps: int) -> Any:
+        tables: list[Any] = [each.noise for each in drawn]
+        starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
+        self.noise = like(np.pad(np.concatenate(tables), ((0, 0), (0, 1))), self.X)
+        chosen = [each.noise_rows + start for each, start in zip(drawn, starts, strict=True)]
+        return self._batches(chosen, of_machine, n_steps)
+
+    def _step(self, rows: Any, share: Any, *rest: Any) -> Any:
+        """Learn from some rows; return the mean loss of each machine."""
+        *noise_rows, rate, shrink, averaged = rest
+        xp, (n_machines, n_rows), W = namespace(self.W), rows.shape, self.W
+        flat = xp.reshape(rows, (-1,))
+        x = xp.reshape(xp.take(self.inputs, flat, axis=0), (n_machines, n_rows, -1))
+        x -= self.centre
+        x *= self.factor
+        if noise_rows:
+            noise = xp.reshape(xp.take(self.noise, xp.reshape(noise_rows[0], (-1,)), axis=0), x.shape)
+            noise *= self.noise_level
+            x += noise
+        own = astype(xp.reshape(xp.take(self.y, flat), rows.shape)[..., None] == self.classes, W.dtype)
+        weight = xp.reshape(xp.take(self.weight, flat), rows.shape) * share
+        planes = xp.reshape(W, (n_machines, -1, W.shape[3]))
+        scores = xp.reshape(x @ xp.matrix_transpose(planes), (n_machines, n_rows, *W.shape[1:3]))
+        residual, probability = log_loss_residual(scores, own, weight)
+        residual = xp.reshape(residual, (n_machines, n_rows, -1))
+        gradient = xp.reshape(xp.matrix_transpose(residual) @ x, W.shape)
+        if self.anchor is not None:
+            W -= shrink[:, None, None, None] * (W - self.anchor)
+        self.adam.step(W, gradient, self.decay, rate[:, None, None, None], self.epsilon)
+        self.mean += (W - self.mean) * averaged[:, None, None, None]
+        return -xp.sum(weight * xp.log(probability), axis=1)
+
+    def _planes(self) -> list[PlaneSet]:
+        W = to_numpy(self.mean if self.jobs[0].method.average_fraction > 0 else self.W)
+        found = []
+        for planes, start in zip(W, self.starts, strict=True):
+            own = (planes[c, np.flatnonzero(mask)] for c, mask in enumerate(start.tangents.mask))
+            found.append(PlaneSet.of_classes(start.scaling.to_input_space(p[:, :-1], p[:, -1]) for p in own))
+        return found
+
+
+def _draw(epoch: int, source: tuple[EpochSampler, int]) -> EpochRandomness:
+    sampler, seed = source
+    return sampler.draw(seed, epoch, more=False)
+
+
+def _padded(W: np.ndarray, n_planes: int) -> np.ndarray:
+    """Planes of a machine with others, which never win, up to a number for each class."""
+    padded = np.zeros((W.shape[0], n_planes, W.shape[2]), dtype=W.dtype)
+    padded[:, :, -1] = -1e30
+    padded[:, : W.shape[1]] = W
+    return padded
