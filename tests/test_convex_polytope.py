@@ -155,7 +155,7 @@ def test_backoff_skips_visits_that_change_nothing():
     [(-1.0, 0.1, 0), (0.5, np.inf, 0), (0.6, 1.0, 0), (1.0, 1.0, 4), (9.0, 1.0, 31), (0.1, 0.0, 31)],
 )
 def test_a_row_is_skipped_as_long_as_its_slack_outlasts_the_movement(slack, movement, passes):
-    assert passes_to_skip(slack, movement, 31) == passes
+    assert passes_to_skip.py_func(slack, movement, 31) == passes
 
 
 def test_a_polytope_encloses_the_label_that_enclosed_names():

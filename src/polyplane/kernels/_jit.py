@@ -13,6 +13,12 @@ from numba.core.caching import FunctionCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_RULES: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "no_cfunc_wrapper": True}
+_SUMS: dict[str, Any] = {"fastmath": {"contract", "reassoc"}}
+
+#: How to compile what only kernels call.
+PART: dict[str, Any] = {**_RULES, "no_cpython_wrapper": True}
+
 
 @cache
 def _source_stamp(folder: Path) -> str:
@@ -29,14 +35,42 @@ def kernel(function: Function) -> Function:
     Numba's cache looks at the file of the function alone, not at the kernels it calls, and a wheel's files all carry
     one date: after an upgrade it could serve machine code of the old version. The stamp in the name prevents that.
     """
+    return _entry(function, _RULES)
+
+
+def summing_kernel(function: Function) -> Function:
+    """A kernel whose sums may be re-associated, so that they are vectorised."""
+    return _entry(function, {**_RULES, **_SUMS})
+
+
+def _entry(function: Function, rules: dict[str, Any]) -> Function:
+    """Compile `function` for calls from Python."""
     stamp = _source_stamp(Path(function.__code__.co_filename).parent)
     function.__qualname__ = f"{function.__qualname__}_{stamp}"
-    compiled: Any = njit(nogil=True, fastmath={"contract"}, error_model="numpy")(function)
+    compiled: Any = njit(nogil=True, **rules)(function)
     try:
         compiled._cache = KernelCache(function)  # what `cache=True` does, with Numba's own class
     except (RuntimeError, OSError):  # neither the package's folder nor the user's cache folder can be written to
         _note("no folder for it can be written to")
     return compiled  # type: ignore[no-any-return]
+
+
+def part(function: Function) -> Function:
+    """Compile `function` as a part of the kernels that call it, and for nothing else.
+
+    It has no entry from Python and no file in the cache, which take as long to make as the code itself.
+    """
+    return njit(**PART)(function)  # type: ignore[no-any-return]
+
+
+def inlined_part(function: Function) -> Function:
+    """A part that is written into the one kernel that calls it before that is compiled, and so optimised once."""
+    return njit(inline="always", **PART)(function)  # type: ignore[no-any-return]
+
+
+def summing_part(function: Function) -> Function:
+    """A part whose sums may be re-associated, so that they are vectorised."""
+    return njit(**{**PART, **_SUMS})(function)  # type: ignore[no-any-return]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]

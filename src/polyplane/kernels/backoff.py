@@ -1,15 +1,9 @@
 """Back-off: which visits of a row can be skipped because they would change nothing."""
 
-from polyplane.kernels._jit import kernel
+from polyplane.kernels._jit import part
 
 
-@kernel
-def next_patience(patience: int, is_ample: bool, longest: int) -> int:
-    """For how many visits to skip a row that was just visited, `longest` at the most; 0 when its margin is thin."""
-    return min(2 * patience + 1, longest) if is_ample else 0
-
-
-@kernel
+@part
 def passes_to_skip(slack: float, movement: float, longest: int) -> int:
     """For how many passes a score that is `slack` from its margin stays there, when it moves by `movement` in a pass.
 
@@ -18,5 +12,9 @@ def passes_to_skip(slack: float, movement: float, longest: int) -> int:
     """
     if slack <= 0.0:
         return 0
-    passes = longest if movement == 0.0 else (slack / (0.7 * movement)) ** 4
-    return int(min(passes, longest))
+    if movement == 0.0:
+        return longest
+    passes = slack / (0.7 * movement)
+    passes *= passes
+    passes *= passes
+    return int(passes) if passes < longest else longest

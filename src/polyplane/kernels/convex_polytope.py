@@ -5,9 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.kernels._jit import kernel
+from polyplane.kernels._jit import kernel, part
 from polyplane.kernels.backoff import passes_to_skip
-from polyplane.kernels.rows import PlaneSums, add, scores
+from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
+
+#: W is 0 at the first visit: every margin is violated.
+TINY = float(np.finfo(np.float32).tiny)
 
 
 class Problem(NamedTuple):
@@ -45,12 +48,12 @@ class Pace(NamedTuple):
     window: int  # after so many visits the steps 1 / (alpha t) fall no more
 
 
-@kernel
+@part
 def _n_log_n(n: int) -> float:
     return n * math.log(n) if n > 0 else 0.0
 
 
-@kernel
+@part
 def _recount(counts: np.ndarray, sums: np.ndarray) -> None:
     sums[:] = 0.0
     for n in counts:
@@ -58,7 +61,7 @@ def _recount(counts: np.ndarray, sums: np.ndarray) -> None:
         sums[1] += _n_log_n(n)
 
 
-@kernel
+@part
 def _argmax(values: np.ndarray) -> int:
     best = 0
     for k in range(1, values.shape[0]):
@@ -67,7 +70,7 @@ def _argmax(values: np.ndarray) -> int:
     return best
 
 
-@kernel
+@part
 def _best_of_rarer(score: np.ndarray, counts: np.ndarray, old: int, total: int, sum_n_log_n: float) -> int:
     """The best-scoring plane whose recording would raise the entropy; -1 when there is none."""
     entropy = math.log(total) - sum_n_log_n / total
@@ -84,7 +87,7 @@ def _best_of_rarer(score: np.ndarray, counts: np.ndarray, old: int, total: int, 
     return best
 
 
-@kernel
+@part
 def _assign(score: np.ndarray, i: int, natural: int, memory: Memory, min_entropy: float) -> int:
     """Algorithm 2, ASSIGN, in O(K)."""
     counts, sums = memory.counts, memory.sums
@@ -112,18 +115,20 @@ def _assign(score: np.ndarray, i: int, natural: int, memory: Memory, min_entropy
 @kernel
 def polytope_scores(rows: Any, some: np.ndarray, planes: PlaneSums, out: np.ndarray) -> None:
     """The scores of the planes on some rows."""
+    rows, planes, out = borrowed((rows, planes, out))
     for j in range(some.shape[0]):
         scores(rows, some[j], planes, out[j])
 
 
-@kernel
-def _passes_to_skip(score: np.ndarray, z: int, is_outer: bool, margin: float, i: int, backoff: Backoff) -> int:
+@part
+def _passes_to_skip(
+    score: np.ndarray, z: int, is_outer: bool, margin: float, length: float, movement: np.ndarray, longest: int
+) -> int:
     """For how many passes row `i`, whose best plane is `z`, keeps its margin while planes move as they did last.
 
     An outer row keeps it as long as plane `z` has not fallen by its slack, an inner row until some plane has risen by
     the slack there.
     """
-    length, movement, longest = backoff.length[i], backoff.movement, backoff.longest
     if is_outer:
         return passes_to_skip(score[z] / margin - 1.0, length * movement[z], longest)
     for k in range(score.shape[0]):
@@ -135,29 +140,29 @@ def _passes_to_skip(score: np.ndarray, z: int, is_outer: bool, margin: float, i:
 
 @kernel
 def polytope_epoch(
-    rows: Any, order: np.ndarray, pace: Pace, planes: PlaneSums, problem: Problem, memory: Memory, backoff: Backoff,
-    score: np.ndarray,
+    rows: Any, order: np.ndarray, pace: Pace, planes: PlaneSums, problem: Problem, memory: Memory | None,
+    backoff: Backoff, score: np.ndarray,
 ) -> tuple[float, int, float]:  # fmt: skip
     """Visit the rows in `order`; return the sum of the losses met, the number of rows that moved a plane, the margin.
 
     `planes` holds the sums ``V = margin W``, never scaled: a row's score is compared with the margin in place of 1.
     With the steps ``1 / (alpha t)`` the margin is ``alpha t``, and an update adds the row itself. From ``t = window``
     on the steps stay ``1 / (alpha window)``: then ``W`` loses ``1 / window`` of itself at each visit, which for V means
-    that the margin, and with it what an update adds, grows by as much.
+    that the margin, and with it what an update adds, grows by as much. Without an entropy to keep there is no `memory`.
     """
-    tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
-    # Read from the tuples once: each reading counts a reference, and threads would quarrel over the counters.
+    rows, order, planes, problem, backoff, score = borrowed((rows, order, planes, problem, backoff, score))
     labels, weights = problem.labels, problem.weight
-    skip, skips = backoff.skip, backoff.longest > 0
+    skip, length, movement, longest = backoff.skip, backoff.length, backoff.movement, backoff.longest
     outer, alpha = problem.outer, problem.alpha
     t, window, upcoming = pace.t, pace.window, pace.margin
     growth = window / (window - 1.0)
     n_planes = score.shape[0]
-    _recount(memory.counts, memory.sums)
+    if memory is not None:
+        _recount(memory.counts, memory.sums)
     loss, n_updates, amount = 0.0, 0, 1.0
     for i in order:
         if t < window:
-            margin, upcoming = max(alpha * t, tiny), alpha * (t + 1)
+            margin, upcoming = max(alpha * t, TINY), alpha * (t + 1)
         else:
             margin, upcoming = upcoming, upcoming * growth
             amount = upcoming / (alpha * window)
@@ -172,8 +177,8 @@ def polytope_epoch(
             if reached < margin:
                 loss += weights[i] * (1.0 - reached / margin)
                 n_updates += 1
-                if problem.min_entropy > 0.0:
-                    z = _assign(score, i, z, memory, problem.min_entropy)
+                if memory is not None:
+                    z = _assign(score, i, z, borrowed(memory), problem.min_entropy)
                 add(rows, i, planes, z, weights[i] * amount)
         else:
             reached = -float(score[z])
@@ -183,6 +188,6 @@ def polytope_epoch(
                     if score[k] > -margin:
                         loss += weights[i] * (1.0 + score[k] / margin)
                         add(rows, i, planes, k, -weights[i] * amount)
-        if skips and reached > margin:
-            skip[i] = _passes_to_skip(score, z, labels[i] == outer, margin, i, backoff)
+        if longest > 0 and reached > margin:
+            skip[i] = _passes_to_skip(score, z, labels[i] == outer, margin, length[i], movement, longest)
     return loss, n_updates, upcoming

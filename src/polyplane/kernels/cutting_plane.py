@@ -5,46 +5,40 @@ Rows are seen through their *violations*: for two classes ``v = 1 - s w.x`` in o
 is affine in the planes: between two sets of planes it is interpolated, not computed.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numba import njit
 
-from polyplane.kernels._jit import kernel
-from polyplane.kernels.rows import PlaneSums, add_to, score, scores
+from polyplane.kernels._jit import kernel, part, summing_kernel
+from polyplane.kernels.rows import PlaneSums, add_to, borrowed, score, scores
 
-
-class Segment(NamedTuple):
-    """The violations of the rows at both ends of a line search."""
-
-    current: np.ndarray  # (n_rows, n_columns)
-    candidate: np.ndarray
-    target: np.ndarray  # class of each row; for two classes, its sign
-    weight: np.ndarray
+# One plane and several have kernels of their own, so that a fit compiles those that it needs. `current` and `candidate`
+# are the violations of the rows at both ends of a line search, `mu` is a point of the way from the one to the other.
 
 
 @kernel
-def outputs_on_one(rows: Any, start: int, w: np.ndarray, intercept: float, out: np.ndarray) -> None:
-    """Scores on a single plane."""
+def violations_of_one(
+    rows: Any, start: int, w: np.ndarray, intercept: float, target: np.ndarray, out: np.ndarray
+) -> None:
+    """The violations at a single plane. `target` is the sign of each row."""
+    rows, w = borrowed((rows, w))
     for i in range(out.shape[0]):
-        out[i, 0] = score(rows, start + i, w, intercept)
+        out[i] = score(rows, start + i, w, intercept)
+        out[i] = 1.0 - target[i] * out[i]
 
 
 @kernel
 def outputs_on_many(rows: Any, start: int, planes: PlaneSums, out: np.ndarray) -> None:
     """Scores on several planes."""
+    rows, planes, out = borrowed((rows, planes, out))
     for i in range(out.shape[0]):
         scores(rows, start + i, planes, out[i])
 
 
 @kernel
-def violations(outputs: np.ndarray, target: np.ndarray) -> None:
-    """Turn scores into violations, in place."""
+def violations_of_many(outputs: np.ndarray, target: np.ndarray) -> None:
+    """Turn scores into violations, in place. `target` is the class of each row."""
     n_rows, n_columns = outputs.shape
-    if n_columns == 1:
-        for i in range(n_rows):
-            outputs[i, 0] = 1.0 - target[i] * outputs[i, 0]
-        return
     for i in range(n_rows):
         own = outputs[i, target[i]]
         for k in range(n_columns):
@@ -52,8 +46,9 @@ def violations(outputs: np.ndarray, target: np.ndarray) -> None:
         outputs[i, target[i]] = 0.0
 
 
-@njit(fastmath={"reassoc", "contract"})
-def _hinge(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float) -> float:
+@summing_kernel
+def risk_of_one(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float) -> Any:
+    """The weighted sum of the losses at ``current + mu (candidate - current)``."""
     total = 0.0
     for i in range(weight.shape[0]):
         v = current[i] + mu * (candidate[i] - current[i])
@@ -61,8 +56,9 @@ def _hinge(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: f
     return total
 
 
-@njit(fastmath={"reassoc", "contract"})
-def _max_hinge(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float) -> float:
+@summing_kernel
+def risk_of_many(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float) -> Any:
+    """The same, of several planes."""
     total = 0.0
     for i in range(weight.shape[0]):
         best = 0.0
@@ -74,26 +70,18 @@ def _max_hinge(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, m
 
 
 @kernel
-def risk(segment: Segment, mu: float) -> Any:
-    """The weighted sum of the losses at ``current + mu (candidate - current)``."""
-    current, candidate = segment.current, segment.candidate
-    if current.shape[1] == 1:
-        return _hinge(current.reshape(-1), candidate.reshape(-1), segment.weight, mu)
-    return _max_hinge(current, candidate, segment.weight, mu)
-
-
-@kernel
-def move(segment: Segment, mu: float) -> None:
-    """Let `current` be the point ``current + mu (candidate - current)``."""
-    current, candidate = segment.current.reshape(-1), segment.candidate.reshape(-1)
+def move(current: np.ndarray, candidate: np.ndarray, mu: float) -> None:
+    """Let `current` be the point ``current + mu (candidate - current)``; both without their shapes."""
     for i in range(current.shape[0]):
         current[i] += mu * (candidate[i] - current[i])
 
 
-@njit(fastmath={"reassoc", "contract"})
-def _choose_hinge(
-    current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float, chosen: np.ndarray
-) -> float:
+@summing_kernel
+def choose_of_one(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float, chosen: np.ndarray) -> Any:
+    """Equation (6): 0 for rows that violate their margin, -1 for the others.
+
+    Return the weight of the rows that violate theirs, which is the offset of the cut.
+    """
     offset = 0.0
     for i in range(weight.shape[0]):
         violated = current[i] + mu * (candidate[i] - current[i]) >= 0.0
@@ -103,14 +91,10 @@ def _choose_hinge(
 
 
 @kernel
-def choose(segment: Segment, mu: float, chosen: np.ndarray) -> Any:
-    """Equation (6): the column of the largest violation of each row, -1 where the margin is kept.
-
-    Return the weight of the rows that violate theirs, which is the offset of the cut.
-    """
-    current, candidate, target, weight = segment.current, segment.candidate, segment.target, segment.weight
-    if current.shape[1] == 1:
-        return _choose_hinge(current.reshape(-1), candidate.reshape(-1), weight, mu, chosen)
+def choose_of_many(
+    current: np.ndarray, candidate: np.ndarray, target: np.ndarray, weight: np.ndarray, mu: float, chosen: np.ndarray
+) -> Any:
+    """The same, of several planes: the column of the largest violation of each row, -1 where the margin is kept."""
     offset = 0.0
     for i in range(weight.shape[0]):
         column, largest = -1, 0.0
@@ -125,50 +109,35 @@ def choose(segment: Segment, mu: float, chosen: np.ndarray) -> Any:
 
 
 @kernel
-def changes(before: np.ndarray, now: np.ndarray, segment: Segment, row: np.ndarray, coefficient: np.ndarray) -> int:
-    """What the sub-gradient of the risk gains when the choices `before` become `now`, as multiples of rows.
+def add_changes(
+    rows: Any, start: int, before: np.ndarray, now: np.ndarray, target: np.ndarray, weight: np.ndarray,
+    bias_input: float, sums: np.ndarray,
+) -> None:  # fmt: skip
+    """Add to `sums` what the sub-gradient of the risk gains when the choices `before` become `now`.
 
-    Write pairs (row, plane) into `row` and their factors into `coefficient`; return how many there are. Late in
-    training few rows change sides from one cut to the next, and only these are added up.
+    The last column of `sums` belongs to the constant feature. Late in training few rows change sides from one cut to
+    the next, and only these are added up.
     """
-    target, weight = segment.target, segment.weight
-    binary = segment.current.shape[1] == 1
-    n = 0
+    rows, sums = borrowed((rows, sums))
+    binary, n_features = sums.shape[0] == 1, sums.shape[1] - 1
     for i in range(weight.shape[0]):
-        old, new, w = before[i], now[i], float(weight[i])
+        old, new = before[i], now[i]
         if old == new:
             continue
-        own = 0 if binary else target[i]
+        w = float(weight[i])
         if binary:
             w *= -target[i]
-        if new >= 0:
-            row[n, 0], row[n, 1], coefficient[n] = i, new, w
-            n += 1
-        if old >= 0:
-            row[n, 0], row[n, 1], coefficient[n] = i, old, -w
-            n += 1
-        if not binary and (old < 0 or new < 0):
-            row[n, 0], row[n, 1], coefficient[n] = i, own, -w if new >= 0 else w
-            n += 1
-    return n
+        for gains in range(2 if binary or (old >= 0 and new >= 0) else 3):
+            plane, factor = (new, w) if gains == 0 else (old, -w)
+            if gains == 2:
+                plane, factor = target[i], -w if new >= 0 else w
+            if plane >= 0:
+                total = sums[plane]
+                add_to(total, rows, start + i, factor)
+                total[n_features] += factor * bias_input
 
 
-@kernel
-def add_rows(
-    rows: Any, start: int, row: np.ndarray, coefficient: np.ndarray, bias_input: float, sums: np.ndarray
-) -> None:
-    """Add multiples of rows to the planes in `sums`: the transposed product of X and sparse coefficients.
-
-    The last column of `sums` belongs to the constant feature.
-    """
-    n_features = sums.shape[1] - 1
-    for n in range(coefficient.shape[0]):
-        total, factor = sums[row[n, 1]], coefficient[n]
-        add_to(total, rows, start + row[n, 0], factor)
-        total[n_features] += factor * bias_input
-
-
-@kernel
+@part
 def _first_line(current: np.ndarray, candidate: np.ndarray) -> tuple[float, float]:
     """Value and slope, just after 0, of the largest of the lines ``current + mu (candidate - current)`` and 0."""
     value, slope = 0.0, 0.0
@@ -180,21 +149,24 @@ def _first_line(current: np.ndarray, candidate: np.ndarray) -> tuple[float, floa
 
 
 @kernel
-def slope_of_risk(segment: Segment) -> float:
+def slope_of_risk(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray) -> float:
     """The right derivative of the risk at 0."""
+    current, candidate = borrowed((current, candidate))
     total = 0.0
-    for i in range(segment.weight.shape[0]):
-        total += segment.weight[i] * _first_line(segment.current[i], segment.candidate[i])[1]
+    for i in range(weight.shape[0]):
+        total += weight[i] * _first_line(current[i], candidate[i])[1]
     return total
 
 
 @kernel
-def kinks(segment: Segment, furthest: float, at: np.ndarray, rise: np.ndarray) -> int:
+def kinks(
+    current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, furthest: float, at: np.ndarray, rise: np.ndarray
+) -> int:
     """Where in (0, furthest] the slope of the risk jumps, and by how much; return how many such points there are.
 
     Only as many are written as there is room for. Each row walks along the upper envelope of its lines.
     """
-    current, candidate, weight = segment.current, segment.candidate, segment.weight
+    current, candidate = borrowed((current, candidate))
     count = 0
     for i in range(weight.shape[0]):
         value, slope = _first_line(current[i], candidate[i])

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.kernels._jit import kernel
+from polyplane.kernels._jit import kernel, part
 from polyplane.kernels.backoff import passes_to_skip
-from polyplane.kernels.convex_polytope import Pace, _assign, _recount
-from polyplane.kernels.rows import PlaneSums, add, scores
+from polyplane.kernels.convex_polytope import TINY, Memory, Pace, _assign, _recount
+from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
 
 
 class JointProblem(NamedTuple):
@@ -18,6 +18,7 @@ class JointProblem(NamedTuple):
 
     labels: np.ndarray  # class of each row
     weight: np.ndarray  # weight of each row
+    n_planes: int  # of each class
     alpha: float
     min_entropy: float  # in nats (the paper's h)
 
@@ -39,7 +40,7 @@ class Skipping(NamedTuple):
     longest: int  # the most visits to skip, 0 for none
 
 
-@kernel
+@part
 def _best(score: np.ndarray, first: int, last: int, best: int) -> int:
     """The best of some planes, and of the plane `best`, if there is one."""
     for k in range(first, last):
@@ -55,7 +56,7 @@ def joint_epoch(
     pace: Pace,
     planes: PlaneSums,
     problem: JointProblem,
-    shares: Shares,
+    shares: Shares | None,
     skipping: Skipping,
     score: np.ndarray,
 ) -> tuple[float, int, float]:
@@ -63,20 +64,21 @@ def joint_epoch(
 
     `planes` holds the sums ``V = margin W``, never scaled, as in `polyplane.kernels.convex_polytope.polytope_epoch`: a
     row that beats the best rival plane by less than the margin is added to its own best plane and taken off the rival.
+    Without an entropy to keep there are no `shares`.
     """
-    tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
+    rows, order, planes, problem, skipping, score = borrowed((rows, order, planes, problem, skipping, score))
     labels, weights, alpha, min_entropy = problem.labels, problem.weight, problem.alpha, problem.min_entropy
     skip, length, movement, longest = skipping.skip, skipping.length, skipping.movement, skipping.longest
     t, window, upcoming = pace.t, pace.window, pace.margin
     growth = window / (window - 1.0)
-    n_columns, n_classes = score.shape[0], shares.sums.shape[0]
-    n_planes = n_columns // n_classes
-    for c in range(n_classes):
-        _recount(shares.counts[c * n_planes : (c + 1) * n_planes], shares.sums[c])
+    n_columns, n_planes = score.shape[0], problem.n_planes
+    if shares is not None:
+        for c in range(shares.sums.shape[0]):
+            _recount(shares.counts[c * n_planes : (c + 1) * n_planes], shares.sums[c])
     loss, n_updates, amount = 0.0, 0, 1.0
     for i in order:
         if t < window:
-            margin, upcoming = max(alpha * t, tiny), alpha * (t + 1)
+            margin, upcoming = max(alpha * t, TINY), alpha * (t + 1)
         else:
             margin, upcoming = upcoming, upcoming * growth
             amount = upcoming / (alpha * window)
@@ -93,8 +95,9 @@ def joint_epoch(
         if reached < margin:
             loss += weights[i] * (1.0 - reached / margin)
             n_updates += 1
-            if min_entropy > 0.0:
-                of_class: Any = Shares(shares.recorded, shares.counts[first:last], shares.sums[labels[i]])
+            if shares is not None:
+                kept = borrowed(shares)
+                of_class = Memory(kept.recorded, kept.counts[first:last], kept.sums[labels[i]])
                 own = first + _assign(score[first:last], i, own - first, of_class, min_entropy)
             add(rows, i, planes, own, weights[i] * amount)
             add(rows, i, planes, rival, -weights[i] * amount)

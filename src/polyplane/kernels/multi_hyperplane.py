@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.kernels._jit import kernel
-from polyplane.kernels.rows import PlaneSums, add, scores
+from polyplane.kernels._jit import kernel, part
+from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
+
+#: W is 0 at the first visit: every margin is violated.
+TINY = float(np.finfo(np.float32).tiny)
 
 
 class Targets(NamedTuple):
@@ -57,6 +60,7 @@ def margin_epoch(
     score: np.ndarray,
 ) -> float:
     """Plain stochastic gradient descent; returns the sum of the losses met."""
+    X, order, planes, owner, targets, clocks, score = borrowed((X, order, planes, owner, targets, clocks, score))
     labels, weights, skip, reach = targets.labels, targets.weight, clocks.skip, clocks.reach
     loss = 0.0
     for visit in range(order.shape[0]):
@@ -85,11 +89,11 @@ def margin_epoch(
     return loss
 
 
-@kernel
+@part
 def _answers(score: np.ndarray, owner: np.ndarray, size: int, best: np.ndarray, where: np.ndarray) -> None:
     """Best plane of each class and its score; a class without planes answers 0 by none (-1)."""
-    best[:] = 0.0
-    where[:] = -1
+    for c in range(best.shape[0]):
+        best[c], where[c] = 0.0, -1
     for k in range(size):
         c = owner[k]
         if where[c] < 0 or score[k] > best[c]:
@@ -97,7 +101,7 @@ def _answers(score: np.ndarray, owner: np.ndarray, size: int, best: np.ndarray, 
             where[c] = k
 
 
-@kernel
+@part
 def _rival_of(label: int, best: np.ndarray, where: np.ndarray, counts: np.ndarray, unused: int) -> int:
     """The rival class with the best answer; a class that has zero planes left answers at least 0.
 
@@ -113,12 +117,30 @@ def _rival_of(label: int, best: np.ndarray, where: np.ndarray, counts: np.ndarra
     return rival
 
 
-@kernel
+@part
 def _new_plane(label: int, parent: int, column: int, owner: np.ndarray, counts: np.ndarray, parents: np.ndarray) -> int:
     """Give a free column to a class."""
     owner[column], parents[column] = label, parent
     counts[label] += 1
     return column
+
+
+@part
+def _forget(coef: np.ndarray, intercept: np.ndarray, shift: np.ndarray) -> None:
+    """Let all planes be zero planes."""
+    for k in range(intercept.shape[0]):
+        intercept[k] = shift[k] = 0.0
+    for j in range(coef.shape[0]):
+        for k in range(coef.shape[1]):
+            coef[j, k] = 0.0
+
+
+@part
+def _copy_plane(coef: np.ndarray, intercept: np.ndarray, shift: np.ndarray, old: int, new: int) -> None:
+    """Copy a plane to another column. An assignment of slices would compile the text of its error, for 3 s."""
+    for j in range(coef.shape[0]):
+        coef[j, new] = coef[j, old]
+    intercept[new], shift[new] = intercept[old], shift[old]
 
 
 @kernel
@@ -139,8 +161,8 @@ def adaptive_epoch(
     first visit of a round, what ``alpha t`` came to in the round before: the visit compares with the planes of that
     round, and its step, multiplied with ``1 - 1/t = 0``, forgets them.
     """
+    X, order, planes, owner, counts, targets, growth = borrowed((X, order, planes, owner, counts, targets, growth))
     size, t, chance, before = int(state[0]), int(state[1]), state[2], state[3]
-    tiny = float(np.finfo(np.float32).tiny)  # W is 0 at the first visit: every margin is violated
     labels, weights, unused = targets.labels, targets.weight, growth.unused
     score = np.empty(owner.shape[0], planes.coef.dtype)
     best, where = np.empty(counts.shape[0]), np.empty(counts.shape[0], np.int64)
@@ -149,7 +171,7 @@ def adaptive_epoch(
     while visit < order.shape[0] and size + 3 <= owner.shape[0]:
         i = order[visit]
         label = labels[i]
-        margin = max(growth.alpha * t, before, tiny)
+        margin = max(growth.alpha * t, before, TINY)
         t += 1
         visit += 1
         scores(X, i, planes, score)
@@ -165,9 +187,7 @@ def adaptive_epoch(
         if rival < 0 or (rival_score <= 0.0 and counts[other] < unused):
             rival, rival_score = -1, 0.0
         if before > 0.0:
-            planes.coef[:] = 0.0
-            planes.intercept[:] = 0.0
-            planes.shift[:] = 0.0
+            _forget(planes.coef, planes.intercept, planes.shift)
             before = 0.0
         reached = own_score - rival_score
         if reached < margin:
@@ -178,9 +198,7 @@ def adaptive_epoch(
             if own_score > 0.0 and growth.draws[visit - 1] < chance and counts[label] < growth.most:
                 # The copy keeps the old plane, the original takes the update: the tie is broken at once.
                 copy, size = _new_plane(label, own, size, owner, counts, growth.parents), size + 1
-                planes.coef[:, copy] = planes.coef[:, own]
-                planes.intercept[copy] = planes.intercept[own]
-                planes.shift[copy] = planes.shift[own]
+                _copy_plane(planes.coef, planes.intercept, planes.shift, own, copy)
                 chance *= growth.decay
             if rival < 0:
                 rival, size = _new_plane(other, -1, size, owner, counts, growth.parents), size + 1

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.kernels._jit import kernel
-from polyplane.kernels.rows import PlaneSums, add, scores
+from polyplane.kernels._jit import kernel, part
+from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
 
 
-@kernel
+@part
 def _argmin(values: np.ndarray) -> int:
     best = 0
     for k in range(1, values.shape[0]):
@@ -25,6 +25,7 @@ def polyceptron_epoch(
 
     `sign` is +1 inside and -1 outside, `step` the length of each row's step.
     """
+    rows, order, sign, step, planes, score = borrowed((rows, order, sign, step, planes, score))
     mistakes = 0
     for i in order:
         scores(rows, i, planes, score)

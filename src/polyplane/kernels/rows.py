@@ -10,9 +10,11 @@ Where a plane is a vector of its own, `score` and `add_to` do the same for dense
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import overload
+from numba import types
+from numba.extending import intrinsic, overload
 from scipy import sparse
+
+from polyplane.kernels._jit import PART, part, summing_part
 
 # Positions in sparse rows are unsigned: of a signed one Numba asks at each use whether it counts from the end.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -58,6 +60,32 @@ class PlaneSums(NamedTuple):
     shift: np.ndarray = np.zeros(0)
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def borrowed(typing_context: Any, value: Any) -> Any:
+    """The same arrays, or tuples of arrays, without their counts of references.
+
+    Whoever calls a kernel holds its arguments until it returns. Yet each reading of an array from a tuple, and each
+    view of a row, counts a reference up and down, in memory that threads share.
+    """
+
+    def uncounted(context: Any, builder: Any, kind: Any, stored: Any) -> Any:
+        if isinstance(kind, types.BaseTuple):
+            for i, member in enumerate(kind.types):
+                part = uncounted(context, builder, member, builder.extract_value(stored, i))
+                stored = builder.insert_value(stored, part, i)
+        elif isinstance(kind, types.Array):
+            array = context.make_array(kind)(context, builder, value=stored)
+            array.meminfo = array.meminfo.type(None)
+            array.parent = array.parent.type(None)
+            stored = array._getvalue()
+        return stored
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return uncounted(context, builder, signature.args[0], args[0])
+
+    return value(value), generate
+
+
 def as_rows(X: Any) -> DenseRows | SparseRows:
     """View a validated matrix as rows; nothing is copied."""
     if sparse.issparse(X):
@@ -84,28 +112,33 @@ def add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> None:
     """Add `amount` times row `i` to a vector. Callable from kernels only."""
 
 
+#: Compiled once for all kernels that call it, with their rules for floats, and inlined when these are optimised.
+#: Inlining before types are known (``inline="always"``) would compile it once more at each call.
+AS_CALLER = {**PART, "forceinline": True}
+
+
 def _chosen(rows: Any, dense: Any, sparse: Any, centred: Any = None) -> Any:
     """The implementation for a type of rows."""
     kinds: dict[Any, Any] = {DenseRows: dense, SparseRows: sparse, CentredRows: centred}
     return kinds.get(getattr(rows, "instance_class", None))
 
 
-@overload(scores, inline="always")
+@overload(scores, jit_options=AS_CALLER)
 def _scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
     return _chosen(rows, _dense_scores, _sparse_scores, _centred_scores)
 
 
-@overload(add, inline="always")
+@overload(add, jit_options=AS_CALLER)
 def _add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> Any:
     return _chosen(rows, _dense_add, _sparse_add, _centred_add)
 
 
-@overload(score, inline="always")
+@overload(score, jit_options=AS_CALLER)
 def _score(rows: Any, i: int, w: np.ndarray, intercept: float) -> Any:
     return _chosen(rows, _dense_score, _sparse_score)
 
 
-@overload(add_to, inline="always")
+@overload(add_to, jit_options=AS_CALLER)
 def _add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> Any:
     return _chosen(rows, _dense_add_to, _sparse_add_to)
 
@@ -154,7 +187,7 @@ def _sparse_scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any
             out[k] += x[p] * coef[a, k]
 
 
-@njit(fastmath={"reassoc", "contract"})
+@summing_part
 def _dot(x: np.ndarray, w: np.ndarray) -> Any:
     total = x[0] * w[0]
     for j in range(1, x.shape[0]):
@@ -162,8 +195,8 @@ def _dot(x: np.ndarray, w: np.ndarray) -> Any:
     return total
 
 
-@njit(fastmath={"contract"})
-def _sparse_dot(x: np.ndarray, at: np.ndarray, start: int, stop: int, w: np.ndarray) -> Any:
+@part
+def _sparse_dot(x: np.ndarray, at: np.ndarray, start: Any, stop: Any, w: np.ndarray) -> Any:
     whole = stop - (stop - start) % FOUR
     a = b = c = d = w.dtype.type(0)
     for p in range(start, whole, FOUR):
@@ -210,7 +243,7 @@ def _sparse_score(rows: Any, i: int, w: np.ndarray, intercept: float) -> Any:
     return (a + b) + (c + d)
 
 
-@njit(fastmath={"reassoc", "contract"})
+@summing_part
 def _float64_dot(x: np.ndarray, w: np.ndarray) -> float:
     total = 0.0
     for j in range(w.shape[0]):

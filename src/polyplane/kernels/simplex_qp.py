@@ -9,9 +9,9 @@ one less is a sweep of rotations; both cost ``O(|S|^2)``.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from polyplane.kernels._jit import kernel
+from polyplane.kernels._jit import inlined_part, kernel, part, summing_part
+from polyplane.kernels.rows import borrowed
 
 #: A cut whose pivot falls below this share of its diagonal is an affine combination of the support.
 DEPENDENT = 1e-12
@@ -34,7 +34,7 @@ class Iterate(NamedTuple):
     work: np.ndarray  # (3, capacity)
 
 
-@njit(fastmath={"reassoc", "contract"})
+@summing_part
 def _dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
     total = 0.0
     for i in range(n):
@@ -42,14 +42,14 @@ def _dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
     return total
 
 
-@kernel
+@part
 def _forward(factor: np.ndarray, size: int, v: np.ndarray) -> None:
     """``v <- L^-1 v``."""
     for i in range(size):
         v[i] = (v[i] - _dot(factor[i], v, i)) / factor[i, i]
 
 
-@kernel
+@part
 def _backward(factor: np.ndarray, size: int, v: np.ndarray) -> None:
     """``v <- L^-T v``, row by row of L."""
     for i in range(size - 1, -1, -1):
@@ -58,26 +58,25 @@ def _backward(factor: np.ndarray, size: int, v: np.ndarray) -> None:
             v[j] -= factor[i, j] * v[i]
 
 
-@kernel
-def _append(problem: Quadratic, at: Iterate, size: int, j: int) -> float:
+@part
+def _append(gram: np.ndarray, shift: float, support: np.ndarray, factor: np.ndarray, size: int, j: int) -> float:
     """Write row `size` of the factor for cut `j`; return its pivot as a share of the diagonal."""
-    row, diagonal = at.factor[size], problem.gram[j, j] + problem.shift
+    row, diagonal = factor[size], gram[j, j] + shift
     for i in range(size):
-        row[i] = problem.gram[j, at.support[i]] + problem.shift
-    _forward(at.factor, size, row)
-    pivot = diagonal - _dot(row, row, size)
-    row[size] = np.sqrt(max(pivot, DEPENDENT * diagonal))
-    at.support[size] = j
+        row[i] = gram[j, support[i]] + shift
+    _forward(factor, size, row)
+    pivot, least = diagonal - _dot(row, row, size), DEPENDENT * diagonal
+    row[size] = np.sqrt(pivot if pivot > least else least)
+    support[size] = j
     return pivot / diagonal
 
 
-@kernel
-def _remove(at: Iterate, size: int, position: int) -> None:
+@part
+def _remove(x: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int, position: int) -> None:
     """Take one cut out of the support and rotate its row out of the factor."""
-    factor = at.factor
-    at.x[at.support[position]] = 0.0
+    x[support[position]] = 0.0
     for i in range(position, size - 1):
-        at.support[i] = at.support[i + 1]
+        support[i] = support[i + 1]
         for j in range(i + 2):
             factor[i, j] = factor[i + 1, j]
     for i in range(position, size - 1):
@@ -89,108 +88,113 @@ def _remove(at: Iterate, size: int, position: int) -> None:
             factor[k, i + 1] = cosine * right - sine * left
 
 
-@kernel
-def _aim(problem: Quadratic, at: Iterate, size: int, aim: np.ndarray, ones: np.ndarray) -> None:
+@inlined_part
+def _aim(linear: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int, work: np.ndarray) -> None:
     """The minimiser on the affine hull of the support: ``M^-1 (c - level 1)`` with the level that makes it sum to 1."""
     for i in range(size):
-        aim[i], ones[i] = problem.linear[at.support[i]], 1.0
-    _forward(at.factor, size, aim)
-    _forward(at.factor, size, ones)
-    _backward(at.factor, size, aim)
-    _backward(at.factor, size, ones)
-    level = (aim[:size].sum() - 1.0) / ones[:size].sum()
+        work[0, i], work[1, i] = linear[support[i]], 1.0
+    for v in range(2):
+        _forward(factor, size, work[v])
+        _backward(factor, size, work[v])
+    total, ones = 0.0, 0.0
     for i in range(size):
-        aim[i] -= level * ones[i]
+        total += work[0, i]
+        ones += work[1, i]
+    level = (total - 1.0) / ones
+    for i in range(size):
+        work[0, i] -= level * work[1, i]
 
 
-@kernel
-def _walk(at: Iterate, size: int, direction: np.ndarray, furthest: float) -> int:
+@part
+def _walk(x: np.ndarray, support: np.ndarray, size: int, direction: np.ndarray, furthest: float) -> int:
     """Go along `direction` up to the first entry that would turn negative; return its position, -1 for none."""
     step, blocking = furthest, -1
     for i in range(size):
-        if direction[i] < 0.0 and at.x[at.support[i]] < -step * direction[i]:
-            step, blocking = -at.x[at.support[i]] / direction[i], i
+        if direction[i] < 0.0 and x[support[i]] < -step * direction[i]:
+            step, blocking = -x[support[i]] / direction[i], i
     for i in range(size):
-        at.x[at.support[i]] += step * direction[i]
+        x[support[i]] += step * direction[i]
     return blocking
 
 
-@kernel
-def _settle(problem: Quadratic, at: Iterate, size: int) -> int:
+@inlined_part
+def _settle(
+    linear: np.ndarray, x: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int, work: np.ndarray
+) -> int:
     """Minimise over the support, which may shrink; return its new size."""
     while True:
-        direction, ones = at.work[0], at.work[1]
-        _aim(problem, at, size, direction, ones)
+        _aim(linear, support, factor, size, work)
         for i in range(size):
-            direction[i] -= at.x[at.support[i]]
-        blocking = _walk(at, size, direction, 1.0)
+            work[0, i] -= x[support[i]]
+        blocking = _walk(x, support, size, work[0], 1.0)
         if blocking < 0:
             return size
-        _remove(at, size, blocking)
+        _remove(x, support, factor, size, blocking)
         size -= 1
 
 
-@kernel
-def _most_wanted(problem: Quadratic, at: Iterate, size: int) -> tuple[int, float]:
+@inlined_part
+def _most_wanted(
+    gram: np.ndarray, linear: np.ndarray, x: np.ndarray, support: np.ndarray, size: int, slope: np.ndarray
+) -> tuple[int, float]:
     """The cut along which the objective falls fastest, and by how much it lies below the level of the support."""
-    n = problem.linear.shape[0]
-    slope = at.work[2]
+    n = linear.shape[0]
     for j in range(n):
-        slope[j] = -problem.linear[j]
+        slope[j] = -linear[j]
     for i in range(size):
-        row, x = problem.gram[at.support[i]], at.x[at.support[i]]
+        row, share = gram[support[i]], x[support[i]]
         for j in range(n):
-            slope[j] += row[j] * x
+            slope[j] += row[j] * share
     level, best = 0.0, 0
     for i in range(size):
-        level += slope[at.support[i]] * at.x[at.support[i]]
+        level += slope[support[i]] * x[support[i]]
     for j in range(n):
         if slope[j] < slope[best]:
             best = j
     return best, level - slope[best]
 
 
-@kernel
-def _make_room(problem: Quadratic, at: Iterate, size: int, j: int) -> int:
-    """Let in a cut that depends on the support: it replaces the first one that it drives out; return the new size."""
-    direction = at.work[0]
+@inlined_part
+def _make_room(x: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int, j: int, direction: np.ndarray) -> int:
+    """Let in a cut that depends on the support, until it drives out another; return the position of that, -1: none."""
     for i in range(size):
-        direction[i] = -at.factor[size, i]
-    _backward(at.factor, size, direction)
-    scale = -direction[:size].sum()  # 1 but for rounding
-    before = at.x[at.support[:size]].sum()
+        direction[i] = -factor[size, i]
+    _backward(factor, size, direction)
+    scale, before, after = 0.0, 0.0, 0.0
+    for i in range(size):
+        scale -= direction[i]  # 1 but for rounding
+        before += x[support[i]]
     for i in range(size):
         direction[i] /= scale
-    blocking = _walk(at, size, direction, np.inf)
-    if blocking < 0:
-        return size
-    at.x[j] = before - at.x[at.support[:size]].sum()
-    _remove(at, size, blocking)
-    _append(problem, at, size - 1, j)
-    return size
+    blocking = _walk(x, support, size, direction, np.inf)
+    if blocking >= 0:
+        for i in range(size):
+            after += x[support[i]]
+        x[j] = before - after
+        _remove(x, support, factor, size, blocking)
+    return blocking
 
 
 @kernel
-def factorise(problem: Quadratic, at: Iterate, size: int) -> None:
-    """Make the factor of the support afresh: for another shift, and against rounding errors."""
-    for i in range(size):
-        _append(problem, at, i, at.support[i])
-
-
-@kernel
-def minimise(problem: Quadratic, at: Iterate, size: int, tol: float, max_pivots: int) -> Any:
+def minimise(problem: Quadratic, at: Iterate, size: int, afresh: bool, tol: float, max_pivots: int) -> Any:
     """Go on from `at` until the objective is within `tol` of its minimum; return the size of the support.
 
-    The bound is the one of Frank and Wolfe: the level of the slopes on the support less the smallest slope.
+    The bound is the one of Frank and Wolfe: the level of the slopes on the support less the smallest slope. With
+    `afresh` the factor of the support is made first: for another shift, and against rounding errors.
     """
-    size = _settle(problem, at, size)
-    for _ in range(max_pivots):
-        j, excess = _most_wanted(problem, at, size)
-        if excess <= tol or at.x[j] > 0.0 or size == problem.linear.shape[0]:  # when all are in, none can be missing
+    problem, at = borrowed((problem, at))
+    gram, linear, shift = problem.gram, problem.linear, problem.shift
+    x, support, factor, work = at.x, at.support, at.factor, at.work
+    for i in range(size if afresh else 0):
+        _append(gram, shift, support, factor, i, support[i])
+    for pivot in range(max_pivots + 1):
+        size = _settle(linear, x, support, factor, size, work)
+        j, excess = _most_wanted(gram, linear, x, support, size, work[2])
+        # When all cuts are in, none can be missing.
+        if pivot == max_pivots or excess <= tol or x[j] > 0.0 or size == linear.shape[0]:
             break
-        if _append(problem, at, size, j) > DEPENDENT:
+        if _append(gram, shift, support, factor, size, j) > DEPENDENT:
             size += 1
-        else:
-            size = _make_room(problem, at, size, j)
-        size = _settle(problem, at, size)
+        elif _make_room(x, support, factor, size, j, work[0]) >= 0:
+            _append(gram, shift, support, factor, size - 1, j)
     return size

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.kernels._jit import kernel
-from polyplane.kernels.rows import PlaneSums, add, scores
+from polyplane.kernels._jit import kernel, part
+from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
 
 #: Scores and norms closer than this, relative to the best, are equal.
 TIE = 1e-9
@@ -23,7 +23,7 @@ class WorstCaseProblem(NamedTuple):
     longest_alone: bool  # shrink the longest plane; else all of them, as the total margin has it
 
 
-@kernel
+@part
 def _first_best(values: np.ndarray) -> int:
     """The first of the best, up to TIE: planes begin alike, and rounding is not to choose among them."""
     best = values[0]
@@ -44,6 +44,7 @@ def worst_case_epoch(
     A visit shrinks the plane of the largest norm alone. So that it touches only the entries of its row, a plane is
     stored as ``W_k / factor_k`` in the meantime, and its squared norm, in `norm`, follows from the row's score.
     """
+    rows, order, planes, norm, problem, score = borrowed((rows, order, planes, norm, problem, score))
     labels, weights, square = problem.labels, problem.weight, problem.square
     n_planes, alpha, t, longest_alone = score.shape[0], problem.alpha, problem.t, problem.longest_alone
     factor = np.ones(n_planes)
@@ -69,7 +70,9 @@ def worst_case_epoch(
                 shrunk = score[k] * shrink if k == longest or not longest_alone else score[k]
                 norm[k] += step * (2.0 * shrunk + step * square[i])
                 add(rows, i, planes, k, step / factor[k])
+    coef, intercept = planes.coef, planes.intercept
     for k in range(n_planes):
-        planes.coef[:, k] *= factor[k]
-        planes.intercept[k] *= factor[k]
+        intercept[k] *= factor[k]
+        for j in range(coef.shape[0]):
+            coef[j, k] *= factor[k]
     return loss, n_updates

@@ -97,18 +97,19 @@ class Bundle(State):
 
     def solve(self, C: float, tol: float) -> tuple[Bundle, np.ndarray, float]:
         """The bundle without cuts long out of use, the best planes, and their bound, within `tol` of the largest."""
-        from polyplane.kernels.simplex_qp import Iterate, Quadratic, factorise, minimise
+        from polyplane.kernels.simplex_qp import Iterate, Quadratic, minimise
 
         n, n_seen, size, shift = self.n_cuts, len(self.x), len(self.support), self.shift
         x, support, factor, idle = np.zeros(n), np.zeros(n, np.int64), np.zeros((n, n)), np.ones(n, np.int64)
         x[:n_seen], support[:size], factor[:size, :size] = self.x, self.support, self.factor
         idle[:n_seen] += self.idle
         iterate = Iterate(x, support, factor, np.empty((3, n)))
-        if self.solved % REFACTOR == 0:
+        afresh = self.solved % REFACTOR == 0
+        if afresh:
             shift = float(self.gram.diagonal().max()) or 1.0
-            factorise(Quadratic(self.gram, self.offsets, shift), iterate, size)
-        problem = Quadratic(self.gram, self.offsets / C, shift)
-        size = minimise(problem, iterate, size, tol / C / C, 10 * n + 100)
+        # A copy: views into a room, which may or may not fill it, would be compiled for both.
+        problem = Quadratic(self.gram.copy(), self.offsets / C, shift)
+        size = minimise(problem, iterate, size, afresh, tol / C / C, 10 * n + 100)
         used = support[:size].copy()
         x[used] /= x[used].sum()
         planes = -C * (x @ self.normals.reshape(n, -1))

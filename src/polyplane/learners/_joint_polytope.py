@@ -183,8 +183,9 @@ class JointPolytope(Method[JointState]):
 
         memory, measured, dtype = state.rows, state.workspace, state.coef.dtype
         assert memory is not None
-        problem = JointProblem(data.y, data.weight, state.alpha, self.min_entropy * math.log(state.n_planes))
-        shares = Shares(memory.recorded, state.counts, np.empty((state.n_classes, 2)))
+        min_entropy = self.min_entropy * math.log(state.n_planes)
+        problem = JointProblem(data.y, data.weight, state.n_planes, state.alpha, min_entropy)
+        shares = Shares(memory.recorded, state.counts, np.empty((state.n_classes, 2))) if min_entropy > 0.0 else None
         length = np.zeros(0, dtype=dtype) if measured is None else measured.length
         skipping = Skipping(memory.skip, length, movement, 0 if measured is None else int(self.backoff))
         rows, score, loss, updates = as_rows(data.X), np.empty_like(state.intercept), 0.0, 0

@@ -56,6 +56,7 @@ class RowSums:
         self.dtype, n_rows = X.dtype, len(target)
         self.current = np.empty((n_rows, n_planes), dtype=X.dtype)
         self.candidate = np.empty((n_rows, n_planes), dtype=X.dtype)
+        self.binary = n_planes == 1
         self.blocks = _blocks(n_rows, min(MOST_BLOCKS, n_rows // BLOCK_ROWS))
         # Each block sums its part of a cut in an array of its own: not more of them than the rows have numbers.
         size = X.nnz if sparse.issparse(X) else X.size
@@ -71,39 +72,52 @@ class RowSums:
 
     def set_candidate(self, planes: np.ndarray) -> None:
         """Let `planes` be the candidate: the one product with X of an iteration."""
-        from polyplane.kernels.cutting_plane import violations
+        if self.binary:
+            self._write_violations(planes)
+        else:
+            self._write_many_violations(planes)
 
-        self._write_outputs(planes)
-        self.team.map(lambda block: violations(self.candidate[block], self.target[block]), self.blocks)
+    def _write_violations(self, planes: np.ndarray) -> None:
+        """The violations at a single plane, which keeps its float64.
 
-    def _write_outputs(self, planes: np.ndarray) -> None:
-        """Write the scores of all rows into `candidate`.
-
-        A single plane keeps its float64: products with float32 rows are then summed in float64, at no cost in time.
+        Products with float32 rows are then summed in float64, at no cost in time.
         """
-        from polyplane.kernels.cutting_plane import outputs_on_many, outputs_on_one
+        from polyplane.kernels.cutting_plane import violations_of_one
+
+        w, intercept = np.ascontiguousarray(planes[0, :-1]), self.bias_input * planes[0, -1]
+        out = self.candidate[:, 0]
+        self.team.map(
+            lambda block: violations_of_one(self.rows, block.start, w, intercept, self.target[block], out[block]),
+            self.blocks,
+        )
+
+    def _write_many_violations(self, planes: np.ndarray) -> None:
+        """The violations at several planes."""
+        from polyplane.kernels.cutting_plane import outputs_on_many, violations_of_many
         from polyplane.kernels.rows import PlaneSums
 
-        X, rows, out = self.X, self.rows, self.candidate
-        coef = np.ascontiguousarray(planes[:, :-1].T, dtype=np.float64 if len(planes) == 1 else X.dtype)
+        X, out = self.X, self.candidate
+        coef = np.ascontiguousarray(planes[:, :-1].T, dtype=X.dtype)
         intercept = (self.bias_input * planes[:, -1]).astype(coef.dtype)
 
-        def score(block: slice) -> None:
-            if len(planes) == 1:
-                outputs_on_one(rows, block.start, coef[:, 0], intercept[0], out[block])
-            elif sparse.issparse(X):
-                outputs_on_many(rows, block.start, PlaneSums(coef, intercept, self.bias_input), out[block])
+        def write(block: slice) -> None:
+            if sparse.issparse(X):
+                outputs_on_many(self.rows, block.start, PlaneSums(coef, intercept, self.bias_input), out[block])
             else:
                 np.matmul(X[block], coef, out=out[block])
                 out[block] += intercept
+            violations_of_many(out[block], self.target[block])
 
-        self.team.map(score, self.blocks)
+        self.team.map(write, self.blocks)
 
     def risks(self, steps: list[float]) -> np.ndarray:
         """The weighted sum of the losses at each of `steps` of the way from the current planes to the candidate."""
-        from polyplane.kernels.cutting_plane import risk
+        from polyplane.kernels.cutting_plane import risk_of_many, risk_of_one
 
-        parts = self.team.map(lambda block: [risk(self._segment(block), mu) for mu in steps], self.blocks)
+        risk = risk_of_one if self.binary else risk_of_many
+        parts = self.team.map(
+            lambda block: [risk(*self._ends(block), self.weight[block], mu) for mu in steps], self.blocks
+        )
         total: np.ndarray = np.sum(parts, axis=0)
         return total
 
@@ -111,7 +125,14 @@ class RowSums:
         """The right derivative of the risk on the way from the current planes to the candidate."""
         from polyplane.kernels.cutting_plane import slope_of_risk
 
-        return float(sum(self.team.map(lambda block: slope_of_risk(self._segment(block)), self.blocks)))
+        return float(
+            sum(
+                self.team.map(
+                    lambda block: slope_of_risk(self.current[block], self.candidate[block], self.weight[block]),
+                    self.blocks,
+                )
+            )
+        )
 
     def kinks(self, furthest: float) -> tuple[np.ndarray, np.ndarray]:
         """Where up to `furthest` the slope of the risk jumps, sorted, and by how much."""
@@ -120,11 +141,10 @@ class RowSums:
         nothing = np.empty(0)
 
         def of(block: slice) -> tuple[np.ndarray, np.ndarray]:
-            segment = self._segment(block)
-            binary = segment.current.shape[1] == 1
-            n = len(segment.weight) if binary else kinks(segment, furthest, nothing, nothing)
+            lines = self.current[block], self.candidate[block], self.weight[block], furthest
+            n = block.stop - block.start if self.binary else kinks(*lines, nothing, nothing)
             at, rise = np.empty(n), np.empty(n)
-            n = kinks(segment, furthest, at, rise)
+            n = kinks(*lines, at, rise)
             return at[:n], rise[:n]
 
         at, rise = (np.concatenate(parts) for parts in zip(*self.team.map(of, self.blocks), strict=True))
@@ -133,41 +153,48 @@ class RowSums:
 
     def cut(self, mu: float) -> tuple[np.ndarray, float]:
         """Sub-gradient and offset of the cut at a point of the way from the current planes to the candidate."""
-        from polyplane.kernels.cutting_plane import choose
-
         before, self.chosen = self.chosen, np.empty_like(self.chosen)
         if self.n_cuts % REFRESH == 0:
             before[:], self.normal[:] = -1, 0.0
         self.n_cuts += 1
-        offset = sum(self.team.map(lambda block: choose(self._segment(block), mu, self.chosen[block]), self.blocks))
+        offset = sum(self.team.map(lambda block: self._choose(block, mu), self.blocks))
         self._add_changes(before)
         return self.normal.copy(), float(offset)
+
+    def _choose(self, block: slice, mu: float) -> float:
+        """Choose the columns of some rows; return their part of the offset."""
+        from polyplane.kernels.cutting_plane import choose_of_many, choose_of_one
+
+        chosen, weight = self.chosen[block], self.weight[block]
+        if self.binary:
+            return choose_of_one(*self._ends(block), weight, mu, chosen)  # type: ignore[no-any-return]
+        return choose_of_many(*self._ends(block), self.target[block], weight, mu, chosen)  # type: ignore[no-any-return]
 
     def move(self, mu: float) -> None:
         """Let a point of the way to the candidate be the current planes."""
         from polyplane.kernels.cutting_plane import move
 
-        self.team.map(lambda block: move(self._segment(block), mu), self.blocks)
+        self.team.map(
+            lambda block: move(self.current[block].reshape(-1), self.candidate[block].reshape(-1), mu), self.blocks
+        )
 
     def _add_changes(self, before: np.ndarray) -> None:
         """Bring the sub-gradient from the choices `before` to the present ones."""
-        from polyplane.kernels.cutting_plane import add_rows, changes
+        from polyplane.kernels.cutting_plane import add_changes
 
         def of(block: slice) -> np.ndarray:
-            n_rows = block.stop - block.start
-            row, coefficient = np.empty((2 * n_rows, 2), dtype=np.int32), np.empty(2 * n_rows)
-            n = changes(before[block], self.chosen[block], self._segment(block), row, coefficient)
             part = np.zeros_like(self.normal)
-            add_rows(self.rows, block.start, row[:n], coefficient[:n], self.bias_input, part)
+            choices = before[block], self.chosen[block], self.target[block], self.weight[block]
+            add_changes(self.rows, block.start, *choices, self.bias_input, part)
             return part
 
         for part in self.team.map(of, self.cut_blocks):
             self.normal += part
 
-    def _segment(self, block: slice) -> Any:
-        from polyplane.kernels.cutting_plane import Segment
-
-        return Segment(self.current[block], self.candidate[block], self.target[block], self.weight[block])
+    def _ends(self, block: slice) -> tuple[np.ndarray, np.ndarray]:
+        """The violations of some rows at the current planes and at the candidate; without columns if it is one."""
+        current, candidate = self.current[block], self.candidate[block]
+        return (current[:, 0], candidate[:, 0]) if self.binary else (current, candidate)
 
 
 def _blocks(n_rows: int, n_blocks: int) -> list[slice]:

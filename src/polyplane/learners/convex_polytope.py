@@ -235,7 +235,7 @@ class ConvexPolytope(Method[PolytopeState]):
         coef, intercept, margin = polytope.coef, polytope.intercept, polytope.margin
         min_entropy = self.min_entropy * math.log(self.n_planes)
         problem = Problem(data.y, data.weight, polytope.outer, float(self.alpha), min_entropy)
-        remembered = Memory(memory.recorded, polytope.counts, np.empty(2))
+        remembered = Memory(memory.recorded, polytope.counts, np.empty(2)) if min_entropy > 0.0 else None
         measured = state.workspace.measured
         length = np.zeros(0, dtype=coef.dtype) if measured is None else measured.length
         backoff = Backoff(memory.skip[side], length, movement, 0 if measured is None else int(self.backoff))
