@@ -16,6 +16,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 import typer
 
 from polyplane._plain import plain, visible, visible_json
+from polyplane.kernels.notice import compilation_shown
 
 #: What a script can rely on. 2 is also what a wrong option gives.
 FAILED, USER_ERROR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
@@ -46,7 +47,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(*args: Any, debug: bool = False, **options: Any) -> None:
-            with one_sentence(function.__name__, debug):
+            with one_sentence(function.__name__, debug), compilation_shown():
                 function(*args, **options)
 
         signature = inspect.signature(function, eval_str=True)

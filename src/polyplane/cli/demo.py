@@ -53,7 +53,7 @@ def demo(
         raise typer.BadParameter(f"There is no folder {out.resolve().parent}.", param_hint="--out")
     console = Console(highlight=False, quiet=as_json)
     console.print("\n[bold]Polyplane[/]: classifiers made of hyperplanes\n")
-    with console.status("Compiling (the first run on a machine takes some seconds) ..."):
+    with console.status("Starting ..."):
         _warm_up()
     found: dict[str, Any] = {}
     for task in _tasks(seed):

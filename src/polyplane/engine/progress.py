@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from polyplane.engine.run import Observer, Run
+from polyplane.kernels.notice import begin_waiting, end_waiting
 
 
 class Progress(Observer):
@@ -28,9 +29,12 @@ class Progress(Observer):
         self.total = total
         self._bar: Any = None
         self._next_line = 0.0
+        self._is_shown = False
 
     def begin(self) -> None:
-        """Show the bar, where there is a terminal."""
+        """Show the bar, where there is a terminal, and say when the first steps have to be compiled."""
+        begin_waiting()
+        self._is_shown = True
         if sys.stdout is not None and sys.stdout.isatty():
             self._bar = _rich_bar()
             self._task = self._bar.add_task(self.title, total=self.total, figures="")
@@ -38,6 +42,9 @@ class Progress(Observer):
 
     def end(self) -> None:
         """Leave the bar as it is."""
+        if self._is_shown:
+            end_waiting()
+            self._is_shown = False
         if self._bar is not None:
             self._bar.stop()
 

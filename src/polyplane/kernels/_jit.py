@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, NullCache
+
+from polyplane.kernels.notice import say_compiling
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -52,6 +54,7 @@ def _entry(function: Function, rules: dict[str, Any]) -> Function:
         compiled._cache = KernelCache(function)  # what `cache=True` does, with Numba's own class
     except (RuntimeError, OSError):  # neither the package's folder nor the user's cache folder can be written to
         _note("no folder for it can be written to")
+        compiled._cache = NoCache()
     return compiled  # type: ignore[no-any-return]
 
 
@@ -78,9 +81,12 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The machine code for a signature; None when there is none, or the file is damaged."""
+        found = None
         with suppress(Exception):
-            return super().load_overload(sig, target_context)
-        return None
+            found = super().load_overload(sig, target_context)
+        if found is None:
+            say_compiling(is_kept=True)
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the machine code for a signature."""
@@ -94,6 +100,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
                 super().save_overload(sig, data)
         except Exception as error:
             _note(getattr(error, "strerror", None) or type(error).__name__)
+
+
+class NoCache(NullCache):  # type: ignore[misc]
+    """Where nothing can be kept."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        """There is never any machine code."""
+        say_compiling(is_kept=False)
 
 
 @cache
