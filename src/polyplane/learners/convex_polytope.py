@@ -213,10 +213,15 @@ class ConvexPolytope(Method[PolytopeState]):
         if measured is None or state.t == 0:
             return state, unknown
         now = np.empty((len(state.polytopes), len(measured.rows), self.n_planes), dtype=data.X.dtype)
-        for out, polytope in zip(now, state.polytopes, strict=True):
+        rows, known = as_rows(data.X), measured.rows
+
+        def write(side: int) -> None:
+            polytope = state.polytopes[side]
             planes = PlaneSums(polytope.coef[: data.X.shape[1]], polytope.intercept, self._bias_input)
-            polytope_scores(as_rows(data.X), measured.rows, planes, out)
-            out /= polytope.margin
+            polytope_scores(rows, known, planes, now[side])
+            now[side] /= polytope.margin
+
+        state.workspace.team.map(write, range(len(now)))
         state = replace(state, rows=replace(state.rows, scores=now))
         if before is None or before.shape != now.shape:
             return state, unknown
