@@ -62,26 +62,41 @@ def test_a_full_disk_is_a_note(import_kernel):
     assert "NUMBA_CACHE_DIR" in str(notes[0].message)
 
 
-def test_read_only_places_train_and_predict_with_one_note(tmp_path):
-    """No folder of the package can hold a cache, nor can the home: what would be folders are plain files."""
+@pytest.fixture
+def read_only(tmp_path):
+    """Runs the command line where no folder of the package, nor the home, can hold a cache: they are plain files."""
     shutil.copytree(Path(polyplane.__file__).parent, tmp_path / "polyplane", ignore=lambda *_: ["__pycache__"])
     for folder in [tmp_path / "polyplane", *(path for path in (tmp_path / "polyplane").rglob("*") if path.is_dir())]:
         (folder / "__pycache__").touch()
     (tmp_path / "home").touch()
-    rng = np.random.default_rng(0)
-    rows = "".join(f"{a!r},{b!r},{a > 0}\n" for a, b in rng.normal(size=(3000, 2)).tolist())  # too long for `_small`
-    (tmp_path / "rows.csv").write_text(f"a,b,label\n{rows}")
     home = {name: str(tmp_path / "home") for name in ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")}
     kept = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
 
-    trained = subprocess.run(
-        [sys.executable, "-m", "polyplane", "train", "rows.csv", "--test", "rows.csv", "--learner", "pegasos"],
-        env={**kept, **home, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (trained.returncode, trained.stderr.count("\n")) == (0, 1), trained.stderr
-    assert "NUMBA_CACHE_DIR" in trained.stderr
-    assert "test error" in trained.stdout
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "polyplane", *arguments],
+            env={**kept, **home, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_read_only_places_train_and_predict_with_one_note(read_only, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{a!r},{b!r},{a > 0}\n" for a, b in rng.normal(size=(3000, 2)).tolist())  # too long for `_small`
+    (tmp_path / "rows.csv").write_text(f"a,b,label\n{rows}")
+    model = "model.safetensors"
+    for words, expected in (
+        (("train", "rows.csv", "--test", "rows.csv", "--learner", "pegasos"), "test error"),
+        (("predict", model, "rows.csv"), "True\n"),
+        (("evaluate", model, "rows.csv"), "accuracy"),
+        (("explain", model, "rows.csv", "--row", "3"), "The predicted class"),
+    ):
+        done = read_only(*words)
+        assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+        assert "NUMBA_CACHE_DIR" in done.stderr
+        assert expected in done.stdout

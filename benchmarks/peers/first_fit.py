@@ -115,11 +115,11 @@ def main():
     versions = {"before": options.against.resolve()} if options.against else {}
     versions["now"] = HERE
     results = Results(__file__, repeats=options.repeats, versions=list(versions))
-    results.content["figures"].clear()  # times of different runs do not compare
     print("seconds to the first fit: of the process, of fit, CPU of fit, fit again; compiled  " + " | ".join(versions))
     for name in options.fit or FITS:
         for rows in options.rows or ROWS:
             if options.write:
+                results.figures.pop(f"{name}, {rows}", None)  # times of different runs do not compare
                 found = results.get(f"{name}, {rows}", lambda n=name, r=rows: measure(n, r, versions, options.repeats))
             else:
                 found = measure(name, rows, versions, options.repeats)

@@ -168,7 +168,7 @@ def main():
     results = Results(__file__, repeats=options.repeats)
     results.content["figures"].clear()  # times of different runs do not compare
     print(
-        f"{'':36}{'1 thread':>9}{'2':>8}{'gain':>6}{'possible':>10}{'arithmetic':>12}{'memory':>8}  MB/s 1, 2: fit, memory"
+        f"{'':36}{'1 thread':>9}{'2':>8}{'gain':>6}{'possible':>10}{'arithmetic':>12}{'memory':>8}  MB/s: fit, memory"
     )
     for name, machine, rows in cases():
         if options.write:
