@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from polyplane.kernels._jit import kernel
+from polyplane.kernels._jit import PART, inlined_part, kernel, part, summing_part
+from polyplane.kernels.rows import borrowed
 
 #: A plane whose part in the derivative of a row's loss is smaller than this is not moved by the row.
 NEGLIGIBLE = 1e-3
@@ -59,18 +60,27 @@ class Steps(NamedTuple):
     epsilon: float
 
 
+class Room(NamedTuple):
+    """Room for what a step computes; to allocate it in the kernel would be longer to compile."""
+
+    gradient: np.ndarray  # (planes, features + 1), 0 between steps
+    inputs: np.ndarray  # (rows of a step, features + 1)
+    all_scores: np.ndarray  # (rows of a step, planes), if contenders are found anew
+    scores: np.ndarray  # of the contenders
+
+
 @kernel
-def train(rows: Rows, visits: Visits, contenders: np.ndarray, machine: Machine, steps: Steps, renew: bool) -> None:
+def train(
+    rows: Rows, visits: Visits, contenders: np.ndarray, machine: Machine, steps: Steps, room: Room, renew: bool
+) -> None:
     """Make all steps; `machine`, `contenders` and the probabilities are written into."""
-    n_planes, n_inputs = machine.W.shape[1], machine.W.shape[2]
-    W = machine.W.reshape(-1, n_inputs)
-    gradient = np.zeros_like(W)
-    inputs = np.empty((steps.size, n_inputs), dtype=W.dtype)
-    all_scores = np.empty((steps.size if renew else 0, len(W)), dtype=W.dtype)
-    scores = np.empty(contenders.shape[1], dtype=W.dtype)
+    rows, visits, contenders, machine, steps, room = borrowed((rows, visits, contenders, machine, steps, room))
+    gradient, inputs, all_scores, scores = room
+    n_planes, W = machine.W.shape[1], machine.W.reshape(-1, machine.W.shape[2])
     for step in range(len(steps.rate)):
-        first, last = step * steps.size, min((step + 1) * steps.size, len(visits.rows))
-        n_rows = last - first
+        first = step * steps.size
+        n_rows = steps.size if len(visits.rows) - first > steps.size else len(visits.rows) - first
+        last = first + n_rows
         _gather(rows, visits.rows[first:last], visits.noise_starts[first:last], inputs)
         if renew:
             np.dot(inputs[:n_rows], W.T, all_scores[:n_rows])
@@ -86,7 +96,7 @@ def train(rows: Rows, visits: Visits, contenders: np.ndarray, machine: Machine, 
         _adam(machine, gradient, steps, step)
 
 
-@njit
+@inlined_part
 def _gather(rows: Rows, chosen: np.ndarray, starts: np.ndarray, inputs: np.ndarray) -> None:
     """Scaled rows with their noise, ending in a 1."""
     n_features = rows.X.shape[1]
@@ -102,7 +112,7 @@ def _gather(rows: Rows, chosen: np.ndarray, starts: np.ndarray, inputs: np.ndarr
         z[n_features] = 1
 
 
-@njit(fastmath=True)
+@njit(**{**PART, "fastmath": True})
 def _largest(values: np.ndarray) -> Any:
     largest = values[0]
     for i in range(1, len(values)):
@@ -110,7 +120,7 @@ def _largest(values: np.ndarray) -> Any:
     return largest
 
 
-@njit
+@inlined_part
 def _find_contenders(
     all_scores: np.ndarray, label: int, n_planes: int, contenders: np.ndarray, scores: np.ndarray
 ) -> None:
@@ -121,7 +131,7 @@ def _find_contenders(
     n = len(contenders)
     least = np.inf
     for j in range(n):
-        least = min(least, all_scores[contenders[j]])
+        least = all_scores[contenders[j]] if all_scores[contenders[j]] < least else least
         if j and contenders[j] == contenders[0]:  # there were none before
             least = -np.inf
     needed = least
@@ -137,7 +147,7 @@ def _find_contenders(
                     scores[at], contenders[at] = scores[at - 1], contenders[at - 1]
                     at -= 1
                 scores[at], contenders[at] = block[i], start + i
-                needed = max(least, scores[n - 1])
+                needed = scores[n - 1] if scores[n - 1] > least else least
     n_own = 0
     for j in range(n):
         n_own += contenders[j] // n_planes == label
@@ -146,7 +156,7 @@ def _find_contenders(
         scores[n - 1] = all_scores[contenders[n - 1]]
 
 
-@njit
+@part
 def _best(all_scores: np.ndarray, label: int, n_planes: int, own: bool) -> int:
     """The best plane of a class, or of all others."""
     best = -1
@@ -156,7 +166,7 @@ def _best(all_scores: np.ndarray, label: int, n_planes: int, own: bool) -> int:
     return best
 
 
-@njit(fastmath={"reassoc", "contract"})
+@summing_part
 def _score(x: np.ndarray, W: np.ndarray, contenders: np.ndarray, scores: np.ndarray) -> None:
     """The scores of the contenders, two at a time: a row is read half as often."""
     n = len(contenders)
@@ -175,7 +185,7 @@ def _score(x: np.ndarray, W: np.ndarray, contenders: np.ndarray, scores: np.ndar
         scores[n - 1] = a
 
 
-@njit(fastmath={"contract"})
+@inlined_part
 def _learn(
     x: np.ndarray,
     contenders: np.ndarray,
@@ -190,14 +200,16 @@ def _learn(
     With p the softmax over the contenders and P its sum over those of the row's class, the derivative of -log P by a
     score is p for planes of other classes and p (1 - 1 / P) for those of its own.
     """
-    top = scores.max()
+    top = scores[0]
+    for c in range(1, len(contenders)):
+        top = scores[c] if scores[c] > top else top
     total, own = 0.0, 0.0
     for c in range(len(contenders)):
         scores[c] = np.exp(scores[c] - top)
         total += scores[c]
         if contenders[c] // n_planes == label:
             own += scores[c]
-    probability = max(own / total, LEAST)
+    probability = own / total if own > LEAST * total else LEAST
     for c in range(len(contenders)):
         k = contenders[c]
         slope = scores[c] / total
@@ -212,7 +224,7 @@ def _learn(
 
 # Sums of two products could be fused in two ways, and freshly compiled code and that of the cache do not agree on one;
 # without this "fastmath" would be what the caller has.
-@njit(fastmath=False, error_model="numpy")
+@njit(**{**PART, "fastmath": False})
 def _adam(machine: Machine, gradient: np.ndarray, steps: Steps, step: int) -> None:
     """Move the planes down the gradient, which is 0 afterwards, and let them join the average."""
     W, first, second = machine.W.reshape(-1), machine.first.reshape(-1), machine.second.reshape(-1)

@@ -62,7 +62,7 @@ class ContestedPass(Pass):
         `inputs` are the rows to visit and, where there is noise, from where on in it each of them gets its own. The
         planes join the average from the step number `averaged_from` on.
         """
-        from polyplane.kernels.log_loss import Machine, Rows, Steps, Visits, train
+        from polyplane.kernels.log_loss import Machine, Room, Rows, Steps, Visits, train
 
         W, nothing = self.W, self.W[:0]
         noise = np.empty(0, dtype=W.dtype) if self.noise is None else self.noise
@@ -73,11 +73,17 @@ class ContestedPass(Pass):
         n_averaged[:averaged_from] = 0
         visited, starts = inputs[0], inputs[-1]
         probability = np.empty(len(visited), dtype=W.dtype)
+        room = Room(
+            gradient=np.zeros((W.shape[0] * W.shape[1], W.shape[2]), dtype=W.dtype),
+            inputs=np.empty((size, W.shape[2]), dtype=W.dtype),
+            all_scores=np.empty((size if self.renew else 0, W.shape[0] * W.shape[1]), dtype=W.dtype),
+            scores=np.empty(self.contenders.shape[1], dtype=W.dtype),
+        )
         at_once = max(1, MULTIPLICATIONS // (size * W.size))
         for first in range(0, len(paces), at_once):
             steps, part = slice(first, first + at_once), slice(first * size, (first + at_once) * size)
             train(
                 rows, Visits(visited[part], starts[part], probability[part]), self.contenders, machine,
-                Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), self.renew,
+                Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), room, self.renew,
             )  # fmt: skip
         return probability
