@@ -22,7 +22,7 @@ FLOORS = [
     {"_streaming"},
     {"base"},
     {"learners"},
-    {"geometry", "io", "datasets", "theory"},
+    {"geometry", "io", "datasets", "theory", "model_selection"},
     {"dask", "inspection"},
     {"cli"},
 ]

@@ -9,17 +9,19 @@ from polyplane.learners import LEARNERS
 if TYPE_CHECKING:
     from polyplane.io._model import load, save
     from polyplane.learners import *  # noqa: F403
+    from polyplane.model_selection import PlaneSearchCV
     from polyplane.planes import PlaneSet
 
 #: Where each public name lives. They are imported when first used: the command line answers at once.
 _HOMES = {
     **{name: f"learners.{module}" for name, module in LEARNERS.items()},
+    "PlaneSearchCV": "model_selection",
     "PlaneSet": "planes",
     "load": "io._model",
     "save": "io._model",
 }
 
-__all__ = ["PlaneSet", "__version__", "load", "save"]
+__all__ = ["PlaneSearchCV", "PlaneSet", "__version__", "load", "save"]
 __all__ += LEARNERS
 
 

@@ -245,7 +245,14 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     }
     del _parameter_constraints["fit_intercept"], _parameter_constraints["n_jobs"]
     _declaration: ClassVar[Declaration] = Declaration(
-        tuning={"scale": [2.5, 1.0, 6.0], "eta0": [0.3, 0.1, 1.0]}, probabilities="softmax"
+        tuning={
+            "n_planes": [None, 1, 2, 4, 8, 16, 32, 64],
+            "alpha": [None, 1e-3, 3e-3, 1e-2, 3e-2, 0.1],
+            "noise": [None, 0.0, 0.1, 0.2, 0.4],
+            "eta0": [0.3, 0.03, 0.1, 1.0],
+            "scale": [2.5, 0.6, 1.0, 1.6, 4.0, 6.0, 10.0],
+        },
+        probabilities="softmax",
     )
 
     def _method(self, classes: np.ndarray) -> SmoothMultiHyperplane | MarginMultiHyperplane:

@@ -1,0 +1,108 @@
+"""Successive halving: many candidates with few passes, few with all."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from polyplane.engine.progress import Progress
+from polyplane.model_selection._candidates import Settings
+from polyplane.model_selection._checkpoint import Checkpoint
+from polyplane.model_selection._fitting import Evaluation
+from polyplane.model_selection._results import Trial, best_of
+from polyplane.model_selection._rungs import Rung, batches
+
+
+@dataclass
+class Halving:
+    """A search, rung by rung; on each the best part of the candidates goes on to the next.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Fits and scores.
+    candidates : list of dict
+        The settings that compete.
+    rungs : list of Rung
+        What they are given.
+    factor : float or None
+        One candidate out of so many goes on. None: there is one rung.
+    deadline : float
+        No batch begins after this time of `time.perf_counter`, but for the first.
+    checkpoint : Checkpoint or None
+        Where finished trials are kept.
+    trials : dict
+        Finished trials, in the order in which they were made.
+    """
+
+    evaluation: Evaluation
+    candidates: Sequence[Settings]
+    rungs: Sequence[Rung]
+    factor: float | None
+    deadline: float
+    checkpoint: Checkpoint | None
+    trials: dict[tuple[int, int], Trial] = field(default_factory=dict)
+
+    def go(self, progress: Progress | None) -> bool:
+        """Make all trials, or those for which there is time; whether there was time for all."""
+        going_on, done = list(range(len(self.candidates))), 0
+        for number, rung in enumerate(self.rungs):
+            for batch in batches(going_on, self._work(rung)):
+                to_do = [candidate for candidate in batch if (number, candidate) not in self.trials]
+                if to_do and self.trials and time.perf_counter() > self.deadline:
+                    return False
+                if to_do:
+                    self._try(number, to_do)
+                done += len(batch) * rung.n_visits
+                if progress is not None:
+                    self._show(progress, number, done)
+            if all(math.isnan(self.trials[number, candidate].mean) for candidate in going_on):
+                self._give_up()
+            going_on = best_of(self.trials, number, going_on)[: self.n_kept(len(going_on))]
+        return True
+
+    def n_kept(self, n_candidates: int) -> int:
+        """How many candidates go on."""
+        return n_candidates if self.factor is None else math.ceil(n_candidates / self.factor)
+
+    @property
+    def n_visits(self) -> int:
+        """Row visits of all trials together, per fold."""
+        total, n_candidates = 0, len(self.candidates)
+        for rung in self.rungs:
+            total, n_candidates = total + n_candidates * rung.n_visits, self.n_kept(n_candidates)
+        return total
+
+    @property
+    def last_rung(self) -> int:
+        """The last rung that a candidate has come to."""
+        return max(rung for rung, _ in self.trials)
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """Rung and candidate of the best trial: that of the last rung. The leaders come first on a rung cut short."""
+        last = self.last_rung
+        return last, best_of(self.trials, last, [candidate for rung, candidate in self.trials if rung == last])[0]
+
+    def _try(self, number: int, to_do: Sequence[int]) -> None:
+        trials = self.evaluation.trials([self.candidates[candidate] for candidate in to_do], self.rungs[number])
+        self.trials |= {(number, candidate): trial for candidate, trial in zip(to_do, trials, strict=True)}
+        if self.checkpoint is not None:
+            self.checkpoint.write(self.trials)
+
+    def _work(self, rung: Rung) -> float:
+        evaluation = self.evaluation
+        n_classes, n_columns = int(evaluation.codes.max()) + 1, evaluation.n_columns
+        return float(len(evaluation.folds) * rung.n_visits * n_classes * n_columns)
+
+    def _show(self, progress: Progress, number: int, done: int) -> None:
+        share = int(100 * done / self.n_visits)
+        progress.update(share, {"rung": number + 1, "score": round(self.trials[self.best].mean, 4)})
+
+    def _give_up(self) -> None:
+        failure = self.evaluation.failure
+        if failure is None:
+            raise ValueError("The scores of all candidates are NaN; look at what scoring returns.")
+        raise failure.error
