@@ -192,9 +192,51 @@ def test_cross_validation_and_tuning(data, tmp_path):
     tuned = report["tuned"]
     assert tuned["n_tried"] >= 6
     assert polyplane.load(out).alpha == tuned["settings"]["alpha"]
+    assert tuned["scaling"] == "standard"
     table = run("train", data / "cancer.svm", *options[:4], "--cv", "2", "--out", out).stdout
     assert "cv error %\t" in table
-    assert "leaves nothing to search" in refused("train", data / "cancer.svm", *options, "--set", "alpha=1")
+    said = refused("train", data / "cancer.svm", *options, "--set", "alpha=1")
+    assert said == "polyplane train: --tune: --set and --scale leave nothing to search of alpha."
+
+
+def test_tuning_finds_the_scaling_too(data, tmp_path):
+    """Columns of cancer differ by five orders of magnitude: a linear machine needs them scaled."""
+    out = tmp_path / "m.safetensors"
+    options = ["--learner", "pegasos", "--set", "alpha=1e-3", "--set", "max_iter=30", "--out", out]
+    report = json.loads(run("train", data / "cancer.svm", *options, "--tune", "--json").stdout)
+    tuned = report["tuned"]
+    assert tuned["n_tried"] == len(tuned["tried"]) == 3
+    assert tuned["scaling"] == read_model(out).metadata["scaling"] != "none"
+    assert tuned["settings"] == {}
+    assert [row["scaling"] for row in tuned["tried"]][-1] == "none"
+    assert tuned["error"] == tuned["tried"][0]["error"] < 6
+    assert 0 < tuned["standard_error"] < 3
+    assert polyplane.load(out).alpha == 1e-3
+
+
+def test_what_was_tried_is_printed(data, tmp_path):
+    options = ["--learner", "multi-hyperplane", "--set", "n_planes=2", "--set", "max_iter=5", "--out", tmp_path / "m"]
+    shown = run("train", "--tune", data / "iris.csv", *options).stdout
+    tried, trained = shown.split("\n\n")
+    lines = [line.split("\t") for line in tried.splitlines()]
+    assert set(lines[0]) == {"alpha", "noise", "eta0", "scale", "scaling", "rung", "error %", "+-"}
+    assert len(lines) == 11
+    rows = dict(line.split("\t") for line in trained.splitlines())
+    assert rows["settings tried"] == "40"
+    assert float(rows["tuned error %"].split(" +- ")[0]) == pytest.approx(
+        float(lines[1][lines[0].index("error %")]), 1e-3
+    )
+    assert f"scale={lines[1][lines[0].index('scale')]}" in rows["tuned"].replace(".0", "")
+
+
+def test_tuning_ends_in_time(data, tmp_path):
+    options = ["--learner", "pegasos", "--out", tmp_path / "m", "--json"]
+    result = run("train", data / "cancer.svm", *options, "--tune", "1e-6")
+    assert "note: --tune: 1e-06 seconds ended the search before its end; the best so far is taken." in result.stderr
+    assert json.loads(result.stdout)["tuned"]["n_tried"] >= 2
+    lonely = tmp_path / "lonely.csv"
+    lonely.write_text("a,label\n" + "\n".join(f"{i},{i // 9}" for i in range(10)))
+    assert "--tune needs more rows of each class" in refused("train", lonely, "--tune", "--out", tmp_path / "n")
 
 
 def test_a_time_limit_ends_training(data, tmp_path):
@@ -235,6 +277,8 @@ def test_the_file_tells_how_to_read_more(data, tmp_path):
         (["--time-limit", "-1"], "expected a positive number of seconds"),
         (["--passes", "2"], "--passes is for --stream"),
         (["--stream", "--tune"], "--tune needs all rows in memory"),
+        (["--tune", "-3"], "--tune -3: expected a positive number of seconds."),
+        (["--tune=soon"], "--tune soon: expected a positive number of seconds."),
         (["--cv", "300"], "a class has only"),
         (["--label", "z"], "has no column"),
         (["--features", "3"], "expected"),

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from polyplane._plain import plain, visible, visible_json
 from polyplane.kernels.notice import compilation_shown
@@ -38,10 +39,13 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
 
-def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def command(
+    *examples: str, without_number: Mapping[str, str] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function a command: errors become one sentence and an exit code, and ``--debug`` shows them in full.
 
-    The `examples` are command lines, for the end of its help.
+    The `examples` are command lines, for the end of its help. Options `without_number` may be given without the number
+    that they take, and then have this value.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -56,6 +60,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
         run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
         run.__annotations__ |= {"debug": _Debug, "return": None}
         run.examples = examples  # type: ignore[attr-defined]
+        run.without_number = without_number  # type: ignore[attr-defined]
         return run
 
     return decorate
@@ -65,7 +70,29 @@ def register(app: typer.Typer, function: Callable[..., None]) -> None:
     """Add a command to the program, with its examples at the end of its help."""
     lines = getattr(function, "examples", ())
     epilog = "\n\n".join(["[bold]Examples[/]", *(f"  {line}" for line in lines)]) if lines else None
-    app.command(help=paragraphs(function.__doc__), epilog=epilog)(function)
+    kind = _with_defaults(getattr(function, "without_number", None) or {})
+    app.command(help=paragraphs(function.__doc__), epilog=epilog, cls=kind)(function)
+
+
+def _with_defaults(values: Mapping[str, str]) -> type[TyperCommand]:
+    """A kind of command that gives options these values where no number follows them."""
+
+    class Command(TyperCommand):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            given = list(args)
+            for i in reversed(range(len(given))):
+                if given[i] in values and not _is_number(given[i + 1 : i + 2]):
+                    given.insert(i + 1, values[given[i]])
+            return super().parse_args(ctx, given)
+
+    return Command
+
+
+def _is_number(words: Sequence[str]) -> bool:
+    try:
+        return bool(words) and float(words[0]) is not None
+    except ValueError:
+        return False
 
 
 def paragraphs(text: str | None) -> str:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from polyplane.io import Rows
 
 
+#: Settings of a search that are shown; --json has them all.
+SHOWN = 10
+
+
 def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[float]:
     """The error of each fold, in per cent; each is scaled by its own training rows, or as the model to go on with."""
     import numpy as np
@@ -31,7 +35,7 @@ def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[float]
     folds = StratifiedKFold(options.cv, shuffle=True, random_state=options.seed)
     for train_rows, test_rows in folds.split(rows.lines, rows.y):
         X, fold = rows.X[train_rows], clone(model).set_params(warm_start=False)
-        scaling = model._scaling or scaling_of(X, options.scale)
+        scaling = model._scaling or scaling_of(X, options.scaling)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there is to say was said of all rows
             fold._fit(X, rows.y[train_rows], None, Limits(options.time_limit), scaling)
@@ -71,11 +75,25 @@ def report(trained: TrainedModel, options: TrainOptions, extra: dict[str, Any]) 
     }
     shown = {**content, "classes": planes.n_classes}
     if "tuned" in extra:
-        shown["tuned"] = " ".join(f"{name}={value}" for name, value in extra["tuned"]["settings"].items())
+        tuned = shown.pop("tuned")
+        shown["scaling"] = tuned["scaling"]
+        shown["tuned"] = " ".join(f"{name}={value}" for name, value in tuned["settings"].items())
+        shown["tuned_error_percent"] = f"{tuned['error']:.4g} +- {tuned['standard_error']:.2g}"
+        shown["settings_tried"] = tuned["n_tried"]
     if "cv_error_percent" in extra:
         import numpy as np
 
         errors = extra["cv_error_percent"]
         shown["cv_error_percent"] = f"{np.mean(errors):.4g} +- {np.std(errors):.2g}"
     rows = [(name.replace("_percent", " %").replace("_", " "), value) for name, value in shown.items()]
-    present(content, [Table("Trained", (), rows)], options.as_json)
+    tables = [Table("Trained", (), rows)]
+    if "tuned" in extra:
+        tables.insert(0, _tried(extra["tuned"]["tried"]))
+    present(content, tables, options.as_json)
+
+
+def _tried(tried: list[dict[str, Any]]) -> Table:
+    """The best of the settings that were tried."""
+    title = f"The best of {len(tried)} settings by cross-validation, on the last rung that each has come to"
+    columns = [name.replace("standard_error", "+-").replace("error", "error %") for name in tried[0]]
+    return Table(title, columns, [list(row.values()) for row in tried[:SHOWN]])

@@ -13,6 +13,9 @@ from polyplane.cli._learners import DEFAULT, estimators
 
 ScaleMethod = Literal["none", "standard", "maxabs"]
 
+#: What --tune is without a value; seconds of a search when no time limit is given, and its share of one that is.
+AUTO, TUNING_TIME, TUNING_SHARE = "auto", 60.0, 0.5
+
 TRAINING, DATA, LIMITS = "Training", "The data", "Time and memory"
 
 Learner = Annotated[
@@ -34,19 +37,20 @@ Settings = Annotated[
     ),
 ]
 Scale = Annotated[
-    ScaleMethod,
+    ScaleMethod | None,
     typer.Option(
         metavar="METHOD",
         help="Scale features for training: none, standard (mean 0, variance 1; sparse rows keep their mean) or maxabs. "
-        "The model takes rows that are not scaled.",
+        "The model takes rows that are not scaled. Default: none; with --tune what is best.",
         rich_help_panel=TRAINING,
     ),
 ]
 Tune = Annotated[
-    bool,
+    str | None,
     typer.Option(
         "--tune",
-        help="Search for good parameters first, on held-out rows, for a minute or half the time limit.",
+        metavar="[SECONDS]",
+        help="Search for good parameters first, by cross-validation, for a minute or half the time limit.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -91,7 +95,7 @@ class TrainOptions(NamedTuple):
     out: str
     test: str | None
     cv: int | None
-    scale: ScaleMethod
+    scale: ScaleMethod | None
     seed: int
     threads: int | None
     time_limit: float | None
@@ -99,11 +103,29 @@ class TrainOptions(NamedTuple):
     passes: int | None
     batch_rows: int
     resume: str | None
-    tune: bool
+    tune: str | None
     classes: str | None
     n_features: int | None
     reading: dict[str, Any]
     as_json: bool
+
+    @property
+    def scaling(self) -> ScaleMethod:
+        """How the features are scaled."""
+        return self.scale or "none"
+
+    @property
+    def tuning_time(self) -> float:
+        """Seconds for a search of parameters."""
+        if self.tune != AUTO:
+            try:
+                seconds = float(self.tune or "")
+            except ValueError:
+                seconds = 0.0
+            if not 0 < seconds < float("inf"):
+                raise UserError(f"--tune {self.tune}: expected a positive number of seconds.")
+            return seconds
+        return TUNING_TIME if self.time_limit is None else TUNING_SHARE * self.time_limit
 
     def check(self) -> None:
         """Refuse what cannot be done, before any work is."""
@@ -116,11 +138,13 @@ class TrainOptions(NamedTuple):
             raise UserError(f"--time-limit {self.time_limit:g}: expected a positive number of seconds.")
         if self.passes is not None and not self.stream:
             raise UserError("--passes is for --stream; in memory use --set max_iter=N.")
+        if self.tune is not None:
+            assert self.tuning_time > 0
         if self.stream and (self.tune or self.cv):
             raise UserError(f"--{'tune' if self.tune else 'cv'} needs all rows in memory; leave out --stream.")
         if self.stream and self.data == "-" and (self.passes or 1) > 1:
             raise UserError("--passes: standard input can be read only once.")
-        for option, given in (("scale", self.scale != "none"), ("tune", self.tune), ("classes", self.classes)):
+        for option, given in (("scale", self.scaling != "none"), ("tune", self.tune), ("classes", self.classes)):
             if self.resume is not None and given:
                 raise UserError(f"--{option} is for a new model; the one of --resume keeps what it was trained with.")
 

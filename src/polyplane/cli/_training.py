@@ -45,7 +45,7 @@ class TrainedModel(NamedTuple):
 
 def train_in_memory(options: TrainOptions, model: Any, rows: Rows) -> TrainedModel:
     """Train on all rows at once."""
-    scaling = scaling_of(rows.X, options.scale)
+    scaling = scaling_of(rows.X, options.scaling)
     outcome = _train(model, options, lambda limits: model._fit(rows.X, rows.y, None, limits, scaling))
     _name_features(model, rows.feature_names)
     return TrainedModel(model, rows.facts, len(rows.lines), *outcome)
@@ -147,12 +147,12 @@ def _survey(options: TrainOptions, reading: dict[str, Any]) -> _Survey:
         if classes is None and len(found) == 1:
             note(f"The first {len(part.lines)} rows are all of the class {found.tolist()[0]!r}; shuffle the stream.")
         classes = found if classes is None else np.union1d(classes, found)
-        if options.scale != "none":
+        if options.scaling != "none":
             refuse_extremes(part.X)
             moments.add(part.X)
     assert part is not None  # an empty stream is refused by its reader
     assert classes is not None
-    return _Survey(classes, part.X.shape[1], _scaling_by(moments, options.scale), part.facts, part.feature_names)
+    return _Survey(classes, part.X.shape[1], _scaling_by(moments, options.scaling), part.facts, part.feature_names)
 
 
 def _given(options: TrainOptions, resumed: LoadedModel | None) -> _Survey:
@@ -163,7 +163,7 @@ def _given(options: TrainOptions, resumed: LoadedModel | None) -> _Survey:
     n_features = options.n_features if resumed is None else resumed.model.n_features_in_
     if options.classes is not None:
         classes = np.unique(np.array([_label(text) for text in options.classes.split(",")]))
-    if classes is None or n_features is None or options.scale != "none":
+    if classes is None or n_features is None or options.scaling != "none":
         raise UserError(
             "Standard input can be read only once: for a stream, give --classes and --features, and leave out --scale."
         )

@@ -1,23 +1,32 @@
-"""`--tune`: a small search over the parameters that matter, by successive halving, within a time."""
+"""`--tune`: a search over the parameters that matter and the scaling of the columns, within a time."""
 
 from __future__ import annotations
 
-import itertools
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from polyplane.cli._common import UserError
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
+
+from polyplane.cli._common import UserError, note
+from polyplane.cli._learners import set_known
+from polyplane.cli._training import scaling_of
+from polyplane.model_selection import PlaneSearchCV
+from polyplane.model_selection._candidates import declared_space
 
 if TYPE_CHECKING:
+    from polyplane.cli._train_options import TrainOptions
     from polyplane.io import Rows
-    from polyplane.scaling import AffineScaling
 
-#: The share of the candidates that goes on, with that many times the rows.
-KEEP = 3
-#: Fewer rows than these say little.
-FEWEST_ROWS = 500
-HELD_OUT = 0.2
+N_FOLDS, N_SETTINGS = 5, 40
+#: What `tried` tells of a setting besides its parameters.
+FIGURES = ("scaling", "rung", "error", "standard_error")
+#: Methods of ``--scale``, the default first.
+SCALES = ["none", "standard", "maxabs"]
 
 
 class Tuned(NamedTuple):
@@ -27,89 +36,100 @@ class Tuned(NamedTuple):
     ----------
     settings : dict
         The best parameters.
+    scaling : str
+        The best method of ``--scale``, or the one that was given.
     error : float
-        Their error on the held-out rows, in per cent.
+        Their error by cross-validation, in per cent.
+    standard_error : float
+        The standard error of it.
     n_tried : int
-        Candidates that were tried.
+        Settings that were tried.
     seconds : float
         Time that it took.
+    tried : list of dict
+        All settings, the best first, with how far they came ("rung", from 1 on), "error" and "standard_error".
     """
 
     settings: dict[str, Any]
+    scaling: Any
     error: float
+    standard_error: float
     n_tried: int
     seconds: float
+    tried: list[dict[str, Any]]
 
 
-def tune(model: Any, rows: Rows, scaling: AffineScaling | None, fixed: set[str], seconds: float, seed: int) -> Tuned:
-    """Search for the best parameters but for those that are `fixed`; each round keeps a third on thrice the rows."""
-    from sklearn.model_selection import train_test_split
+class FeatureScaling(TransformerMixin, BaseEstimator):
+    """Features scaled by a method of ``--scale``, as training scales them."""
 
+    def __init__(self, method: str = "none") -> None:
+        self.method = method
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Look at the rows."""
+        self.scaling_ = scaling_of(X, self.method)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Scale the rows."""
+        return X if self.scaling_ is None else self.scaling_.apply(X)
+
+
+def tune(model: Any, rows: Rows, options: TrainOptions, fixed: set[str], show: bool) -> Tuned:
+    """Search for the best parameters but for those that are `fixed`, and for the best scaling unless one is given."""
     began = time.perf_counter()
-    candidates = _candidates(model._declaration.tuning, fixed)
-    try:
-        split = train_test_split(rows.X, rows.y, test_size=HELD_OUT, random_state=seed, stratify=rows.y)
-    except ValueError as reason:
-        raise UserError(f"--tune needs more rows of each class: {reason}") from None
-    X_train, X_test, y_train, y_test = split
-    best, n_tried = (float("inf"), candidates[0]), 0
-    for size in _sizes(len(y_train), len(candidates)):
-        results = []
-        for candidate in candidates:
-            left = seconds - (time.perf_counter() - began)
-            if left <= 0 and n_tried:
-                break
-            trial = _trial(model, candidate, len(y_train) / size)
-            fitted = _fitted(trial, X_train[:size], y_train[:size], scaling, max(left, 0.1))
-            results.append((float((trial.predict(X_test) != y_test).mean()) if fitted else 1.0, candidate))
-            n_tried += 1
-        # A round that was cut short is not compared with itself alone: the leaders of the one before stay in the race.
-        if len(results) == len(candidates) or best[0] == float("inf"):
-            best = min(results, key=lambda result: result[0])
-        if len(results) < len(candidates):
-            break
-        ranked = sorted(results, key=lambda result: result[0])
-        candidates = [candidate for _, candidate in ranked[: max(1, len(ranked) // KEEP)]]
-    return Tuned(best[1], 100 * best[0], n_tried, time.perf_counter() - began)
-
-
-def _candidates(tuning: dict[str, list[Any]], fixed: set[str]) -> list[dict[str, Any]]:
-    """All combinations of what is to be searched, the defaults first."""
-    grid = {name: values for name, values in tuning.items() if name not in fixed}
-    if not grid:
-        raise UserError(f"--tune: --set leaves nothing to search of {', '.join(tuning)}.")
-    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-
-
-def _sizes(n_rows: int, n_candidates: int) -> list[int]:
-    """Rows of each round: the last one has all."""
-    n_rounds = 1
-    while KEEP**n_rounds <= n_candidates and n_rows // KEEP**n_rounds >= FEWEST_ROWS:
-        n_rounds += 1
-    return [n_rows // KEEP**k for k in reversed(range(n_rounds))]
-
-
-def _trial(model: Any, candidate: dict[str, Any], share: float) -> Any:
-    """An estimator with the parameters of a candidate, for one row out of `share`."""
-    from sklearn.base import clone
-
-    from polyplane.cli._learners import set_known
-
-    trial = clone(model).set_params(**candidate)
-    set_known(trial, verbose=0)
-    if "C" in candidate:  # it weighs a sum over rows
-        trial.set_params(C=candidate["C"] * share)
-    return trial
-
-
-def _fitted(trial: Any, X: Any, y: Any, scaling: AffineScaling | None, seconds: float) -> bool:
-    """Train an estimator; False where it cannot be trained on these rows."""
-    from polyplane.engine.run import Limits
-
+    trial = clone(model)
+    set_known(trial, verbose=0, n_jobs=None, warm_start=False)
+    machine = Pipeline([("scaling", FeatureScaling(options.scaling)), ("model", trial)])
+    search = PlaneSearchCV(
+        machine,
+        _space(machine, np.unique(rows.y), options, fixed),
+        n_iter=N_SETTINGS,
+        cv=StratifiedKFold(_n_folds(rows.y), shuffle=True, random_state=options.seed),
+        refit=False,
+        random_state=options.seed,
+        n_jobs=options.threads,
+        time_limit=options.tuning_time,
+        verbose=int(show),
+    )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            trial._fit(X, y, None, Limits(seconds), scaling)
-        except ValueError:
-            return False
-    return True
+        warnings.filterwarnings("ignore", "time_limit=", UserWarning)
+        search.fit(rows.X, rows.y)
+    if not search.is_complete_:
+        note(f"--tune: {options.tuning_time:g} seconds ended the search before its end; the best so far is taken.")
+    tried = _tried(search.cv_results_, search.n_splits_)
+    best = {name: value for name, value in tried[0].items() if name not in FIGURES}
+    seconds = time.perf_counter() - began
+    scaling = search.best_params_.get("scaling__method", options.scaling)
+    return Tuned(best, scaling, tried[0]["error"], tried[0]["standard_error"], len(tried), seconds, tried)
+
+
+def _space(machine: Pipeline, classes: np.ndarray, options: TrainOptions, fixed: set[str]) -> dict[str, list[Any]]:
+    declared = declared_space(machine, classes)
+    space = {name: values for name, values in declared.items() if name.removeprefix("model__") not in fixed}
+    if options.scale is None:
+        space["scaling__method"] = SCALES
+    if not space:
+        names = ", ".join(name.removeprefix("model__") for name in declared)
+        raise UserError(f"--tune: --set and --scale leave nothing to search of {names}.")
+    return space
+
+
+def _n_folds(y: np.ndarray) -> int:
+    fewest = int(np.unique(y, return_counts=True)[1].min())
+    if fewest < 2:
+        raise UserError("--tune needs more rows of each class: one has a single row.")
+    return min(N_FOLDS, fewest)
+
+
+def _tried(table: Mapping[str, Any], n_folds: int) -> list[dict[str, Any]]:
+    """The settings of a search by their rank, each where it came furthest."""
+    rows: dict[str, dict[str, Any]] = {}
+    for i in np.argsort(table["rank_test_score"], kind="stable"):
+        params = table["params"][i]
+        named = {name.removeprefix("model__"): value for name, value in params.items() if name != "scaling__method"}
+        scaling = {"scaling": params["scaling__method"]} if "scaling__method" in params else {}
+        errors = 100 * (1 - np.array([table[f"split{fold}_test_score"][i] for fold in range(n_folds)]))
+        figures = {"error": float(errors.mean()), "standard_error": float(errors.std(ddof=1) / n_folds**0.5)}
+        rows.setdefault(repr(params), {**named, **scaling, "rung": int(table["rung"][i]) + 1, **figures})
+    return list(rows.values())

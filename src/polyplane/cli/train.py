@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -23,18 +23,19 @@ from polyplane.cli._learners import (
 )
 from polyplane.cli._report import cross_validate, report, test_error
 from polyplane.cli._train_options import TrainOptions
-from polyplane.cli._training import TrainedModel, scaling_of, train_in_memory, train_on_stream
+from polyplane.cli._training import train_in_memory, train_on_stream
 
-#: Seconds that a search for parameters takes when no time limit is given, and its share of one that is.
-TUNING_TIME, TUNING_SHARE = 60.0, 0.5
+if TYPE_CHECKING:
+    from polyplane.io import Rows
 
 
 @command(
     "polyplane train a9a --test a9a.t",
-    "polyplane train train.csv.gz --label income --scale standard --tune --out income.safetensors",
+    "polyplane train train.csv.gz --label income --tune --out income.safetensors",
     "polyplane train digits.npz --learner convex-polytope --set n_planes=48 --set alpha=1e-5",
     "polyplane train huge.svm --learner pegasos --stream --passes 3",
     "polyplane train monday.svm --resume model.safetensors",
+    without_number={"--tune": option.AUTO},
 )
 def train(
     data: DataFile,
@@ -43,7 +44,7 @@ def train(
     out: option.Out = "model.safetensors",
     test: option.TestFile = None,
     cv: option.Folds = None,
-    scale: option.Scale = "none",
+    scale: option.Scale = None,
     seed: option.Seed = 0,
     threads: option.Threads = None,
     time_limit: option.TimeLimit = None,
@@ -51,7 +52,7 @@ def train(
     passes: option.Passes = None,
     batch_rows: option.BatchRows = 65_536,
     resume: option.Resume = None,
-    tune: option.Tune = False,
+    tune: option.Tune = None,
     label: Label = None,
     zero_based: ZeroBased = None,
     format: Format = None,
@@ -102,11 +103,16 @@ def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, paramet
     if options.stream:
         trained = train_on_stream(options, model, resumed)
     else:
-        trained = _in_memory(options, model, resumed, parameters, extra)
+        rows = _read(options, model, resumed)
+        if options.tune is not None:
+            options = _tuned(options, model, rows, parameters, extra)
+        if options.cv is not None:
+            extra["cv_error_percent"] = cross_validate(options, model, rows)
+        trained = train_in_memory(options, model, rows)
     model.set_params(warm_start=False)
     set_known(model, verbose=0)
     facts = {name: value for name, value in trained.facts.items() if value is not None}
-    scaling = options.scale if resumed is None else resumed.metadata.get("scaling", "none")
+    scaling = options.scaling if resumed is None else resumed.metadata.get("scaling", "none")
     save(model, options.out, metadata={**facts, "scaling": scaling})
     if trained.interrupted:
         note(f"Interrupted after {model.n_iter_} steps: {options.out} is the model of these steps.")
@@ -117,23 +123,24 @@ def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, paramet
         raise typer.Exit(INTERRUPTED)
 
 
-def _in_memory(
-    options: TrainOptions, model: Any, resumed: LoadedModel | None, parameters: dict[str, Any], extra: dict[str, Any]
-) -> TrainedModel:
-    """Read all rows, tune and cross-validate where asked for, and train."""
+def _read(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> Rows:
+    """All rows."""
     import numpy as np
 
     from polyplane.io import read
 
     rows = read(options.data, **options.reading_for(resumed))
     check_classes(model, np.unique(rows.y))
-    if options.tune:
-        from polyplane.cli._tuning import tune
+    return rows
 
-        seconds = TUNING_TIME if options.time_limit is None else TUNING_SHARE * options.time_limit
-        found = tune(model, rows, scaling_of(rows.X, options.scale), set(parameters), seconds, options.seed)
-        model.set_params(**found.settings)
-        extra["tuned"] = found._asdict()
-    if options.cv is not None:
-        extra["cv_error_percent"] = cross_validate(options, model, rows)
-    return train_in_memory(options, model, rows)
+
+def _tuned(
+    options: TrainOptions, model: Any, rows: Rows, parameters: dict[str, Any], extra: dict[str, Any]
+) -> TrainOptions:
+    """Set the best parameters that a search finds; return the options with the best scaling."""
+    from polyplane.cli._tuning import tune
+
+    found = tune(model, rows, options, set(parameters), show=sys.stdout.isatty() and not options.as_json)
+    model.set_params(**found.settings)
+    extra["tuned"] = found._asdict()
+    return options._replace(scale=found.scaling)
