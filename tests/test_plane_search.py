@@ -33,7 +33,7 @@ def rows():
 
 
 def searched(**how):
-    return PlaneSearchCV(clone(MACHINE), SPACE, **{"n_iter": 9, "cv": 3, "random_state": 0} | how)
+    return PlaneSearchCV(clone(MACHINE), SPACE, **{"n_iter": 9, "cv": 3, "factor": 2, "random_state": 0} | how)
 
 
 def same(one, other):
@@ -63,14 +63,14 @@ class TestResults:
         assert ours.best_score_ == theirs.best_score_
         assert ours.cv_results_["param_eta0"].dtype == theirs.cv_results_["param_eta0"].dtype
 
-    def test_thirds_go_on_and_the_last_rung_is_a_cross_validation(self, rows):
+    def test_halves_go_on_and_the_last_rung_is_a_cross_validation(self, rows):
         X, y = rows
         search = searched().fit(X, y)
         table = pd.DataFrame(search.cv_results_)
-        assert table.groupby("rung").size().tolist() == [9, 3, 1]
-        assert table.groupby("rung")["n_resources"].first().tolist() == [160 * 5, 160 * 6, 160 * 18]
+        assert table.groupby("rung").size().tolist() == [9, 5, 3]
+        assert table.groupby("rung")["n_resources"].first().tolist() == [160 * 5, 160 * 9, 160 * 18]
         kept = table[table.rung == 1].params.tolist()
-        first = table[table.rung == 0].nlargest(3, "mean_test_score", keep="first")
+        first = table[table.rung == 0].nlargest(5, "mean_test_score", keep="first")
         assert sorted(map(str, kept)) == sorted(map(str, first.params))
         assert table.rank_test_score[search.best_index_] == 1
         best = clone(MACHINE).set_params(**search.best_params_)
@@ -223,8 +223,8 @@ class TestWhatComesIn:
     def test_machines_that_stop_by_themselves_get_fewer_rows(self):
         """C weighs the sum over rows, so that a third of the rows is given three times as much of it."""
         X, y = make_classification(2400, 5, random_state=0)
-        search = PlaneSearchCV(CuttingPlaneSVC(), {"C": [1.0, 0.1, 0.01]}, cv=3, random_state=0).fit(X, y)
-        assert search.cv_results_["n_resources"].tolist() == [534, 534, 534, 1600]
+        search = PlaneSearchCV(CuttingPlaneSVC(), {"C": np.logspace(-4, 0, 9)}, cv=3, random_state=0).fit(X, y)
+        assert search.cv_results_["n_resources"].tolist() == [534] * 9 + [1600] * 3
         assert search.best_params_ in search.cv_results_["params"]
 
     def test_any_classifier(self, rows):
@@ -238,12 +238,12 @@ class TestEnds:
     def test_a_deadline_ends_with_the_best_so_far(self, rows, monkeypatch):
         monkeypatch.setattr("polyplane.model_selection._rungs.BATCH_WORK", 0)
         with pytest.warns(
-            UserWarning, match="time_limit=1e-09 ended the search on rung 1 of 3, after 2 trials"
+            UserWarning, match="time_limit=1e-09 ended the search on rung 1 of 3, after 1 trials"
         ) as said:
             search = searched(time_limit=1e-9).fit(*rows)
         assert len(said) == 1
         assert not search.is_complete_
-        assert len(search.cv_results_["params"]) == 2
+        assert len(search.cv_results_["params"]) == 1
         assert search.best_params_ == search.cv_results_["params"][search.best_index_]
         assert search.predict(rows[0]).shape == (240,)
 
@@ -343,12 +343,15 @@ def test_progress_is_shown_where_asked_for(rows, capsys):
 
 def test_rungs():
     assert plan(60, 1000, 40, 3) == [Rung(7, 1.0, 7000), Rung(20, 1.0, 20_000), Rung(None, 1.0, 60_000)]
-    assert plan(60, 1000, 8, 3) == [Rung(20, 1.0, 20_000), Rung(None, 1.0, 60_000)]
+    many = [Rung(7, 1 / 3, 210_000), Rung(20, 51_962 / 90_000, 1_039_240), Rung(None, 1.0, 5_400_000)]
+    assert plan(60, 90_000, 40, 3) == many
+    assert plan(60, 1000, 26, 3) == plan(60, 1000, 9, 3) == [Rung(20, 1.0, 20_000), Rung(None, 1.0, 60_000)]
+    assert plan(60, 1000, 8, 3) == [Rung(None, 1.0, 60_000)]
     assert plan(5, 1000, 40, 3) == [Rung(None, 1.0, 5000)]
     assert plan(60, 1000, 40, None) == [Rung(None, 1.0, 60_000)]
     assert [rung.n_visits for rung in plan(None, 9000, 40, 3)] == [1000, 3000, 9000]
     assert [rung.n_visits for rung in plan(None, 600, 40, 3)] == [500, 600]
-    assert batches(range(10), 1e12) == [range(0, 2), range(2, 4), range(4, 6), range(6, 8), range(8, 10)]
+    assert batches(range(3), 1e12) == [range(0, 1), range(1, 2), range(2, 3)]
     assert batches(range(10), 1.0) == [range(10)]
 
 

@@ -127,7 +127,7 @@ def _tried(table: Mapping[str, Any], n_folds: int) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for i in np.argsort(table["rank_test_score"], kind="stable"):
         params = table["params"][i]
-        named = {name.removeprefix("model__"): value for name, value in params.items() if name != "scaling__method"}
+        named = {name.removeprefix("model__"): params[name] for name in sorted(params) if name != "scaling__method"}
         scaling = {"scaling": params["scaling__method"]} if "scaling__method" in params else {}
         errors = 100 * (1 - np.array([table[f"split{fold}_test_score"][i] for fold in range(n_folds)]))
         figures = {"error": float(errors.mean()), "standard_error": float(errors.std(ddof=1) / n_folds**0.5)}

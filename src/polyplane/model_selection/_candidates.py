@@ -72,4 +72,5 @@ def _has_distribution(space: Mapping[str, Any]) -> bool:
 
 
 def _key(settings: Settings) -> str:
-    return repr(sorted((name, repr(value)) for name, value in settings.items()))
+    values = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
+    return repr(sorted((name, repr(value)) for name, value in values.items()))

@@ -8,10 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyplane.base import PlaneClassifier
+
 #: The first rung has no less than this share of the passes and of the rows.
 LEAST_SHARE = 1 / 9
 #: Fewer passes, and fewer training rows, say too little about a candidate.
 LEAST_PASSES, LEAST_ROWS = 5, 500
+#: Where passes are cut, rows are cut by the root of it, and not below this number: short trainings rank settings as long
+#: ones do (on covtype, 20,000 rows, a correlation of 0.97 for a ninth of the passes), few rows do not (0.3 for a third).
+MANY_ROWS = 10_000
+#: A batch of fits takes some seconds: so many products of a row, a feature and a class.
+BATCH_WORK = 6e8
 
 
 class Rung(NamedTuple):
@@ -34,16 +41,20 @@ class Rung(NamedTuple):
 
 def full_passes(machine: Any, searched: bool) -> int | None:
     """The passes that a machine is known to make; None where it stops by itself, or where their number is searched."""
+    if searched or not isinstance(machine, PlaneClassifier):
+        return None
     known = machine.get_params()
-    makes_all = "max_iter" in known and known.get("tol") is None
-    return None if searched or not makes_all else int(known["max_iter"])
+    return None if known.get("tol") is not None else known.get("max_iter")
 
 
 def plan(passes: int | None, n_rows: int, n_candidates: int, factor: float | None) -> list[Rung]:
-    """The rungs of a search: each has `factor` times the passes, or rows, of the one before, and the last one all."""
+    """The rungs of a search: each has more passes and rows than the one before, and the last one all.
+
+    There are no more than let about `factor` candidates come to the last one.
+    """
     n_rungs = 1
-    if factor is not None:
-        n_rungs += int(min(math.log(n_candidates, factor), math.log(1 / LEAST_SHARE, factor)) + 1e-9)
+    if factor is not None and n_candidates > factor:
+        n_rungs += int(min(math.log(n_candidates / factor, factor), math.log(1 / LEAST_SHARE, factor)) + 1e-9)
     rungs: list[Rung] = []
     for k in reversed(range(n_rungs)):
         share = 1.0 if factor is None else factor**-k
@@ -54,11 +65,12 @@ def plan(passes: int | None, n_rows: int, n_candidates: int, factor: float | Non
 
 
 def _rung(passes: int | None, n_rows: int, share: float) -> Rung:
-    if passes is not None:
-        granted = min(passes, max(LEAST_PASSES, math.ceil(share * passes)))
-        return Rung(None if granted == passes else granted, 1.0, granted * n_rows)
-    granted = min(n_rows, max(LEAST_ROWS, math.ceil(share * n_rows)))
-    return Rung(None, granted / n_rows, granted)
+    if passes is None:
+        rows = min(n_rows, max(LEAST_ROWS, math.ceil(share * n_rows)))
+        return Rung(None, rows / n_rows, rows)
+    rows = min(n_rows, max(MANY_ROWS, math.ceil(share**0.5 * n_rows)))
+    granted = min(passes, max(LEAST_PASSES, math.ceil(share * passes)))
+    return Rung(None if granted == passes else granted, rows / n_rows, granted * rows)
 
 
 def sample_rows(rows: np.ndarray, codes: np.ndarray, share: float, seed: int) -> np.ndarray:
@@ -74,9 +86,5 @@ def sample_rows(rows: np.ndarray, codes: np.ndarray, share: float, seed: int) ->
 
 def batches(candidates: Sequence[int], work: float) -> list[Sequence[int]]:
     """Candidates to be fitted together, given the work of one; no clock decides, so that results can be repeated."""
-    size = max(LEAST_BATCH, int(BATCH_WORK / work))
+    size = max(1, int(BATCH_WORK / work))
     return [candidates[i : i + size] for i in range(0, len(candidates), size)]
-
-
-#: A batch of fits takes a few seconds: so many products of a row, a feature and a class, but no fewer candidates.
-BATCH_WORK, LEAST_BATCH = 4e8, 2

@@ -54,7 +54,8 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     the next, with a third of the passes, and the best third of these to the last, with all. So the best score is that
     of an ordinary cross-validation, and most of the settings have cost a ninth of one. Steps of these machines fall
     over the passes to come, so that a short training is a whole one, not the beginning of a long one. Learners that
-    stop by themselves (those whose `tol` is not None) are given a part of the training rows instead.
+    stop by themselves (those whose `tol` is not None) are given a part of the training rows instead; with passes, rows
+    beyond 10,000 are cut too. Fewer than 27 settings have fewer rungs, so that a few of them come to the last.
 
     The interface is that of scikit-learn's `RandomizedSearchCV`. All fits of a rung are made together, in batches that
     take some seconds each.
