@@ -18,12 +18,18 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, PegasosSVC, PlaneSearchCV
 from polyplane.learners._many import fit_many
-from polyplane.model_selection import _fitting
+from polyplane.model_selection import _fitting, _rungs
 from polyplane.model_selection._rungs import Rung, batches, plan, sample_rows
 
 MACHINE = MultiHyperplaneClassifier(2, max_iter=18, random_state=0)
 EVEN, ODD = np.arange(0, 240, 2), np.arange(1, 240, 2)
 SPACE = {"eta0": [0.03, 0.1, 0.3, 1.0], "scale": [1.0, 2.5, 6.0]}
+
+
+@pytest.fixture(autouse=True)
+def halving_of_few_rows(monkeypatch):
+    """On small data all settings get all passes; tests want to see rungs."""
+    monkeypatch.setattr(_rungs, "LEAST_VISITS", 0)
 
 
 @pytest.fixture(scope="module")
@@ -341,6 +347,14 @@ def test_progress_is_shown_where_asked_for(rows, capsys):
     assert lines[-1].startswith("PlaneSearchCV  100/100  rung 3  score 0.")
 
 
+def test_small_data_have_one_rung(rows, monkeypatch):
+    monkeypatch.setattr(_rungs, "LEAST_VISITS", 20_000)
+    assert [(rung.passes, rung.n_visits) for rung in plan(60, 300, 40, 3)] == [(None, 18_000)]
+    assert [rung.passes for rung in plan(60, 1000, 40, 3)] == [20, None]
+    assert [rung.passes for rung in plan(60, 2000, 40, 3)] == [10, 20, None]
+    assert set(searched().fit(*rows).cv_results_["rung"]) == {0}
+
+
 def test_rungs():
     assert plan(60, 1000, 40, 3) == [Rung(7, 1.0, 7000), Rung(20, 1.0, 20_000), Rung(None, 1.0, 60_000)]
     many = [Rung(7, 1 / 3, 210_000), Rung(20, 51_962 / 90_000, 1_039_240), Rung(None, 1.0, 5_400_000)]
@@ -350,7 +364,7 @@ def test_rungs():
     assert plan(5, 1000, 40, 3) == [Rung(None, 1.0, 5000)]
     assert plan(60, 1000, 40, None) == [Rung(None, 1.0, 60_000)]
     assert [rung.n_visits for rung in plan(None, 9000, 40, 3)] == [1000, 3000, 9000]
-    assert [rung.n_visits for rung in plan(None, 600, 40, 3)] == [500, 600]
+    assert [rung.n_visits for rung in plan(None, 600, 40, 3)] == [600]
     assert batches(range(3), 1e12) == [range(0, 1), range(1, 2), range(2, 3)]
     assert batches(range(10), 1.0) == [range(10)]
 

@@ -12,10 +12,12 @@ from polyplane.base import PlaneClassifier
 
 #: The first rung has no less than this share of the passes and of the rows.
 LEAST_SHARE = 1 / 9
-#: Fewer passes, and fewer training rows, say too little about a candidate.
-LEAST_PASSES, LEAST_ROWS = 5, 500
-#: Where passes are cut, rows are cut by the root of it, and not below this number: short trainings rank settings as long
-#: ones do (on covtype, 20,000 rows, a correlation of 0.97 for a ninth of the passes), few rows do not (0.3 for a third).
+#: Fewer passes, fewer row visits in all of them, and fewer training rows say too little about a candidate.
+LEAST_PASSES, LEAST_VISITS, LEAST_ROWS = 5, 20_000, 500
+#: A rung that costs more of the next one is left out.
+WORTH_A_RUNG = 0.7
+#: Where passes are cut, rows are cut by the root of it, and not below this number: short trainings rank settings much
+#: as long ones do, few rows favour few planes. `benchmarks/peers/search_tables.py` compares halving with a full search.
 MANY_ROWS = 10_000
 #: A batch of fits takes some seconds: so many products of a row, a feature and a class.
 BATCH_WORK = 6e8
@@ -52,15 +54,14 @@ def plan(passes: int | None, n_rows: int, n_candidates: int, factor: float | Non
 
     There are no more than let about `factor` candidates come to the last one.
     """
-    n_rungs = 1
-    if factor is not None and n_candidates > factor:
-        n_rungs += int(min(math.log(n_candidates / factor, factor), math.log(1 / LEAST_SHARE, factor)) + 1e-9)
-    rungs: list[Rung] = []
-    for k in reversed(range(n_rungs)):
-        share = 1.0 if factor is None else factor**-k
-        rung = _rung(passes, n_rows, share)
-        if not rungs or rung != rungs[-1]:
-            rungs.append(rung)
+    rungs = [_rung(passes, n_rows, 1.0)]
+    if factor is None or n_candidates <= factor:
+        return rungs
+    n_cuts = int(min(math.log(n_candidates / factor, factor), math.log(1 / LEAST_SHARE, factor)) + 1e-9)
+    for k in range(1, n_cuts + 1):
+        rung = _rung(passes, n_rows, factor**-k)
+        if rung.n_visits < WORTH_A_RUNG * rungs[0].n_visits:
+            rungs.insert(0, rung)
     return rungs
 
 
@@ -69,7 +70,7 @@ def _rung(passes: int | None, n_rows: int, share: float) -> Rung:
         rows = min(n_rows, max(LEAST_ROWS, math.ceil(share * n_rows)))
         return Rung(None, rows / n_rows, rows)
     rows = min(n_rows, max(MANY_ROWS, math.ceil(share**0.5 * n_rows)))
-    granted = min(passes, max(LEAST_PASSES, math.ceil(share * passes)))
+    granted = min(passes, max(LEAST_PASSES, -(-LEAST_VISITS // rows), math.ceil(share * passes)))
     return Rung(None if granted == passes else granted, rows / n_rows, granted * rows)
 
 

@@ -55,7 +55,8 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     of an ordinary cross-validation, and most of the settings have cost a ninth of one. Steps of these machines fall
     over the passes to come, so that a short training is a whole one, not the beginning of a long one. Learners that
     stop by themselves (those whose `tol` is not None) are given a part of the training rows instead; with passes, rows
-    beyond 10,000 are cut too. Fewer than 27 settings have fewer rungs, so that a few of them come to the last.
+    beyond 10,000 are cut too. Fewer than 27 settings have fewer rungs, so that a few of them come to the last, and
+    small data, where short trainings tell little and long ones cost little, have a single one.
 
     The interface is that of scikit-learn's `RandomizedSearchCV`. All fits of a rung are made together, in batches that
     take some seconds each.
@@ -78,8 +79,8 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     refit : bool, default=True
         Fit the best setting to all rows.
     factor : float or None, default=3
-        One setting out of so many goes on to the next rung. None: no halving, all settings get all passes on all rows,
-        as in `RandomizedSearchCV`.
+        One setting out of so many, at least 2, goes on to the next rung. None: no halving, all settings get all passes
+        on all rows, as in `RandomizedSearchCV`.
     random_state : int, RandomState or None, default=None
         Source of the settings.
     n_jobs : int or None, default=None
@@ -166,7 +167,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
         "cv": ["cv_object"],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "refit": ["boolean"],
-        "factor": [Interval(Real, 1, None, closed="neither"), None],
+        "factor": [Interval(Real, 2, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
