@@ -366,7 +366,7 @@ def test_rungs():
     assert [rung.n_visits for rung in plan(None, 9000, 40, 3)] == [1000, 3000, 9000]
     assert [rung.n_visits for rung in plan(None, 600, 40, 3)] == [600]
     assert batches(range(3), 1e12) == [range(0, 1), range(1, 2), range(2, 3)]
-    assert batches(range(10), 1.0) == [range(10)]
+    assert batches(range(12), 1.0) == [range(10), range(10, 12)]
 
 
 def test_samples_have_all_classes_and_grow():

@@ -75,11 +75,7 @@ def report(trained: TrainedModel, options: TrainOptions, extra: dict[str, Any]) 
     }
     shown = {**content, "classes": planes.n_classes}
     if "tuned" in extra:
-        tuned = shown.pop("tuned")
-        shown["scaling"] = tuned["scaling"]
-        shown["tuned"] = " ".join(f"{name}={value}" for name, value in tuned["settings"].items())
-        shown["tuned_error_percent"] = f"{tuned['error']:.4g} +- {tuned['standard_error']:.2g}"
-        shown["settings_tried"] = tuned["n_tried"]
+        shown |= _about_tuning(shown.pop("tuned"))
     if "cv_error_percent" in extra:
         import numpy as np
 
@@ -92,8 +88,18 @@ def report(trained: TrainedModel, options: TrainOptions, extra: dict[str, Any]) 
     present(content, tables, options.as_json)
 
 
+def _about_tuning(tuned: dict[str, Any]) -> dict[str, Any]:
+    """The outcome of a search in a few lines."""
+    return {
+        "scaling": tuned["scaling"],
+        "tuned": " ".join(f"{name}={value}" for name, value in tuned["settings"].items()),
+        "tuned_error_percent": f"{tuned['error']:.4g} +- {tuned['standard_error']:.2g}",
+        "settings_tried": tuned["n_tried"],
+    }
+
+
 def _tried(tried: list[dict[str, Any]]) -> Table:
     """The best of the settings that were tried."""
-    title = f"The best of {len(tried)} settings by cross-validation, on the last rung that each has come to"
+    title = f"The best of {len(tried)} settings, by cross-validation"
     columns = [name.replace("standard_error", "+-").replace("error", "error %") for name in tried[0]]
     return Table(title, columns, [list(row.values()) for row in tried[:SHOWN]])

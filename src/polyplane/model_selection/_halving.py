@@ -52,14 +52,14 @@ class Halving:
             for batch in batches(going_on, self._work(rung)):
                 to_do = [candidate for candidate in batch if (number, candidate) not in self.trials]
                 if to_do and self.trials and time.perf_counter() > self.deadline:
+                    self._refuse_failures([candidate for _, candidate in self.trials], 0)
                     return False
                 if to_do:
                     self._try(number, to_do)
                 done += len(batch) * rung.n_visits
                 if progress is not None:
                     self._show(progress, number, done)
-            if all(math.isnan(self.trials[number, candidate].mean) for candidate in going_on):
-                self._give_up()
+            self._refuse_failures(going_on, number)
             going_on = best_of(self.trials, number, going_on)[: self.n_kept(len(going_on))]
         return True
 
@@ -101,7 +101,10 @@ class Halving:
         share = int(100 * done / self.n_visits)
         progress.update(share, {"rung": number + 1, "score": round(self.trials[self.best].mean, 4)})
 
-    def _give_up(self) -> None:
+    def _refuse_failures(self, candidates: Sequence[int], number: int) -> None:
+        """Raise the reason when not one of the candidates has a score on a rung."""
+        if not all(math.isnan(self.trials[number, candidate].mean) for candidate in candidates):
+            return
         failure = self.evaluation.failure
         if failure is None:
             raise ValueError("The scores of all candidates are NaN; look at what scoring returns.")

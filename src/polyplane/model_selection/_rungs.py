@@ -19,8 +19,8 @@ WORTH_A_RUNG = 0.7
 #: Where passes are cut, rows are cut by the root of it, and not below this number: short trainings rank settings much
 #: as long ones do, few rows favour few planes. `benchmarks/peers/search_tables.py` compares halving with a full search.
 MANY_ROWS = 10_000
-#: A batch of fits takes some seconds: so many products of a row, a feature and a class.
-BATCH_WORK = 6e8
+#: A batch of fits takes some seconds: so many products of a row, a feature and a class, and so many candidates at most.
+BATCH_WORK, LARGEST_BATCH = 6e8, 10
 
 
 class Rung(NamedTuple):
@@ -87,5 +87,5 @@ def sample_rows(rows: np.ndarray, codes: np.ndarray, share: float, seed: int) ->
 
 def batches(candidates: Sequence[int], work: float) -> list[Sequence[int]]:
     """Candidates to be fitted together, given the work of one; no clock decides, so that results can be repeated."""
-    size = max(1, int(BATCH_WORK / work))
+    size = max(1, min(LARGEST_BATCH, int(BATCH_WORK / work)))
     return [candidates[i : i + size] for i in range(0, len(candidates), size)]
