@@ -7,7 +7,9 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy import sparse, stats
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.exceptions import FitFailedWarning, NotFittedError
@@ -15,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, RandomizedSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils.fixes import parse_version
 
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, PegasosSVC, PlaneSearchCV
 from polyplane.learners._many import fit_many
@@ -171,6 +174,20 @@ class TestWhatComesIn:
         np.testing.assert_allclose(
             search.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"], atol=0.02
         )
+
+    @pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.8"), reason="float64 in scikit-learn 1.7")
+    def test_arrays_on_a_device(self, rows, monkeypatch):
+        strict = pytest.importorskip("array_api_strict")
+        X, codes = rows[0].astype(np.float32), np.unique(rows[1], return_inverse=True)[1]
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+        with config_context(array_api_dispatch=True):
+            device = strict.Device("device1")
+            there = strict.asarray(X, device=device)
+            search = searched(n_iter=3).fit(there, strict.asarray(codes, device=device))
+            assert type(search.predict(there)) is type(there)
+        here = searched(n_iter=3).fit(X, codes)
+        scores = [each.cv_results_["mean_test_score"] for each in (search, here)]
+        np.testing.assert_allclose(*scores, atol=0.02)
 
     def test_weights_reach_the_fits(self, rows):
         X, y = rows
