@@ -90,9 +90,10 @@ def _with_defaults(values: Mapping[str, str]) -> type[TyperCommand]:
 
 def _is_number(words: Sequence[str]) -> bool:
     try:
-        return bool(words) and float(words[0]) is not None
-    except ValueError:
+        float(words[0])
+    except (IndexError, ValueError):
         return False
+    return True
 
 
 def paragraphs(text: str | None) -> str:

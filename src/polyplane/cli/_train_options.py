@@ -139,7 +139,7 @@ class TrainOptions(NamedTuple):
         if self.passes is not None and not self.stream:
             raise UserError("--passes is for --stream; in memory use --set max_iter=N.")
         if self.tune is not None:
-            assert self.tuning_time > 0
+            assert self.tuning_time > 0  # what is not a number of seconds is refused there
         if self.stream and (self.tune or self.cv):
             raise UserError(f"--{'tune' if self.tune else 'cv'} needs all rows in memory; leave out --stream.")
         if self.stream and self.data == "-" and (self.passes or 1) > 1:
