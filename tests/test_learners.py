@@ -5,6 +5,7 @@ import pickle
 import signal
 import threading
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -16,10 +17,12 @@ from sklearn.datasets import make_blobs
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import Interval
 
 import polyplane
 from polyplane.base import PlaneClassifier
 from polyplane.engine.data import Data
+from polyplane.engine.run import Limits
 from polyplane.planes import PlaneSet
 
 # Twenty steps are few for a learner that warns when it stops before it has reached its `tol`.
@@ -313,6 +316,41 @@ def test_changed_parameters_are_refused_between_warm_starts(learner, blobs):
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_there_are_not_too_many_parameters(learner):
     assert len(inspect.signature(learner).parameters) <= 16
+
+
+def numbers_of(learner):
+    """The parameters that may be whole numbers, and are no labels."""
+    intervals = {
+        name: any(isinstance(constraint, Interval) for constraint in constraints)
+        for name, constraints in learner._parameter_constraints.items()
+        if isinstance(constraints, list)
+    }
+    others = ("verbose", "n_jobs", "random_state")
+    return [name for name in inspect.signature(learner).parameters if intervals.get(name) or name in others]
+
+
+@pytest.mark.parametrize(("learner", "name"), [(learner, name) for learner in LEARNERS for name in numbers_of(learner)])
+def test_huge_whole_numbers_work_or_are_refused_by_name(learner, name, blobs, capsys):
+    for value in (2**70, -(2**70), 2**5000):
+        free = name == "n_jobs" or (name == "verbose" and value > 0)
+        machine = make(learner, **{"max_iter": 2, name: value})
+        with nullcontext() if free else pytest.raises(ValueError, match=f"The '{name}' parameter|{name}="):
+            machine.fit(*blobs)
+
+
+@pytest.mark.parametrize("learner", learners_with("alpha"))
+def test_a_large_alpha_may_be_a_whole_number(learner, blobs):
+    """Times the number of visits it would be larger than the whole numbers of a kernel."""
+    power = 49 if learner is polyplane.SuccessiveLPClassifier else 62
+    machines = [make(learner, alpha=alpha, max_iter=2) for alpha in (2**power, 2.0**power)]
+    assert machines[0].fit(*blobs).planes_ == machines[1].fit(*blobs).planes_
+
+
+@pytest.mark.parametrize("learner", learners_with("max_iter"))
+def test_endless_training_can_be_limited(learner, blobs):
+    """`sys.maxsize` passes, as one writes who stops training otherwise."""
+    machine = make(learner, max_iter=2**63 - 1)
+    assert machine._fit(*blobs, None, Limits(0.01)).n_iter_ >= 1
 
 
 @pytest.mark.parametrize("learner", [learner for learner in LEARNERS if hasattr(learner(), "partial_fit")])

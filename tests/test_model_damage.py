@@ -290,6 +290,17 @@ class TestForgery:
         with pytest.raises(ValueError, match="cannot be saved: the file has an invalid value for _scaling"):
             polyplane.save(model, path)
 
+    @pytest.mark.parametrize("name", ["SuccessiveLPClassifier", "PolyhedralMixtureClassifier"])
+    def test_of_a_scaling_that_no_rows_have(self, path, name):
+        """The variance of finite rows is no less than the smallest float64: its root is 2e-162."""
+        machine = make(name, {"n_planes": 2})
+        polyplane.save(machine.fit(*some_rows(machine, 0)), path)
+        header, description, data = parts(path.read_bytes())
+        start, stop = header["state.scaling.1"]["data_offsets"]
+        forged = data[:start] + np.full((stop - start) // 8, 1e300).tobytes() + data[stop:]
+        with pytest.raises(ModelFileError, match="has an invalid value for state"):
+            reload(path, assembled(header, description, forged))
+
     @pytest.mark.parametrize(("loss", "forged"), [("log", "hinge"), ("hinge", "log")])
     def test_of_the_loss(self, path, loss, forged):
         machine = make("MultiHyperplaneClassifier", {"n_planes": 2, "loss": loss})

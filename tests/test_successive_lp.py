@@ -193,3 +193,15 @@ def test_a_program_without_solution_says_so(problem, monkeypatch):
     )
     with pytest.raises(RuntimeError, match="could not be solved: out of time"):
         SuccessiveLPClassifier().fit(*problem)
+
+
+def test_rows_in_other_units_are_refused(problem):
+    """HiGHS takes no number beyond 1e15; its message would say nothing of the rows."""
+    X, y = problem
+    machine = SuccessiveLPClassifier(warm_start=True).fit(X, y)
+    before = machine.planes_
+    with pytest.raises(ValueError, match=r"X reaches .*e\+2\d times the spread .* give rows in the same units"):
+        machine.fit(X * 1e20, y)
+    assert machine.planes_ is before
+    assert SuccessiveLPClassifier().fit(X * 1e20, y).score(X * 1e20, y) > 0.9
+    assert SuccessiveLPClassifier(alpha=1e15).fit(X, y).n_iter_ == 1

@@ -40,6 +40,12 @@ from polyplane.scaling import AffineScaling
 #: What is held out by ``early_stopping=True``.
 HELD_OUT = 0.1
 
+#: The largest whole number that a parameter may be: NumPy and the kernels have no larger ones.
+MOST = 2**63 - 1
+
+#: The most planes (per class, where each has its own): a slip of the keyboard should not ask for all of the memory.
+MOST_PLANES = 1 << 20
+
 
 @dataclass(frozen=True)
 class Declaration:
@@ -398,6 +404,17 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             if training.is_settled:
                 self._become(training.draft)
         return self
+
+    def _validate_params(self) -> None:
+        """Check the parameters one by one, as scikit-learn does; those that are too large for a kernel are refused."""
+        super()._validate_params()
+        unbounded = {"verbose", "n_jobs", "random_state", *self._declaration.label_parameters}
+        for name, value in self.get_params(deep=False).items():
+            most = MOST_PLANES if name == "n_planes" else MOST
+            if isinstance(value, Integral) and int(value) > most and name not in unbounded:
+                raise ValueError(
+                    f"The {name!r} parameter of {type(self).__name__} must be at most {most}. Got {value} instead."
+                )
 
     def _unfitted(self, scaling: AffineScaling | None) -> Self:
         """A copy without anything learned, to train on rows seen through a scaling."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from polyplane.engine.data import Data
@@ -39,8 +40,9 @@ class Method(ABC, Generic[S]):
     @classmethod
     def of(cls, estimator: Any, **others: Any) -> Self:
         """The method with the parameters of an estimator that have the names of its fields, and with `others`."""
-        names = [part.name for part in fields(cls) if part.name not in others and hasattr(estimator, part.name)]
-        return cls(**{name: getattr(estimator, name) for name in names}, **others)
+        names = {part.name: str(part.type) for part in fields(cls)}
+        values = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)} | others
+        return cls(**{name: _as_declared(value, names.get(name, "")) for name, value in values.items()})
 
     @abstractmethod
     def start(self, data: Data, seed: int) -> S:
@@ -116,3 +118,9 @@ class Method(ABC, Generic[S]):
                     f"Training began with {part.name}={was!r} and cannot go on with {part.name}={now!r}: set it back, "
                     "or fit anew with warm_start=False."
                 )
+
+
+def _as_declared(value: Any, declared: str) -> Any:
+    """A whole number as a float, where one is declared: products of large ones would not fit into a kernel's."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return float(value) if is_whole and declared in ("float", "float | None") else value

@@ -40,6 +40,9 @@ RADIUS = 0.05
 #: The most programs solved at one point for rows outside that several planes keep out equally well.
 CHOICES = 8
 
+#: HiGHS refuses numbers beyond this.
+LARGEST = 1e15
+
 
 class LinearPrograms:
     """The rows as the linear programs see them, and the weights of their slacks."""
@@ -52,6 +55,12 @@ class LinearPrograms:
         self.cost = weight[np.concatenate([self.inside, self.outside])] / weight.sum()
         self.alpha = RIDGE / float(weight.sum()) if alpha is None else alpha
         self.points = [_with_constant(data.X[at], scaling) for at in (self.inside, self.outside)]
+        reach = max(float(abs(points).max()) for points in self.points)
+        if not reach < LARGEST:
+            raise ValueError(
+                f"X reaches {reach:.3g} times the spread of the rows that training began with, too far for a linear "
+                "program: give rows in the same units, or fit anew with warm_start=False."
+            )
 
     def objective(self, planes: np.ndarray) -> float:
         """Mean slack at margin 1, each row outside at its lowest plane, and the ridge."""
@@ -308,7 +317,7 @@ class SuccessiveLPClassifier(PolyhedronClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PolyhedronClassifier._parameter_constraints,
         "radius": [Interval(Real, 0, None, closed="neither"), None],
-        "alpha": [Interval(Real, 0, None, closed="left"), None],
+        "alpha": [Interval(Real, 0, LARGEST, closed="both"), None],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"n_planes": [2, 3, 5, 8]},

@@ -22,6 +22,8 @@ from polyplane.scaling import AffineScaling
 #: Sizes by name: those that are known beforehand, and those that the first array of a name sets for the others.
 Sizes = dict[str, int]
 FLOATS = ("float32", "float64")
+#: One over the root of the smallest float64, and as much again for rounding.
+LARGEST_FACTOR = 1e162
 DTYPES: dict[str, tuple[str, ...]] = {"f": FLOATS, "i": ("int8", "int16", "int32", "int64"), "b": ("bool",)}
 
 
@@ -162,6 +164,11 @@ def _is_sound(scaling: AffineScaling) -> bool:
     return bool(np.isfinite(scaling.centre).all() and np.isfinite(scaling.factor).all() and np.all(scaling.factor > 0))
 
 
+def _is_measured(value: Any) -> bool:
+    """Whether a scaling can be that of rows: in a state its factors are one over a root of a variance."""
+    return not isinstance(value, AffineScaling) or bool(np.all(value.factor <= LARGEST_FACTOR))
+
+
 def _mismatch(name: str) -> DamagedError:
     return DamagedError(f"has an invalid value for {name}")
 
@@ -170,7 +177,7 @@ def _unpack_state(state: Any, nodes: dict[str, Any], name: str, unpacker: Unpack
     inner = {size: length for size, length in sizes.items() if size not in state.own_sizes}
     kinds = kinds_of(state).items()
     found = state(**{field: unpack(kind, nodes[field], f"{name}.{field}", unpacker, inner) for field, kind in kinds})
-    if not found.check(inner):
+    if not found.check(inner) or not all(_is_measured(getattr(found, field)) for field, _ in kinds):
         raise _mismatch(name)
     sizes.update({size: length for size, length in inner.items() if size not in state.own_sizes})
     return found
