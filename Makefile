@@ -9,7 +9,7 @@ INSTALL = $(PIP) install "pip>=25.1" && $(PIP) install
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := -m pytest -n auto --dist worksteal -q
 
-.PHONY: help demo test coverage lint format review minimum dist fuzz bench reproduce docs clean
+.PHONY: help demo test coverage lint format review minimum dist fuzz soak bench reproduce docs clean
 .DEFAULT_GOAL := help
 
 help:  ## show this
@@ -72,6 +72,9 @@ dist: .venv/dist  ## build wheel and sdist in dist/, check them, and run README 
 MINUTES ?= 10
 fuzz: .venv/dev  ## attack model files, readers and the command line with damaged and forged input (MINUTES=10, KIND=forge)
 	$(TEST_ENV) $(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(KIND),--kind $(KIND))
+
+soak: .venv/dev  ## train on streams that are killed, starved, fed bad batches and resumed, against undisturbed twins (MINUTES=30)
+	$(TEST_ENV) $(BIN)/python -m tests.soak --minutes $(if $(filter file,$(origin MINUTES)),30,$(MINUTES))
 
 bench: .venv/dev  ## print the speed comparisons (needs POLYPLANE_DATA)
 	for name in $(notdir $(basename $(wildcard benchmarks/peers/*.py))); do $(BIN)/python -m benchmarks.peers.$$name || exit 1; done
