@@ -7,7 +7,7 @@ import pytest
 
 from tests.soak.child import jumping
 
-KINDS = "SIGTERM,bad batch,SIGINT,file too large,SIGKILL,full disk,time limit,SIGINT twice"
+KINDS = "SIGTERM; bad batch; SIGINT; file too large; SIGKILL; full disk, SIGTERM; full disk; SIGINT twice"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to another process are for Unix")

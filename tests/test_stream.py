@@ -1,5 +1,6 @@
 """Training on streams: every learner, every kind of source, and what happens when they break off."""
 
+import errno
 import inspect
 import os
 import signal
@@ -424,3 +425,44 @@ class TestGoingOn:
         assert 3 <= n_batches < 12
         resumed = make(ConvexPolytopeClassifier).fit_stream(BATCHES, checkpoint=path, resume=True)
         assert resumed.planes_ == make(ConvexPolytopeClassifier).fit_stream(BATCHES).planes_
+
+    def test_a_full_disk_does_not_hide_why_training_ended(self, tmp_path, monkeypatch):
+        def full(*_):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "checkpoint")
+
+        monkeypatch.setattr("polyplane.model_files.write_model", full)
+        machine, path = make(PegasosSVC), tmp_path / "checkpoint"
+        bad = (np.full((3, 4), np.nan), ["up", "down", "up"])
+        with pytest.raises(ValueError, match=r"Batch 4 of the stream: .*NaN") as caught:
+            machine.fit_stream([*BATCHES[:3], bad], checkpoint=path)
+        assert "The checkpoint could not be written: [Errno 28]" in caught.value.__notes__[0]
+        assert machine.planes_ == make(PegasosSVC).fit_stream(BATCHES[:3]).planes_
+        with pytest.raises(OSError, match="No space left on device: 'checkpoint'") as caught:
+            machine.fit_stream(BATCHES, checkpoint=path, checkpoint_every=1e-9)
+        assert "learned from 60 rows" in caught.value.__notes__[1]
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="signals to another process are for Unix")
+    def test_a_process_that_is_told_to_end_does_so_on_a_full_disk(self):
+        script = textwrap.dedent("""
+            import os, signal
+            import polyplane.model_files
+            from tests.test_stream import BATCHES, make
+            from polyplane import PegasosSVC
+
+            def full(*_):
+                raise OSError(28, "No space left on device")
+
+            def told():
+                yield from BATCHES[:3]
+                os.kill(os.getpid(), signal.SIGTERM)
+                yield from BATCHES[3:]
+
+            polyplane.model_files.write_model = full
+            try:
+                make(PegasosSVC).fit_stream(told, checkpoint="checkpoint")
+            except OSError:
+                print("goes on")
+        """)
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
+        assert "the checkpoint could not be written: [Errno 28]" in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
@@ -84,6 +85,7 @@ class StreamTraining(Observer):
         self.n_batches = self.n_rows = self._rows_before = 0
         self.dtype: Any = None
         self.run: Run | None = None
+        self.unwritten: OSError | None = None  # why there is no checkpoint of the last batches
         self.is_settled = False  # whether the draft is the model of all batches so far
         self._learned_now = False  # from a batch of this call
         self._seconds = 0.0  # of the runs that led to the checkpoint
@@ -144,7 +146,10 @@ class StreamTraining(Observer):
                 self._finish()
         except KeyboardInterrupt:
             if interrupt is not None and interrupt.requested not in (None, signal.SIGINT):
-                signal.raise_signal(interrupt.requested)  # the checkpoint is written: end as one was asked to
+                if self.unwritten is not None:
+                    sys.stderr.write(f"polyplane: the checkpoint could not be written: {self.unwritten}\n")
+                    sys.stderr.flush()
+                signal.raise_signal(interrupt.requested)  # end as one was asked to
             raise
 
     def _train(self, stream: Iterator[Data], limits: Limits) -> None:
@@ -161,8 +166,7 @@ class StreamTraining(Observer):
             self.run.go(chain([first], stream))
         except BaseException as error:
             if self._learned_now:
-                self.keep()
-                error.add_note(f"fit_stream had learned from {self.n_rows} rows: the model is that of these rows.")
+                self._keep_after(error)
             raise
 
     def _data(self, parts: Iterator[tuple[Position, Batch]]) -> Iterator[Data]:
@@ -275,6 +279,15 @@ class StreamTraining(Observer):
 
             write_model(self.options.checkpoint, draft, {})
         self._last_save = time.perf_counter()
+
+    def _keep_after(self, error: BaseException) -> None:
+        """The same after an error: a checkpoint that cannot be written must not hide why training has ended."""
+        try:
+            self.keep()
+        except OSError as failure:
+            self.unwritten = failure
+            error.add_note(f"The checkpoint could not be written: {failure}")
+        error.add_note(f"fit_stream had learned from {self.n_rows} rows: the model is that of these rows.")
 
     def _finish(self) -> None:
         """The end of the stream, or of the time."""

@@ -18,7 +18,9 @@ def main(arguments=None):
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--batches", type=int, default=4000, help="length of each stream")
     parser.add_argument("--pause", type=float, default=0.0, help="seconds that each batch takes at least")
-    parser.add_argument("--lives", help="what is to happen, in this order, separated by commas; default: anything")
+    parser.add_argument(
+        "--lives", help="what is to happen, in this order, as in 'SIGKILL; full disk'; default: anything"
+    )
     parser.add_argument("--seed", type=int, default=int(time.time()), help="default: the time")
     options = parser.parse_args(arguments)
     print(f"Seed {options.seed}.", flush=True)
@@ -28,7 +30,7 @@ def main(arguments=None):
         while not n_trainings or time.monotonic() < end:
             machine = n_trainings % len(MACHINES)
             training = Training(machine, disk, options.batches, chance, counts, options.pause)
-            kinds = None if options.lives is None else options.lives.split(",")
+            kinds = None if options.lives is None else options.lives.split("; ")
             n_lives = training.run(end, kinds)
             n_trainings += 1
             print(f"{MACHINES[machine][0]}: {n_lives} lives, {training.plan.total} batches, as its twin", flush=True)

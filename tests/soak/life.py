@@ -27,8 +27,11 @@ SIGNALS = {
     "SIGINT twice": [signal.SIGINT, signal.SIGINT],
     "SIGTERM, SIGKILL": [signal.SIGTERM, signal.SIGKILL],
     "SIGSTOP, SIGCONT": [signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL],
+    "full disk, SIGTERM": [signal.SIGTERM],
+    "full disk, SIGINT": [signal.SIGINT],
 }
 KINDS = [*SIGNALS, "bad batch", "bad batch", "full disk", "file too large", "time limit"]
+FULL_DISK = ("full disk", "full disk, SIGTERM", "full disk, SIGINT")
 #: Figures that no two trainings have in common.
 OWN = ("history.time", "history.reading")
 
@@ -109,7 +112,7 @@ class Training:
             case "file too large":
                 plan.largest_file = chance.choice([0, 100, 4000])
         self.counts["clock jumps"] += plan.clock > 0
-        with self._full_disk() if kind == "full disk" else nullcontext():
+        with self._full_disk() if kind in FULL_DISK else nullcontext():
             code, said, complaint = self._process(plan, SIGNALS.get(kind, []))
         self.counts[f"bad batch: {plan.bad}" if "refused" in said else kind or "undisturbed"] += 1
         self._check(kind, plan, code, said, complaint)
@@ -151,7 +154,7 @@ class Training:
     def _check(self, kind, plan, code, said, complaint):
         """The life ended as planned, and left a checkpoint that is whole and no older than the one before."""
         allowed = {0, *(-signum for signum in SIGNALS.get(kind, [])), *([REFUSED] if plan.bad else [])}
-        allowed |= {FULL} if kind in ("full disk", "file too large") else set()
+        allowed |= {FULL} if kind in (*FULL_DISK, "file too large") else set()
         assert code in allowed, (kind, plan, code, complaint)
         if code == REFUSED and plan.passes == 1 and self.chance.random() < 0.5 and plan.bad_at >= self.n_learned:
             self.plan.left_out.append(plan.bad_at)
