@@ -301,6 +301,27 @@ class TestForgery:
         with pytest.raises(ModelFileError, match="has an invalid value for state"):
             reload(path, assembled(header, description, forged))
 
+    def test_of_whole_numbers_beyond_those_of_numpy(self, path):
+        machine = make("MultiHyperplaneClassifier", {"n_planes": 2})
+        polyplane.save(machine.fit(*some_rows(machine, 0)), path)
+        header, description, data = parts(path.read_bytes())
+        assert isinstance(description["training"]["state"]["scaling"][1], float)
+        description["training"]["state"]["scaling"][1] = 2**70
+        with pytest.raises(ModelFileError, match=r"has an invalid value for state\.scaling\.1"):
+            reload(path, assembled(header, description, data))
+
+    @pytest.mark.parametrize("value", [1e294, np.nan, np.inf])
+    def test_of_planes_that_no_program_has(self, path, value):
+        machine = make("SuccessiveLPClassifier", {})
+        polyplane.save(machine.fit(*some_rows(machine, 0)), path)
+        header, description, data = parts(path.read_bytes())
+        start = header["state.planes"]["data_offsets"][0]
+        forged = data[:start] + np.float64(value).tobytes() + data[start + 8 :]
+        with pytest.raises(ModelFileError, match="has an invalid value for state"):
+            reload(path, assembled(header, description, forged))
+        with pytest.raises(ModelFileError, match="has an invalid value for state"):
+            reload(path, assembled(header, replaced(description, ["training", "state", "radius"], 0.0), data))
+
     @pytest.mark.parametrize(("loss", "forged"), [("log", "hinge"), ("hinge", "log")])
     def test_of_the_loss(self, path, loss, forged):
         machine = make("MultiHyperplaneClassifier", {"n_planes": 2, "loss": loss})

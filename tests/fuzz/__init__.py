@@ -19,6 +19,14 @@ KINDS = {
     "command": commands.command,
 }
 #: What has been found once.
-KEPT = [("npz", 1139), ("npz", 1261), ("npz", 1363), ("forge", 1159), ("forge", 1405)]
+KEPT = [
+    ("npz", 1139),
+    ("npz", 1261),
+    ("npz", 1363),
+    ("forge", 1159),
+    ("forge", 1405),
+    ("forge", 1794790022),
+    ("forge", 1794791235),
+]
 
 __all__ = ["KEPT", "KINDS"]

@@ -40,8 +40,8 @@ RADIUS = 0.05
 #: The most programs solved at one point for rows outside that several planes keep out equally well.
 CHOICES = 8
 
-#: HiGHS refuses numbers beyond this.
-LARGEST = 1e15
+#: HiGHS refuses coefficients beyond the first, and takes bounds beyond the second for none.
+LARGEST, UNBOUNDED = 1e15, 1e20
 
 
 class LinearPrograms:
@@ -138,6 +138,10 @@ class SuccessiveLPState(PolyhedronState):
     objective: float = math.inf
     is_stationary: bool = False  # the last step has not led down by more than the tolerance
     programs: LinearPrograms | None = workspace()
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """A program can go on from the planes."""
+        return super().check(sizes) and bool(np.all(np.abs(self.planes) < UNBOUNDED)) and self.radius > 0.0
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,8 @@ def _unpack_array(kind: Array, array: np.ndarray, name: str, sizes: Sizes) -> np
 def _fits(kind: Number | Whole, value: Any, sizes: Sizes) -> bool:
     """Whether a value is a number of the kind."""
     if isinstance(kind, Number):
-        return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        return is_number and not (isinstance(value, int) and abs(value) >= 2**63)  # NumPy has no larger whole ones
     below = sizes.get(kind.below, 0) if isinstance(kind.below, str) else kind.below
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= int(value) < below
 
