@@ -22,6 +22,7 @@ FLOORS = [
     {"_streaming"},
     {"base"},
     {"learners"},
+    {"tables"},
     {"geometry", "io", "datasets", "theory", "model_selection"},
     {"dask", "inspection"},
     {"cli"},

@@ -11,17 +11,19 @@ if TYPE_CHECKING:
     from polyplane.learners import *  # noqa: F403
     from polyplane.model_selection import PlaneSearchCV
     from polyplane.planes import PlaneSet
+    from polyplane.tables.encoder import TableEncoder
 
 #: Where each public name lives. They are imported when first used: the command line answers at once.
 _HOMES = {
     **{name: f"learners.{module}" for name, module in LEARNERS.items()},
     "PlaneSearchCV": "model_selection",
     "PlaneSet": "planes",
+    "TableEncoder": "tables.encoder",
     "load": "io._model",
     "save": "io._model",
 }
 
-__all__ = ["PlaneSearchCV", "PlaneSet", "__version__", "load", "save"]
+__all__ = ["PlaneSearchCV", "PlaneSet", "TableEncoder", "__version__", "load", "save"]
 __all__ += LEARNERS
 
 

@@ -1,0 +1,1 @@
+"""Tables as they come: text, booleans, dates, gaps and numbers of any scale."""

@@ -1,0 +1,221 @@
+"""What is known of a column after fitting: plain data, one class for each kind of column."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from polyplane.tables._cells import Cells
+from polyplane.tables._conversion import as_booleans, as_dates, as_levels, as_numbers
+from polyplane.tables._plain_data import Entries
+
+#: Parts of a date, beside the date itself: they are numbers as in Python, the day of the week from 1 (Monday) to 7.
+DATE_PARTS = ("year", "month", "day of week", "hour")
+
+
+class Feature(NamedTuple):
+    """What a number that the encoder gives stands for.
+
+    Parameters
+    ----------
+    column : str
+        The column of the table.
+    part : str
+        "number", "level" (1 where the column has this level), "other" (a rare or unknown level), "missing", "true"
+        (of a boolean column), "days" (a date as days since 1970), or "year", "month", "day of week" and "hour".
+    level : str or None
+        The level, where there is one.
+    """
+
+    column: str
+    part: str
+    level: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As a reader would say it."""
+        match self.part:
+            case "number":
+                return self.column
+            case "level":
+                return f"{self.column} = {self.level}"
+            case "other" | "true":
+                return f"{self.column} = {self.part}"
+            case "missing":
+                return f"{self.column} is missing"
+        return f"{self.column} ({self.part})"
+
+    @property
+    def is_indicator(self) -> bool:
+        """Whether it is 0 or 1."""
+        return self.part in ("level", "other", "missing", "true")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. A gap gives a neutral value and, where gaps were seen in fitting, a 1 in an indicator."""
+
+    name: str
+    has_gaps: bool
+
+    kind: ClassVar[str]
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """What it is encoded as."""
+        own = tuple(Feature(self.name, part, level) for part, level in self._parts())
+        return (*own, Feature(self.name, "missing")) if self.has_gaps else own
+
+    def encode(self, cells: Cells, out: np.ndarray) -> None:
+        """Write the features of some rows into an array of zeros, shape (n_rows, n_features)."""
+        self._encode(cells, out)
+        if self.has_gaps:
+            out[:, -1] = cells.is_gap
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {"kind": self.kind, **values}
+
+    @classmethod
+    def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
+        """Read what `to_dict` gave, but for what all columns have."""
+        raise NotImplementedError
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        raise NotImplementedError
+
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NumberColumn(Column):
+    """Numbers as they are; the neutral value is their median."""
+
+    neutral: float
+    decimal: str = "."
+
+    kind = "number"
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        return [("number", None)]
+
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        values = as_numbers(cells, self.decimal)
+        out[:, 0] = np.where(np.isnan(values), self.neutral, values)
+
+    @classmethod
+    def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
+        """Read what `to_dict` gave, but for what all columns have."""
+        return cls(name, has_gaps, entries.number("neutral"), entries.text("decimal", (".", ",")))
+
+
+@dataclass(frozen=True)
+class BooleanColumn(Column):
+    """1 for true, 0 for false; the neutral value is the share of true."""
+
+    neutral: float
+
+    kind = "boolean"
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        return [("true", None)]
+
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        values = as_booleans(cells)
+        out[:, 0] = np.where(np.isnan(values), self.neutral, values)
+
+    @classmethod
+    def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
+        """Read what `to_dict` gave, but for what all columns have."""
+        return cls(name, has_gaps, entries.number("neutral"))
+
+
+@dataclass(frozen=True)
+class CategoryColumn(Column):
+    """An indicator for each level, and one for all others where there were others in fitting; zeros for a gap."""
+
+    levels: tuple[str, ...]
+    has_other: bool
+
+    kind = "category"
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        return [("level", level) for level in self.levels] + ([("other", None)] if self.has_other else [])
+
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        codes, levels = as_levels(cells)
+        place = {level: j for j, level in enumerate(self.levels)}
+        other = len(self.levels) if self.has_other else -1
+        column = np.array([*(place.get(level, other) for level in levels), -1])[codes]
+        rows = np.flatnonzero(column >= 0)
+        out[rows, column[rows]] = 1.0
+
+    @classmethod
+    def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
+        """Read what `to_dict` gave, but for what all columns have."""
+        return cls(name, has_gaps, entries.texts("levels"), entries.flag("has_other"))
+
+
+@dataclass(frozen=True)
+class DateColumn(Column):
+    """Days since 1970, and the parts of the calendar that vary; the neutral value is the median date."""
+
+    neutral: float
+    parts: tuple[str, ...]
+
+    kind = "date"
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        return [("days", None), *((part, None) for part in self.parts)]
+
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        dates = as_dates(cells)
+        median = np.datetime64(0, "us") + np.timedelta64(round(self.neutral * 86_400e6), "us")
+        dates = np.where(np.isnat(dates), median, dates)
+        out[:, 0] = days(dates)
+        for j, part in enumerate(self.parts, start=1):
+            out[:, j] = date_part(dates, part)
+
+    @classmethod
+    def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
+        """Read what `to_dict` gave, but for what all columns have."""
+        column = cls(name, has_gaps, entries.number("neutral"), entries.texts("parts", DATE_PARTS))
+        if abs(column.neutral) > 4e6:
+            raise ValueError(f"{entries.what} has an invalid 'neutral': no calendar reaches {column.neutral:g} days.")
+        return column
+
+
+def days(dates: np.ndarray) -> np.ndarray:
+    """Days since 1970."""
+    return (dates - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+
+
+def date_part(dates: np.ndarray, part: str) -> np.ndarray:
+    """A part of the calendar as a number."""
+    whole = dates.astype("datetime64[D]")
+    match part:
+        case "year":
+            return dates.astype("datetime64[Y]").astype(np.int64) + 1970
+        case "month":
+            return dates.astype("datetime64[M]").astype(np.int64) % 12 + 1
+        case "day of week":
+            return (whole.astype(np.int64) + 3) % 7 + 1
+    return (dates - whole) // np.timedelta64(1, "h")
+
+
+COLUMNS: dict[str, type[Column]] = {c.kind: c for c in (NumberColumn, CategoryColumn, BooleanColumn, DateColumn)}
+
+
+def column_from_dict(value: Any) -> Column:
+    """Read what `Column.to_dict` gave; anything else is refused with a sentence."""
+    entries = Entries("A column", value)
+    name = entries.text("name")
+    entries.what = f"Column {name!r}"
+    kind = entries.text("kind", COLUMNS)
+    column = COLUMNS[kind].from_entries(name, entries.flag("has_gaps"), entries)
+    entries.end()
+    return column

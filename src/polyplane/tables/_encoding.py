@@ -1,0 +1,135 @@
+"""`Encoding`: how the columns of a table become numbers, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from polyplane.tables._columns import Column, Feature, column_from_dict
+from polyplane.tables._frames import Table
+from polyplane.tables._learning import Limits, learn_column
+from polyplane.tables._plain_data import Entries
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The fitted form of a `TableEncoder`.
+
+    Parameters
+    ----------
+    names : tuple of str
+        All columns of the table that it was learned from, in their order.
+    is_named : bool
+        Whether they had names; otherwise columns are known by their positions.
+    gaps : tuple of str
+        Texts that stand for a missing value.
+    columns : tuple of Column
+        Those that are encoded.
+    dropped : dict of str to str
+        The others, with the reason.
+    """
+
+    names: tuple[str, ...]
+    is_named: bool
+    gaps: tuple[str, ...]
+    columns: tuple[Column, ...]
+    dropped: Mapping[str, str]
+
+    @classmethod
+    def learn(
+        cls, table: Table, kinds: Mapping[str, str], gaps: tuple[str, ...], decimal: str, limits: Limits
+    ) -> Encoding:
+        """Look at all columns of a table."""
+        columns: list[Column] = []
+        dropped: dict[str, str] = {}
+        for j, name in enumerate(table.names):
+            found = learn_column(table.read(j), kinds.get(name), decimal, limits)
+            if isinstance(found, str):
+                dropped[name] = found
+            else:
+                columns.append(found)
+        if not columns:
+            name, reason = next(iter(dropped.items()))
+            raise ValueError(
+                f"No column is left to learn from (n_samples = {table.n_rows}): {name!r} was dropped, as {reason}"
+                + (f", and {len(dropped) - 1} others for reasons like this." if len(dropped) > 1 else ".")
+            )
+        return cls(table.names, table.is_named, gaps, tuple(columns), dropped)
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """What each of the numbers stands for."""
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return [len(column.features) for column in self.columns]
+
+    def encode(self, table: Table, owner: str, dtype: Any = np.float64) -> np.ndarray:
+        """The numbers of a table, shape (n_rows, n_features); `owner` is who wants them, for messages."""
+        positions = self._positions(table, owner)
+        sizes = self._sizes
+        out = np.zeros((table.n_rows, sum(sizes)), dtype=dtype)
+        stop = 0
+        for column, position, size in zip(self.columns, positions, sizes, strict=True):
+            start, stop = stop, stop + size
+            with np.errstate(over="ignore"):
+                column.encode(table.read(position), out[:, start:stop])
+        if out.dtype == np.float32 and not np.isfinite(out).all():
+            name = self.features[int(np.argmax(~np.isfinite(out).all(axis=0)))].column
+            raise ValueError(f"Column {name!r} holds numbers too large for float32: use dtype=numpy.float64.")
+        return out
+
+    def _positions(self, table: Table, owner: str) -> list[int]:
+        """Where the columns are in a table: by name where both have names, in any order; otherwise by position."""
+        if self.is_named and table.is_named:
+            place = {name: j for j, name in enumerate(table.names)}
+            missing = [column.name for column in self.columns if column.name not in place]
+            if missing:
+                raise ValueError(_missing_sentence(missing, table.names))
+            return [place[column.name] for column in self.columns]
+        if len(table.names) != len(self.names):
+            raise ValueError(
+                f"X has {len(table.names)} features, but {owner} is expecting {len(self.names)} features as input."
+            )
+        return [self.names.index(column.name) for column in self.columns]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "names": list(self.names),
+            "is_named": self.is_named,
+            "gaps": list(self.gaps),
+            "columns": [column.to_dict() for column in self.columns],
+            "dropped": dict(self.dropped),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Any) -> Encoding:
+        """Read what `to_dict` gave; anything else is refused with a sentence."""
+        entries = Entries("The encoding", value)
+        names, is_named, gaps = entries.texts("names"), entries.flag("is_named"), entries.texts("gaps")
+        columns = tuple(map(column_from_dict, entries.items("columns")))
+        dropped = entries.text_by_text("dropped")
+        entries.end()
+        encoded = [column.name for column in columns]
+        if not encoded or len(set(encoded)) < len(encoded) or set(encoded) & set(dropped):
+            raise ValueError("The encoding must have columns, each of them once, and none that is dropped too.")
+        if set(encoded) | set(dropped) != set(names):
+            raise ValueError("The encoding must say of each of its names how it is encoded, or why it is dropped.")
+        return cls(names, is_named, gaps, columns, dropped)
+
+
+def _missing_sentence(missing: list[str], names: tuple[str, ...]) -> str:
+    listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    if len(missing) > 1:
+        return f"The table has no columns {listed}, which were there in fitting."
+    near = get_close_matches(missing[0], names, n=1)
+    return f"The table has no column {listed}, which was there in fitting." + (
+        f" Did you mean {near[0]!r}?" if near else ""
+    )

@@ -1,0 +1,168 @@
+"""`Table`: the columns of a data frame of pandas, Polars or Arrow, or of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from polyplane.tables._cells import DATES, Cells, object_cells, text_cells
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows and columns, read when they are asked for.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The columns.
+    is_named : bool
+        Whether the names came with the table; otherwise they are x0, x1 and so on.
+    n_rows : int
+        Number of rows.
+    read : function of int
+        The cells of a column, by its position.
+    """
+
+    names: tuple[str, ...]
+    is_named: bool
+    n_rows: int
+    read: Callable[[int], Cells]
+
+    def take(self, rows: np.ndarray) -> Table:
+        """Some of the rows."""
+        return replace(self, n_rows=len(rows), read=lambda j: self.read(j).take(rows))
+
+
+def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
+    """See a data frame, or an array, as a `Table`.
+
+    Parameters
+    ----------
+    X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
+        The rows.
+    gaps : collection of str
+        Texts that stand for a missing value.
+    """
+    if sparse.issparse(X):
+        raise TypeError("Sparse input is not supported: a table has columns of all kinds. Pass X.toarray().")
+    library = type(X).__module__.partition(".")[0]
+    if hasattr(X, "collect"):
+        raise TypeError(f"A {type(X).__name__} has no rows yet: call its collect() first.")
+    if library in _LIBRARIES and hasattr(X, "columns"):
+        columns, cells = _LIBRARIES[library](X)
+    elif hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns"):
+        import pyarrow
+
+        columns, cells = _arrow(pyarrow.table(X))
+    else:
+        return _read_array(X, gaps)
+    names = tuple(str(name) for name in columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"Two columns are named {twice!r}; rename one of them.")
+    if not names or not len(X):
+        raise ValueError(f"Found array with {len(names)} feature(s) and {len(X)} sample(s): a table needs both.")
+    return Table(names, True, len(X), lambda j: cells(j, names[j], gaps))
+
+
+def _read_array(X: Any, gaps: Collection[str]) -> Table:
+    array = check_array(X, dtype=None, ensure_all_finite=False, estimator="TableEncoder")
+    names = tuple(f"x{j}" for j in range(array.shape[1]))
+    return Table(names, False, len(array), lambda j: _array_cells(array[:, j], names[j], gaps))
+
+
+def _array_cells(values: np.ndarray, name: str, gaps: Collection[str]) -> Cells:
+    kind = values.dtype.kind
+    if kind in "iuf":
+        return Cells(name, "number", values.astype(np.float64), is_whole=kind in "iu")
+    if kind == "b":
+        return Cells(name, "boolean", values.astype(np.float64))
+    if kind == "M":
+        return Cells(name, "date", values.astype(DATES))
+    if kind == "m":
+        return Cells(name, "number", values / np.timedelta64(1, "s"))
+    return object_cells(name, values.tolist(), gaps)
+
+
+Columns = tuple[Collection[Any], Callable[[int, str, Collection[str]], Cells]]
+
+
+def _pandas(frame: Any) -> Columns:
+    columns = [series for _, series in frame.items()]
+
+    def cells(j: int, name: str, gaps: Collection[str]) -> Cells:
+        series = columns[j]
+        dtype = series.dtype
+        if isinstance(dtype, np.dtype) and dtype.kind != "O":
+            return _array_cells(series.to_numpy(), name, gaps)
+        if hasattr(dtype, "categories"):
+            return text_cells(name, series.cat.codes.to_numpy(), series.cat.categories, gaps, is_declared=True)
+        kind = dtype.kind
+        if kind in "iufb":
+            values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+            return Cells(name, "boolean" if kind == "b" else "number", values, is_whole=kind in "iu")
+        if kind == "M":
+            if getattr(dtype, "tz", None) is not None:
+                series = series.dt.tz_localize(None)
+            return Cells(name, "date", series.to_numpy(dtype=DATES))
+        if kind == "m":
+            return Cells(name, "number", series.dt.total_seconds().to_numpy(dtype=np.float64, na_value=np.nan))
+        return object_cells(name, series.tolist(), gaps)
+
+    return frame.columns, cells
+
+
+def _polars(frame: Any) -> Columns:
+    import polars
+
+    def cells(j: int, name: str, gaps: Collection[str]) -> Cells:
+        series = frame.to_series(j)
+        dtype = series.dtype
+        if dtype == polars.Boolean or dtype.is_numeric():
+            form, values = "boolean" if dtype == polars.Boolean else "number", series.cast(polars.Float64)
+            return Cells(name, form, values.to_numpy().astype(np.float64), is_whole=dtype.is_integer())  # type: ignore[arg-type]
+        if dtype in (polars.Date, polars.Datetime):
+            if getattr(dtype, "time_zone", None) is not None:
+                series = series.dt.replace_time_zone(None)
+            return Cells(name, "date", series.cast(polars.Datetime("us")).to_numpy().astype(DATES))
+        if dtype in (polars.Categorical, polars.Enum):
+            return replace(object_cells(name, series.cast(polars.String).to_list(), gaps), is_declared=True)
+        return object_cells(name, series.to_list(), gaps)
+
+    return frame.columns, cells
+
+
+def _arrow(frame: Any) -> Columns:
+    import pyarrow
+    from pyarrow import compute, types
+
+    def cells(j: int, name: str, gaps: Collection[str]) -> Cells:
+        column = frame.column(j)
+        if isinstance(column, pyarrow.ChunkedArray):
+            column = column.combine_chunks()
+        dtype = column.type
+        if types.is_integer(dtype) or types.is_floating(dtype) or types.is_boolean(dtype):
+            form = "boolean" if types.is_boolean(dtype) else "number"
+            values = column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+            return Cells(name, form, values.astype(np.float64), is_whole=types.is_integer(dtype))  # type: ignore[arg-type]
+        if types.is_timestamp(dtype) or types.is_date(dtype):
+            if types.is_timestamp(dtype) and dtype.tz is not None:
+                column = compute.local_timestamp(column)
+            return Cells(name, "date", column.to_numpy(zero_copy_only=False).astype(DATES))
+        if types.is_dictionary(dtype) or types.is_string(dtype) or types.is_large_string(dtype):
+            coded = column if types.is_dictionary(dtype) else column.dictionary_encode()
+            codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+            levels = coded.dictionary.to_pylist()
+            return text_cells(name, codes, levels, gaps, is_declared=types.is_dictionary(dtype))
+        return object_cells(name, column.to_pylist(), gaps)
+
+    return frame.schema.names, cells
+
+
+_LIBRARIES: dict[str, Callable[[Any], Columns]] = {"pandas": _pandas, "polars": _polars, "pyarrow": _arrow}

@@ -1,0 +1,144 @@
+"""How a column is understood: its kind, what it is encoded as, or why it is dropped."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyplane.tables._cells import Cells
+from polyplane.tables._columns import (
+    DATE_PARTS,
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+    date_part,
+    days,
+)
+from polyplane.tables._conversion import (
+    as_booleans,
+    as_dates,
+    as_levels,
+    as_numbers,
+    looks_like_dates,
+    looks_like_numbers,
+    number_reader,
+)
+
+#: Integers that are different in each row are an id where they fill this part of their range, as the numbers of rows
+#: do, also in a sample of half of them; fewer rows than this may have different values by chance.
+DENSE, ENOUGH_ROWS = 0.5, 100
+_ID_NAME = re.compile(r"(.*[_\W])?(id|uid|uuid|guid|key|index|row|rownum|row_number|unnamed: 0)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which levels of a category get a feature of their own.
+
+    Parameters
+    ----------
+    min_rows : int
+        Levels of fewer rows are rare: they share the feature "other".
+    max_levels : int
+        At most so many levels, the most frequent ones.
+    """
+
+    min_rows: int
+    max_levels: int
+
+
+def find_kind(cells: Cells, decimal: str) -> str:
+    """The kind of a column: by its type, or by what its texts look like."""
+    if cells.form != "text":
+        return cells.form
+    used = [cells.levels[i] for i in np.unique(cells.values[cells.values >= 0])]
+    if cells.is_declared or not used:
+        return "category"
+    if looks_like_numbers(used, decimal):
+        return "number"
+    if {level.lower() for level in used} == {"true", "false"}:
+        return "boolean"
+    return "date" if looks_like_dates(used) else "category"
+
+
+def learn_column(cells: Cells, kind: str | None, decimal: str, limits: Limits) -> Column | str:
+    """The column as it will be encoded, or the reason why it is dropped.
+
+    Parameters
+    ----------
+    cells : Cells
+        The rows to learn from.
+    kind : str or None
+        The kind of the column. None: find it, and drop the column if it is an id.
+    decimal : str
+        The decimal sign of numbers that are texts.
+    limits : Limits
+        Which levels get a feature of their own.
+    """
+    found = find_kind(cells, decimal) if kind is None else kind
+    is_gap = cells.is_gap
+    if is_gap.all():
+        return "it has no values"
+    values = _VALUES[found](cells, decimal)
+    different = np.unique(values[~is_gap])
+    if len(different) == 1 and not is_gap.any():
+        level = as_levels(cells)[1][as_levels(cells)[0][0]]
+        return f"it is constant: all values are {level!r}"
+    if kind is None and (reason := _id_reason(cells, found, values, len(different))) is not None:
+        return reason
+    if found == "category" or len(different) == 1:
+        return _learn_category(cells, limits)
+    return _learn_numbers(cells.name, found, values[~is_gap], bool(is_gap.any()), decimal)
+
+
+_VALUES = {
+    "number": as_numbers,
+    "boolean": lambda cells, decimal: as_booleans(cells),
+    "date": lambda cells, decimal: as_dates(cells),
+    "category": lambda cells, decimal: as_levels(cells)[0],
+}
+
+
+def _id_reason(cells: Cells, kind: str, values: np.ndarray, n_different: int) -> str | None:
+    """Why a column is an id; None where it is none."""
+    n_rows = len(values)
+    if n_different < n_rows or n_rows < 3:
+        return None
+    if kind == "category":
+        return f"it is an id: each of the {n_rows} rows has another text"
+    if kind != "number" or not (cells.is_whole or cells.form == "text") or (values % 1 != 0).any():
+        return None
+    is_dense = n_rows >= ENOUGH_ROWS and n_rows >= DENSE * (np.ptp(values) + 1)
+    if is_dense or _ID_NAME.fullmatch(cells.name):
+        return f"it is an id: each of the {n_rows} rows has another integer"
+    return None
+
+
+def _learn_category(cells: Cells, limits: Limits) -> Column | str:
+    codes, levels = as_levels(cells)
+    count = np.bincount(codes[codes >= 0], minlength=len(levels))
+    order = np.argsort(-count, kind="stable")
+    kept = order[count[order] >= limits.min_rows][: limits.max_levels]
+    n_gaps = int((codes < 0).sum())
+    has_other = int(count[kept].sum()) < len(codes) - n_gaps
+    if not len(kept) and not n_gaps:
+        return f"none of its {np.count_nonzero(count)} levels has {limits.min_rows} rows (min_rows)"
+    return CategoryColumn(cells.name, n_gaps > 0, tuple(sorted((levels[i] for i in kept), key=_by_size)), has_other)
+
+
+def _learn_numbers(name: str, kind: str, values: np.ndarray, has_gaps: bool, decimal: str) -> Column:
+    if kind == "number":
+        return NumberColumn(name, has_gaps, float(np.median(values)), decimal)
+    if kind == "boolean":
+        return BooleanColumn(name, has_gaps, float(values.mean()))
+    parts = tuple(part for part in DATE_PARTS if np.ptp(date_part(values, part)) > 0)
+    return DateColumn(name, has_gaps, float(np.median(days(values))), parts)
+
+
+def _by_size(level: str) -> tuple[bool, float, str]:
+    """Levels in the order of a reader: numbers by their size, then texts."""
+    number = number_reader(".")(level)
+    return number is None, number or 0.0, level

@@ -1,0 +1,102 @@
+"""Reading plain data, what JSON can hold: each entry is asked for by its type, and none is left over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+
+class Entries:
+    """The entries of a dict from a file: what is missing, of another type or unknown is refused with a sentence.
+
+    Parameters
+    ----------
+    what : str
+        What the dict stands for, as the subject of a sentence: "Column 'age'".
+    value : object
+        What should be the dict.
+    """
+
+    def __init__(self, what: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            raise ValueError(f"{what} must be a dict, not a {type(value).__name__}.")
+        self.what = what
+        self._left = dict(value)
+
+    def _take(self, name: str) -> Any:
+        if name not in self._left:
+            raise ValueError(f"{self.what} has no {name!r}.")
+        return self._left.pop(name)
+
+    def _refuse(self, name: str, wanted: str) -> ValueError:
+        return ValueError(f"{self.what} has an invalid {name!r}: it must be {wanted}.")
+
+    def text(self, name: str, among: Collection[str] | None = None) -> str:
+        """A text, one of several where they are given."""
+        value = self._take(name)
+        if not isinstance(value, str) or (among is not None and value not in among):
+            raise self._refuse(name, "a text" if among is None else f"one of {', '.join(sorted(among))}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """True or False."""
+        value = self._take(name)
+        if not isinstance(value, bool):
+            raise self._refuse(name, "true or false")
+        return value
+
+    def number(self, name: str) -> float:
+        """A finite number."""
+        value = self._take(name)
+        if not _is_number(value):
+            raise self._refuse(name, "a finite number")
+        return float(value)
+
+    def texts(self, name: str, among: Collection[str] | None = None) -> tuple[str, ...]:
+        """A list of different texts, of several where they are given."""
+        value = self._take(name)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._refuse(name, "a list of texts")
+        if len(set(value)) < len(value):
+            raise self._refuse(name, "a list of different texts")
+        if among is not None and not set(value) <= set(among):
+            raise self._refuse(name, f"a list of some of {', '.join(among)}")
+        return tuple(value)
+
+    def numbers(self, name: str, length: int | None = None) -> list[float]:
+        """A list of finite numbers."""
+        value = self._take(name)
+        if not isinstance(value, list) or not all(map(_is_number, value)):
+            raise self._refuse(name, "a list of finite numbers")
+        if length is not None and len(value) != length:
+            raise self._refuse(name, f"a list of {length} numbers, not {len(value)}")
+        return [float(item) for item in value]
+
+    def items(self, name: str) -> list[Any]:
+        """A list of anything."""
+        value = self._take(name)
+        if not isinstance(value, list):
+            raise self._refuse(name, "a list")
+        return value
+
+    def text_by_text(self, name: str) -> dict[str, str]:
+        """A dict of texts by text."""
+        value = self._take(name)
+        if not isinstance(value, dict) or not all(isinstance(t, str) for pair in value.items() for t in pair):
+            raise self._refuse(name, "a dict of texts")
+        return dict(value)
+
+    def end(self) -> None:
+        """Refuse what nobody asked for."""
+        if self._left:
+            raise ValueError(f"{self.what} has an unknown entry, {next(iter(self._left))!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False

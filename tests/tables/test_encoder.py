@@ -1,0 +1,347 @@
+"""`TableEncoder`: what becomes of columns, whatever library they come from."""
+
+import json
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from polyplane import TableEncoder
+from polyplane.tables._columns import Feature
+
+pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
+
+
+def names(encoder):
+    return encoder.get_feature_names_out().tolist()
+
+
+def people():
+    return pd.DataFrame(
+        {
+            "age": [39.0, None, 38, 53, 28, 37, 49, 52],
+            "work": ["State", "Private", "Private", None, "Private", " State ", "Navy", "Private"],
+            "married": [True, False, True, True, False, True, False, False],
+            "hired": pd.to_datetime(
+                ["2020-01-06 08:00", "2021-06-01 00:00", None, "2020-01-07 00:00", *["2022-12-31 00:00"] * 4]
+            ),
+            "country": ["US"] * 8,
+            "id": np.arange(100, 900, 100),
+            "mail": [f"p{i}@example.org" for i in range(8)],
+        }
+    )
+
+
+@pytest.fixture
+def encoder():
+    return TableEncoder(min_rows=2).fit(people())
+
+
+class TestKinds:
+    def test_each_column_is_understood(self, encoder):
+        assert encoder.kinds_ == {"age": "number", "work": "category", "married": "boolean", "hired": "date"}
+        assert names(encoder) == [
+            "age",
+            "age is missing",
+            "work = Private",
+            "work = State",
+            "work = other",
+            "work is missing",
+            "married = true",
+            "hired (days)",
+            "hired (year)",
+            "hired (month)",
+            "hired (day of week)",
+            "hired (hour)",
+            "hired is missing",
+        ]
+
+    def test_what_is_dropped_has_a_reason(self, encoder):
+        assert encoder.dropped_ == {
+            "country": "it is constant: all values are 'US'",
+            "id": "it is an id: each of the 8 rows has another integer",
+            "mail": "it is an id: each of the 8 rows has another text",
+        }
+
+    def test_the_numbers(self, encoder):
+        rows = encoder.transform(people())
+        assert rows.shape == (8, 13)
+        monday = (datetime(2020, 1, 6, 8) - datetime(1970, 1, 1)) / timedelta(days=1)
+        assert rows[0].tolist() == [39, 0, 0, 1, 0, 0, 1, monday, 2020, 1, 1, 8, 0]
+        assert rows[1, :2].tolist() == [39, 1]  # the median of the others
+        assert rows[3, 2:6].tolist() == [0, 0, 0, 1]
+        assert rows[6, 2:6].tolist() == [0, 0, 1, 0]  # a rare level
+        assert rows[2, 12] == 1
+
+    def test_features_lead_back_to_columns_and_levels(self, encoder):
+        assert encoder.features_[3] == Feature("work", "level", "State")
+        assert encoder.features_[4] == Feature("work", "other", None)
+        assert [f.is_indicator for f in encoder.features_[:4]] == [False, True, True, True]
+
+    def test_kinds_can_be_given(self):
+        frame = pd.DataFrame({"zip": [10115, 10117] * 5, "id": np.arange(10), "n": ["1", "2"] * 5})
+        encoder = TableEncoder({"zip": "category", "id": "number", "n": "category"}).fit(frame)
+        assert names(encoder) == ["zip = 10115", "zip = 10117", "id", "n = 1", "n = 2"]
+        frame["zip"] = frame["zip"].astype(float)  # as pandas has it when there is a gap
+        assert encoder.transform(frame)[0, :2].tolist() == [1, 0]
+
+    @pytest.mark.parametrize(
+        ("texts", "kind"),
+        [
+            (["1.5", "2", "-3e2", ".5", "7."], "number"),
+            (["1,5", "2,5", "3", "4", "5"], "category"),
+            (["01067", "10115", "10117", "1", "2"], "category"),  # post codes
+            (["1_000", "2", "3", "4", "5"], "category"),
+            (["inf", "2", "3", "4", "5"], "category"),
+            (["true", "False", "TRUE", "false", "true"], "boolean"),
+            (["yes", "no", "yes", "no", "yes"], "category"),
+            (["2024-01-31", "2024-02-29 10:15", "2024-02-01T10:15:30Z", "2023-01-01", "2020-01-01"], "date"),
+            (["2024-02-30", "2024-02-29", "2024-02-01", "2023-01-01", "2020-01-01"], "category"),
+        ],
+    )
+    def test_texts_that_look_like_something(self, texts, kind):
+        encoder = TableEncoder(min_rows=1).fit(pd.DataFrame({"a": texts * 2}))
+        assert encoder.kinds_ == {"a": kind}
+
+    def test_a_decimal_comma_is_declared(self):
+        frame = pd.DataFrame({"a": ["1,5", "2", "?", "-3,25"]})
+        encoder = TableEncoder(decimal=",").fit(frame)
+        assert encoder.transform(frame).tolist() == [[1.5, 0], [2, 0], [1.5, 1], [-3.25, 0]]
+
+    def test_integers_that_number_the_rows_are_an_id_and_others_are_not(self):
+        rng = np.random.default_rng(0)
+        rows = np.sort(rng.permutation(400)[:300])
+        frame = pd.DataFrame({"n": rows, "price": rng.permutation(100_000)[:300], "x": rng.normal(size=300)})
+        assert list(TableEncoder().fit(frame).dropped_) == ["n"]
+
+    def test_a_constant_with_gaps_is_told_by_its_gaps(self):
+        encoder = TableEncoder(min_rows=1).fit(pd.DataFrame({"a": [3.0, None, 3.0]}))
+        assert names(encoder) == ["a = 3", "a is missing"]
+
+    def test_a_column_without_values_is_dropped(self):
+        encoder = TableEncoder().fit(pd.DataFrame({"a": [None, None], "b": [1, 2.5]}))
+        assert encoder.dropped_ == {"a": "it has no values"}
+
+
+class TestLevels:
+    def test_rare_and_unknown_levels_are_others(self):
+        frame = pd.DataFrame({"a": ["x"] * 6 + ["y"] * 5 + ["z"] * 4})
+        encoder = TableEncoder().fit(frame)
+        assert names(encoder) == ["a = x", "a = y", "a = other"]
+        assert encoder.transform(pd.DataFrame({"a": ["z", "new", "x", None]})).tolist() == [
+            [0, 0, 1],
+            [0, 0, 1],
+            [1, 0, 0],
+            [0, 0, 0],
+        ]
+
+    def test_without_rare_levels_there_is_no_feature_for_them(self):
+        encoder = TableEncoder().fit(pd.DataFrame({"a": ["x", "y"] * 5}))
+        assert encoder.transform(pd.DataFrame({"a": ["new"]})).tolist() == [[0, 0]]
+
+    def test_of_many_levels_the_frequent_ones_are_kept(self):
+        rng = np.random.default_rng(0)
+        levels = rng.zipf(1.3, 20_000).clip(max=5000).astype(str)
+        encoder = TableEncoder({"a": "category"}, max_levels=20).fit(pd.DataFrame({"a": levels}))
+        assert len(names(encoder)) == 21
+        values, counts = np.unique(levels, return_counts=True)
+        frequent = values[np.argsort(-counts)[:20]]
+        assert {feature.level for feature in encoder.features_} - {None} == set(frequent)
+
+    def test_a_column_of_rare_levels_only_is_dropped(self):
+        frame = pd.DataFrame({"a": [f"t{i // 2}" for i in range(20)], "b": range(20)})
+        assert TableEncoder({"b": "number"}).fit(frame).dropped_ == {"a": "none of its 10 levels has 5 rows (min_rows)"}
+
+    def test_a_declared_category_stays_one(self):
+        frame = pd.DataFrame({"a": pd.Categorical(["1", "2"] * 5), "b": pd.Categorical([1, 2] * 5)})
+        assert TableEncoder().fit(frame).kinds_ == {"a": "category", "b": "category"}
+
+
+class TestFrames:
+    def test_columns_may_come_in_another_order_and_with_others(self, encoder):
+        frame = people()
+        mixed = frame.assign(more=1)[[*frame.columns[::-1], "more"]].drop(columns=["country", "id", "mail"])
+        np.testing.assert_array_equal(encoder.transform(mixed), encoder.transform(frame))
+
+    def test_a_missing_column_is_named(self, encoder):
+        with pytest.raises(ValueError, match=r"no column 'work', which was there in fitting. Did you mean 'Work'\?"):
+            encoder.transform(people().rename(columns={"work": "Work"}))
+        with pytest.raises(ValueError, match="no columns 'age', 'married', which were there"):
+            encoder.transform(people().drop(columns=["married", "age"]))
+
+    def test_polars(self, encoder):
+        pl = pytest.importorskip("polars", reason="polars is a development dependency")
+        frame = pl.from_pandas(people())
+        expected = encoder.transform(people())
+        np.testing.assert_array_equal(encoder.transform(frame), expected)
+        other = TableEncoder(min_rows=2).fit(frame)
+        assert other.encoding_ == encoder.encoding_
+        declared = frame.with_columns(pl.col("work").str.strip_chars().cast(pl.Categorical))
+        np.testing.assert_array_equal(encoder.transform(declared), expected)
+        with pytest.raises(TypeError, match=r"call its collect\(\) first"):
+            encoder.transform(frame.lazy())
+
+    def test_arrow(self, encoder):
+        pa = pytest.importorskip("pyarrow", reason="pyarrow is an optional dependency")
+        table = pa.Table.from_pandas(people())
+        expected = encoder.transform(people())
+        np.testing.assert_array_equal(encoder.transform(table), expected)
+        np.testing.assert_array_equal(encoder.transform(pa.concat_tables([table, table]))[8:], expected)
+        np.testing.assert_array_equal(encoder.transform(table.to_batches()[0]), expected)
+        assert TableEncoder(min_rows=2).fit(table).encoding_ == encoder.encoding_
+        position = table.schema.get_field_index("work")
+        declared = table.set_column(position, "work", table.column("work").dictionary_encode())
+        np.testing.assert_array_equal(encoder.transform(declared), expected)
+
+    def test_pandas_extension_types(self):
+        frame = pd.DataFrame({"a": [1, 2, None], "b": [True, None, False], "c": ["x", None, "y"]})
+        wanted = TableEncoder(min_rows=1).fit(frame)
+        typed = frame.astype({"a": "Int64", "b": "boolean", "c": "string"})
+        encoder = TableEncoder(min_rows=1).fit(typed)
+        assert encoder.kinds_ == {"a": "number", "b": "boolean", "c": "category"}
+        np.testing.assert_array_equal(encoder.transform(typed), wanted.transform(frame))
+
+    def test_arrays_are_known_by_position(self):
+        X = np.array([[1.0, 2.0, np.nan], [2.0, 2.0, 3.0], [4.0, 2.0, 5.0]])
+        encoder = TableEncoder().fit(X)
+        assert names(encoder) == ["x0", "x2", "x2 is missing"]
+        assert encoder.transform(X.tolist()).tolist() == [[1, 4, 1], [2, 3, 0], [4, 5, 0]]
+        with pytest.raises(ValueError, match="X has 2 features, but TableEncoder is expecting 3 features as input"):
+            encoder.transform(X[:, :2])
+
+    def test_a_frame_may_be_given_as_an_array(self, encoder):
+        np.testing.assert_array_equal(encoder.transform(people().to_numpy(dtype=object)), encoder.transform(people()))
+
+    def test_objects_of_python(self):
+        zone = timezone(timedelta(hours=5))
+        frame = pd.DataFrame(
+            {
+                "money": pd.Series([Decimal("1.5"), Decimal(2), None], dtype=object),
+                "day": pd.Series([date(2024, 1, 31), date(2024, 2, 1), None], dtype=object),
+                "stamp": pd.Series([datetime(2024, 1, 1, 3, tzinfo=zone)] * 2 + [None], dtype=object),
+                "clock": pd.Series([time(12, 30), time(0), time(1)], dtype=object),
+                "span": pd.to_timedelta([1, 2, 4], unit="h"),
+                "flag": pd.Series([True, None, False], dtype=object),
+            }
+        )
+        encoder = TableEncoder(min_rows=1).fit(frame)
+        kinds = {"money": "number", "day": "date", "stamp": "category"}
+        assert encoder.kinds_ == kinds | {"clock": "number", "span": "number", "flag": "boolean"}
+        row = dict(zip(names(encoder), encoder.transform(frame)[0], strict=True))
+        assert (row["money"], row["clock"], row["span"], row["day (month)"]) == (1.5, 45_000, 3600, 1)
+        assert row["stamp = 2024-01-01T03:00:00.000000"] == 1
+
+    def test_float32(self):
+        X = np.array([[1.0, 2.0], [2.0, 3.0]])
+        assert TableEncoder(dtype=np.float32).fit(X).transform(X).dtype == np.float32
+        with pytest.raises(ValueError, match="Column 'x1' holds numbers too large for float32"):
+            TableEncoder(dtype=np.float32).fit_transform(X * [1, 1e50])
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("column", "value", "sentence"),
+        [
+            ("age", "old", "Column 'age' holds 'old' in row 2, which is not a number."),
+            ("age", "1,5", "in row 2, which is not a number. Declare a decimal comma"),
+            ("age", np.inf, "Column 'age' holds inf in row 2: numbers must be finite"),
+            ("age", [1], "Column 'age' holds a list in row 2: the argument must be a table of"),
+            ("hired", "soon", "Column 'hired' holds 'soon' in row 2, which is not a date like 2024-05-31"),
+            ("married", "maybe", "Column 'married' holds 'maybe' in row 2, which is not a boolean"),
+        ],
+    )
+    def test_a_wrong_value_is_named(self, encoder, column, value, sentence):
+        frame = people().astype({column: object})
+        frame.at[2, column] = value
+        with pytest.raises((ValueError, TypeError), match=sentence):
+            encoder.transform(frame)
+
+    def test_a_column_of_another_type_is_named(self, encoder):
+        dates = people()["hired"]
+        with pytest.raises(ValueError, match="Column 'age' holds dates, and numbers are wanted"):
+            encoder.transform(people().assign(age=dates))
+        with pytest.raises(ValueError, match="Column 'hired' holds numbers, and dates are wanted"):
+            encoder.transform(people().assign(hired=1.0))
+        with pytest.raises(ValueError, match="Column 'married' holds dates, and booleans are wanted"):
+            encoder.transform(people().assign(married=dates))
+        with pytest.raises(ValueError, match="Column 'married' holds 2 in row 0, which is not a boolean"):
+            encoder.transform(people().assign(married=2))
+
+    def test_parameters(self):
+        frame = people()
+        with pytest.raises(ValueError, match=r"kinds\['age'\] is 'text'; it must be one of number, category"):
+            TableEncoder({"age": "text"}).fit(frame)
+        with pytest.raises(ValueError, match="kinds names the column 'Age', which the table does not have"):
+            TableEncoder({"Age": "number"}).fit(frame)
+        with pytest.raises(ValueError, match=r"dtype must be numpy.float32 or numpy.float64"):
+            TableEncoder(dtype=int).fit(frame)
+        with pytest.raises(ValueError, match="Two columns are named 'a'"):
+            TableEncoder().fit(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]))
+        with pytest.raises(ValueError, match=r"No column is left to learn from .*'a' was dropped, as it is constant"):
+            TableEncoder().fit(pd.DataFrame({"a": [1, 1], "b": [2, 2]}))
+
+    def test_sparse(self):
+        from scipy import sparse
+
+        with pytest.raises(TypeError, match="Sparse input is not supported"):
+            TableEncoder().fit(sparse.eye(3).tocsr())
+
+
+class TestPlainData:
+    def test_a_round_trip_by_json(self, encoder):
+        again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+        assert again.encoding_ == encoder.encoding_
+        np.testing.assert_array_equal(again.transform(people()), encoder.transform(people()))
+        assert again.feature_names_in_.tolist() == people().columns.tolist()
+
+    @pytest.mark.parametrize(
+        ("place", "value", "sentence"),
+        [
+            (("columns", 0, "neutral"), "0", "Column 'age' has an invalid 'neutral': it must be a finite number"),
+            (("columns", 0, "neutral"), float("nan"), "finite number"),
+            pytest.param(("columns", 0, "neutral"), 10**400, "finite number", id="huge"),
+            (("columns", 0, "neutral"), True, "finite number"),
+            (("columns", 0, "decimal"), ";", "Column 'age' has an invalid 'decimal': it must be one of"),
+            (("columns", 0, "kind"), "code", "Column 'age' has an invalid 'kind': it must be one of boolean,"),
+            (("columns", 0, "extra"), 1, "Column 'age' has an unknown entry, 'extra'"),
+            (("columns", 0, "has_gaps"), 1, "Column 'age' has an invalid 'has_gaps': it must be true or false"),
+            (("columns", 0, "name"), "work", "each of them once"),
+            (("columns", 0, "name"), "other", "say of each of its names"),
+            (("columns", 1, "levels"), ["a", "a"], "a list of different texts"),
+            (("columns", 1, "levels"), "ab", "a list of texts"),
+            (("columns", 3, "parts"), ["minute"], "a list of some of year, month"),
+            (("columns", 3, "neutral"), 1e300, "no calendar reaches"),
+            (("columns",), {}, "The encoding has an invalid 'columns': it must be a list"),
+            (("dropped",), {"id": 1}, "The encoding has an invalid 'dropped': it must be a dict of texts"),
+            (("names",), None, "The encoding has an invalid 'names'"),
+        ],
+    )
+    def test_what_is_wrong_is_refused_with_a_sentence(self, encoder, place, value, sentence):
+        plain = encoder.to_dict()
+        inner = plain
+        for step in place[:-1]:
+            inner = inner[step]
+        inner[place[-1]] = value
+        with pytest.raises(ValueError, match=sentence):
+            TableEncoder.from_dict(plain)
+
+    def test_what_is_missing_is_named(self, encoder):
+        plain = encoder.to_dict()
+        del plain["columns"][1]["levels"]
+        with pytest.raises(ValueError, match="Column 'work' has no 'levels'"):
+            TableEncoder.from_dict(plain)
+        with pytest.raises(ValueError, match="The encoding must be a dict, not a list"):
+            TableEncoder.from_dict([])
+
+
+def test_adult_is_read_as_people_would(local_table):
+    frame = local_table("adult.train.csv.xz")
+    encoder = TableEncoder().fit(frame.drop(columns="income"))
+    kinds = list(encoder.kinds_.values())
+    assert (kinds.count("number"), kinds.count("category"), encoder.dropped_) == (6, 8, {})
+    assert "workclass is missing" in names(encoder)  # they are question marks
+    assert "native_country = other" in names(encoder)
+    Z = encoder.transform(frame)
+    assert Z.shape == (32561, 108)
+    np.testing.assert_array_equal(encoder.transform(frame[5:6]), Z[5:6])
