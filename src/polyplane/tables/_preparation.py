@@ -1,0 +1,206 @@
+"""`Preparation`: numbers of any scale as the features that planes are good at, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyplane.tables._bins import bin_values, tree_knots
+from polyplane.tables._plain_data import Entries
+
+#: Robustly scaled numbers approach this, and never pass it.
+CLIP = 3.0
+#: Indicators are scaled to unit variance, but not beyond what this standard deviation would get: an indicator of one
+#: row in a thousand would be 30 times as large as others.
+LEAST_SPREAD = 0.3
+#: No prepared number is larger: planes over float32 rows stay finite.
+LARGEST = 1e12
+
+
+class Recipe(NamedTuple):
+    """What a preparation does.
+
+    Parameters
+    ----------
+    is_robust : bool
+        Median and interquartile range, and a smooth clip, in place of mean and standard deviation.
+    has_norm : bool
+        One more feature, the sum of the squares of the numbers: planes over it are spheres, or ellipsoids.
+    has_squares : bool
+        One more feature for each number, its square.
+    has_bins : bool
+        More features for each number, its piecewise-linear bins.
+    """
+
+    is_robust: bool = False
+    has_norm: bool = False
+    has_squares: bool = False
+    has_bins: bool = False
+
+
+#: All that can be chosen from, the plainest first.
+RECIPES = {
+    "standard": Recipe(),
+    "robust": Recipe(is_robust=True),
+    "robust+norm": Recipe(is_robust=True, has_norm=True),
+    "squares": Recipe(has_squares=True),
+    "bins": Recipe(is_robust=True, has_bins=True),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What the features of a table become before planes see them.
+
+    All features are centred and scaled; then come bins, squares and the norm, where the recipe has them, centred and
+    scaled too.
+
+    Parameters
+    ----------
+    name : str
+        The recipe.
+    is_number : ndarray of bool, shape (n_features,)
+        Which features are numbers; the others are indicators, or have two values only.
+    centre, factor : ndarray of shape (n_features,)
+        The scaling of the features.
+    knots : tuple of ndarray
+        The ends of the bins of each number; empty where there are none.
+    more_centre, more_factor : ndarray
+        The scaling of the features beyond the first.
+    """
+
+    name: str
+    is_number: np.ndarray
+    centre: np.ndarray
+    factor: np.ndarray
+    knots: tuple[np.ndarray, ...]
+    more_centre: np.ndarray
+    more_factor: np.ndarray
+
+    @classmethod
+    def fit(
+        cls, name: str, Z: np.ndarray, y: np.ndarray, is_indicator: np.ndarray, weight: np.ndarray | None = None
+    ) -> Preparation:
+        """Learn a preparation from training rows.
+
+        Parameters
+        ----------
+        name : str
+            One of `RECIPES`.
+        Z : ndarray of shape (n_rows, n_features)
+            Encoded rows.
+        y : ndarray of shape (n_rows,)
+            Their classes, as integers.
+        is_indicator : ndarray of bool, shape (n_features,)
+            Which features are 0 or 1.
+        weight : ndarray of shape (n_rows,), default=None
+            Their weights.
+        """
+        recipe = RECIPES[name]
+        is_number = ~is_indicator & _has_three_values(Z)
+        centre, factor = _scaling(Z, is_number, recipe.is_robust)
+        knots: tuple[np.ndarray, ...] = ()
+        if recipe.has_bins:
+            knots = tuple(tree_knots(Z[:, j], y, weight) for j in np.flatnonzero(is_number))
+        plain = cls(name, is_number, centre, factor, knots, np.empty(0), np.empty(0))
+        more = plain._more(Z, plain._scaled(Z))
+        spread = more.std(axis=0)
+        if recipe.has_bins:
+            spread = np.maximum(spread, LEAST_SPREAD)
+        return cls(name, is_number, centre, factor, knots, more.mean(axis=0), 1.0 / np.where(spread > 0, spread, 1.0))
+
+    def transform(self, Z: np.ndarray) -> np.ndarray:
+        """Prepare encoded rows; the result is float32."""
+        scaled = self._scaled(Z)
+        n_rows, n_scaled = scaled.shape
+        result = np.empty((n_rows, n_scaled + len(self.more_centre)), dtype=np.float32)
+        result[:, :n_scaled] = np.clip(scaled, -LARGEST, LARGEST)
+        if len(self.more_centre):
+            more = (self._more(Z, scaled) - self.more_centre) * self.more_factor
+            result[:, n_scaled:] = np.clip(more, -LARGEST, LARGEST)
+        return result
+
+    @property
+    def sources(self) -> list[tuple[int, str]]:
+        """Of each feature, which of the features before it is made from, and how; -1: from all numbers."""
+        recipe, numbers = RECIPES[self.name], np.flatnonzero(self.is_number).tolist()
+        sources = [(j, "scaled") for j in range(len(self.centre))]
+        for j, knots in zip(numbers, self.knots, strict=False):
+            sources += [(j, f"bin {k}") for k in range(max(len(knots) - 1, 0))]
+        sources += [(j, "square") for j in numbers if recipe.has_squares]
+        return sources + ([(-1, "norm")] if recipe.has_norm else [])
+
+    def _scaled(self, Z: np.ndarray) -> np.ndarray:
+        scaled = (Z - self.centre) * self.factor
+        if RECIPES[self.name].is_robust:
+            numbers = scaled[:, self.is_number]
+            scaled[:, self.is_number] = numbers / np.sqrt(1.0 + np.square(numbers / CLIP))
+        return scaled
+
+    def _more(self, Z: np.ndarray, scaled: np.ndarray) -> np.ndarray:
+        """The features beyond the scaled ones, as they are."""
+        recipe, numbers = RECIPES[self.name], np.flatnonzero(self.is_number)
+        parts = [bin_values(Z[:, j], knots) for j, knots in zip(numbers, self.knots, strict=False) if len(knots)]
+        squares = np.square(scaled[:, numbers]) if recipe.has_squares or recipe.has_norm else None
+        if recipe.has_squares and squares is not None:
+            parts.append(squares)
+        if recipe.has_norm and squares is not None:
+            parts.append(squares.sum(axis=1, keepdims=True))
+        return np.concatenate(parts, axis=1) if parts else np.empty((len(Z), 0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "name": self.name,
+            "is_number": self.is_number.tolist(),
+            "centre": self.centre.tolist(),
+            "factor": self.factor.tolist(),
+            "knots": [knots.tolist() for knots in self.knots],
+            "more_centre": self.more_centre.tolist(),
+            "more_factor": self.more_factor.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Any) -> Preparation:
+        """Read what `to_dict` gave; anything else is refused with a sentence."""
+        entries = Entries("The preparation", value)
+        name, is_number = entries.text("name", RECIPES), entries.items("is_number")
+        if not all(isinstance(item, bool) for item in is_number):
+            raise ValueError("The preparation has an invalid 'is_number': it must be a list of true and false.")
+        n_features, n_numbers = len(is_number), sum(is_number)
+        centre, factor = (np.array(entries.numbers(key, n_features)) for key in ("centre", "factor"))
+        knots = tuple(_read_knots(item) for item in entries.items("knots"))
+        if len(knots) != (n_numbers if RECIPES[name].has_bins else 0):
+            raise ValueError("The preparation must have knots for each number where it has bins, and else none.")
+        plain = cls(name, np.array(is_number, dtype=bool), centre, factor, knots, np.empty(0), np.empty(0))
+        n_more = len(plain.sources) - n_features
+        more = [np.array(entries.numbers(key, n_more)) for key in ("more_centre", "more_factor")]
+        entries.end()
+        return cls(name, plain.is_number, centre, factor, knots, *more)
+
+
+def _has_three_values(Z: np.ndarray) -> np.ndarray:
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    return ((low < Z) & (high > Z)).any(axis=0)
+
+
+def _scaling(Z: np.ndarray, is_number: np.ndarray, is_robust: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and factor of each feature; one without an interquartile range is scaled by its standard deviation."""
+    centre, spread = Z.mean(axis=0), Z.std(axis=0)
+    ends = np.ptp(Z, axis=0)
+    two = ~is_number
+    spread[two] = np.maximum(spread[two], LEAST_SPREAD * ends[two])
+    if is_robust and is_number.any():
+        low, middle, high = np.quantile(Z[:, is_number], [0.25, 0.5, 0.75], axis=0)
+        centre[is_number] = middle
+        spread[is_number] = np.where(high > low, high - low, spread[is_number])
+    return centre, 1.0 / np.where(ends > 0, spread, 1.0)
+
+
+def _read_knots(value: Any) -> np.ndarray:
+    knots = np.array(Entries("The bins", {"knots": value}).numbers("knots"))
+    if len(knots) == 1 or (np.diff(knots) <= 0).any():
+        raise ValueError("The bins have invalid 'knots': they must rise.")
+    return knots

@@ -1,0 +1,128 @@
+"""`Preparation`: numbers of any scale as the features that planes are good at."""
+
+import json
+
+import numpy as np
+import pytest
+
+from polyplane.tables._bins import bin_values, tree_knots
+from polyplane.tables._preparation import CLIP, LEAST_SPREAD, RECIPES, Preparation
+
+every_recipe = pytest.mark.parametrize("name", RECIPES)
+INDICATOR = np.array([False, False, True, False])
+
+
+def rows(n_rows=400):
+    """A normal column, a spike with a long tail, an indicator and a number of two values."""
+    rng = np.random.default_rng(0)
+    spike = np.where(rng.random(n_rows) < 0.9, 0.0, rng.exponential(5000, n_rows))
+    two = np.where(rng.random(n_rows) < 0.5, 7.0, 9.0)
+    Z = np.column_stack([1e3 + 5 * rng.normal(size=n_rows), spike, rng.random(n_rows) < 0.3, two])
+    return Z, (spike > 3000).astype(int)
+
+
+def fit(name, Z=None):
+    X, y = rows()
+    return Preparation.fit(name, X if Z is None else Z, y, INDICATOR)
+
+
+class TestScales:
+    def test_standard(self):
+        Z, _ = rows()
+        X = fit("standard").transform(Z)
+        assert X.dtype == np.float32
+        np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-4)
+        np.testing.assert_allclose(X.std(axis=0), 1, atol=1e-4)
+
+    def test_robust(self):
+        """By hand, from the definition: the clip, and the fall-back of a column whose quartiles are the same."""
+        Z, _ = rows()
+        X = fit("robust").transform(Z)
+        low, middle, high = np.quantile(Z[:, 0], [0.25, 0.5, 0.75])
+        z = (Z[:, 0] - middle) / (high - low)
+        np.testing.assert_allclose(X[:, 0], z / np.sqrt(1 + (z / 3) ** 2), atol=1e-5)
+        z = Z[:, 1] / Z[:, 1].std()
+        np.testing.assert_allclose(X[:, 1], z / np.sqrt(1 + (z / 3) ** 2), atol=1e-5)
+        assert np.abs(fit("robust").transform(1e60 * Z)[:, :2]).max() <= CLIP
+
+    def test_a_rare_indicator_is_not_blown_up(self):
+        Z, y = rows()
+        Z[:, 2] = 0
+        Z[0, 2] = 1
+        X = Preparation.fit("standard", Z, y, INDICATOR).transform(Z)
+        assert X[0, 2] == pytest.approx((1 - 1 / 400) / LEAST_SPREAD)
+
+    @every_recipe
+    def test_units_do_not_matter(self, name):
+        Z, y = rows()
+        other = Z * [1e-3, 40.0, 1.0, 1.0] + [5.0, -3.0, 0.0, 0.0]
+        first, second = (Preparation.fit(name, each, y, INDICATOR).transform(each) for each in (Z, other))
+        np.testing.assert_allclose(first, second, atol=1e-3)
+
+    @every_recipe
+    def test_extremes_stay_finite(self, name):
+        Z, _ = rows()
+        assert np.isfinite(fit(name).transform(Z * 1e60)).all()
+
+
+class TestMoreFeatures:
+    def test_squares_and_norm(self):
+        Z, _ = rows()
+        squares, norm = fit("squares"), fit("robust+norm")
+        assert [how for _, how in squares.sources[4:]] == ["square", "square"]
+        assert norm.sources[4:] == [(-1, "norm")]
+        X = squares.transform(Z)
+        np.testing.assert_allclose(X[:, 4] * X[:, :1].__pow__(2).std() + 1, X[:, 0] ** 2, atol=1e-3)
+        X = norm.transform(Z)
+        total = (X[:, :2] ** 2).sum(axis=1)
+        np.testing.assert_allclose(X[:, 4], (total - total.mean()) / total.std(), atol=1e-4)
+
+    def test_bins_are_placed_by_the_target_where_quantiles_are_all_the_same(self):
+        Z, y = rows()
+        knots = tree_knots(Z[:, 1], y)
+        assert knots[0] == 0
+        assert knots[-1] == Z[:, 1].max()
+        assert np.abs(knots - 3000).min() < 300
+        assert len(knots) <= 9
+
+    def test_a_column_without_a_split_has_no_bins(self):
+        assert len(tree_knots(np.arange(50.0), np.zeros(50, dtype=int))) == 0
+
+    def test_how_much_of_each_bin_lies_below(self):
+        values = np.array([-1.0, 0.5, 1.0, 3.0, 9.0])
+        expected = [[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1]]
+        assert bin_values(values, np.array([0.0, 1.0, 5.0])).tolist() == expected
+
+    @every_recipe
+    def test_sources_name_every_feature(self, name):
+        Z, _ = rows()
+        preparation = fit(name)
+        assert len(preparation.sources) == preparation.transform(Z).shape[1]
+        assert {j for j, _ in preparation.sources} <= {-1, 0, 1, 2, 3}
+
+
+class TestPlainData:
+    @every_recipe
+    def test_a_round_trip_by_json(self, name):
+        Z, _ = rows()
+        preparation = fit(name)
+        again = Preparation.from_dict(json.loads(json.dumps(preparation.to_dict())))
+        np.testing.assert_array_equal(again.transform(Z), preparation.transform(Z))
+
+    @pytest.mark.parametrize(
+        ("key", "value", "sentence"),
+        [
+            ("name", "wavelets", "The preparation has an invalid 'name': it must be one of bins,"),
+            ("is_number", [1, 0, 0, 0], "a list of true and false"),
+            ("centre", [0.0], "'centre': it must be a list of 4 numbers, not 1"),
+            ("factor", [0.0, 1.0, float("inf"), 0.0], "'factor': it must be a list of finite numbers"),
+            ("knots", [], "must have knots for each number"),
+            ("knots", [[0, 0], [0, 1]], "they must rise"),
+            ("more_centre", [], "'more_centre': it must be a list of"),
+            ("extra", 0, "unknown entry, 'extra'"),
+        ],
+    )
+    def test_what_is_wrong_is_refused_with_a_sentence(self, key, value, sentence):
+        plain = fit("bins").to_dict() | {key: value}
+        with pytest.raises(ValueError, match=sentence):
+            Preparation.from_dict(plain)
