@@ -22,8 +22,15 @@ EXPECTED_FAILURES = {
         ("ConvexPolytopeClassifier", SGD_WEIGHTS),
         ("MultiHyperplaneClassifier", SGD_WEIGHTS),
         ("PegasosSVC", SGD_WEIGHTS),
+        ("TableClassifier", SGD_WEIGHTS),
         ("WorstCasePolytopeClassifier", SGD_WEIGHTS),
     ]
+}
+
+#: What takes long by its defaults is checked in a smaller form.
+SMALL = {
+    "PlaneSearchCV": {"estimator": polyplane.CuttingPlaneSVC(tol=0.5), "param_distributions": {"C": [1.0, 0.1]}},
+    "TableClassifier": {"n_estimators": 3, "preparation": "standard", "n_planes": 2, "max_iter": 10},
 }
 
 ESTIMATORS = [
@@ -32,12 +39,9 @@ ESTIMATORS = [
     if inspect.isclass(value) and issubclass(value, BaseEstimator)
 ]
 
-# A search is checked with a machine and settings that are quick; scikit-learn leaves out some checks for its own.
-QUICK = {"PlaneSearchCV": {"estimator": polyplane.CuttingPlaneSVC(tol=0.5), "param_distributions": {"C": [1.0, 0.1]}}}
-
 
 @parametrize_with_checks(
-    [estimator(**QUICK.get(estimator.__name__, {})) for estimator in ESTIMATORS],
+    [estimator(**SMALL.get(estimator.__name__, {})) for estimator in ESTIMATORS],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator).__name__, {}),
 )
 @pytest.mark.filterwarnings("default")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from polyplane.learners import *  # noqa: F403
     from polyplane.model_selection import PlaneSearchCV
     from polyplane.planes import PlaneSet
+    from polyplane.tables.classifier import TableClassifier
     from polyplane.tables.encoder import TableEncoder
 
 #: Where each public name lives. They are imported when first used: the command line answers at once.
@@ -18,12 +19,13 @@ _HOMES = {
     **{name: f"learners.{module}" for name, module in LEARNERS.items()},
     "PlaneSearchCV": "model_selection",
     "PlaneSet": "planes",
+    "TableClassifier": "tables.classifier",
     "TableEncoder": "tables.encoder",
     "load": "io._model",
     "save": "io._model",
 }
 
-__all__ = ["PlaneSearchCV", "PlaneSet", "TableEncoder", "__version__", "load", "save"]
+__all__ = ["PlaneSearchCV", "PlaneSet", "TableClassifier", "TableEncoder", "__version__", "load", "save"]
 __all__ += LEARNERS
 
 

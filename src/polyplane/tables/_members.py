@@ -1,0 +1,96 @@
+"""Training the machines of a committee."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+
+from polyplane._threads import in_threads
+from polyplane.engine.data import Data
+from polyplane.engine.progress import Progress
+from polyplane.engine.run import Run
+from polyplane.learners._select_n_planes import select_n_planes
+from polyplane.learners._tangent import tangent_start
+from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
+from polyplane.planes import PlaneSet
+from polyplane.scaling import AffineScaling
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine to train.
+
+    Parameters
+    ----------
+    data : Data
+        Its prepared rows.
+    n_planes : int or None
+        Planes of each class; None: chosen on held-out rows.
+    noise : float or None
+        As in `MultiHyperplaneClassifier`.
+    max_iter : int
+        Passes over the rows.
+    seed : int
+        Source of its centres, orders and noise.
+    """
+
+    data: Data
+    n_planes: np.ndarray | int | None
+    noise: float | None
+    max_iter: int
+    seed: int
+
+    @property
+    def method(self) -> SmoothMultiHyperplane:
+        """What it is trained by."""
+        return SmoothMultiHyperplane(noise=self.noise, max_iter=self.max_iter)
+
+    @property
+    def scaling(self) -> AffineScaling:
+        """How training sees its rows."""
+        return AffineScaling.common(self.data.X, self.data.training_weight)
+
+    def with_planes(self) -> Machine:
+        """The same with a number of planes for each class."""
+        if self.n_planes is None:
+            trial = SmoothMultiHyperplane(noise=self.noise)
+            return replace(self, n_planes=select_n_planes(self.data, self.scaling, trial, self.seed))
+        most = np.maximum(self.data.class_counts, 1)
+        return replace(self, n_planes=np.minimum(most, self.n_planes))
+
+
+class Trained(NamedTuple):
+    """A trained machine: its planes over prepared rows, and the passes that it made."""
+
+    planes: PlaneSet
+    n_iter: int
+
+
+def train_members(machines: Sequence[Machine], n_jobs: int | None = None, verbose: int = 0) -> list[Trained]:
+    """Train some machines; what they learn does not depend on `n_jobs`.
+
+    Parameters
+    ----------
+    machines : sequence of Machine
+        What to train. Several may share their rows.
+    n_jobs : int or None, default=None
+        Threads.
+    verbose : int, default=0
+        Show progress.
+    """
+
+    def train(number: int) -> Trained:
+        machine = machines[number].with_planes()
+        data, scaling, method = machine.data, machine.scaling, machine.method
+        tangents = tangent_start(data, np.asarray(machine.n_planes), scaling, method.scale, machine.seed)
+        title = f"TableClassifier, machine {number + 1} of {len(machines)}"
+        observers = [Progress(title, method.max_iter)] if verbose else []
+        run = Run(method, method.begin(tangents, scaling, machine.seed), observers=observers)
+        run.go(repeat(data, method.max_iter))
+        return Trained(method.planes(run.state), run.n_steps)
+
+    return in_threads(train, range(len(machines)), 1 if verbose else n_jobs)

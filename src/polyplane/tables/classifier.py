@@ -1,0 +1,229 @@
+"""`TableClassifier`: a table as it comes, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from polyplane._validation import check_classes, check_targets, check_weights, encode
+from polyplane.planes import PlaneSet
+from polyplane.tables._choice import EncodedRows, candidates, choose_preparation
+from polyplane.tables._committee import Plan, mixed, train_committee
+from polyplane.tables._frames import read_table
+from polyplane.tables._preparation import RECIPES
+from polyplane.tables._probabilities import at_temperature, mean_probabilities
+from polyplane.tables.encoder import GAPS, TableEncoder
+
+
+@dataclass(eq=False, repr=False)
+class TableClassifier(ClassifierMixin, BaseEstimator):
+    """Classify the rows of a table as it comes: numbers of any scale, text, booleans, dates, gaps.
+
+    A `TableEncoder` makes numbers of the columns. Small machines on several preparations of these numbers are compared
+    on held-out rows. Then a committee of multi-hyperplane machines is trained, as in `MultiHyperplaneClassifier`, with
+    other seeds, on all rows in the best preparation, and one of them in the second-best. Their probabilities are
+    averaged, and brought to the temperature that held-out rows asked for.
+
+    Parameters
+    ----------
+    n_estimators : int, default=5
+        Machines of the committee. With 1 the model is one `PlaneSet`.
+    preparation : {"standard", "robust", "robust+norm", "squares", "bins"} or None, default=None
+        What is made of the numbers before training: zero mean and unit variance; median 0, interquartile range 1 and a
+        smooth clip at 3; the same with one more feature, the squared norm; unit variance with all squares; robust
+        with the piecewise-linear bins that a small tree finds in each column. None: chosen on held-out rows.
+    kinds : dict of str to str or None, default=None
+        Kinds of columns that are not to be guessed, see `TableEncoder`.
+    min_rows, max_levels, decimal, gaps
+        How texts are read, see `TableEncoder`.
+    n_planes : int or None, default=None
+        Planes of each class, in each machine. None: chosen on held-out rows.
+    max_iter : int, default=60
+        Passes over the rows.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes.
+    random_state : int, RandomState or None, default=None
+        Source of all that is drawn.
+    n_jobs : int or None, default=None
+        Threads for the machines.
+    verbose : int, default=0
+        Show progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    encoder_ : TableEncoder
+        How columns become numbers; its ``dropped_`` names the columns that are not used.
+    preparation_ : list of str
+        The preparation of each machine.
+    members_ : list of Member
+        The machines: the preparation and the planes of each.
+    temperature_ : float
+        What logarithms of the mean probabilities are divided by.
+    n_iter_ : int
+        Passes of the machine that made most of them.
+    choice_ : dict of str to float
+        The log-losses of the preparations on held-out rows; empty where `preparation` is given.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from polyplane import TableClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"size": rng.normal(size=400), "colour": rng.choice(["red", "blue"], 400)})
+    >>> y = np.where((frame["size"] > 0) == (frame["colour"] == "red"), "ripe", "raw")
+    >>> model = TableClassifier(random_state=0).fit(frame[:300], y[:300])
+    >>> print(f"{model.score(frame[300:], y[300:]):.2f}")
+    1.00
+    """
+
+    n_estimators: int = 5
+    _: KW_ONLY
+    preparation: str | None = None
+    kinds: Mapping[str, str] | None = None
+    min_rows: int = 5
+    max_levels: int = 50
+    decimal: str = "."
+    gaps: Collection[str] = GAPS
+    n_planes: int | None = None
+    max_iter: int = 60
+    class_weight: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{k: v for k, v in TableEncoder._parameter_constraints.items() if k != "dtype"},
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "preparation": [StrOptions(set(RECIPES)), None],
+        "n_planes": [Interval(Integral, 1, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
+            The table.
+        y : array-like of shape (n_rows,)
+            The labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows. Rows with zero weight are ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. When `fit` fails or is interrupted, the estimator is left as it was.
+        """
+        self._validate_params()
+        encoder, classes, rows = self._encode(X, y, sample_weight)
+        random = check_random_state(self.random_state)
+        seeds = [int(seed) for seed in random.randint(2**31, size=self.n_estimators)]
+        choice: dict[str, float] = {}
+        names = [self.preparation] if self.preparation else candidates(rows)
+        if len(names) > 1:
+            choice = choose_preparation(rows, names, seeds[0], self.n_jobs)
+            names = list(choice)
+        prepared = mixed(names, self.n_estimators)
+        plan = Plan(prepared, self.n_planes, self.max_iter, seeds, self.n_jobs, self.verbose)
+        members, temperature, self.n_iter_ = train_committee(rows, plan)
+        self.encoder_, self.classes_, self.choice_ = encoder, classes, choice
+        self.members_, self.temperature_, self.preparation_ = members, temperature, prepared
+        self.n_features_in_ = encoder.n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(encoder, "feature_names_in_"):
+            self.feature_names_in_ = encoder.feature_names_in_
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
+            The table.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            The mean of those of the machines, at the temperature that held-out rows asked for.
+        """
+        check_is_fitted(self)
+        encoding = self.encoder_.encoding_
+        Z = encoding.encode(read_table(X, encoding.gaps), type(self).__name__)
+        parts = [member.probabilities(Z, self.n_jobs) for member in self.members_]
+        return at_temperature(mean_probabilities(parts), self.temperature_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of the rows.
+
+        Parameters
+        ----------
+        X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
+            The table.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+            The most probable label.
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    @property
+    def planes_(self) -> PlaneSet:
+        """The planes over prepared rows, where there is one machine."""
+        if len(self.members_) > 1:
+            raise AttributeError(
+                f"A committee of {len(self.members_)} machines has no planes_ of its own: see members_, or fit with "
+                "n_estimators=1."
+            )
+        return self.members_[0].planes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "members_")
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any) -> tuple[TableEncoder, np.ndarray, EncodedRows]:
+        """The encoder, the labels, and the rows of positive weight as numbers."""
+        encoder = TableEncoder(
+            self.kinds, min_rows=self.min_rows, max_levels=self.max_levels, decimal=self.decimal, gaps=self.gaps
+        )
+        table = encoder._read(X)
+        y = check_targets(y, table.n_rows)
+        classes = check_classes(y)
+        codes = encode(y, classes)
+        weight = check_weights(np.empty((table.n_rows, 1)), y, codes, classes, sample_weight, self.class_weight)
+        used = np.flatnonzero(weight > 0)
+        if len(used) < table.n_rows:
+            table, codes, weight = table.take(used), codes[used], weight[used]
+        if len(np.unique(codes)) < 2:
+            raise ValueError("Fewer than two classes have rows of positive weight.")
+        encoder._fit_table(table)
+        Z = encoder.encoding_.encode(table, type(self).__name__)
+        indicator = np.array([feature.is_indicator for feature in encoder.features_])
+        return encoder, classes, EncodedRows(Z, codes, weight, indicator, len(classes))
