@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from polyplane.planes import PlaneSet
 from polyplane.tables._bins import bin_values, tree_knots
-from polyplane.tables._preparation import CLIP, LEAST_SPREAD, RECIPES, Preparation
+from polyplane.tables._preparation import CLIP, LEAST_GAIN, LEAST_SPREAD, RECIPES, Preparation
 
 every_recipe = pytest.mark.parametrize("name", RECIPES)
 INDICATOR = np.array([False, False, True, False])
@@ -32,7 +33,9 @@ class TestScales:
         X = fit("standard").transform(Z)
         assert X.dtype == np.float32
         np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-4)
-        np.testing.assert_allclose(X.std(axis=0), 1, atol=1e-4)
+        np.testing.assert_allclose(X.std(axis=0)[:2], 1, atol=1e-4)
+        np.testing.assert_allclose(X[:, 2], (Z[:, 2] - Z[:, 2].mean()) / LEAST_SPREAD, atol=1e-5)
+        assert np.ptp(X[:, 3]) == pytest.approx(1 / LEAST_SPREAD)
 
     def test_robust(self):
         """By hand, from the definition: the clip, and the fall-back of a column whose quartiles are the same."""
@@ -72,7 +75,8 @@ class TestMoreFeatures:
         assert [how for _, how in squares.sources[4:]] == ["square", "square"]
         assert norm.sources[4:] == [(-1, "norm")]
         X = squares.transform(Z)
-        np.testing.assert_allclose(X[:, 4] * X[:, :1].__pow__(2).std() + 1, X[:, 0] ** 2, atol=1e-3)
+        square = np.square(X[:, 0])
+        np.testing.assert_allclose(X[:, 4], (square - square.mean()) / square.std(), atol=1e-3)
         X = norm.transform(Z)
         total = (X[:, :2] ** 2).sum(axis=1)
         np.testing.assert_allclose(X[:, 4], (total - total.mean()) / total.std(), atol=1e-4)
@@ -101,11 +105,28 @@ class TestMoreFeatures:
         assert {j for j, _ in preparation.sources} <= {-1, 0, 1, 2, 3}
 
 
+class TestRelevance:
+    def test_it_is_the_spread_of_weights_times_that_of_the_feature(self):
+        Z, _ = rows()
+        preparation = fit("standard")
+        coef = np.array([[1.0, 5.0, 0.0, 2.0], [-1.0, 5.0, 0.0, 2.5]], dtype=np.float32)
+        planes = PlaneSet(coef, np.zeros(2, dtype=np.float32), np.arange(3))
+        found = preparation.relevance(planes, preparation.transform(Z))
+        np.testing.assert_allclose(found, [1, LEAST_GAIN, LEAST_GAIN, 0.25], rtol=1e-3)  # a common weight is none
+
+    def test_weights_count_for_all_that_is_made_from_a_feature(self):
+        Z, _ = rows()
+        preparation = fit("bins")
+        ratio = preparation.weighted(np.array([1.0, 0.5, 2.0, 1.0])).transform(Z).std(axis=0)
+        ratio /= preparation.transform(Z).std(axis=0)
+        np.testing.assert_allclose(ratio, [[1.0, 0.5, 2.0, 1.0][j] for j, _ in preparation.sources], rtol=1e-5)
+
+
 class TestPlainData:
     @every_recipe
     def test_a_round_trip_by_json(self, name):
         Z, _ = rows()
-        preparation = fit(name)
+        preparation = fit(name).weighted(np.array([1.0, 0.1, 0.7, 0.3]))
         again = Preparation.from_dict(json.loads(json.dumps(preparation.to_dict())))
         np.testing.assert_array_equal(again.transform(Z), preparation.transform(Z))
 
@@ -119,6 +140,7 @@ class TestPlainData:
             ("knots", [], "must have knots for each number"),
             ("knots", [[0, 0], [0, 1]], "they must rise"),
             ("more_centre", [], "'more_centre': it must be a list of"),
+            ("gain", [1.0], "'gain': it must be a list of 4 numbers, not 1"),
             ("extra", 0, "unknown entry, 'extra'"),
         ],
     )

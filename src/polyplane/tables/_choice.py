@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from polyplane.engine.data import Data
+from polyplane.planes import PlaneSet
 from polyplane.tables._members import Machine, train_members
 from polyplane.tables._preparation import RECIPES, Preparation
 from polyplane.tables._probabilities import at_temperature, best_temperature, class_probabilities, log_losses
@@ -22,6 +24,11 @@ QUARTERS = 3
 OUT_OF_THE_RACE = 3.0
 #: Bins multiply features: with more numbers than this they are not tried.
 MOST_BINNED = 200
+#: So many of the best preparations are tried with weighted features too: in so many rounds each feature is multiplied
+#: by its relevance to this power.
+WEIGHTED, ROUNDS, POWER = 2, 2, 0.5
+#: Weights are noise where all features count alike: so many standard errors of what they gain are held against them.
+CAUTION = 1.0
 
 
 @dataclass(frozen=True)
@@ -38,9 +45,10 @@ class EncodedRows:
         """Some of the rows."""
         return EncodedRows(self.Z[rows], self.y[rows], self.weight[rows], self.is_indicator, self.n_classes)
 
-    def prepare(self, name: str) -> Preparation:
+    def prepare(self, candidate: Candidate) -> Preparation:
         """A preparation learned from them."""
-        return Preparation.fit(name, self.Z, self.y, self.is_indicator, self.weight)
+        plain = Preparation.fit(candidate.name, self.Z, self.y, self.is_indicator, self.weight)
+        return plain if candidate.gain is None else plain.weighted(np.array(candidate.gain))
 
     def data(self, preparation: Preparation) -> Data:
         """Prepared, to train on."""
@@ -50,6 +58,27 @@ class EncodedRows:
     def noise(self, name: str) -> float | None:
         """Noise in training: none where most features are indicators or bins, which it would blur."""
         return 0.0 if RECIPES[name].has_bins or self.is_indicator.mean() > 0.5 else None
+
+
+class Candidate(NamedTuple):
+    """A preparation to choose, and what each feature is to be multiplied by; None: nothing."""
+
+    name: str
+    gain: tuple[float, ...] | None = None
+
+    @property
+    def label(self) -> str:
+        """What a user reads."""
+        return self.name if self.gain is None else f"{self.name}, weighted"
+
+
+class Trial(NamedTuple):
+    """A small machine on a preparation, and the log-losses of the held-out rows."""
+
+    preparation: Preparation
+    X: np.ndarray
+    planes: PlaneSet
+    losses: np.ndarray
 
 
 def candidates(rows: EncodedRows) -> list[str]:
@@ -62,46 +91,88 @@ def candidates(rows: EncodedRows) -> list[str]:
 
 def choose_preparation(
     rows: EncodedRows, names: Sequence[str], seed: int, n_jobs: int | None = None
-) -> dict[str, float]:
-    """The mean log-losses of small machines on held-out rows, each at its best temperature, the best first.
+) -> dict[Candidate, float]:
+    """Candidates with their mean log-losses on held-out rows, the best first; those out of the race come last.
 
-    Short training leaves scores too large or too small, which longer training mends: the temperature is not held
-    against a preparation.
+    The best preparations compete a second time with weighted features: what told the planes of a small machine apart
+    counts more in the next one. Irrelevant columns fade, and distances are between what matters.
     """
-    order = np.random.default_rng(seed).permutation(len(rows.y))[:ROWS]
-    order = order[np.argsort(rows.y[order], kind="stable")]  # so that each quarter has its share of each class
-    losses = {name: np.empty(0) for name in names}
-    result: dict[str, float] = {}
-    for quarter in range(QUARTERS):
-        held_out = rows.take(order[quarter::4])
-        training = rows.take(np.delete(order, slice(quarter, None, 4)))
-        found = trial_losses(training, held_out, list(losses), seed, n_jobs)
-        losses = {name: np.append(losses[name], found[name]) for name in losses}
-        result |= {name: float(each.mean()) for name, each in losses.items()}
-        best = min(losses.values(), key=np.mean)
-        losses = {name: each for name, each in losses.items() if _excess(each - best) <= OUT_OF_THE_RACE}
-        if len(losses) == 1:
+    parts = _quarters(rows, seed)
+    trials: dict[str, list[Trial]] = {name: [] for name in names}
+    racing = list(names)
+    for training, held_out in parts:
+        prepared = [training.prepare(Candidate(name)) for name in racing]
+        for name, trial in zip(racing, _try(training, held_out, prepared, seed, n_jobs), strict=True):
+            trials[name].append(trial)
+        racing = _still_racing({name: _losses(trials[name]) for name in racing})
+        if len(racing) == 1:
             break
-    return dict(sorted(result.items(), key=lambda item: (item[0] not in losses, item[1])))
+    mean = {name: float(_losses(trials[name]).mean()) for name in names}
+    order = sorted(names, key=lambda name: (name not in racing, mean[name]))
+    result = {Candidate(name): mean[name] for name in order}
+    for name in order[: min(WEIGHTED, len(racing))]:
+        weighted, loss = _weigh(name, trials[name], parts, seed, n_jobs)
+        result[weighted] = loss
+    return dict(sorted(result.items(), key=lambda item: (item[0].name not in racing, item[1])))
 
 
-def trial_losses(
-    training: EncodedRows, held_out: EncodedRows, names: Sequence[str], seed: int, n_jobs: int | None
-) -> dict[str, np.ndarray]:
-    """The log-losses of the held-out rows, by preparation."""
+def _weigh(
+    name: str, trials: list[Trial], parts: list[tuple[EncodedRows, EncodedRows]], seed: int, n_jobs: int | None
+) -> tuple[Candidate, float]:
+    """A preparation with weighted features, the mean over the quarters, and its mean log-loss with a surcharge."""
+    plain = _losses(trials)
+    for _ in range(ROUNDS):
+        weighted = [
+            trial.preparation.weighted(trial.preparation.relevance(trial.planes, trial.X) ** POWER) for trial in trials
+        ]
+        trials = [
+            _try(*part, [preparation], seed, n_jobs)[0] for preparation, part in zip(weighted, parts, strict=False)
+        ]
+    gain = np.exp(np.mean([np.log(trial.preparation.gain) for trial in trials], axis=0))
+    losses = _losses(trials)
+    doubt = CAUTION * (losses - plain).std() / len(plain) ** 0.5
+    return Candidate(name, tuple(gain.tolist())), float(losses.mean() + doubt)
+
+
+def _quarters(rows: EncodedRows, seed: int) -> list[tuple[EncodedRows, EncodedRows]]:
+    """Rows to train on and rows held out, some times; each has its share of each class."""
+    order = np.random.default_rng(seed).permutation(len(rows.y))[:ROWS]
+    order = order[np.argsort(rows.y[order], kind="stable")]
+    return [(rows.take(np.delete(order, slice(q, None, 4))), rows.take(order[q::4])) for q in range(QUARTERS)]
+
+
+def _try(
+    training: EncodedRows,
+    held_out: EncodedRows,
+    prepared: Sequence[Preparation],
+    seed: int,
+    n_jobs: int | None,
+) -> list[Trial]:
+    """Train a small machine on each preparation. Their log-losses are those at the best temperature.
+
+    Short training leaves scores too large or too small, which longer training mends: that is not held against a
+    preparation.
+    """
     passes = int(np.clip(VISITS // len(training.y), *PASSES))
-    prepared = [training.prepare(name) for name in names]
     machines = [Machine(training.data(p), N_PLANES, training.noise(p.name), passes, seed) for p in prepared]
-    losses = {}
-    for p, (planes, _) in zip(prepared, train_members(machines, n_jobs), strict=True):
+    weight, trials = held_out.weight / held_out.weight.mean(), []
+    for p, machine, (planes, _) in zip(prepared, machines, train_members(machines, n_jobs), strict=True):
         probability = class_probabilities(planes, p.transform(held_out.Z))
-        temperature = best_temperature(probability, held_out.y, held_out.weight)
-        losses[p.name] = log_losses(at_temperature(probability, temperature), held_out.y) * (
-            held_out.weight / held_out.weight.mean()
-        )
-    return losses
+        probability = at_temperature(probability, best_temperature(probability, held_out.y, held_out.weight))
+        trials.append(Trial(p, machine.data.X, planes, weight * log_losses(probability, held_out.y)))
+    return trials
 
 
-def _excess(difference: np.ndarray) -> float:
-    """By how many standard errors a mean difference is more than 0."""
-    return float(difference.mean() / (difference.std() / len(difference) ** 0.5 + 1e-12))
+def _losses(trials: Sequence[Trial]) -> np.ndarray:
+    return np.concatenate([trial.losses for trial in trials])
+
+
+def _still_racing(losses: dict[str, np.ndarray]) -> list[str]:
+    """All but those that are worse than the best by many standard errors, of differences row by row."""
+    best = min(losses.values(), key=np.mean)
+
+    def excess(each: np.ndarray) -> float:
+        difference = each - best
+        return float(difference.mean() / (difference.std() / len(difference) ** 0.5 + 1e-12))
+
+    return [name for name, each in losses.items() if excess(each) <= OUT_OF_THE_RACE]

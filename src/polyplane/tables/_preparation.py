@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyplane.planes import PlaneSet
 from polyplane.tables._bins import bin_values, tree_knots
 from polyplane.tables._plain_data import Entries
 
 #: Robustly scaled numbers approach this, and never pass it.
 CLIP = 3.0
-#: Indicators are scaled to unit variance, but not beyond what this standard deviation would get: an indicator of one
-#: row in a thousand would be 30 times as large as others.
-LEAST_SPREAD = 0.3
+#: Indicators, and bins, are scaled as if half of the rows had them: at unit variance, one of one row in a thousand
+#: would be 30 times as large as others. (On 17 tables 15.9 % error; 16.3 with a floor of 0.3, 16.1 with one of 0.05.)
+LEAST_SPREAD = 0.5
+#: The least relevance of a feature.
+LEAST_GAIN = 1e-3
 #: No prepared number is larger: planes over float32 rows stay finite.
 LARGEST = 1e12
 
@@ -69,6 +72,8 @@ class Preparation:
         The ends of the bins of each number; empty where there are none.
     more_centre, more_factor : ndarray
         The scaling of the features beyond the first.
+    gain : ndarray of shape (n_features,)
+        What each feature, and all that is made from it, is multiplied by in the end.
     """
 
     name: str
@@ -78,6 +83,7 @@ class Preparation:
     knots: tuple[np.ndarray, ...]
     more_centre: np.ndarray
     more_factor: np.ndarray
+    gain: np.ndarray
 
     @classmethod
     def fit(
@@ -104,12 +110,13 @@ class Preparation:
         knots: tuple[np.ndarray, ...] = ()
         if recipe.has_bins:
             knots = tuple(tree_knots(Z[:, j], y, weight) for j in np.flatnonzero(is_number))
-        plain = cls(name, is_number, centre, factor, knots, np.empty(0), np.empty(0))
+        gain = np.ones(len(centre))
+        plain = cls(name, is_number, centre, factor, knots, np.empty(0), np.empty(0), gain)
         more = plain._more(Z, plain._scaled(Z))
         spread = more.std(axis=0)
         if recipe.has_bins:
             spread = np.maximum(spread, LEAST_SPREAD)
-        return cls(name, is_number, centre, factor, knots, more.mean(axis=0), 1.0 / np.where(spread > 0, spread, 1.0))
+        return replace(plain, more_centre=more.mean(axis=0), more_factor=1.0 / np.where(spread > 0, spread, 1.0))
 
     def transform(self, Z: np.ndarray) -> np.ndarray:
         """Prepare encoded rows; the result is float32."""
@@ -120,7 +127,25 @@ class Preparation:
         if len(self.more_centre):
             more = (self._more(Z, scaled) - self.more_centre) * self.more_factor
             result[:, n_scaled:] = np.clip(more, -LARGEST, LARGEST)
+        if (self.gain != 1.0).any():
+            result *= np.append(self.gain, 1.0)[[j for j, _ in self.sources]].astype(np.float32)
         return result
+
+    def weighted(self, gain: np.ndarray) -> Preparation:
+        """The same with features multiplied by their gains."""
+        return replace(self, gain=self.gain * gain)
+
+    def relevance(self, planes: PlaneSet, X: np.ndarray) -> np.ndarray:
+        """How much each feature tells planes over prepared rows `X` apart, relative to the feature that does most.
+
+        What all planes have in common changes no prediction: it is the spread of their weights that counts, times
+        that of the feature. Features made from one belong to it.
+        """
+        effect = np.square(planes.coef.std(axis=0) * X.std(axis=0)).astype(np.float64)
+        source = np.array([j for j, _ in self.sources])
+        own = source >= 0
+        total = np.sqrt(np.bincount(source[own], weights=effect[own], minlength=len(self.gain)))
+        return np.maximum(total / max(total.max(), 1e-30), LEAST_GAIN)
 
     @property
     def sources(self) -> list[tuple[int, str]]:
@@ -160,6 +185,7 @@ class Preparation:
             "knots": [knots.tolist() for knots in self.knots],
             "more_centre": self.more_centre.tolist(),
             "more_factor": self.more_factor.tolist(),
+            "gain": self.gain.tolist(),
         }
 
     @classmethod
@@ -174,11 +200,12 @@ class Preparation:
         knots = tuple(_read_knots(item) for item in entries.items("knots"))
         if len(knots) != (n_numbers if RECIPES[name].has_bins else 0):
             raise ValueError("The preparation must have knots for each number where it has bins, and else none.")
-        plain = cls(name, np.array(is_number, dtype=bool), centre, factor, knots, np.empty(0), np.empty(0))
+        gain = np.array(entries.numbers("gain", n_features))
+        plain = cls(name, np.array(is_number, dtype=bool), centre, factor, knots, np.empty(0), np.empty(0), gain)
         n_more = len(plain.sources) - n_features
-        more = [np.array(entries.numbers(key, n_more)) for key in ("more_centre", "more_factor")]
+        more_centre, more_factor = (np.array(entries.numbers(key, n_more)) for key in ("more_centre", "more_factor"))
         entries.end()
-        return cls(name, plain.is_number, centre, factor, knots, *more)
+        return replace(plain, more_centre=more_centre, more_factor=more_factor)
 
 
 def _has_three_values(Z: np.ndarray) -> np.ndarray:

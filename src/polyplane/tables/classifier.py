@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyplane._validation import check_classes, check_targets, check_weights, encode
 from polyplane.planes import PlaneSet
-from polyplane.tables._choice import EncodedRows, candidates, choose_preparation
+from polyplane.tables._choice import Candidate, EncodedRows, candidates, choose_preparation
 from polyplane.tables._committee import Plan, mixed, train_committee
 from polyplane.tables._frames import read_table
 from polyplane.tables._preparation import RECIPES
@@ -28,9 +28,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     """Classify the rows of a table as it comes: numbers of any scale, text, booleans, dates, gaps.
 
     A `TableEncoder` makes numbers of the columns. Small machines on several preparations of these numbers are compared
-    on held-out rows. Then a committee of multi-hyperplane machines is trained, as in `MultiHyperplaneClassifier`, with
-    other seeds, on all rows in the best preparation, and one of them in the second-best. Their probabilities are
-    averaged, and brought to the temperature that held-out rows asked for.
+    on held-out rows, and the best ones once more with features weighted by their relevance, so that irrelevant columns
+    fade. Then a committee of multi-hyperplane machines is trained, as in `MultiHyperplaneClassifier`, with other seeds,
+    on all rows in the best preparation, and one each in the second- and third-best. Their probabilities are averaged,
+    and brought to the temperature that held-out rows asked for.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     encoder_ : TableEncoder
         How columns become numbers; its ``dropped_`` names the columns that are not used.
     preparation_ : list of str
-        The preparation of each machine.
+        The preparation of each machine; "bins, weighted" is bins with features weighted by their relevance.
     members_ : list of Member
         The machines: the preparation and the planes of each.
     temperature_ : float
@@ -72,7 +73,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Passes of the machine that made most of them.
     choice_ : dict of str to float
-        The log-losses of the preparations on held-out rows; empty where `preparation` is given.
+        The log-losses of the preparations on held-out rows, the best first; those of weighted features with a standard
+        error added. Empty where `preparation` is given.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -137,16 +139,18 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         encoder, classes, rows = self._encode(X, y, sample_weight)
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31, size=self.n_estimators)]
-        choice: dict[str, float] = {}
-        names = [self.preparation] if self.preparation else candidates(rows)
-        if len(names) > 1:
-            choice = choose_preparation(rows, names, seeds[0], self.n_jobs)
-            names = list(choice)
-        prepared = mixed(names, self.n_estimators)
+        choice: dict[Candidate, float] = {}
+        ranking = [Candidate(self.preparation)] if self.preparation else []
+        if not ranking:
+            choice = choose_preparation(rows, candidates(rows), seeds[0], self.n_jobs)
+            ranking = list(choice)
+        prepared = mixed(ranking, self.n_estimators)
         plan = Plan(prepared, self.n_planes, self.max_iter, seeds, self.n_jobs, self.verbose)
         members, temperature, self.n_iter_ = train_committee(rows, plan)
-        self.encoder_, self.classes_, self.choice_ = encoder, classes, choice
-        self.members_, self.temperature_, self.preparation_ = members, temperature, prepared
+        self.encoder_, self.classes_ = encoder, classes
+        self.choice_ = {candidate.label: loss for candidate, loss in choice.items()}
+        self.preparation_ = [candidate.label for candidate in prepared]
+        self.members_, self.temperature_ = members, temperature
         self.n_features_in_ = encoder.n_features_in_
         self.__dict__.pop("feature_names_in_", None)
         if hasattr(encoder, "feature_names_in_"):
