@@ -89,6 +89,11 @@ class TestMoreFeatures:
         assert np.abs(knots - 3000).min() < 300
         assert len(knots) <= 9
 
+    def test_large_numbers_that_differ_little_are_told_apart(self):
+        values = 1e9 + np.arange(200.0)
+        knots = tree_knots(values, (values > 1e9 + 77).astype(int))
+        assert knots.tolist() == [1e9, 1e9 + 77.5, 1e9 + 199]
+
     def test_a_column_without_a_split_has_no_bins(self):
         assert len(tree_knots(np.arange(50.0), np.zeros(50, dtype=int))) == 0
 

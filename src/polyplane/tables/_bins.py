@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-#: Leaves of the tree of a column, at most; each has at least this share of the rows, and so many rows.
-LEAVES, LEAST_SHARE, LEAST_ROWS = 8, 0.01, 5
+#: Leaves of the tree of a column, at most; each has at least so many rows, and so many times the root of their number.
+#: (With 8 leaves of a hundredth of the rows 15.7 % error on 17 tables, with 16 leaves 15.4; on adult 14.1 and 13.4 %.)
+LEAVES, LEAST_ROWS, LEAST_ROOTS = 16, 5, 0.3
 #: Rows that a tree looks at.
 SAMPLE = 20_000
 
@@ -24,13 +25,16 @@ def tree_knots(values: np.ndarray, y: np.ndarray, weight: np.ndarray | None = No
     tree = DecisionTreeClassifier(
         criterion="entropy",
         max_leaf_nodes=LEAVES,
-        min_samples_leaf=max(LEAST_ROWS, int(LEAST_SHARE * len(rows))),
+        min_samples_leaf=max(LEAST_ROWS, int(LEAST_ROOTS * len(rows) ** 0.5)),
         random_state=0,
     )
-    tree.fit(values[rows, None], y[rows], None if weight is None else weight[rows])
-    splits = tree.tree_.threshold[tree.tree_.children_left >= 0]
-    if not len(splits):
+    # Trees see float32, in which large numbers that differ little are the same: their ranks are not.
+    different, rank = np.unique(values[rows], return_inverse=True)
+    tree.fit(rank[:, None], y[rows], None if weight is None else weight[rows])
+    below = tree.tree_.threshold[tree.tree_.children_left >= 0].astype(int)
+    if not len(below):
         return np.empty(0)
+    splits = 0.5 * (different[below] + different[below + 1])
     return np.unique(np.concatenate([[values.min()], splits, [values.max()]]))
 
 

@@ -13,13 +13,21 @@ from polyplane.planes import PlaneSet
 from polyplane.tables._choice import Candidate, EncodedRows
 from polyplane.tables._members import Machine, train_members
 from polyplane.tables._preparation import Preparation
-from polyplane.tables._probabilities import best_temperature, class_probabilities
+from polyplane.tables._probabilities import at_temperature, best_temperature, class_probabilities, log_losses
 
 #: From so many machines on, one of them is on the second-best preparation, and from so many on one on the third-best.
 #: (Five machines on 17 tables: 16.5 % error with one preparation, 16.3 with two, 16.1 with three.)
 SECOND_FROM, THIRD_FROM = 3, 5
-#: The temperature is that of machines trained on three quarters of at most so many rows.
-CALIBRATION_ROWS = 4000
+#: For the temperature a quarter of the rows is held out, and at most so many.
+HELD_OUT = 2000
+#: With more rows than this, it is that of a machine on the best preparation alone; and where a sample of them wanted
+#: one plane of each class, a few are tried on all of them.
+MANY_ROWS, FEW = 10_000, 4
+#: By so much the log-loss of a machine of several planes falls when five of them are averaged, at least; with one plane
+#: of each class all of them are the same.
+GAIN_OF_AVERAGING = 0.01
+#: Passes over the rows, where they are not given: as many as visit so many rows, within bounds.
+VISITS, PASSES = 500_000, (20, 60)
 
 
 class Member(NamedTuple):
@@ -60,6 +68,11 @@ class Plan(NamedTuple):
     verbose: int = 0
 
 
+def n_passes(n_rows: int) -> int:
+    """Passes over the rows, where they are not given: more rows need fewer."""
+    return int(np.clip(VISITS // n_rows, *PASSES))
+
+
 def mixed(ranking: Sequence[Candidate], n_estimators: int) -> list[Candidate]:
     """The preparation of each machine: the best one, and once the second-best and the third-best."""
     others = [
@@ -79,27 +92,53 @@ def train_committee(rows: EncodedRows, plan: Plan) -> tuple[list[Member], float,
         ).with_planes()
         for candidate, preparation in preparations.items()
     }
+    temperature, n_planes = _calibrate(rows, plan, {c: np.asarray(machine.n_planes) for c, machine in first.items()})
     pairs = list(zip(plan.candidates, plan.seeds, strict=True))
-    trained = train_members([replace(first[c], seed=seed) for c, seed in pairs], plan.n_jobs, plan.verbose)
+    machines = [replace(first[c], seed=seed, n_planes=n_planes[c]) for c, seed in pairs]
+    trained = train_members(machines, plan.n_jobs, plan.verbose)
     members = [Member(preparations[c], each.planes) for (c, _), each in zip(pairs, trained, strict=True)]
-    temperature = _temperature(rows, plan, {c: np.asarray(machine.n_planes) for c, machine in first.items()})
     return members, temperature, max(each.n_iter for each in trained)
 
 
-def _temperature(rows: EncodedRows, plan: Plan, n_planes: dict[Candidate, np.ndarray]) -> float:
-    """The temperature of one machine for each preparation, weighted as in the committee, on rows held out from them."""
-    order = np.random.default_rng(plan.seeds[0]).permutation(len(rows.y))[:CALIBRATION_ROWS]
-    order = order[np.argsort(rows.y[order], kind="stable")]
-    held_out, training = rows.take(order[::4]), rows.take(np.delete(order, slice(0, None, 4)))
+Planes = dict[Candidate, np.ndarray]
+
+
+def _calibrate(rows: EncodedRows, plan: Plan, n_planes: Planes) -> tuple[float, Planes]:
+    """The temperature on held-out rows, and planes of each class, which many rows may ask for more of.
+
+    The number of planes was chosen on a sample, with a preference for one. Where there are many more rows, one plane
+    and a few are compared on them: what over-fits a sample need not over-fit them all.
+    """
+    order = np.random.default_rng(plan.seeds[0]).permutation(len(rows.y))
+    order = order[np.argsort(rows.y[order], kind="stable")]  # so that both parts have their share of each class
+    every = slice(0, None, max(4, len(order) // HELD_OUT))
+    held_out, training = rows.take(order[every]), rows.take(np.delete(order, every))
     if np.count_nonzero(np.bincount(training.y, minlength=rows.n_classes)) < 2:
-        return 1.0
-    shares = Counter(plan.candidates)
+        return 1.0, n_planes
+    if len(order) <= MANY_ROWS:
+        return _judge(training, held_out, plan, Counter(plan.candidates), n_planes)[0], n_planes
+    best = Counter(plan.candidates[:1])
+    temperature, loss = _judge(training, held_out, plan, best, n_planes)
+    if plan.n_planes is None and n_planes[plan.candidates[0]].max() == 1:
+        more = {c: np.full_like(n, FEW) if n.max() == 1 else n for c, n in n_planes.items()}
+        hotter, lower = _judge(training, held_out, plan, best, more)
+        if lower * (1.0 - (GAIN_OF_AVERAGING if len(plan.seeds) > 1 else 0.0)) < loss:
+            return hotter, more
+    return temperature, n_planes
+
+
+def _judge(
+    training: EncodedRows, held_out: EncodedRows, plan: Plan, shares: Counter[Candidate], n_planes: Planes
+) -> tuple[float, float]:
+    """The temperature of one machine for each preparation, weighted as in the committee, and its log-loss."""
     preparations = [training.prepare(candidate) for candidate in shares]
     machines = [
-        Machine(training.data(p), n_planes[c], rows.noise(c.name), plan.max_iter, plan.seeds[0]).with_planes()
+        Machine(training.data(p), n_planes[c], training.noise(c.name), plan.max_iter, plan.seeds[0]).with_planes()
         for c, p in zip(shares, preparations, strict=True)
     ]
     trained = train_members(machines, plan.n_jobs)
     parts = [Member(p, each.planes).probabilities(held_out.Z) for p, each in zip(preparations, trained, strict=True)]
     mean = np.average(parts, axis=0, weights=list(shares.values()))
-    return best_temperature(mean, held_out.y, held_out.weight)
+    temperature = best_temperature(mean, held_out.y, held_out.weight)
+    losses = log_losses(at_temperature(mean, temperature), held_out.y)
+    return temperature, float(np.average(losses, weights=held_out.weight))

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyplane._validation import check_classes, check_targets, check_weights, encode
 from polyplane.planes import PlaneSet
-from polyplane.tables._choice import Candidate, EncodedRows, candidates, choose_preparation
-from polyplane.tables._committee import Plan, mixed, train_committee
+from polyplane.tables._choice import Candidate, Choice, EncodedRows, candidates, choose_preparation
+from polyplane.tables._committee import Plan, mixed, n_passes, train_committee
 from polyplane.tables._frames import read_table
 from polyplane.tables._preparation import RECIPES
 from polyplane.tables._probabilities import at_temperature, mean_probabilities
@@ -47,8 +47,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         How texts are read, see `TableEncoder`.
     n_planes : int or None, default=None
         Planes of each class, in each machine. None: chosen on held-out rows.
-    max_iter : int, default=60
-        Passes over the rows.
+    max_iter : int or None, default=None
+        Passes over the rows, at most. None: as many as visit 500,000 rows, at least 20 and at most 60.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
     random_state : int, RandomState or None, default=None
@@ -100,7 +100,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     decimal: str = "."
     gaps: Collection[str] = GAPS
     n_planes: int | None = None
-    max_iter: int = 60
+    max_iter: int | None = None
     class_weight: Any = None
     random_state: Any = None
     n_jobs: int | None = None
@@ -111,7 +111,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "preparation": [StrOptions(set(RECIPES)), None],
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -139,16 +139,16 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         encoder, classes, rows = self._encode(X, y, sample_weight)
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31, size=self.n_estimators)]
-        choice: dict[Candidate, float] = {}
-        ranking = [Candidate(self.preparation)] if self.preparation else []
-        if not ranking:
+        if self.preparation is not None:
+            choice = Choice({}, [Candidate(self.preparation)])
+        else:
             choice = choose_preparation(rows, candidates(rows), seeds[0], self.n_jobs)
-            ranking = list(choice)
-        prepared = mixed(ranking, self.n_estimators)
-        plan = Plan(prepared, self.n_planes, self.max_iter, seeds, self.n_jobs, self.verbose)
+        prepared = mixed(choice.ranking, self.n_estimators)
+        max_iter = n_passes(len(rows.y)) if self.max_iter is None else self.max_iter
+        plan = Plan(prepared, self.n_planes, max_iter, seeds, self.n_jobs, self.verbose)
         members, temperature, self.n_iter_ = train_committee(rows, plan)
         self.encoder_, self.classes_ = encoder, classes
-        self.choice_ = {candidate.label: loss for candidate, loss in choice.items()}
+        self.choice_ = choice.losses
         self.preparation_ = [candidate.label for candidate in prepared]
         self.members_, self.temperature_ = members, temperature
         self.n_features_in_ = encoder.n_features_in_
