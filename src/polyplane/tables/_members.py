@@ -14,8 +14,8 @@ from polyplane.engine.data import Data
 from polyplane.engine.progress import Progress
 from polyplane.engine.run import Run
 from polyplane.learners._select_n_planes import select_n_planes
+from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
 from polyplane.learners._tangent import tangent_start
-from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
