@@ -8,6 +8,11 @@ array larger than the caches, as in STREAM), which they finish no faster where m
 the smallest time counts. "possible" is what free cores would give by the shares of the work alone: the CPU time of the
 fit on one thread over that of the busier of two. For each fit the bytes of the rows that a second of it reads are
 printed beside the probe's, and the planes are compared: they may not depend on the number of threads.
+
+Seen so far only on two cores that others kept busy, where the probe that calculates gained 0.9 to 1.04 and no fit could
+gain more (0.5 to 1.1): that says nothing about free cores. There "possible" was 1.6 to 2.0 for the polytopes of CPM and
+1.2 to 1.5 for cutting planes, whose small quadratic problem and steps in Python stay on one thread. Memory was not the
+limit: fits read 0.3 to 6 GB/s of rows, the probe 15 to 20.
 """
 
 import argparse

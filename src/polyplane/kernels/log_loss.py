@@ -16,7 +16,7 @@ from polyplane.kernels.rows import borrowed
 NEGLIGIBLE = 1e-3
 #: The least probability of a row's own class that is told from 0.
 LEAST = 1e-30
-#: Planes that are looked at together when the best are sought.
+#: Planes of which the largest score is found first, when the best are sought.
 BLOCK = 16
 
 
@@ -66,6 +66,7 @@ class Room(NamedTuple):
     gradient: np.ndarray  # (planes, features + 1), 0 between steps
     inputs: np.ndarray  # (rows of a step, features + 1)
     all_scores: np.ndarray  # (rows of a step, planes), if contenders are found anew
+    largest: np.ndarray  # of blocks of planes
     scores: np.ndarray  # of the contenders
 
 
@@ -75,7 +76,7 @@ def train(
 ) -> None:
     """Make all steps; `machine`, `contenders` and the probabilities are written into."""
     rows, visits, contenders, machine, steps, room = borrowed((rows, visits, contenders, machine, steps, room))
-    gradient, inputs, all_scores, scores = room
+    gradient, inputs, all_scores, largest, scores = room
     n_planes, W = machine.W.shape[1], machine.W.reshape(-1, machine.W.shape[2])
     for step in range(len(steps.rate)):
         first = step * steps.size
@@ -88,7 +89,7 @@ def train(
             row = visits.rows[first + i]
             own, x = contenders[row], inputs[i]
             if renew:
-                _find_contenders(all_scores[i], rows.y[row], n_planes, own, scores)
+                _find_contenders(all_scores[i], rows.y[row], n_planes, own, scores, largest)
             else:
                 _score(x, W, own, scores)
             weight = rows.weight[row] / n_rows
@@ -113,41 +114,51 @@ def _gather(rows: Rows, chosen: np.ndarray, starts: np.ndarray, inputs: np.ndarr
 
 
 @njit(**{**PART, "fastmath": True})
-def _largest(values: np.ndarray) -> Any:
-    largest = values[0]
-    for i in range(1, len(values)):
-        largest = values[i] if values[i] > largest else largest
+def _largest(values: np.ndarray, start: int) -> Any:
+    """The largest of a block, whose length is known when this is compiled."""
+    largest = values[start]
+    for i in range(1, BLOCK):
+        largest = values[start + i] if values[start + i] > largest else largest
     return largest
+
+
+@part
+def _insert(value: float, number: int, values: np.ndarray, numbers: np.ndarray) -> None:
+    """Let a value take its place among the largest, which stand in falling order; the last one gives way."""
+    at = len(values) - 1
+    while at > 0 and values[at - 1] < value:
+        values[at], numbers[at] = values[at - 1], numbers[at - 1]
+        at -= 1
+    values[at], numbers[at] = value, number
 
 
 @inlined_part
 def _find_contenders(
-    all_scores: np.ndarray, label: int, n_planes: int, contenders: np.ndarray, scores: np.ndarray
+    all_scores: np.ndarray,
+    label: int,
+    n_planes: int,
+    contenders: np.ndarray,
+    scores: np.ndarray,
+    largest: np.ndarray,
 ) -> None:
-    """The planes with the best scores, best first, and their scores; those before tell how good they must be.
+    """The planes with the best scores, best first, and their scores.
 
-    One of the row's class is always among them, and one of another class.
+    Of the largest scores of all blocks the n-th is a bound for the n-th best score: blocks below it are not looked at.
+    One plane of the row's class is always among the contenders, and one of another class.
     """
-    n = len(contenders)
-    least = np.inf
-    for j in range(n):
-        least = all_scores[contenders[j]] if all_scores[contenders[j]] < least else least
-        if j and contenders[j] == contenders[0]:  # there were none before
-            least = -np.inf
-    needed = least
+    n, n_blocks = len(contenders), len(all_scores) // BLOCK
     scores[:] = -np.inf
-    for start in range(0, len(all_scores), BLOCK):
-        block = all_scores[start : start + BLOCK]
-        if _largest(block) < needed:
-            continue
-        for i in range(len(block)):
-            if block[i] >= needed:
-                at = n - 1
-                while at > 0 and scores[at - 1] < block[i]:
-                    scores[at], contenders[at] = scores[at - 1], contenders[at - 1]
-                    at -= 1
-                scores[at], contenders[at] = block[i], start + i
-                needed = scores[n - 1] if scores[n - 1] > least else least
+    for b in range(n_blocks):
+        largest[b] = _largest(all_scores, b * BLOCK)
+        if largest[b] > scores[n - 1]:
+            _insert(largest[b], 0, scores, contenders)
+    needed = scores[n - 1]
+    scores[:] = -np.inf
+    for b in range(n_blocks + 1):
+        if b == n_blocks or largest[b] >= needed:
+            for k in range(b * BLOCK, min((b + 1) * BLOCK, len(all_scores))):
+                if all_scores[k] >= needed and all_scores[k] > scores[n - 1]:
+                    _insert(all_scores[k], k, scores, contenders)
     n_own = 0
     for j in range(n):
         n_own += contenders[j] // n_planes == label

@@ -62,7 +62,7 @@ class ContestedPass(Pass):
         `inputs` are the rows to visit and, where there is noise, from where on in it each of them gets its own. The
         planes join the average from the step number `averaged_from` on.
         """
-        from polyplane.kernels.log_loss import Machine, Room, Rows, Steps, Visits, train
+        from polyplane.kernels.log_loss import BLOCK, Machine, Room, Rows, Steps, Visits, train
 
         W, nothing = self.W, self.W[:0]
         noise = np.empty(0, dtype=W.dtype) if self.noise is None else self.noise
@@ -77,6 +77,7 @@ class ContestedPass(Pass):
             gradient=np.zeros((W.shape[0] * W.shape[1], W.shape[2]), dtype=W.dtype),
             inputs=np.empty((size, W.shape[2]), dtype=W.dtype),
             all_scores=np.empty((size if self.renew else 0, W.shape[0] * W.shape[1]), dtype=W.dtype),
+            largest=np.empty(W.shape[0] * W.shape[1] // BLOCK, dtype=W.dtype),
             scores=np.empty(self.contenders.shape[1], dtype=W.dtype),
         )
         at_once = max(1, MULTIPLICATIONS // (size * W.size))

@@ -23,7 +23,7 @@ from polyplane.scaling import AffineScaling
 #: Rows per centre that k-means looks at.
 ROWS_PER_CENTRE = 256
 #: Rows from which the lengths of the data are read.
-SAMPLE = 2000
+SAMPLE = 800
 
 
 @dataclass(frozen=True, eq=False)
