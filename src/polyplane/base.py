@@ -366,8 +366,10 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             raise
         return self._become(draft)
 
-    def _train(self, data: Data, limits: Limits, method: Method[Any] | None = None) -> Self:
+    def _train(self, data: Data, limits: Limits, method: Method[Any] | None = None, state: Any = None) -> Self:
         """Be the model of these rows, by the method that the parameters name, unless another is given.
+
+        Training begins with the given state, if any, which is not changed.
 
         After Ctrl-C that is the model of the last finished step, if there is one, and the exception goes on.
         """
@@ -382,7 +384,8 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             observers.append(validation)
         if getattr(self, "verbose", 0):
             observers.append(Progress(type(self).__name__, self.max_iter))
-        run = self._new_run(seed, method, plateau=self._plateau(), limits=limits, observers=observers)
+        how: dict[str, Any] = {"plateau": self._plateau(), "limits": limits, "observers": observers}
+        run = self._new_run(seed, method, **how) if method is None or state is None else Run(method, state, **how)
         try:
             run.go(repeat(data, self.max_iter))
         except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from sklearn.base import clone
 from polyplane._array_api import is_foreign, take_rows
 from polyplane._threads import in_threads
 from polyplane.base import PlaneClassifier
-from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
-from polyplane.learners._stack import Job, train_stacked
+from polyplane.engine.run import Limits
+from polyplane.learners._stack import Job, shared_starts, train_stacked
 from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
 
 
@@ -27,9 +28,10 @@ def fit_many(
 ) -> list[PlaneClassifier]:
     """Fit a copy of each estimator to its own rows.
 
-    What is returned is ``[clone(e).fit(X[r], y[r], sample_weight[r]) for e, r in zip(estimators, rows)]``: in threads,
-    or on a device, where X is an array of PyTorch, CuPy or the like, as a stack of machines in one matrix product. On a
-    device they visit all rows, as with ``backoff=0``, and cannot go on with training.
+    What is returned is ``[clone(e).fit(X[r], y[r], sample_weight[r]) for e, r in zip(estimators, rows)]``, to rounding.
+    Multi-hyperplane machines look at the matrix in place, and those of the same rows and seed share what they start
+    from. They are trained in threads; on a device, where X is an array of PyTorch, CuPy or the like, as a stack in one
+    matrix product, where they visit all rows, as with ``backoff=0``, and cannot go on with training.
 
     Parameters
     ----------
@@ -51,50 +53,65 @@ def fit_many(
     fitted : list of PlaneClassifier
         A fitted machine for each estimator.
     """
-    if is_foreign(X):
-        return _fit_stacked(estimators, X, y, rows, sample_weight, n_jobs)
+    codes = np.unique(y, return_inverse=True)[1]
+    together = {k for k, own in enumerate(rows) if _shares(estimators[k]) and _has_all(codes, own)}
 
-    def fit(k: int) -> PlaneClassifier:
+    def fit_alone(k: int) -> PlaneClassifier:
         own = rows[k]
         weight = None if sample_weight is None else sample_weight[own]
         return clone(estimators[k]).fit(take_rows(X, own), y[own], weight)
 
-    return in_threads(fit, range(len(estimators)), n_jobs)
+    alone = [k for k in range(len(rows)) if k not in together]
+    fitted = dict(zip(alone, in_threads(fit_alone, alone, n_jobs), strict=True))
+    if together:
+        members = sorted(together)
+        machines = _fit_together(
+            [estimators[k] for k in members], X, y, [rows[k] for k in members], sample_weight, n_jobs
+        )
+        fitted |= zip(members, machines, strict=True)
+    return [fitted[k] for k in range(len(rows))]
 
 
-def _fit_stacked(
-    estimators: Sequence[PlaneClassifier],
+def _shares(estimator: PlaneClassifier) -> bool:
+    """Whether an estimator can share its start with others."""
+    if not isinstance(estimator, MultiHyperplaneClassifier):
+        return False
+    plain = estimator.class_weight is None and estimator.tol is None and not estimator.early_stopping
+    return plain and estimator.loss == "log" and not estimator.verbose
+
+
+def _has_all(codes: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether some rows show all classes."""
+    return bool(np.bincount(codes[rows], minlength=int(codes.max()) + 1).all())
+
+
+def _fit_together(
+    estimators: Sequence[Any],
     X: Any,
     y: np.ndarray,
     rows: Sequence[np.ndarray],
     sample_weight: np.ndarray | None,
     n_jobs: int | None,
 ) -> list[PlaneClassifier]:
-    """Multi-hyperplane machines in stacks, the others one after the other."""
-    fitted: dict[int, PlaneClassifier] = {}
-    stacked: dict[str, list[int]] = {}
-    for k, (estimator, own) in enumerate(zip(estimators, rows, strict=True)):
-        if (
-            isinstance(estimator, MultiHyperplaneClassifier)
-            and estimator.loss == "log"
-            and not estimator.early_stopping
-        ):
-            estimator._validate_params()
-            stacked.setdefault(repr(estimator.class_weight), []).append(k)
-        else:
-            weight = None if sample_weight is None else sample_weight[own]
-            fitted[k] = clone(estimator).fit(take_rows(X, own), y[own], weight)
-    for members in stacked.values():
-        drafts = [clone(estimators[k]) for k in members]
-        data = drafts[0]._take(X, y, sample_weight, classes=None)
-        jobs = []
-        own_rows: dict[int, np.ndarray] = {}  # machines on the same rows share what is drawn for these
-        for draft, k in zip(drafts, members, strict=True):
-            method = draft._method(drafts[0].classes_)
-            assert isinstance(method, SmoothMultiHyperplane)
-            jobs.append(Job(method, draft._seed(), own_rows.setdefault(id(rows[k]), rows[k][data.weight[rows[k]] > 0])))
-        for draft, k, planes in zip(drafts, members, train_stacked(data, jobs, n_jobs), strict=True):
-            draft.__dict__.update(classes_=drafts[0].classes_, n_features_in_=drafts[0].n_features_in_)
+    first = clone(estimators[0])
+    data = first._take(X, y, sample_weight, classes=None)
+    learned = {name: value for name, value in vars(first).items() if name not in first.get_params()}
+    drafts = [clone(estimator) for estimator in estimators]
+    own_rows: dict[int, np.ndarray] = {}  # machines on the same rows know it by these being the same array
+    jobs = []
+    for draft, own in zip(drafts, rows, strict=True):
+        draft._validate_params()
+        draft.__dict__.update(learned)
+        chosen = own_rows.setdefault(id(own), own[data.weight[own] > 0])
+        jobs.append(Job(draft._method(first.classes_), draft._seed(), chosen))
+    if is_foreign(X):
+        for draft, planes in zip(drafts, train_stacked(data, jobs, n_jobs), strict=True):
             draft.planes_, draft.n_iter_ = planes.to(X), draft.max_iter
-            fitted[k] = draft
-    return [fitted[k] for k in range(len(estimators))]
+        return drafts
+    starts = shared_starts(data, jobs, n_jobs)
+
+    def train(k: int) -> PlaneClassifier:
+        own = replace(data, train=jobs[k].rows)
+        return drafts[k]._train(own, Limits(), jobs[k].method, starts[k])
+
+    return in_threads(train, range(len(jobs)), n_jobs)

@@ -49,7 +49,7 @@ def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) ->
         Threads that find the starts, on the host.
     """
     host = replace(data, X=to_numpy(data.X))
-    starts = _starts(host, jobs, n_jobs)
+    starts = shared_starts(host, jobs, n_jobs)
     convex = [i for i, job in enumerate(jobs) if job.method.is_convex(starts[i].W.shape[1])]
     planes = {i: _alone(data, jobs[i]) for i in convex}
     for group in _groups(jobs, starts, set(range(len(jobs))) - set(convex)):
@@ -59,7 +59,7 @@ def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) ->
     return [planes[i] for i in range(len(jobs))]
 
 
-def _starts(host: Data, jobs: Sequence[Job], n_jobs: int | None) -> list[SmoothState]:
+def shared_starts(host: Data, jobs: Sequence[Job], n_jobs: int | None) -> list[SmoothState]:
     """The states before the first step, on the host. Machines that differ in their scales alone share their centres."""
 
     def settled(job: Job) -> Any:
