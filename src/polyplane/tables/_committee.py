@@ -86,18 +86,30 @@ def mixed(ranking: Sequence[Candidate], n_estimators: int) -> list[Candidate]:
 def train_committee(rows: EncodedRows, plan: Plan) -> tuple[list[Member], float, int]:
     """The members, trained on all rows, the temperature of their mean probabilities, and the passes made."""
     preparations = {candidate: rows.prepare(candidate) for candidate in dict.fromkeys(plan.candidates)}
-    first = {
-        candidate: Machine(
-            rows.data(preparation), plan.n_planes, rows.noise(candidate.name), plan.max_iter, plan.seeds[0]
-        ).with_planes()
-        for candidate, preparation in preparations.items()
-    }
+    first = _first_machines(rows, plan, preparations)
     temperature, n_planes = _calibrate(rows, plan, {c: np.asarray(machine.n_planes) for c, machine in first.items()})
     pairs = list(zip(plan.candidates, plan.seeds, strict=True))
     machines = [replace(first[c], seed=seed, n_planes=n_planes[c]) for c, seed in pairs]
     trained = train_members(machines, plan.n_jobs, plan.verbose)
     members = [Member(preparations[c], each.planes) for (c, _), each in zip(pairs, trained, strict=True)]
     return members, temperature, max(each.n_iter for each in trained)
+
+
+def _first_machines(
+    rows: EncodedRows, plan: Plan, preparations: dict[Candidate, Preparation]
+) -> dict[Candidate, Machine]:
+    """A machine on each preparation; one with weighted features has as many planes as one without, or the reverse.
+
+    Choosing the number of planes takes as long as training, and the better of the two has a say in it.
+    """
+    machines: dict[Candidate, Machine] = {}
+    n_planes: dict[str, np.ndarray | int | None] = {}
+    for candidate, preparation in preparations.items():
+        known = n_planes.get(candidate.name, plan.n_planes)
+        machine = Machine(rows.data(preparation), known, rows.noise(candidate.name), plan.max_iter, plan.seeds[0])
+        machines[candidate] = machine.with_planes()
+        n_planes[candidate.name] = machines[candidate].n_planes
+    return machines
 
 
 Planes = dict[Candidate, np.ndarray]

@@ -1,0 +1,69 @@
+"""How a committee is put together: preparations, planes, passes and the temperature."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from polyplane.tables import _committee
+from polyplane.tables._choice import Candidate, EncodedRows, candidates, choose_preparation
+from polyplane.tables._committee import Plan, mixed, n_passes, train_committee
+
+
+def board(n_rows=800, n_features=3):
+    """Two classes on a board of two by two fields, and columns that do not matter."""
+    X = np.random.default_rng(0).uniform(-1, 1, (n_rows, n_features))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    return EncodedRows(X, y, np.ones(n_rows), np.zeros(n_features, dtype=bool), 2)
+
+
+def test_the_best_preparations_share_a_committee():
+    ranking = [Candidate(name) for name in "abcd"]
+    assert "".join(candidate.name for candidate in mixed(ranking, 5)) == "aaabc"
+    assert "".join(candidate.name for candidate in mixed(ranking, 3)) == "aab"
+    assert "".join(candidate.name for candidate in mixed(ranking, 1)) == "a"
+    assert "".join(candidate.name for candidate in mixed(ranking[:1], 5)) == "aaaaa"
+
+
+def test_more_rows_are_passed_over_less_often():
+    assert [n_passes(n_rows) for n_rows in (100, 12_500, 10**6)] == [60, 40, 20]
+
+
+def test_preparations_that_cannot_pay_are_not_tried():
+    rows = board()
+    assert candidates(rows) == ["standard", "robust", "robust+norm", "squares", "bins"]
+    assert candidates(EncodedRows(rows.Z, rows.y, rows.weight, np.ones(3, dtype=bool), 2)) == ["standard"]
+    assert "bins" not in candidates(EncodedRows(np.ones((4, 300)), rows.y, rows.weight, np.zeros(300, dtype=bool), 2))
+
+
+def test_what_is_clearly_worse_has_no_part_in_a_committee():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 4))
+    y = ((X**2).sum(axis=1) > 3.4).astype(int)
+    choice = choose_preparation(EncodedRows(X, y, np.ones(800), np.zeros(4, dtype=bool), 2), ["standard", "squares"], 0)
+    assert {candidate.name for candidate in choice.ranking} == {"squares"}
+    assert choice.losses["standard"] > 2 * choice.losses["squares"]
+    assert choice.ranking[0].label == next(iter(choice.losses))
+
+
+def test_weights_of_columns_that_do_not_matter_fall():
+    choice = choose_preparation(board(n_features=12), ["standard"], 0)
+    assert choice.ranking[0].label == "standard, weighted"
+    gain = np.array(choice.ranking[0].gain)
+    assert gain[:2].min() > 2 * gain[2:].max()
+
+
+@pytest.mark.parametrize(("many", "expected"), [(10_000, 1), (100, 4)])
+def test_many_rows_may_ask_for_a_few_planes(monkeypatch, many, expected):
+    """A sample that wanted one plane of each class is overruled, where held-out rows of all say so."""
+    monkeypatch.setattr(_committee, "MANY_ROWS", many)
+    monkeypatch.setattr(_committee.Machine, "with_planes", _one_plane_where_none_is_given)
+    members, temperature, n_iter = train_committee(board(), Plan([Candidate("standard")], None, 30, [0]))
+    assert np.diff(members[0].planes.indptr).tolist() == [expected] * 2
+    assert temperature > 0
+    assert n_iter <= 30
+
+
+def _one_plane_where_none_is_given(machine):
+    n_planes = 1 if machine.n_planes is None else machine.n_planes
+    return replace(machine, n_planes=np.broadcast_to(n_planes, 2).copy())
