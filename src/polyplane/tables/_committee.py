@@ -20,9 +20,9 @@ from polyplane.tables._probabilities import at_temperature, best_temperature, cl
 SECOND_FROM, THIRD_FROM = 3, 5
 #: For the temperature a quarter of the rows is held out, and at most so many.
 HELD_OUT = 2000
-#: With more rows than this, it is that of a machine on the best preparation alone; and where a sample of them wanted
-#: one plane of each class, a few are tried on all of them.
-MANY_ROWS, FEW = 10_000, 4
+#: With more rows than this, it is that of a machine on the best preparation alone; and these numbers of planes are
+#: tried on all of them.
+MANY_ROWS, LEVELS = 10_000, (4, 16, 64)
 #: By so much the log-loss of a machine of several planes falls when five of them are averaged, at least; with one plane
 #: of each class all of them are the same.
 GAIN_OF_AVERAGING = 0.01
@@ -118,8 +118,8 @@ Planes = dict[Candidate, np.ndarray]
 def _calibrate(rows: EncodedRows, plan: Plan, n_planes: Planes) -> tuple[float, Planes]:
     """The temperature on held-out rows, and planes of each class, which many rows may ask for more of.
 
-    The number of planes was chosen on a sample, with a preference for one. Where there are many more rows, one plane
-    and a few are compared on them: what over-fits a sample need not over-fit them all.
+    The number of planes was chosen on a sample, with a preference for one. Where there are many more rows, more planes
+    are tried on them for as long as held-out rows gain: what over-fits a sample need not over-fit them all.
     """
     order = np.random.default_rng(plan.seeds[0]).permutation(len(rows.y))
     order = order[np.argsort(rows.y[order], kind="stable")]  # so that both parts have their share of each class
@@ -131,11 +131,16 @@ def _calibrate(rows: EncodedRows, plan: Plan, n_planes: Planes) -> tuple[float, 
         return _judge(training, held_out, plan, Counter(plan.candidates), n_planes)[0], n_planes
     best = Counter(plan.candidates[:1])
     temperature, loss = _judge(training, held_out, plan, best, n_planes)
-    if plan.n_planes is None and n_planes[plan.candidates[0]].max() == 1:
-        more = {c: np.full_like(n, FEW) if n.max() == 1 else n for c, n in n_planes.items()}
+    for level in LEVELS if plan.n_planes is None else ():
+        now = int(n_planes[plan.candidates[0]].max())
+        if now >= level:
+            continue
+        more = {c: np.maximum(n, level) for c, n in n_planes.items()}
         hotter, lower = _judge(training, held_out, plan, best, more)
-        if lower * (1.0 - (GAIN_OF_AVERAGING if len(plan.seeds) > 1 else 0.0)) < loss:
-            return hotter, more
+        averaged = lower * (1.0 - GAIN_OF_AVERAGING) if now == 1 and len(plan.seeds) > 1 else lower
+        if averaged >= loss:
+            break
+        temperature, loss, n_planes = hotter, lower, more
     return temperature, n_planes
 
 
