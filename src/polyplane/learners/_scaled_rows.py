@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from polyplane._array_api import device_of, host_dtype, is_on_host, namespace, to_numpy
+from polyplane._array_api import device_of, host_dtype, is_on_host, namespace, take_rows, to_numpy
 from polyplane.scaling import BLOCK_ROWS, DEVICE_BLOCK, AffineScaling
 
 #: Dense rows are centred after a product, not before it, where that costs less than this in relative precision.
 ROUNDING = 1e-5
+#: Some rows of a dense matrix are copied, where they are no more numbers than this: once, and not for each product.
+FEW = 1 << 22
 
 
 class ScaledRows:
     """Some rows of a matrix as ``z = factor * (x - centre)``, with one factor for all features.
 
-    Sparse rows stay sparse: the centre is taken off the products. So it is with all rows of a dense matrix, unless they
-    are too far from the origin; some of its rows are scaled block by block. Dense rows are never copied as a whole.
+    Sparse rows stay sparse: the centre is taken off the products. So it is with all rows of a dense matrix, or with few
+    of them, unless they are too far from the origin; otherwise they are scaled block by block.
 
     Parameters
     ----------
@@ -33,7 +35,8 @@ class ScaledRows:
 
     def __init__(self, X: Any, rows: np.ndarray, scaling: AffineScaling) -> None:
         whole = len(rows) == X.shape[0] and bool((np.diff(rows) == 1).all())
-        self._x = X if whole or not sparse.issparse(X) else X[rows]
+        copied = not whole and (sparse.issparse(X) or len(rows) * X.shape[1] <= FEW)
+        self._x, whole = (take_rows(X, rows) if copied else X), whole or copied
         self._rows = None if whole else rows
         self._scaling, self._shape = scaling, (len(rows), X.shape[1])
         distance = float(np.linalg.norm(to_numpy(scaling.centre).astype(np.float64))) * scaling.factor
