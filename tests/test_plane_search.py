@@ -374,13 +374,19 @@ def test_small_data_have_one_rung(rows, monkeypatch):
 
 
 def test_rungs():
-    assert plan(60, 1000, 40, 3) == [Rung(7, 1.0, 7000), Rung(20, 1.0, 20_000), Rung(None, 1.0, 60_000)]
-    many = [Rung(7, 1 / 3, 210_000), Rung(20, 51_962 / 90_000, 1_039_240), Rung(None, 1.0, 5_400_000)]
-    assert plan(60, 90_000, 40, 3) == many
-    assert plan(60, 1000, 26, 3) == plan(60, 1000, 9, 3) == [Rung(20, 1.0, 20_000), Rung(None, 1.0, 60_000)]
-    assert plan(60, 1000, 8, 3) == [Rung(None, 1.0, 60_000)]
-    assert plan(5, 1000, 40, 3) == [Rung(None, 1.0, 5000)]
-    assert plan(60, 1000, 40, None) == [Rung(None, 1.0, 60_000)]
+    """What a fit is given: passes, share of the rows, row visits; and how many of five folds."""
+
+    def planned(*how):
+        return [(rung.passes, rung.row_share, rung.n_visits, rung.n_folds(5)) for rung in plan(*how)]
+
+    last = (None, 1.0, 60_000, 5)
+    assert planned(60, 1000, 40, 3) == [(7, 1.0, 7000, 2), (20, 1.0, 20_000, 3), last]
+    many = [(7, 1 / 3, 210_000, 2), (20, 51_962 / 90_000, 1_039_240, 3), (None, 1.0, 5_400_000, 5)]
+    assert planned(60, 90_000, 40, 3) == many
+    assert planned(60, 1000, 26, 3) == planned(60, 1000, 9, 3) == [(20, 1.0, 20_000, 3), last]
+    assert planned(60, 1000, 8, 3) == planned(60, 1000, 40, None) == [last]
+    assert planned(5, 1000, 40, 3) == [(None, 1.0, 5000, 5)]
+    assert [Rung(7, 1.0, 7000, share).n_folds(2) for share in (0.1, 1.0)] == [2, 2]
     assert [rung.n_visits for rung in plan(None, 9000, 40, 3)] == [1000, 3000, 9000]
     assert [rung.n_visits for rung in plan(None, 600, 40, 3)] == [600]
     assert batches(range(3), 1e12) == [range(0, 1), range(1, 2), range(2, 3)]

@@ -25,6 +25,7 @@ def fit_many(
     *,
     sample_weight: np.ndarray | None = None,
     n_jobs: int | None = None,
+    memory: dict[Any, Any] | None = None,
 ) -> list[PlaneClassifier]:
     """Fit a copy of each estimator to its own rows.
 
@@ -47,6 +48,8 @@ def fit_many(
         Weights of the rows.
     n_jobs : int or None, default=None
         Threads; they share the rows.
+    memory : dict or None, default=None
+        What the machines of several calls on the same matrix, with the very same arrays in `rows`, start from.
 
     Returns
     -------
@@ -65,9 +68,8 @@ def fit_many(
     fitted = dict(zip(alone, in_threads(fit_alone, alone, n_jobs), strict=True))
     if together:
         members = sorted(together)
-        machines = _fit_together(
-            [estimators[k] for k in members], X, y, [rows[k] for k in members], sample_weight, n_jobs
-        )
+        chosen, own = [estimators[k] for k in members], [rows[k] for k in members]
+        machines = _fit_together(chosen, X, y, own, sample_weight, n_jobs, memory)
         fitted |= zip(members, machines, strict=True)
     return [fitted[k] for k in range(len(rows))]
 
@@ -92,6 +94,7 @@ def _fit_together(
     rows: Sequence[np.ndarray],
     sample_weight: np.ndarray | None,
     n_jobs: int | None,
+    memory: dict[Any, Any] | None,
 ) -> list[PlaneClassifier]:
     first = clone(estimators[0])
     data = first._take(X, y, sample_weight, classes=None)
@@ -102,13 +105,15 @@ def _fit_together(
     for draft, own in zip(drafts, rows, strict=True):
         draft._validate_params()
         draft.__dict__.update(learned)
-        chosen = own_rows.setdefault(id(own), own[data.weight[own] > 0])
-        jobs.append(Job(draft._method(first.classes_), draft._seed(), chosen))
+        if id(own) not in own_rows:
+            used = data.weight[own] > 0
+            own_rows[id(own)] = own if used.all() else own[used]
+        jobs.append(Job(draft._method(first.classes_), draft._seed(), own_rows[id(own)]))
     if is_foreign(X):
         for draft, planes in zip(drafts, train_stacked(data, jobs, n_jobs), strict=True):
             draft.planes_, draft.n_iter_ = planes.to(X), draft.max_iter
         return drafts
-    starts = shared_starts(data, jobs, n_jobs)
+    starts = shared_starts(data, jobs, n_jobs, memory)
 
     def train(k: int) -> PlaneClassifier:
         own = replace(data, train=jobs[k].rows)

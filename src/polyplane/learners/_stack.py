@@ -59,8 +59,14 @@ def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) ->
     return [planes[i] for i in range(len(jobs))]
 
 
-def shared_starts(host: Data, jobs: Sequence[Job], n_jobs: int | None) -> list[SmoothState]:
-    """The states before the first step, on the host. Machines that differ in their scales alone share their centres."""
+def shared_starts(
+    host: Data, jobs: Sequence[Job], n_jobs: int | None, memory: dict[Any, Any] | None = None
+) -> list[SmoothState]:
+    """The states before the first step, on the host. Machines that differ in their scales alone share their centres.
+
+    So do those of several calls, where they are about the same rows and have a memory in common.
+    """
+    memory = {} if memory is None else memory
 
     def settled(job: Job) -> Any:
         return job.method.settled(replace(host, train=job.rows), job.seed).n_planes
@@ -72,9 +78,9 @@ def shared_starts(host: Data, jobs: Sequence[Job], n_jobs: int | None) -> list[S
         return id(job.rows), job.seed, job.method.n_planes
 
     trials = [(*source(job), None if job.method.n_planes else job.method.trial) for job in jobs]
-    chosen = _each_once(settled, jobs, trials, n_jobs)
+    chosen = _each_once(settled, jobs, trials, n_jobs, memory)
     jobs = [job._replace(method=replace(job.method, n_planes=n)) for job, n in zip(jobs, chosen, strict=True)]
-    starts = _each_once(start, jobs, [source(job) for job in jobs], n_jobs)
+    starts = _each_once(start, jobs, [source(job) for job in jobs], n_jobs, memory)
     scaled = []
     for job, begun in zip(jobs, starts, strict=True):
         tangents = replace(begun.tangents, scale=job.method.scale * begun.tangents.scale)
@@ -82,11 +88,15 @@ def shared_starts(host: Data, jobs: Sequence[Job], n_jobs: int | None) -> list[S
     return scaled
 
 
-def _each_once(find: Callable[[Job], Any], jobs: Sequence[Job], keys: Sequence[Any], n_jobs: int | None) -> list[Any]:
+def _each_once(
+    find: Callable[[Job], Any], jobs: Sequence[Job], keys: Sequence[Any], n_jobs: int | None, memory: dict[Any, Any]
+) -> list[Any]:
     """What `find` returns for each job, in threads, once for all jobs of the same key."""
-    first = dict(reversed(list(zip(keys, jobs, strict=True))))
-    found = dict(zip(first, in_threads(find, first.values(), n_jobs), strict=True))
-    return [found[key] for key in keys]
+    first = {key: job for key, job in reversed(list(zip(keys, jobs, strict=True))) if key not in memory}
+    found = in_threads(find, first.values(), n_jobs)
+    for (key, job), value in zip(first.items(), found, strict=True):
+        memory[key] = value, job.rows  # keys hold the address of the rows: these must live as long
+    return [memory[key][0] for key in keys]
 
 
 def _alone(data: Data, job: Job) -> PlaneSet:

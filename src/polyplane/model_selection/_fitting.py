@@ -71,6 +71,8 @@ class Evaluation:
         #: The first fit that failed.
         self.failure: Failure | None = None
         self.n_failures = 0
+        self._rows_of_share: dict[float, list[np.ndarray]] = {}
+        self._memory: dict[Any, Any] = {}
 
     @property
     def n_columns(self) -> int:
@@ -79,9 +81,9 @@ class Evaluation:
 
     def trials(self, candidates: Sequence[Settings], rung: Rung) -> list[Trial]:
         """The outcome of each candidate, with what a rung gives it; all their fits are made together."""
-        n_folds = len(self.folds)
-        rows = [sample_rows(train, self.codes, rung.row_share, self.seed) for train, _ in self.folds]
-        machines = [self._machine(settings, rung) for settings in candidates for _ in self.folds]
+        n_folds = rung.n_folds(len(self.folds))
+        rows = self._rows(rung.row_share)[:n_folds]
+        machines = [self._machine(settings, rung) for settings in candidates for _ in rows]
         began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # what there is to say of the rows is said once, by the refit
@@ -91,6 +93,12 @@ class Evaluation:
             scored = in_threads(lambda k: self._scored(fitted[k], k % n_folds), range(len(machines)), self.n_jobs)
         parts = [scored[i : i + n_folds] for i in range(0, len(scored), n_folds)]
         return [Trial([score for score, _ in part], [fit_time] * n_folds, [t for _, t in part]) for part in parts]
+
+    def _rows(self, share: float) -> list[np.ndarray]:
+        """The training rows of each fold; the same arrays each time, so that machines know what they have in common."""
+        if share not in self._rows_of_share:
+            self._rows_of_share[share] = [sample_rows(train, self.codes, share, self.seed) for train, _ in self.folds]
+        return self._rows_of_share[share]
 
     def _note(self, failures: Iterable[Failure]) -> None:
         for failure in failures:
@@ -118,7 +126,7 @@ class Evaluation:
     def _fit(self, machines: Sequence[Any], rows: Sequence[np.ndarray]) -> list[Any]:
         first = machines[0]
         if isinstance(first, PlaneClassifier):
-            return _fitted(machines, self.X, self.y, rows, self.sample_weight, self.n_jobs)
+            return _fitted(machines, self.X, self.y, rows, self.sample_weight, self.n_jobs, self._memory)
         if isinstance(first, Pipeline) and len(first) > 1 and isinstance(first[-1], PlaneClassifier):
             return self._fit_pipelines(machines, rows)
         return in_threads(lambda k: self._fit_any(machines[k], rows[k]), range(len(machines)), self.n_jobs)
@@ -159,10 +167,12 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
     return take_rows(X, rows) if is_foreign(X) else _safe_indexing(X, rows)
 
 
-def _fitted(machines: Sequence[Any], X: Any, y: Any, rows: Any, weight: Any, n_jobs: int | None) -> list[Any]:
+def _fitted(
+    machines: Sequence[Any], X: Any, y: Any, rows: Any, weight: Any, n_jobs: int | None, memory: Any = None
+) -> list[Any]:
     """Machines fitted together; when that fails one by one, to tell those that fail from those that do not."""
     try:
-        return list(fit_many(machines, X, y, rows, sample_weight=weight, n_jobs=n_jobs))
+        return list(fit_many(machines, X, y, rows, sample_weight=weight, n_jobs=n_jobs, memory=memory))
     except Exception as error:
         if len(machines) == 1:
             return [Failure(error)]

@@ -56,7 +56,7 @@ class Halving:
                     return False
                 if to_do:
                     self._try(number, to_do)
-                done += len(batch) * rung.n_visits
+                done += len(batch) * self._visits(rung)
                 if progress is not None:
                     self._show(progress, number, done)
             self._refuse_failures(going_on, number)
@@ -69,11 +69,15 @@ class Halving:
 
     @property
     def n_visits(self) -> int:
-        """Row visits of all trials together, per fold."""
+        """Row visits of all trials together."""
         total, n_candidates = 0, len(self.candidates)
         for rung in self.rungs:
-            total, n_candidates = total + n_candidates * rung.n_visits, self.n_kept(n_candidates)
+            total, n_candidates = total + n_candidates * self._visits(rung), self.n_kept(n_candidates)
         return total
+
+    def _visits(self, rung: Rung) -> int:
+        """Row visits of a trial."""
+        return rung.n_visits * rung.n_folds(len(self.evaluation.folds))
 
     @property
     def last_rung(self) -> int:
@@ -95,7 +99,7 @@ class Halving:
     def _work(self, rung: Rung) -> float:
         evaluation = self.evaluation
         n_classes, n_columns = int(evaluation.codes.max()) + 1, evaluation.n_columns
-        return float(len(evaluation.folds) * rung.n_visits * n_classes * n_columns)
+        return float(self._visits(rung) * n_classes * n_columns)
 
     def _show(self, progress: Progress, number: int, done: int) -> None:
         share = int(100 * done / self.n_visits)

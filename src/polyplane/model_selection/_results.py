@@ -37,22 +37,34 @@ def best_of(trials: Trials, rung: int, candidates: Sequence[int]) -> list[int]:
     return [candidates[i] for i in order]
 
 
-def results_table(candidates: Sequence[Settings], rungs: Sequence[Rung], trials: Trials) -> dict[str, Any]:
-    """The keys of scikit-learn's `RandomizedSearchCV`, and "rung" and "n_resources"."""
+def results_table(
+    candidates: Sequence[Settings], rungs: Sequence[Rung], trials: Trials, n_splits: int
+) -> dict[str, Any]:
+    """The keys of scikit-learn's `RandomizedSearchCV`, and "rung" and "n_resources".
+
+    Folds that a rung does not look at have the score NaN, and no part in the mean.
+    """
     own = [candidates[candidate] for _, candidate in trials]
     rung = np.array([rung for rung, _ in trials])
     table: dict[str, Any] = {}
     for name in ("fit_time", "score_time"):
-        times = np.array([getattr(trial, f"{name}s") for trial in trials.values()])
-        table |= {f"mean_{name}": times.mean(axis=1), f"std_{name}": times.std(axis=1)}
+        table |= _mean_and_spread(name, [getattr(trial, f"{name}s") for trial in trials.values()])
     for name in sorted({name for settings in own for name in settings}):
         table[f"param_{name}"] = _column([settings.get(name, _absent) for settings in own])
     table["params"] = own
-    scores = np.array([trial.scores for trial in trials.values()])
-    table |= {f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])}
-    table |= {"mean_test_score": scores.mean(axis=1), "std_test_score": scores.std(axis=1)}
-    table["rank_test_score"] = _ranks(rung, scores.mean(axis=1))
+    scores = [trial.scores for trial in trials.values()]
+    for fold in range(n_splits):
+        table[f"split{fold}_test_score"] = np.array([own[fold] if fold < len(own) else np.nan for own in scores])
+    table |= _mean_and_spread("test_score", scores)
+    table["rank_test_score"] = _ranks(rung, table["mean_test_score"])
     return table | {"rung": rung, "n_resources": np.array([rungs[r].n_visits for r in rung])}
+
+
+def _mean_and_spread(name: str, figures: Sequence[Sequence[float]]) -> dict[str, np.ndarray]:
+    return {
+        f"mean_{name}": np.array([np.mean(own) for own in figures]),
+        f"std_{name}": np.array([np.std(own) for own in figures]),
+    }
 
 
 def _ranks(rung: np.ndarray, score: np.ndarray) -> np.ndarray:

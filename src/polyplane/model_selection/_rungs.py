@@ -1,4 +1,4 @@
-"""What candidates are given on each rung of a search: passes, and rows."""
+"""What candidates are given on each rung of a search: passes, rows and folds."""
 
 from __future__ import annotations
 
@@ -34,11 +34,18 @@ class Rung(NamedTuple):
         The share of the training rows of a fold.
     n_visits : int
         Row visits of a fit: training rows times passes, or training rows where passes are not counted.
+    fold_share : float
+        The share of the folds that are looked at, at least two of them.
     """
 
     passes: int | None
     row_share: float
     n_visits: int
+    fold_share: float = 1.0
+
+    def n_folds(self, n_splits: int) -> int:
+        """How many of the folds are looked at, the first ones."""
+        return min(n_splits, max(2, math.ceil(self.fold_share * n_splits - 1e-9)))
 
 
 def full_passes(machine: Any, searched: bool) -> int | None:
@@ -50,7 +57,7 @@ def full_passes(machine: Any, searched: bool) -> int | None:
 
 
 def plan(passes: int | None, n_rows: int, n_candidates: int, factor: float | None) -> list[Rung]:
-    """The rungs of a search: each has more passes and rows than the one before, and the last one all.
+    """The rungs of a search: each has more passes, rows and folds than the one before, and the last one all.
 
     There are no more than let about `factor` candidates come to the last one.
     """
@@ -61,7 +68,7 @@ def plan(passes: int | None, n_rows: int, n_candidates: int, factor: float | Non
     for k in range(1, n_cuts + 1):
         rung = _rung(passes, n_rows, factor**-k)
         if rung.n_visits < WORTH_A_RUNG * rungs[0].n_visits:
-            rungs.insert(0, rung)
+            rungs.insert(0, rung._replace(fold_share=factor ** (-k / 2)))
     return rungs
 
 

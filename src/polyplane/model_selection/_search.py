@@ -50,12 +50,12 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     r"""Search for the parameters of a machine by cross-validation and successive halving.
 
     Random settings, and the one that the estimator has, compete in rungs. On the first rung all of them are fitted to
-    the training rows of each fold with a ninth of the passes, and scored on its test rows; the best third goes on to
-    the next, with a third of the passes, and the best third of these to the last, with all. So the best score is that
-    of an ordinary cross-validation, and most of the settings have cost a ninth of one. Steps of these machines fall
-    over the passes to come, so that a short training is a whole one, not the beginning of a long one. Learners that
-    stop by themselves (those whose `tol` is not None) are given a part of the training rows instead; with passes, rows
-    beyond 10,000 are cut too. Fewer than 27 settings have fewer rungs, so that a few of them come to the last, and
+    the training rows of two of five folds with a ninth of the passes, and scored on its test rows; the best third goes
+    on to the next, with a third of the passes and three folds, and the best third of these to the last, with all. So
+    the best score is that of an ordinary cross-validation, and most of the settings have cost little. Steps of these
+    machines fall over the passes to come: a short training is a whole one, not the beginning of a long one. Learners
+    that stop by themselves (those whose `tol` is not None) are given a part of the training rows instead; with passes,
+    rows beyond 10,000 are cut too. Fewer than 27 settings have fewer rungs, so that a few of them come to the last, and
     small data, where short trainings tell little and long ones cost little, have a single one.
 
     The interface is that of scikit-learn's `RandomizedSearchCV`. All fits of a rung are made together, in batches that
@@ -100,7 +100,8 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     cv_results_ : dict of str to array
         A row for each setting on each rung, with the columns of `RandomizedSearchCV`, ready for a data frame. "rung"
         counts from 0, "n_resources" are the row visits of a fit: training rows times passes. "mean_fit_time" is the
-        time of a batch over its fits. Ranks put later rungs first.
+        time of a batch over its fits. Folds that a rung does not look at have the score NaN. Ranks put later rungs
+        first.
     best_estimator_ : estimator
         The best setting, fitted to all rows.
     best_params_, best_score_, best_index_
@@ -203,7 +204,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
         evaluation = self._evaluation(estimator, X, y, sample_weight, groups, scorer, seed)
         search = self._search(evaluation, began)
         is_complete = self._run(search)
-        table = results_table(search.candidates, search.rungs, search.trials)
+        table = results_table(search.candidates, search.rungs, search.trials, len(search.evaluation.folds))
         found: dict[str, Any] = {"cv_results_": table, "scorer_": scorer, "n_splits_": len(evaluation.folds)}
         found |= {"is_complete_": is_complete, "classes_": np.unique(evaluation.y)}
         index = list(search.trials).index(search.best)
