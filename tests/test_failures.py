@@ -29,6 +29,7 @@ GIVEN = {"n_planes": 3, "alpha": 1e-3}
 #: Where a learner has several methods, one machine of each.
 VARIANTS = {
     "AdaptiveMultiHyperplaneClassifier": [{}, {"n_planes": 3, "assignment": "epoch", "growth": 0.0}],
+    "CommitteeClassifier": [{"n_planes": 3, "n_estimators": 2}],
     "ConvexPolytopeClassifier": [
         {**GIVEN, "min_entropy": 0.8},
         {**GIVEN, "enclosed": "each", "average": False, "n_jobs": 2},

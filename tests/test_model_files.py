@@ -36,6 +36,8 @@ WAYS = [
     ("AdaptiveMultiHyperplaneClassifier", {"alpha": np.float64(1e-2), "prune_every": 20}),
     ("AdaptiveMultiHyperplaneClassifier", {"growth": 0.0, "assignment": "epoch", "n_planes": 2}),
     ("AdaptiveMultiHyperplaneClassifier", {"assignment": 2, "prune_every": 20, "warm_start": True}),
+    ("CommitteeClassifier", {"n_planes": 2, "n_estimators": 3}),
+    ("CommitteeClassifier", {"n_planes": 1}),
     ("PolyceptronClassifier", {}),
     ("PolyceptronClassifier", {"mode": "online", "average": True, "tol": None}),
     ("PolyhedralMixtureClassifier", {"gamma": np.float32(0.7)}),

@@ -28,6 +28,8 @@ WAYS = [
     ("CuttingPlaneSVC", {"tol": None}),
     ("MultiHyperplaneClassifier", {"n_planes": 2}),
     ("AdaptiveMultiHyperplaneClassifier", {}),
+    ("CommitteeClassifier", {"n_planes": 2, "n_estimators": 3}),
+    ("CommitteeClassifier", {"n_planes": 1}),
     ("PolyceptronClassifier", {"n_planes": 3}),
     ("PolyhedralMixtureClassifier", {}),
     ("PolyhedralMixtureClassifier", {"inside": -3, "gating": "hard"}),

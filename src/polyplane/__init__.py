@@ -7,6 +7,7 @@ from polyplane._version import __version__
 from polyplane.learners import LEARNERS
 
 if TYPE_CHECKING:
+    from polyplane.committee import PlaneCommittee
     from polyplane.io._model import load, save
     from polyplane.learners import *  # noqa: F403
     from polyplane.model_selection import PlaneSearchCV
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 #: Where each public name lives. They are imported when first used: the command line answers at once.
 _HOMES = {
     **{name: f"learners.{module}" for name, module in LEARNERS.items()},
+    "PlaneCommittee": "committee",
     "PlaneSearchCV": "model_selection",
     "PlaneSet": "planes",
     "TableClassifier": "tables.classifier",
@@ -25,7 +27,16 @@ _HOMES = {
     "save": "io._model",
 }
 
-__all__ = ["PlaneSearchCV", "PlaneSet", "TableClassifier", "TableEncoder", "__version__", "load", "save"]
+__all__ = [
+    "PlaneCommittee",
+    "PlaneSearchCV",
+    "PlaneSet",
+    "TableClassifier",
+    "TableEncoder",
+    "__version__",
+    "load",
+    "save",
+]
 __all__ += LEARNERS
 
 

@@ -66,6 +66,8 @@ class Declaration:
         difference.
     fitted : dict of str to kind
         Fitted attributes of the learner's own that cannot be told from the state, as kinds of `polyplane.engine.state`.
+    committee : bool
+        Whether `planes_` is a `PlaneCommittee`.
     """
 
     tuning: Mapping[str, list[Any]]
@@ -74,6 +76,7 @@ class Declaration:
     label_parameters: tuple[str, ...] = ()
     probabilities: Literal["softmax", "expit"] | None = None
     fitted: Mapping[str, Any] = field(default_factory=dict)
+    committee: bool = False
 
 
 class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):

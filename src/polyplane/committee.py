@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,7 @@ class PlaneCommittee:
     Examples
     --------
     >>> import numpy as np
-    >>> from polyplane import PlaneSet
-    >>> from polyplane.committee import PlaneCommittee
+    >>> from polyplane import PlaneCommittee, PlaneSet
     >>> line, steeper = (PlaneSet(np.array([[0.0], [w]]), np.array([0.0, -1.0]), [0, 1, 2]) for w in (1.0, 3.0))
     >>> both = PlaneCommittee([line, steeper])
     >>> both.class_scores(np.array([[2.0]]))
@@ -54,8 +54,21 @@ class PlaneCommittee:
                 raise ValueError(f"{member!r} and {members[0]!r} must have the same classes, features and dtype.")
         object.__setattr__(self, "members", members)
 
+    @classmethod
+    def of_parts(cls, together: PlaneSet, n_members: int) -> PlaneCommittee:
+        """The committee whose `together` this is."""
+        n_classes = together.n_classes // n_members
+        if n_classes * n_members != together.n_classes:
+            raise ValueError(f"{together!r} cannot be the planes of {n_members} members with equally many classes.")
+        members = []
+        for m in range(n_members):
+            indptr = together.indptr[m * n_classes : (m + 1) * n_classes + 1]
+            own = slice(int(indptr[0]), int(indptr[-1]))
+            members.append(PlaneSet(together.coef[own, :], together.intercept[own], indptr - indptr[0]))
+        return cls(members)
+
     @cached_property
-    def _together(self) -> PlaneSet:
+    def together(self) -> PlaneSet:
         """The planes of all members in one set, for one matrix product: each member brings classes of its own."""
         first, members = self.members[0], self.members
         xp = namespace(first.coef)
@@ -90,16 +103,20 @@ class PlaneCommittee:
     @property
     def coef(self) -> Any:
         """The planes' normals, member by member, and class by class in each."""
-        return self._together.coef
+        return self.together.coef
 
     @property
     def intercept(self) -> Any:
         """The planes' offsets, in the same order."""
-        return self._together.intercept
+        return self.together.intercept
+
+    def scores(self, X: Any, n_jobs: int | None = None) -> Any:
+        """Score of each row on each plane, shape (n_rows, n_planes), in the order of `coef`."""
+        return self.together.scores(X, n_jobs)
 
     def class_scores(self, X: Any, n_jobs: int | None = None) -> Any:
         """Score of each row for each class, shape (n_rows, n_classes)."""
-        scores = self._together.class_scores(X, n_jobs)
+        scores = self.together.class_scores(X, n_jobs)
         xp = namespace(scores)
         return xp.mean(xp.reshape(scores, (-1, self.n_members, self.n_classes)), axis=1)
 
@@ -124,16 +141,27 @@ class PlaneCommittee:
         -------
         planes : PlaneSet
             Of each class, the mean of the members' best planes at the row.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyplane import PlaneSet
+        >>> from polyplane.committee import PlaneCommittee
+        >>> line, steeper = (PlaneSet(np.array([[0.0], [w]]), np.array([0.0, -1.0]), [0, 1, 2]) for w in (1.0, 3.0))
+        >>> PlaneCommittee([line, steeper]).at(np.array([0.5])).coef
+        array([[0.],
+               [2.]])
         """
-        coef, intercept = np.zeros((self.n_classes, self.n_features)), np.zeros(self.n_classes)
-        for member in self.members:
-            scores = member.scores(x[None])[0]
-            edges = zip(member.indptr, member.indptr[1:], strict=False)
-            best = [int(start) + int(scores[start:stop].argmax()) for start, stop in edges]
-            coef += member.coef[best]
-            intercept += member.intercept[best]
-        dtype, n = self.coef.dtype, self.n_members
-        return PlaneSet((coef / n).astype(dtype), (intercept / n).astype(dtype), np.arange(self.n_classes + 1))
+        planes = self.together
+        scores, edges = planes.scores(x[None])[0], pairwise(planes.indptr.tolist())
+        best = [start + int(scores[start:stop].argmax()) for start, stop in edges]
+        coef = planes.coef[best].reshape(self.n_members, self.n_classes, -1).mean(axis=0)
+        intercept = planes.intercept[best].reshape(self.n_members, self.n_classes).mean(axis=0)
+        return PlaneSet(coef, intercept, np.arange(self.n_classes + 1))
+
+    def to(self, X: Any) -> PlaneCommittee:
+        """The same committee as arrays of the library of `X`, on its device; see `PlaneSet.to`."""
+        return PlaneCommittee([member.to(X) for member in self.members])
 
     def to_numpy(self) -> PlaneCommittee:
         """The same committee with NumPy arrays, on the host."""
@@ -154,3 +182,13 @@ class PlaneCommittee:
 
     def __reduce__(self) -> tuple[type[PlaneCommittee], tuple[Any, ...]]:
         return PlaneCommittee, (self.members,)
+
+
+def check_single(planes: PlaneSet | PlaneCommittee) -> PlaneSet:
+    """Refuse a committee where the planes of one set are asked for."""
+    if isinstance(planes, PlaneCommittee):
+        raise TypeError(
+            f"This needs a single set of planes, and a committee has {planes.n_members}: take one of its members, "
+            "`planes_.members[i]`."
+        )
+    return planes

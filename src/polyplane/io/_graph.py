@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from polyplane.base import PlaneClassifier
+from polyplane.committee import PlaneCommittee
 from polyplane.planes import PlaneSet
 
 
@@ -30,7 +31,7 @@ def build_graph(model: PlaneClassifier, rows: str, dtype: np.dtype[Any], sink: S
     """The graph from rows to the outputs, whose names and dtypes are returned."""
     planes = model.planes_
     precise = np.result_type(dtype, planes.coef.dtype)
-    best = _class_scores(planes, rows, dtype, sink)
+    best = _mean_scores(planes, rows, dtype, sink)
     labels = label_array(model.classes_)
     winner = sink.node("ArgMax", [best], "winner", axis=1, keepdims=0)
     sink.node("Gather", [sink.constant("classes", labels), winner], "label", axis=0)
@@ -48,6 +49,15 @@ def build_graph(model: PlaneClassifier, rows: str, dtype: np.dtype[Any], sink: S
     return outputs
 
 
+def _mean_scores(planes: PlaneSet | PlaneCommittee, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
+    """The scores of the classes; those of a committee are the means of its members'."""
+    if isinstance(planes, PlaneSet):
+        return _class_scores(planes, rows, dtype, sink)
+    scores = _class_scores(planes.together, rows, dtype, sink)
+    shape = sink.constant("members", np.array([0, planes.n_members, planes.n_classes]))
+    return _reduce("ReduceMean", sink.node("Reshape", [scores, shape], "member_scores"), 1, 0, "mean_scores", sink)
+
+
 def _class_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
     """The best of the planes of each class."""
     precise = np.result_type(dtype, planes.coef.dtype)
@@ -61,21 +71,22 @@ def _class_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink)
         return scores
     if (counts == counts[0]).all():
         shape = sink.constant("shape", np.array([0, planes.n_classes, counts[0]]))
-        return _largest(sink.node("Reshape", [scores, shape], "own_scores"), 2, 0, "class_scores", sink)
+        own_scores = sink.node("Reshape", [scores, shape], "own_scores")
+        return _reduce("ReduceMax", own_scores, 2, 0, "class_scores", sink)
     own = [f"own_scores_{c}" for c in range(planes.n_classes)]
     own = sink.several("Split", [scores, sink.constant("counts", counts)], own, axis=1)
     best = [
-        part if count == 1 else _largest(part, 1, 1, f"best_{c}", sink)
+        part if count == 1 else _reduce("ReduceMax", part, 1, 1, f"best_{c}", sink)
         for c, (part, count) in enumerate(zip(own, counts, strict=True))
     ]
     return sink.node("Concat", best, "class_scores", axis=1)
 
 
-def _largest(scores: str, axis: int, keepdims: int, output: str, sink: Sink) -> str:
+def _reduce(op: str, scores: str, axis: int, keepdims: int, output: str, sink: Sink) -> str:
     if sink.opset < 18:
-        return sink.node("ReduceMax", [scores], output, axes=[axis], keepdims=keepdims)
+        return sink.node(op, [scores], output, axes=[axis], keepdims=keepdims)
     axes = sink.constant(f"{output}_axis", np.array([axis]))
-    return sink.node("ReduceMax", [scores, axes], output, keepdims=keepdims)
+    return sink.node(op, [scores, axes], output, keepdims=keepdims)
 
 
 def link_function(model: PlaneClassifier) -> str | None:

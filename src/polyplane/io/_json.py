@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from polyplane._plain import plain, visible_json
 from polyplane._version import __version__
 from polyplane.base import PlaneClassifier
+from polyplane.committee import PlaneCommittee
+from polyplane.planes import PlaneSet
 
 #: Version of the form that `to_json` describes.
 FORM = 1
@@ -40,6 +42,14 @@ def to_json(model: PlaneClassifier) -> str:
     owns the plane with the largest value, and of equals to the first. Features without names are called "x0", "x1", ...
     and one that shares its name with others gets its number, as in "width#3". Numbers are written with as many digits
     as they need to be read back as the same number of the given dtype.
+
+    A committee says how many "machines" it has, and a class has a list of planes for each of them; the score of a class
+    is the mean over the machines of the largest value on its planes there, and the class with the largest score wins::
+
+         "machines": 2,
+         "classes": [
+          {"label": "no", "planes": [[{"intercept": 0.0, "weights": {}}], [{"intercept": 0.5, "weights": {}}]]},
+          ...
 
     Parameters
     ----------
@@ -74,6 +84,9 @@ def to_json(model: PlaneClassifier) -> str:
         "dtype": model.planes_.coef.dtype.name,
         "features": feature_names(model),
     }
+    planes: Any = model.planes_
+    if isinstance(planes, PlaneCommittee):
+        head["machines"] = planes.n_members
     lines = [f" {json.dumps(name)}: {_dump(value)}," for name, value in head.items()]
     return "\n".join(["{", *lines, ' "classes": [', ",\n".join(_classes(model)), " ]", "}"])
 
@@ -90,12 +103,21 @@ def feature_names(model: PlaneClassifier) -> list[str]:
 
 def _classes(model: PlaneClassifier) -> list[str]:
     names = [_dump(name) for name in feature_names(model)]
+    planes: Any = model.planes_
     texts = []
     for c, label in enumerate(model.classes_.tolist()):
-        planes = zip(*model.planes_.of(c), strict=True)
-        lines = ",\n".join(f"   {_plane(coef, intercept, names)}" for coef, intercept in planes)
-        texts.append(f'  {{"label": {_dump(label)}, "planes": [\n{lines}\n  ]}}')
+        if isinstance(planes, PlaneCommittee):
+            text = ", ".join(f"[{_planes(member, c, names)}]" for member in planes.members)
+        else:
+            text = _planes(planes, c, names)
+        texts.append(f'  {{"label": {_dump(label)}, "planes": [{text}]}}')
     return texts
+
+
+def _planes(planes: PlaneSet, c: int, names: list[str]) -> str:
+    """The planes of a class, a line for each."""
+    lines = ",\n".join(f"   {_plane(*plane, names)}" for plane in zip(*planes.of(c), strict=True))
+    return f"\n{lines}\n  "
 
 
 def _plane(coef: np.ndarray, intercept: Any, names: list[str]) -> str:

@@ -42,6 +42,10 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
           │
        [Concat]      the classes again; these only where a class has more than one plane
           │
+       [Reshape]     to (rows, machines, classes), and the mean over the machines: these only of a committee
+          │
+     [ReduceMean]
+          │
           ├────────────────────┬──────────────────────────┐  (rows, classes)
         ArgMax                 │                          │
           │                [second - first]               │

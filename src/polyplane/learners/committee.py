@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import nullcontext
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from signal import SIGINT
 from typing import Any, ClassVar, Self
@@ -13,10 +15,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from polyplane._array_api import softmax
-from polyplane._threads import in_threads
+from polyplane._threads import in_threads, n_threads
 from polyplane._validation import check_fitted_matrix
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.committee import PlaneCommittee
+from polyplane.engine.data import Data
 from polyplane.engine.interrupt import Interrupt
 from polyplane.engine.run import Limits
 from polyplane.learners._log_loss import USUAL_BATCH
@@ -25,13 +28,21 @@ from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
 from polyplane.scaling import AffineScaling
 
 
+class _StopAll(Interrupt):
+    """Raises Ctrl-C in the main thread at once, and asks the other threads to end after the pass at hand."""
+
+    def _handle(self, signum: int, frame: Any) -> None:
+        self.requested = signum
+        raise KeyboardInterrupt
+
+
 @dataclass(eq=False, repr=False)
 class CommitteeClassifier(PlaneClassifier):
     """Committee of multi-hyperplane machines: more accurate than one of them, and still made of planes.
 
     The machines are those of `MultiHyperplaneClassifier` with ``loss="log"``, trained on the same rows from different
     seeds. The number of planes is chosen once for all. The score of a class is the mean of the machines' scores, and
-    probabilities are the softmax of these means; see `polyplane.committee.PlaneCommittee`.
+    probabilities are the softmax of these means; see `polyplane.PlaneCommittee`.
 
     Parameters
     ----------
@@ -52,9 +63,10 @@ class CommitteeClassifier(PlaneClassifier):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     n_iter_ : int
-        Passes made by each machine.
+        Passes made by each machine; where a time limit ended the training, the fewest.
     history_ : dict
-        After each pass: "loss" (mean over the machines) and "planes" (of all machines).
+        After each pass: "time" (of the slowest machine), "loss" (mean over the machines) and "planes" (of all
+        machines).
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -95,7 +107,10 @@ class CommitteeClassifier(PlaneClassifier):
         "n_jobs": [Integral, None],
     }
     _declaration: ClassVar[Declaration] = Declaration(
-        tuning={"scale": [2.5, 1.0, 6.0], "eta0": [0.3, 0.1, 1.0]}, streams=False, probabilities="softmax"
+        tuning={"scale": [2.5, 1.0, 6.0], "eta0": [0.3, 0.1, 1.0]},
+        streams=False,
+        probabilities="softmax",
+        committee=True,
     )
     #: There is no training to go on with.
     warm_start: ClassVar[bool] = False
@@ -106,6 +121,7 @@ class CommitteeClassifier(PlaneClassifier):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, limits: Limits, scaling: AffineScaling | None = None) -> Self:
         """Fit within limits, on rows seen through a scaling."""
+        began = time.perf_counter()
         self._validate_params()
         draft = self._unfitted(scaling)
         data = draft._take(X, y, sample_weight, classes=None)
@@ -113,26 +129,37 @@ class CommitteeClassifier(PlaneClassifier):
         method = draft._method(draft.classes_).settled(data, seeds[0])
         if method.is_convex(int(np.max(np.array(method.n_planes)))):
             seeds = seeds[:1]  # the others would find the same minimum
-        stop = limits.interrupt or Interrupt()
+        machines = draft._machines(data, method, seeds, limits, began)
+        draft.planes_ = PlaneCommittee([machine.planes_ for machine in machines])  # type: ignore[assignment]
+        # A time limit may have left some machines with fewer passes.
+        draft.n_iter_ = min(machine.n_iter_ for machine in machines)
+        over_machines: dict[str, Any] = {"time": np.max, "loss": np.mean, "planes": np.sum}
+        draft.history_ = {
+            name: reduce([machine.history_[name][: draft.n_iter_] for machine in machines], axis=0).tolist()
+            for name, reduce in over_machines.items()
+        }
+        return self._become(draft)
+
+    def _machines(
+        self, data: Data, method: SmoothMultiHyperplane, seeds: list[int], limits: Limits, began: float
+    ) -> list[CommitteeClassifier]:
+        """A fitted machine of each seed; the time that is left is shared out among those that train in turn."""
+        seconds, rounds = limits.seconds, -(-len(seeds) // n_threads(self.n_jobs))
+        if seconds is not None:
+            seconds = max(0.0, seconds - (time.perf_counter() - began)) / rounds
+        stop = limits.interrupt or _StopAll()
 
         def member(seed: int) -> CommitteeClassifier:
-            machine = copy(draft)
+            machine = copy(self)
             machine.random_state = seed
             try:
-                return machine._train(data, replace(limits, interrupt=stop), method)
+                return machine._train(data, Limits(seconds, stop), method)
             except BaseException:
                 stop.requested = stop.requested or SIGINT  # the other threads need not go on
                 raise
 
-        machines = in_threads(member, seeds, self.n_jobs)
-        draft.planes_ = PlaneCommittee([machine.planes_ for machine in machines])  # type: ignore[assignment]
-        draft.n_iter_ = max(machine.n_iter_ for machine in machines)
-        histories = [machine.history_ for machine in machines]
-        draft.history_ = {
-            "loss": np.mean([history["loss"] for history in histories], axis=0).tolist(),
-            "planes": np.sum([history["planes"] for history in histories], axis=0).tolist(),
-        }
-        return self._become(draft)
+        with nullcontext() if stop is limits.interrupt else stop.watched():
+            return in_threads(member, seeds, self.n_jobs)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes.

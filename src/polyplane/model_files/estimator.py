@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from polyplane.committee import PlaneCommittee
 from polyplane.engine.kinds import Array, Maybe, Record, Tuple, Whole
 from polyplane.model_files.container import DamagedError
 from polyplane.model_files.values import Packer, Sizes, Unpacker, Value, pack, unpack
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
-#: The arrays of a PlaneSet.
+#: The arrays of a PlaneSet; of a committee, those of all members together, beside the number of "members".
 PLANES = {
     "coef": Array("f", "planes", "features"),
     "intercept": Array("f", "planes"),
@@ -41,7 +42,7 @@ LONGEST_REASON = 400
 
 def describe(model: Any, packer: Packer) -> dict[str, Any]:
     """What is to be JSON; the arrays are left with the packer."""
-    own, planes = vars(model), model.planes_
+    own = vars(model)
     names, history = own.get("feature_names_in_"), own.get("history_")
     parameters = model.get_params(deep=False).items()
     return {
@@ -49,11 +50,17 @@ def describe(model: Any, packer: Packer) -> dict[str, Any]:
         "parameters": {name: pack(Value(), value, f"parameters.{name}", packer) for name, value in parameters},
         "classes": _pack_labels(model.classes_, packer),
         "feature_names": None if names is None else [str(name) for name in names],
-        "planes": {part: pack(kind, getattr(planes, part), f"planes.{part}", packer) for part, kind in PLANES.items()},
+        "planes": _pack_planes(model.planes_, packer),
         "history": None if history is None else _pack_history(history, packer),
         "fitted": {name: pack(kind, own[name], f"fitted.{name}", packer) for name, kind in _attributes(model).items()},
         "training": _pack_training(model, packer) if "_state" in own else None,
     }
+
+
+def _pack_planes(planes: PlaneSet | PlaneCommittee, packer: Packer) -> dict[str, Any]:
+    if isinstance(planes, PlaneCommittee):
+        return {"members": planes.n_members, **_pack_planes(planes.together, packer)}
+    return {part: pack(kind, getattr(planes, part), f"planes.{part}", packer) for part, kind in PLANES.items()}
 
 
 def _pack_labels(classes: np.ndarray, packer: Packer) -> Any:
@@ -111,21 +118,33 @@ def rebuild(description: dict[str, Any], unpacker: Unpacker, find: Callable[[str
         raise DamagedError(f"holds the parameter {unknown[0][:40]!r}, which {learner.__name__} does not have")
     values = {name: unpack(Value(), node, f"parameters.{name}", unpacker, {}) for name, node in nodes.items()}
     sizes: Sizes = {}
-    nodes = _part(description, "planes")
-    planes = {part: unpack(kind, nodes.get(part), f"planes.{part}", unpacker, sizes) for part, kind in PLANES.items()}
-    if sizes["features"] < 1:
-        raise DamagedError("has planes without features")
     with _possible():
         model = learner(**values)
         model._validate_params()
-        model.planes_ = PlaneSet(**planes)
+        model.planes_ = _planes(_part(description, "planes"), unpacker, sizes, learner._declaration.committee)
         model.classes_ = _labels(description.get("classes"), sizes["classes"], unpacker)
         _restore_attributes(model, description, unpacker, sizes)
         if description.get("training") is not None:
+            if learner._declaration.committee:
+                raise DamagedError("holds a state of training, which a committee does not have")
             _restore_training(model, _part(description, "training"), unpacker, sizes)
     if unpacker.used != unpacker.arrays.keys():
         raise DamagedError(f"holds an unused array: {min(unpacker.arrays.keys() - unpacker.used)!r}")
     return model
+
+
+def _planes(nodes: dict[str, Any], unpacker: Unpacker, sizes: Sizes, committee: bool) -> PlaneSet | PlaneCommittee:
+    """The planes; their numbers become known as sizes."""
+    parts = {part: unpack(kind, nodes.get(part), f"planes.{part}", unpacker, sizes) for part, kind in PLANES.items()}
+    if sizes["features"] < 1:
+        raise DamagedError("has planes without features")
+    planes, n_members = PlaneSet(**parts), nodes.get("members")
+    if n_members is None:
+        return planes
+    if not committee or type(n_members) is not int or n_members < 1 or sizes["classes"] % n_members:
+        raise DamagedError("has an invalid value for planes.members")
+    sizes["classes"] //= n_members
+    return PlaneCommittee.of_parts(planes, n_members)
 
 
 def _part(description: dict[str, Any], name: str) -> dict[str, Any]:
