@@ -2,6 +2,7 @@
 
 from polyplane.geometry._balls import Ball, chebyshev_ball, redundant_planes
 from polyplane.geometry._cells import Cell, cells, plane_slice
+from polyplane.geometry._committee import committee_counterfactual
 from polyplane.geometry._counterfactual import Counterfactual, counterfactual
 from polyplane.geometry._distance import signed_distance
 from polyplane.geometry._simplify import simplify
@@ -12,6 +13,7 @@ __all__ = [
     "Counterfactual",
     "cells",
     "chebyshev_ball",
+    "committee_counterfactual",
     "counterfactual",
     "plane_slice",
     "redundant_planes",

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyplane.committee import PlaneCommittee
 from polyplane.planes import PlaneSet
 
 
@@ -19,7 +20,12 @@ class AllowedChange(NamedTuple):
 
     @classmethod
     def of(
-        cls, planes: PlaneSet, lower: Any = None, upper: Any = None, frozen: Any = None, scale: Any = None
+        cls,
+        planes: PlaneSet | PlaneCommittee,
+        lower: Any = None,
+        upper: Any = None,
+        frozen: Any = None,
+        scale: Any = None,
     ) -> AllowedChange:
         """What a user allows; None: everything, and all features alike."""
         n_features = planes.n_features
@@ -47,12 +53,12 @@ class AllowedChange(NamedTuple):
         return np.where(self.free, np.clip(point.astype(row.dtype), lower, upper), row)
 
 
-def check_row(planes: PlaneSet, x: Any) -> np.ndarray:
+def check_row(planes: PlaneSet | PlaneCommittee, x: Any) -> np.ndarray:
     """A finite float row with as many features as the planes."""
     row = np.asarray(x)
     row = row if row.dtype in (np.float32, np.float64) else row.astype(np.float64)
     if row.shape != (planes.n_features,):
-        raise ValueError(f"x has shape {row.shape}; this PlaneSet needs one row of {planes.n_features} features.")
+        raise ValueError(f"x has shape {row.shape}; the model needs one row of {planes.n_features} features.")
     if not np.isfinite(row).all():
         raise ValueError(f"x is not finite in feature {int((~np.isfinite(row)).argmax())}.")
     return row

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from polyplane.committee import check_single
 from polyplane.geometry._allowed import AllowedChange
 from polyplane.planes import PlaneSet
 
@@ -74,6 +75,7 @@ def chebyshev_ball(
     >>> chebyshev_ball(square, 1).radius
     inf
     """
+    check_single(planes)
     allowed = AllowedChange.of(planes, lower, upper)
     if (c is None) == (plane is None):
         raise ValueError("Give either a class or a plane.")
@@ -118,6 +120,7 @@ def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) 
     >>> redundant_planes(planes)
     array([False,  True, False])
     """
+    check_single(planes)
     allowed = AllowedChange.of(planes, lower, upper)
     alive = np.ones(planes.n_planes, dtype=bool)
     owners, left = planes.owners, np.diff(planes.indptr)

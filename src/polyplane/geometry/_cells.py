@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from polyplane.committee import check_single
 from polyplane.geometry._allowed import check_row
 from polyplane.planes import PlaneSet
 
@@ -69,6 +70,7 @@ def plane_slice(planes: PlaneSet, *, features: Any = None, at: Any = None, direc
     (array([[0., 2.],
            [3., 5.]]), array([10., 40.]))
     """
+    check_single(planes)
     point = check_row(planes, np.zeros(planes.n_features) if at is None else at).astype(np.float64)
     coef, intercept = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
     if directions is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from polyplane.committee import PlaneCommittee, check_single
 from polyplane.geometry._allowed import AllowedChange, check_row
 from polyplane.geometry._least_change import TOLERANCE
 from polyplane.geometry._nearest import Region
@@ -30,8 +31,8 @@ class Counterfactual:
         The length of the change, each feature measured in its `scale`.
     before, after : int
         The class of the row and that of the point.
-    plane : int
-        The plane that wins at the point.
+    plane : int or None
+        The plane that wins at the point; None where several machines decide together.
     """
 
     point: np.ndarray
@@ -39,7 +40,7 @@ class Counterfactual:
     distance: float
     before: int
     after: int
-    plane: int
+    plane: int | None
 
 
 def counterfactual(
@@ -103,13 +104,11 @@ def counterfactual(
     >>> counterfactual(square, [0.25, 0.5], lower=0, upper=1) is None
     True
     """
+    check_single(planes)
     row = check_row(planes, x)
     allowed = AllowedChange.of(planes, lower, upper, frozen, scale)
     before = int(planes.predict(row[None])[0])
-    if target is not None and not 0 <= target < planes.n_classes:
-        raise ValueError(f"target={target!r} is not one of the classes 0 to {planes.n_classes - 1}.")
-    if not 0 <= margin < np.inf:
-        raise ValueError(f"margin={margin!r} must be finite and not negative.")
+    check_goal(planes, target, margin)
     if target == before and margin == 0 and allowed.contains(row):
         return Counterfactual(row, np.zeros_like(row), 0.0, before, before, int(planes.winners(row[None])[0]))
     own = planes.owners != before if target is None else planes.owners == target
@@ -117,10 +116,18 @@ def counterfactual(
     return _beyond_the_wall(planes, region, row, before, target, margin)
 
 
+def check_goal(planes: PlaneSet | PlaneCommittee, target: int | None, margin: float) -> None:
+    """Refuse a class or a margin that cannot be got to."""
+    if target is not None and not 0 <= target < planes.n_classes:
+        raise ValueError(f"target={target!r} is not one of the classes 0 to {planes.n_classes - 1}.")
+    if not 0 <= margin < np.inf:
+        raise ValueError(f"margin={margin!r} must be finite and not negative.")
+
+
 def _beyond_the_wall(
     planes: PlaneSet, region: Region, row: np.ndarray, before: int, target: int | None, margin: float
 ) -> Counterfactual | None:
-    push = _rounding(planes, row)
+    push = rounding(planes, row)
     for _ in range(DOUBLINGS):
         found = region.nearest(row.astype(np.float64), margin + push)
         if found is None:
@@ -136,7 +143,7 @@ def _beyond_the_wall(
     return None
 
 
-def _rounding(planes: PlaneSet, row: np.ndarray) -> float:
+def rounding(planes: PlaneSet | PlaneCommittee, row: np.ndarray) -> float:
     """More than the scores of a row, and the answer of a quadratic program, can be wrong by."""
     size = np.abs(planes.coef).astype(np.float64) @ np.abs(row).astype(np.float64) + np.abs(planes.intercept)
     eps = float(np.finfo(row.dtype).eps)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from polyplane.committee import check_single
 from polyplane.geometry._allowed import AllowedChange
 from polyplane.geometry._nearest import Region
 from polyplane.planes import PlaneSet
@@ -47,6 +48,7 @@ def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = Non
     >>> signed_distance(square, [[0.25, 0.5], [4.0, 5.0]], 0)
     array([ 0.25, -5.  ])
     """
+    check_single(planes)
     X = X if sparse.issparse(X) else np.asarray(X)
     allowed = AllowedChange.of(planes, scale=scale)
     predicted = planes.predict(X)

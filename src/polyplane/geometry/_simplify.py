@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 import polyplane.planes
+from polyplane.committee import check_single
 from polyplane.planes import PlaneSet
 
 #: The planes that each row remembers, best first; when but one of them is left the row is scored again.
@@ -54,6 +55,7 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
     >>> simplify(planes, X)
     PlaneSet(n_classes=2, n_planes=2, n_features=1, dtype=float64)
     """
+    check_single(planes)
     X = X if sparse.issparse(X) else np.asarray(X)
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance={tolerance!r} must be a share of the rows, from 0 to 1.")

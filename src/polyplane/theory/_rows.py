@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from polyplane.committee import check_single
 from polyplane.planes import PlaneSet
 
 
 def check_rows(planes: PlaneSet, X: Any, y: Any) -> tuple[PlaneSet, Any, np.ndarray]:
     """The planes on the host, the rows, and their classes as integers."""
+    check_single(planes)
     X = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     y = np.asarray(y)
     if X.ndim != 2 or X.shape[1] != planes.n_features:

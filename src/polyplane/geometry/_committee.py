@@ -1,0 +1,168 @@
+"""A small change that makes a row another class of a committee."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyplane.committee import PlaneCommittee
+from polyplane.geometry._allowed import AllowedChange, check_row
+from polyplane.geometry._counterfactual import DOUBLINGS, Counterfactual, check_goal, counterfactual, rounding
+from polyplane.geometry._least_change import least_change
+from polyplane.planes import PlaneSet
+
+#: How often the goal's score is linearised anew, and how many rounds of cuts each of these programs gets.
+MOVES, ROUNDS = 20, 100
+#: A move that shortens the change by less than this share is the last.
+PROGRESS = 1e-6
+
+
+def committee_counterfactual(
+    committee: PlaneCommittee,
+    x: Any,
+    target: int | None = None,
+    *,
+    lower: Any = None,
+    upper: Any = None,
+    frozen: Any = None,
+    scale: Any = None,
+    margin: float = 0.0,
+) -> Counterfactual | None:
+    r"""A near point that a committee gives another class, found by local search.
+
+    The class scores :math:`f_c` are convex: means of maxima of planes. The search replaces :math:`f_t` of the class to
+    get to by its tangent plane :math:`\bar f_t \le f_t` at a point, finds the nearest solution of the convex program
+
+    .. math:: \min_z \|z - x\| \quad\text{s.t.}\quad \bar f_t(z) \ge f_c(z) \text{ for all } c \ne t
+
+    which therefore is of that class, and goes on from there; no move makes the change longer. It starts from the row
+    and from the counterfactual of each member. The best of the points found is not proven to be the nearest of all,
+    except for a committee of one member, whose exact counterfactual is returned.
+
+    Parameters
+    ----------
+    committee : PlaneCommittee
+        The model.
+    x : array-like of shape (n_features,)
+        The row. A float32 row gets a float32 point.
+    target : int, default=None
+        The class to get to; None: any but that of the row.
+    lower, upper, frozen, scale, margin
+        As in `counterfactual`.
+
+    Returns
+    -------
+    found : Counterfactual or None
+        None when the search found no such point. Its `plane` is None, unless there is one member only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyplane import PlaneCommittee, PlaneSet
+    >>> from polyplane.geometry import committee_counterfactual
+    >>> line, steeper = (PlaneSet(np.array([[0.0], [w]]), np.array([0.0, -1.0]), [0, 1, 2]) for w in (1.0, 3.0))
+    >>> found = committee_counterfactual(PlaneCommittee([line, steeper]), [0.0])
+    >>> found.after, round(found.distance, 6)
+    (1, 0.5)
+    """
+    how = {"lower": lower, "upper": upper, "frozen": frozen, "scale": scale, "margin": margin}
+    if committee.n_members == 1:
+        return counterfactual(committee.members[0], x, target, **how)
+    row = check_row(committee, x)
+    allowed = AllowedChange.of(committee, lower, upper, frozen, scale)
+    check_goal(committee, target, margin)
+    before = int(committee.predict(row[None])[0])
+    if target == before and margin == 0 and allowed.contains(row):
+        return Counterfactual(row, np.zeros_like(row), 0.0, before, before, None)
+    search = _Search(committee, row, allowed, before, margin)
+    search.descend(row, target)
+    for member in committee.members:
+        found = counterfactual(member, row, target, **how)
+        if found is not None:
+            search.take(found.point, target)
+            search.descend(found.point, target)
+    return search.best
+
+
+class _Search:
+    """The nearest point so far, and what leads to nearer ones."""
+
+    def __init__(
+        self, committee: PlaneCommittee, row: np.ndarray, allowed: AllowedChange, before: int, margin: float
+    ) -> None:
+        self.committee, self.row, self.allowed, self.before, self.margin = committee, row, allowed, before, margin
+        coef, intercept = (part.astype(np.float64) for part in (committee.coef, committee.intercept))
+        exact = PlaneSet(coef, intercept, committee.together.indptr)
+        self.exact = PlaneCommittee.of_parts(exact, committee.n_members)
+        self.x, self.push = row.astype(np.float64), rounding(committee, row)
+        lower, upper = ((edge - self.x) / allowed.scale for edge in (allowed.lower, allowed.upper))
+        self.box = lower[allowed.free], upper[allowed.free]
+        self.best: Counterfactual | None = None
+
+    def descend(self, start: np.ndarray, target: int | None) -> None:
+        """Move from a start to nearer and nearer points of a class, as long as that goes on."""
+        goal = self._goal(start) if target is None else target
+        point = start.astype(np.float64)
+        for _ in range(MOVES):
+            before = self._ceiling()
+            found = self._beyond_the_wall(goal, point)
+            if found is None or self._ceiling() > before * (1.0 - PROGRESS):
+                return
+            point = found
+
+    def take(self, point: np.ndarray, goal: int | None) -> bool:
+        """Keep a point if it is the nearest so far; whether it is of the class that is wanted, by the margin."""
+        scores = self.committee.class_scores(point[None])[0].astype(np.float64)
+        after = int(scores.argmax())
+        lead = scores[after] - np.delete(scores, after).max()
+        if (after == self.before if goal is None else after != goal) or lead < self.margin:
+            return False
+        change = point - self.row
+        distance = float(np.linalg.norm(change.astype(np.float64) / self.allowed.scale))
+        if distance < self._ceiling():
+            self.best = Counterfactual(point, change, distance, self.before, after, None)
+        return True
+
+    def _ceiling(self) -> float:
+        return np.inf if self.best is None else self.best.distance
+
+    def _goal(self, start: np.ndarray) -> int:
+        """The best class at the start other than that of the row."""
+        scores = self.exact.class_scores(start[None].astype(np.float64))[0]
+        scores[self.before] = -np.inf
+        return int(scores.argmax())
+
+    def _beyond_the_wall(self, goal: int, point: np.ndarray) -> np.ndarray | None:
+        """The solution for the tangent at a point, a hair beyond the wall, so that rounding takes nothing away."""
+        tangent, push = self.exact.at(point), self.push
+        for _ in range(DOUBLINGS):
+            found = self._solve(tangent.coef[goal], float(tangent.intercept[goal]), goal, push)
+            if found is None:
+                return None
+            if self.take(self.allowed.clip(found, self.row), goal):
+                return found
+            push *= 2.0
+        return None
+
+    def _solve(self, coef: np.ndarray, intercept: float, goal: int, push: float) -> np.ndarray | None:
+        """The nearest point where a plane is ahead of all other classes; cuts stand for their scores."""
+        others, free = np.arange(self.exact.n_classes) != goal, self.allowed.free
+        normals, limits, point = np.zeros((0, np.count_nonzero(free))), np.zeros(0), self.x
+        for _ in range(ROUNDS):
+            rivals = self.exact.at(point)
+            ahead, offsets = coef - rivals.coef[others], intercept - rivals.intercept[others]
+            behind = ahead @ point + offsets < self.margin + 0.5 * push
+            if not behind.any():
+                return point
+            cuts = ahead[behind][:, free] * self.allowed.scale[free]
+            if not cuts.any(axis=1).all():
+                return None  # no allowed change moves this class apart from the goal
+            normals = np.concatenate([normals, cuts])
+            limits = np.concatenate([limits, self.margin + push - ahead[behind] @ self.x - offsets[behind]])
+            change = least_change(normals, limits, *self.box, self._ceiling() * (1.0 + PROGRESS))
+            if change is None:
+                return None
+            point = self.x.copy()
+            point[free] += change * self.allowed.scale[free]
+        return None
