@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyplane.cli._common import Table, UserError, present
 from polyplane.cli._data import LoadedModel
-from polyplane.cli._learners import name_of
+from polyplane.cli._learners import name_of, set_known
 from polyplane.cli._train_options import TrainOptions
 from polyplane.cli._training import TrainedModel, scaling_of
 
@@ -34,7 +34,8 @@ def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[float]
     errors = []
     folds = StratifiedKFold(options.cv, shuffle=True, random_state=options.seed)
     for train_rows, test_rows in folds.split(rows.lines, rows.y):
-        X, fold = rows.X[train_rows], clone(model).set_params(warm_start=False)
+        X, fold = rows.X[train_rows], clone(model)
+        set_known(fold, warm_start=False)
         scaling = model._scaling or scaling_of(X, options.scaling)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there is to say was said of all rows

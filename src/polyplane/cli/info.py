@@ -31,7 +31,8 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
 def describe(path: str, found: Contents) -> dict[str, Any]:
     """The content of a model file."""
     model, planes = found.model, found.model.planes_
-    counts = (planes.indptr[1:] - planes.indptr[:-1]).tolist()
+    members = getattr(planes, "members", [planes])
+    counts = sum(member.indptr[1:] - member.indptr[:-1] for member in members).tolist()
     names = getattr(model, "feature_names_in_", None)
     return {
         "file": path,
@@ -43,6 +44,7 @@ def describe(path: str, found: Contents) -> dict[str, Any]:
         "features": planes.n_features,
         "feature_names": None if names is None else [str(name) for name in names],
         "dtype": planes.coef.dtype.name,
+        **({"machines": len(members)} if model._declaration.committee else {}),
         "planes": planes.n_planes,
         "classes": [
             {"label": label, "planes": count} for label, count in zip(model.classes_.tolist(), counts, strict=True)

@@ -53,6 +53,8 @@ def predict(
     loaded = load_model(model)
     if proba and not hasattr(loaded.model, "predict_proba"):
         raise UserError("--proba: this model has no probabilities; --scores gives its scores.")
+    if winners and not hasattr(loaded.model.planes_, "winners"):
+        raise UserError("--winners: this model is a committee, each machine of which has a best plane of its own.")
     parts = loaded.batches(data, reading_options(format, label, zero_based), labels=False)
     wanted = {"score": scores, "proba": proba, "winner": winners}
     style = _JsonLines if as_json else _Columns if any(wanted.values()) else _Labels
@@ -112,13 +114,12 @@ class _Labels:
     def columns(self, X: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """The class of each row, and what else is wanted."""
         model = self.model
-        winners = model.planes_.winners(X)
         figures: dict[str, Callable[[], np.ndarray]] = {
             "score": lambda: model.planes_.class_scores(X),
             "proba": lambda: model.predict_proba(X),
-            "winner": lambda: winners[:, None],
+            "winner": lambda: model.planes_.winners(X)[:, None],
         }
-        return model.planes_.owners[winners], {name: figures[name]() for name in self.wanted}
+        return model.planes_.predict(X), {name: figures[name]() for name in self.wanted}
 
 
 class _Columns(_Labels):

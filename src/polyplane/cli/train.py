@@ -78,7 +78,7 @@ def train(
         model = copy(resumed.model)
         set_parameters(model, parameters, threads)
         check_resumable(resumed.model, parameters)
-    model.set_params(warm_start=resume is not None)
+    set_known(model, warm_start=resume is not None)
     if sys.stdout.isatty() and not as_json:
         set_known(model, verbose=1)
     _run(options, model, resumed, parameters)
@@ -109,8 +109,7 @@ def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, paramet
         if options.cv is not None:
             extra["cv_error_percent"] = cross_validate(options, model, rows)
         trained = train_in_memory(options, model, rows)
-    model.set_params(warm_start=False)
-    set_known(model, verbose=0)
+    set_known(model, warm_start=False, verbose=0)
     facts = {name: value for name, value in trained.facts.items() if value is not None}
     scaling = options.scaling if resumed is None else resumed.metadata.get("scaling", "none")
     save(model, options.out, metadata={**facts, "scaling": scaling})

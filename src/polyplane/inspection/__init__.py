@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from polyplane.inspection._committee_explanation import CommitteeExplanation
     from polyplane.inspection._model_explanation import ModelExplanation, PlaneRule
     from polyplane.inspection._row_explanation import Flip, RowExplanation
     from polyplane.inspection.displays import (
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 #: Where each name lives; they are imported when first used, so that the command line answers at once.
 _HOMES = {
+    "CommitteeExplanation": "_committee_explanation",
     "Flip": "_row_explanation",
     "HistoryDisplay": "displays",
     "MarginDisplay": "displays",
@@ -37,6 +39,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "CommitteeExplanation",
     "Flip",
     "HistoryDisplay",
     "MarginDisplay",

@@ -11,6 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane.base import PlaneClassifier
+from polyplane.committee import PlaneCommittee, check_single
+from polyplane.planes import PlaneSet
 
 
 def plane_classifier(estimator: Any) -> PlaneClassifier:
@@ -25,6 +27,16 @@ def plane_classifier(estimator: Any) -> PlaneClassifier:
         raise TypeError(f"{type(last).__name__} is not a classifier of this library: it has no planes.")
     check_is_fitted(last)
     return last
+
+
+def alone(planes: PlaneSet | PlaneCommittee) -> PlaneSet | PlaneCommittee:
+    """The planes, those of a committee of one member as a single set."""
+    return planes.members[0] if isinstance(planes, PlaneCommittee) and planes.n_members == 1 else planes
+
+
+def single_planes(estimator: Any) -> PlaneSet:
+    """The planes of an estimator where one of them decides: a committee of several members is refused."""
+    return check_single(alone(plane_classifier(estimator).planes_))
 
 
 def transformed_rows(estimator: Any, X: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polyplane._plain import plain
-from polyplane.inspection._result import Explanation, data_frame
+from polyplane.inspection._result import Explanation, data_frame, listed
 from polyplane.inspection.rounding import RoundedPlanes
 from polyplane.inspection.rules import number, sum_of_terms
 from polyplane.planes import PlaneSet
@@ -113,6 +113,14 @@ class ModelExplanation(Explanation):
         """The rules, those of planes that win the most rows first."""
         return sorted(self.rules, key=lambda rule: -(rule.share or 0.0))
 
+    def typical_rows(self) -> list[int]:
+        """Rows that are typical of the planes, in turn, those of the busiest first."""
+        return [i for place in range(3) for rule in self.busiest() for i in rule.typical[place : place + 1]]
+
+    def pictures(self) -> list[tuple[str, np.ndarray]]:
+        """A name and the weights for each plane, the busiest first."""
+        return [(f"{rule.label}: {rule.percent} %", self.planes.coef[rule.plane]) for rule in self.busiest()]
+
     def to_text(self, top: int | None = None) -> str:
         """The rules in words, each with its `top` leading terms; None: with all."""
         lines = self._scores(top) if self.inside is None else self._inequalities(self.inside, top)
@@ -202,10 +210,4 @@ def _predicted_for(*rules: PlaneRule) -> list[str]:
 
 def _share_of_rows(rule: PlaneRule) -> str:
     share = f"{rule.percent} % of the rows"
-    return share + (f", such as {_listed(rule.typical)}" if rule.typical else "")
-
-
-def _listed(rows: tuple[int, ...]) -> str:
-    """Rows in a sentence: "row 4", "rows 4, 7 and 19"."""
-    *before, last = map(str, rows)
-    return f"rows {', '.join(before)} and {last}" if before else f"row {last}"
+    return share + (f", such as {listed(rule.typical)}" if rule.typical else "")

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from polyplane._validation import encode
+from polyplane.committee import PlaneCommittee
+from polyplane.inspection._committee_explanation import MEMBERS, CommitteeExplanation
 from polyplane.inspection._markup import Markup
 from polyplane.inspection._model_explanation import ModelExplanation
 from polyplane.inspection.confusion import ConfusionMatrix
@@ -55,7 +57,11 @@ class Predictions:
 
 
 def report_body(
-    predictions: Predictions, planes: ModelExplanation, title: str, chosen: Sequence[int], pictures: bool
+    predictions: Predictions,
+    planes: ModelExplanation | CommitteeExplanation,
+    title: str,
+    chosen: Sequence[int],
+    pictures: bool,
 ) -> Markup:
     """The page, but for what its script shows of the `chosen` rows and, as pictures, of the planes."""
     page, model = Markup(), predictions.model
@@ -65,14 +71,22 @@ def report_body(
     page.add(
         "p",
         f"{planes.learner}: {model.planes.n_classes} classes, {model.planes.n_planes} planes, "
-        f"{model.planes.n_features} features. Each class owns some planes; the class of the plane with the highest "
-        "score is predicted.",
+        f"{model.planes.n_features} features. {_how(model)}",
     )
     _quality(page, matrix)
     _rules(page, planes, pictures)
     _errors(page, predictions, chosen)
     page.picker()
     return page
+
+
+def _how(model: UnscaledModel) -> str:
+    if isinstance(model.planes, PlaneCommittee):
+        return (
+            f"Each class owns some planes of each of {model.planes.n_members} machines; the class with the highest "
+            "mean score is predicted."
+        )
+    return "Each class owns some planes; the class of the plane with the highest score is predicted."
 
 
 def _quality(page: Markup, matrix: ConfusionMatrix) -> None:
@@ -99,8 +113,11 @@ def _percent(share: float, count: int) -> str:
     return f"{100 * share:.1f}" if count else "-"
 
 
-def _rules(page: Markup, planes: ModelExplanation, pictures: bool) -> None:
+def _rules(page: Markup, planes: ModelExplanation | CommitteeExplanation, pictures: bool) -> None:
     page.add("h2", "Planes")
+    if isinstance(planes, CommitteeExplanation):
+        _committee(page, planes, pictures)
+        return
     if pictures:
         page.add("p", "Blue pixels count for the class, red ones against it; the busiest planes first.", "quiet")
         page.place("planes", "gallery")
@@ -116,6 +133,24 @@ def _rules(page: Markup, planes: ModelExplanation, pictures: bool) -> None:
     if len(rows) > MOST_PLANES:
         with page.folded(f"The other {len(rows) - MOST_PLANES} planes"):
             page.table("", heads, rows[MOST_PLANES:], rule_column=3)
+
+
+def _committee(page: Markup, planes: CommitteeExplanation, pictures: bool) -> None:
+    if pictures:
+        page.add("p", "Blue pixels count for the class, red ones against it, in the mean of its planes.", "quiet")
+        page.place("planes", "gallery")
+        return
+    page.add("p", MEMBERS, "quiet")
+    features = [[planes.feature_names[j], f"{planes.importance[j]:.3g}"] for j in planes.by_importance()]
+    shares = np.zeros(len(planes.classes)) if planes.shares is None else planes.shares
+    classes = [
+        [str(label), str(count), f"{100 * share:.1f}"]
+        for label, count, share in zip(planes.classes, planes.n_planes, shares, strict=True)
+    ]
+    title = "Importance: how far a standard deviation of a feature moves the lead over the second class"
+    with page.group("pair"):
+        page.table(title, ["feature", "importance"], features[:MOST_PLANES])
+        page.table("Planes of the classes", ["class", "planes", "rows predicted, %"], classes)
 
 
 def _errors(page: Markup, predictions: Predictions, chosen: Sequence[int]) -> None:

@@ -31,3 +31,9 @@ def data_frame(columns: dict[str, Any]) -> Any:
     except ImportError:
         raise ImportError("A data frame needs pandas: pip install pandas.") from None
     return pd.DataFrame(columns)
+
+
+def listed(rows: tuple[int, ...]) -> str:
+    """Rows in a sentence: "row 4", "rows 4, 7 and 19"."""
+    *before, last = map(str, rows)
+    return f"rows {', '.join(before)} and {last}" if before else f"row {last}"

@@ -14,7 +14,7 @@ from polyplane.inspection.rules import number, quoted
 
 @dataclass(frozen=True, eq=False)
 class Flip:
-    """The smallest change of a row for which another class is predicted.
+    """The smallest change of a row for which another class is predicted, proven or found by local search.
 
     Parameters
     ----------
@@ -26,12 +26,16 @@ class Flip:
         What was added.
     distance : float
         The length of the change, each feature measured in its scale.
+    proven : bool
+        Whether no smaller change leads to that class, or to any other where none was asked for; in a committee the
+        change is found by local search.
     """
 
     label: Any
     values: np.ndarray
     change: np.ndarray
     distance: float
+    proven: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +46,15 @@ class RowExplanation(Explanation):
 
     .. math:: (w_p - w_q) x + b_p - b_q = \text{base} + \sum_j (w_{pj} - w_{qj}) (x_j - r_j)
 
-    where the base is the difference at the reference row :math:`r`; the terms of the sum are the features' shares.
+    where the base is the difference at the reference row :math:`r`; the terms of the sum are the features' shares. In a
+    committee :math:`p` and :math:`q` are the means of the machines' best planes of the two classes at the row.
 
     Parameters
     ----------
     label, rival : object
         The predicted label, and the next best one.
-    plane, rival_plane : int
-        The planes that speak for them, counted within their classes from 1.
+    plane, rival_plane : int or None
+        The planes that speak for them, counted within their classes from 1; None in a committee.
     difference, base : float
         The score difference at the row, and at the reference.
     shares : ndarray of shape (n_features,)
@@ -63,14 +68,17 @@ class RowExplanation(Explanation):
     scale : ndarray of shape (n_features,)
         The change of each feature that counts as 1 in distances.
     flip : Flip or None
-        The smallest change for which another class is predicted; None when there is none within the bounds.
+        The smallest change for which another class is predicted; None when there is none within the bounds, or when
+        the search in a committee found none.
+    machines : int or None
+        The number of machines of a committee; None for a single one.
     """
 
     _printed: ClassVar[int] = 10
     label: Any
-    plane: int
+    plane: int | None
     rival: Any
-    rival_plane: int
+    rival_plane: int | None
     difference: float
     base: float
     shares: np.ndarray
@@ -80,6 +88,7 @@ class RowExplanation(Explanation):
     imputed: tuple[int, ...]
     scale: np.ndarray
     flip: Flip | None
+    machines: int | None = None
 
     def by_share(self) -> list[int]:
         """The features that have a share, the largest first."""
@@ -94,10 +103,7 @@ class RowExplanation(Explanation):
 
     def to_text(self, top: int | None = None) -> str:
         """The explanation in words, with the `top` most important features; None: with all."""
-        lines = [
-            f"The predicted class is {self.label!r} (its plane {self.plane}), ahead of class {self.rival!r} "
-            f"(plane {self.rival_plane}) by a score of {number(self.difference)}:"
-        ]
+        lines = [self._headline()]
         order = self.by_share()
         shown = order if top is None else order[:top]
         parts = [(_signed(self.shares[j]), self._reason(j)) for j in shown]
@@ -116,7 +122,7 @@ class RowExplanation(Explanation):
             named = zip(self.feature_names, self.flip.values, self.flip.change, strict=True)
             changes = {name: value for name, value, change in named if change != 0}
             flip = {"label": self.flip.label, "distance": self.flip.distance, "changes": changes}
-            flip["values"] = self.flip.values
+            flip |= {"values": self.flip.values, "proven": self.flip.proven}
         return plain(
             {
                 "label": self.label,
@@ -129,6 +135,7 @@ class RowExplanation(Explanation):
                 "values": self.values,
                 "reference": self.reference,
                 "shares": self.shares,
+                "machines": self.machines,
                 "imputed": [self.feature_names[j] for j in self.imputed],
                 "flip": flip,
             }
@@ -147,12 +154,25 @@ class RowExplanation(Explanation):
         )
         return frame.sort_values("share", key=abs, ascending=False, ignore_index=True, kind="stable")
 
+    def _headline(self) -> str:
+        if self.machines is not None:
+            return (
+                f"The predicted class is {self.label!r}, ahead of class {self.rival!r} by a mean score of "
+                f"{number(self.difference)} over {self.machines} machines:"
+            )
+        return (
+            f"The predicted class is {self.label!r} (its plane {self.plane}), ahead of class {self.rival!r} "
+            f"(plane {self.rival_plane}) by a score of {number(self.difference)}:"
+        )
+
     def _reason(self, j: int) -> str:
         filled = ", filled in" if j in self.imputed else ""
         name, value, reference = quoted(self.feature_names[j]), self.values[j], self.reference[j]
         return f"{name} = {number(value)} (reference {number(reference)}{filled})"
 
     def _flip_lines(self, top: int | None) -> list[str]:
+        if self.flip is None and self.machines is not None:
+            return ["A local search found no change within the bounds that leads to another class."]
         if self.flip is None:
             return ["No change within the bounds leads to another class."]
         order = self.by_change()
@@ -160,7 +180,8 @@ class RowExplanation(Explanation):
             return [f"Class {self.flip.label!r} is predicted already."]
         shown = order if top is None else order[:top]
         far = number(self.flip.distance)
-        lines = [f"The smallest change that leads to class {self.flip.label!r} (at a distance of {far}):"]
+        smallest = "The smallest change" if self.flip.proven else "The smallest change found by local search"
+        lines = [f"{smallest} that leads to class {self.flip.label!r} (at a distance of {far}):"]
         for j in shown:
             digits = _digits_apart(self.values[j], self.flip.values[j])
             lines.append(

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from polyplane.committee import PlaneCommittee
+from polyplane.inspection._committee_explanation import CommitteeExplanation
 from polyplane.inspection._model_explanation import ModelExplanation, PlaneRule
 from polyplane.inspection.rounding import influence_of, round_planes
 from polyplane.inspection.rules import inequalities, single_sided
 from polyplane.inspection.unscaled import UnscaledModel, unwrap
+
+#: A committee is looked at around evenly chosen rows: up to so many, or so many weights of their planes.
+MOST_ROWS, MOST_WEIGHTS = 1000, 1 << 28
 
 
 def explain_model(
@@ -21,11 +26,12 @@ def explain_model(
     digits: int | None = None,
     n_typical: int = 3,
     feature_names: Any = None,
-) -> ModelExplanation:
+) -> ModelExplanation | CommitteeExplanation:
     """The planes of a model as rules in the units of the data.
 
     A model of two classes, one of which owns a single plane (linear SVMs, polyhedra), is written as inequalities, each
-    divided by the weight of its leading feature. Planes of other models compete by their scores.
+    divided by the weight of its leading feature. Planes of other models compete by their scores. A committee of several
+    machines has no rules for a prediction: its explanation tells the importance of the features.
 
     Parameters
     ----------
@@ -45,7 +51,7 @@ def explain_model(
 
     Returns
     -------
-    explanation : ModelExplanation
+    explanation : ModelExplanation or CommitteeExplanation
         Print it, or take its `to_text`, `to_dict` or `to_frame`.
 
     Examples
@@ -72,10 +78,15 @@ def explain_model(
     model = unwrap(estimator, feature_names)
     rows = None if X is None else model.rows(X)
     influence = influence_of(rows, model.scale)
+    if isinstance(model.planes, PlaneCommittee):
+        if tolerance or digits is not None:
+            raise ValueError("tolerance and digits are for rules, which a committee of several machines does not have.")
+        return _explain_committee(model, model.planes, rows, influence, n_typical)
     inside = single_sided(model.planes)
     exact = model.planes if inside is None else inequalities(model.planes, inside, influence)
     rounded = round_planes(exact, rows, influence, tolerance, digits, apart=inside is not None)
-    shares, typical = _usage(model, rows, influence, n_typical)
+    winners = None if rows is None else model.planes.winners(rows)
+    shares, typical = _usage(winners, model.planes.n_planes, rows, influence, n_typical)
     owners, starts = model.planes.owners, model.planes.indptr
     rules = tuple(
         PlaneRule(
@@ -102,17 +113,56 @@ def explain_model(
     )
 
 
+def _explain_committee(
+    model: UnscaledModel, planes: PlaneCommittee, rows: Any, influence: np.ndarray, n_typical: int
+) -> CommitteeExplanation:
+    predicted = None if rows is None else planes.predict(rows)
+    shares, typical = _usage(predicted, planes.n_classes, rows, influence, n_typical)
+    if shares is None:
+        importance = planes.coef.std(axis=0, dtype=np.float64) * influence
+        owners = np.repeat(np.arange(planes.together.n_classes) % planes.n_classes, np.diff(planes.together.indptr))
+        weights = np.array([planes.coef[owners == c].mean(axis=0) for c in range(planes.n_classes)])
+    else:
+        leads, weights = _local_planes(planes, rows)
+        importance = leads * influence
+    return CommitteeExplanation(
+        learner=type(model.learner).__name__,
+        classes=model.classes.tolist(),
+        feature_names=model.feature_names,
+        planes=planes,
+        importance=importance,
+        weights=weights,
+        n_rows=None if shares is None else int(rows.shape[0]),
+        shares=shares,
+        typical=typical,
+    )
+
+
+def _local_planes(planes: PlaneCommittee, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The mean size of the weights by which predicted classes are ahead, and the mean plane of each class."""
+    size = planes.n_members * planes.n_classes * planes.n_features
+    n_rows = min(rows.shape[0], MOST_ROWS, max(1, MOST_WEIGHTS // size))
+    lead = np.zeros(planes.n_features)
+    weights, counts = np.zeros((planes.n_classes, planes.n_features)), np.zeros(planes.n_classes)
+    for i in np.linspace(0, rows.shape[0] - 1, n_rows).astype(np.intp):
+        x = rows[[i]].toarray()[0] if sparse.issparse(rows) else rows[i]
+        local, scores = planes.at(x), planes.class_scores(x[None])[0]
+        first, second = (-scores).argsort(kind="stable")[:2]
+        lead += np.abs(local.coef[first] - local.coef[second])
+        weights[first] += local.coef[first]
+        counts[first] += 1
+    return lead / n_rows, weights / np.maximum(counts, 1)[:, None]
+
+
 def _usage(
-    model: UnscaledModel, rows: Any, influence: np.ndarray, n_typical: int
+    winners: np.ndarray | None, n_winners: int, rows: Any, influence: np.ndarray, n_typical: int
 ) -> tuple[np.ndarray | None, list[tuple[int, ...]]]:
-    """The share of the rows that each plane wins, and the rows nearest to the mean of these."""
-    n_planes = model.planes.n_planes
-    if rows is None or rows.shape[0] == 0:
-        return None, [()] * n_planes
-    winners = model.planes.winners(rows)
-    shares = np.bincount(winners, minlength=n_planes) / len(winners)
+    """The share of the rows that each plane or class wins, and the rows nearest to the mean of these."""
+    if winners is None or not len(winners):
+        return None, [()] * n_winners
+    shares = np.bincount(winners, minlength=n_winners) / len(winners)
     factor = np.divide(1.0, influence, out=np.zeros_like(influence), where=influence > 0)
-    return shares, [_typical(rows, np.flatnonzero(winners == p), factor, n_typical) for p in range(n_planes)]
+    return shares, [_typical(rows, np.flatnonzero(winners == p), factor, n_typical) for p in range(n_winners)]
 
 
 def _typical(rows: Any, won: np.ndarray, factor: np.ndarray, count: int) -> tuple[int, ...]:

@@ -12,6 +12,8 @@ from scipy import sparse
 
 from polyplane._files import replace_file
 from polyplane._plain import plain, visible
+from polyplane.committee import PlaneCommittee
+from polyplane.inspection._committee_explanation import CommitteeExplanation
 from polyplane.inspection._markup import assemble
 from polyplane.inspection._model_explanation import ModelExplanation
 from polyplane.inspection._report_body import Predictions, report_body
@@ -20,6 +22,8 @@ from polyplane.inspection.model import explain_model
 from polyplane.inspection.row import explain_row
 from polyplane.inspection.unscaled import unwrap
 
+#: The share of the rows whose class the rules, rounded for reading, may change.
+ROUNDED = 0.005
 #: Features and changes shown of one row, and planes shown as pictures.
 SHOWN_FEATURES, SHOWN_PICTURES = 12, 40
 
@@ -83,7 +87,8 @@ def model_report(
     if n_rows < 1:
         raise ValueError(f"n_rows must be 1 or more, not {n_rows}.")
     predictions = Predictions.of(model, X, y)
-    planes = explain_model(estimator, X, feature_names=feature_names, tolerance=0.005)
+    tolerance = 0.0 if isinstance(model.planes, PlaneCommittee) else ROUNDED
+    planes = explain_model(estimator, X, feature_names=feature_names, tolerance=tolerance)
     chosen = _choose(predictions, planes, n_rows)
     explained = [explain_row(estimator, _one(X, i), X=X, feature_names=feature_names) for i in chosen]
     content = {
@@ -98,13 +103,12 @@ def model_report(
     return Path(path)
 
 
-def _choose(predictions: Predictions, planes: ModelExplanation, n_rows: int) -> list[int]:
+def _choose(predictions: Predictions, planes: ModelExplanation | CommitteeExplanation, n_rows: int) -> list[int]:
     """Up to half of them errors, a quarter unsure, the rest typical."""
     errors = predictions.errors[: max(1, n_rows // 2)]
     right = np.flatnonzero(predictions.truth == predictions.predicted)
     unsure = right[np.argsort(predictions.margins[right], kind="stable")][: n_rows // 4]
-    typical = [i for place in range(3) for rule in planes.busiest() for i in rule.typical[place : place + 1]]
-    return list(dict.fromkeys([*errors.tolist(), *unsure.tolist(), *typical]))[:n_rows]
+    return list(dict.fromkeys([*errors.tolist(), *unsure.tolist(), *planes.typical_rows()]))[:n_rows]
 
 
 def _one(X: Any, i: int) -> Any:
@@ -127,6 +131,7 @@ def _row(predictions: Predictions, i: int, why: RowExplanation, image_shape: Any
         "plane": why.plane,
         "rival": _shown(why.rival),
         "rival_plane": why.rival_plane,
+        "machines": why.machines,
         "difference": why.difference,
         "base": why.base,
         "shares": [
@@ -157,12 +162,14 @@ def _flip(why: RowExplanation) -> dict[str, Any] | None:
         {"name": visible(why.feature_names[j]), "from": why.values[j], "to": why.flip.values[j]}
         for j in order[:SHOWN_FEATURES]
     ]
-    return {"label": _shown(why.flip.label), "changes": changes, "n_others": max(0, len(order) - SHOWN_FEATURES)}
+    return {
+        "label": _shown(why.flip.label),
+        "proven": why.flip.proven,
+        "changes": changes,
+        "n_others": max(0, len(order) - SHOWN_FEATURES),
+    }
 
 
-def _pictures(planes: ModelExplanation) -> list[dict[str, Any]]:
+def _pictures(planes: ModelExplanation | CommitteeExplanation) -> list[dict[str, Any]]:
     """The busiest planes, to be drawn."""
-    return [
-        {"name": f"{_shown(rule.label)}: {rule.percent} %", "weights": planes.planes.coef[rule.plane]}
-        for rule in planes.busiest()[:SHOWN_PICTURES]
-    ]
+    return [{"name": _shown(name), "weights": weights} for name, weights in planes.pictures()[:SHOWN_PICTURES]]

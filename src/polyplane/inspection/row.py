@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from polyplane.base import class_index
-from polyplane.geometry import Counterfactual, counterfactual
+from polyplane.committee import PlaneCommittee
+from polyplane.geometry import Counterfactual, committee_counterfactual, counterfactual
 from polyplane.inspection._row_explanation import Flip, RowExplanation
 from polyplane.inspection.rounding import influence_of
 from polyplane.inspection.unscaled import UnscaledModel, unwrap
+from polyplane.planes import PlaneSet
 
 
 def explain_row(
@@ -29,6 +31,9 @@ def explain_row(
     feature_names: Any = None,
 ) -> RowExplanation:
     """Why a class is predicted for a row, and the smallest change that leads to another class.
+
+    The reasons are exact. So is the change, but for a committee of several machines: there it is found by local search,
+    and not proven to be the smallest.
 
     Parameters
     ----------
@@ -89,19 +94,13 @@ def explain_row(
     }
     goal = None if target is None else class_index("target", target, model.classes)
     flip = _flip(model, row, goal, allowed)
-    scores = model.planes.scores(row[None].astype(np.float64))[0]
-    winner = int(scores.argmax())
-    c = int(model.planes.owners[winner])
-    rival = int(np.where(model.planes.owners == c, -np.inf, scores).argmax())
-    d = int(model.planes.owners[rival])
-    weights = model.planes.coef[winner].astype(np.float64) - model.planes.coef[rival]
-    offset = float(model.planes.intercept[winner]) - float(model.planes.intercept[rival])
-    base, shares = float(weights @ r) + offset, weights * (row - r)
+    lead = _Lead.of(model.planes, row.astype(np.float64))
+    base, shares = float(lead.coef @ r) + lead.intercept, lead.coef * (row - r)
     return RowExplanation(
-        label=model.label(c),
-        plane=winner - int(model.planes.indptr[c]) + 1,
-        rival=model.label(d),
-        rival_plane=rival - int(model.planes.indptr[d]) + 1,
+        label=model.label(lead.c),
+        plane=lead.plane,
+        rival=model.label(lead.rival),
+        rival_plane=lead.rival_plane,
         difference=base + float(shares.sum()),
         base=base,
         shares=shares,
@@ -111,20 +110,55 @@ def explain_row(
         imputed=imputed,
         scale=lengths,
         flip=flip,
+        machines=model.planes.n_members if isinstance(model.planes, PlaneCommittee) else None,
     )
+
+
+class _Lead(NamedTuple):
+    """The plane by which the predicted class is ahead of the next best one, and the planes that it comes from."""
+
+    coef: np.ndarray
+    intercept: float
+    c: int
+    rival: int
+    plane: int | None = None
+    rival_plane: int | None = None
+
+    @classmethod
+    def of(cls, planes: PlaneSet | PlaneCommittee, row: np.ndarray) -> _Lead:
+        """At a row; in a committee it is that of the mean planes there."""
+        if isinstance(planes, PlaneCommittee):
+            local = planes.at(row)
+            c, d = (-planes.class_scores(row[None])[0]).argsort(kind="stable")[:2].tolist()
+            return cls(*_difference(local, c, d), c, d)
+        scores, owners = planes.scores(row[None])[0], planes.owners
+        winner = int(scores.argmax())
+        c = int(owners[winner])
+        rival = int(np.where(owners == c, -np.inf, scores).argmax())
+        d = int(owners[rival])
+        numbers = winner - int(planes.indptr[c]) + 1, rival - int(planes.indptr[d]) + 1
+        return cls(*_difference(planes, winner, rival), c, d, *numbers)
+
+
+def _difference(planes: PlaneSet, p: int, q: int) -> tuple[np.ndarray, float]:
+    """One plane less another."""
+    coef = planes.coef[p].astype(np.float64) - planes.coef[q]
+    return coef, float(planes.intercept[p]) - float(planes.intercept[q])
 
 
 def _flip(model: UnscaledModel, row: np.ndarray, target: int | None, allowed: dict[str, Any]) -> Flip | None:
     """The counterfactual by which the estimator itself is convinced: its scalers round otherwise than planes do."""
     before = int(model.predict(row[None])[0])
+    several = isinstance(model.planes, PlaneCommittee)
+    search: Any = committee_counterfactual if several else counterfactual
     size = float(np.abs(model.planes.scores(row[None])).max()) + 1e-30
     for margin in (0.0, *(size * 10.0**power for power in range(-10, -2))):
-        found: Counterfactual | None = counterfactual(model.planes, row, target, margin=margin, **allowed)
+        found: Counterfactual | None = search(model.planes, row, target, margin=margin, **allowed)
         if found is None:
             return None
         after = int(model.predict(found.point[None])[0])
         if after == target or (target is None and after != before):
-            return Flip(model.label(after), found.point, found.change, found.distance)
+            return Flip(model.label(after), found.point, found.change, found.distance, proven=not several)
     return None
 
 

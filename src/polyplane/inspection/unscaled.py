@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyplane._validation import encode
 from polyplane.base import PlaneClassifier
-from polyplane.inspection._estimators import names_of_features, names_seen_in_fit, plane_classifier
+from polyplane.committee import PlaneCommittee
+from polyplane.inspection._estimators import alone, names_of_features, names_seen_in_fit, plane_classifier
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
@@ -32,8 +33,8 @@ class UnscaledModel:
         The classifier or pipeline.
     learner : PlaneClassifier
         The classifier of this library in it.
-    planes : PlaneSet
-        Its planes, for rows as they come, before any scaling.
+    planes : PlaneSet or PlaneCommittee
+        Its planes, for rows as they come, before any scaling; a committee of one member is that member.
     classes : ndarray of shape (n_classes,)
         The labels.
     feature_names : tuple of str
@@ -48,7 +49,7 @@ class UnscaledModel:
 
     estimator: Any
     learner: PlaneClassifier
-    planes: PlaneSet
+    planes: PlaneSet | PlaneCommittee
     classes: np.ndarray
     feature_names: tuple[str, ...]
     scaling: AffineScaling
@@ -138,7 +139,7 @@ def unwrap(estimator: Any, feature_names: Any = None) -> UnscaledModel:
     """
     estimator = getattr(estimator, "best_estimator_", estimator)
     learner = plane_classifier(estimator)
-    planes = learner.planes_
+    planes = alone(learner.planes_)
     scaling, scaled, fill = AffineScaling.identity(planes.n_features), False, None
     for name, step in estimator.steps[:-1] if isinstance(estimator, Pipeline) else ():
         if step is None or step == "passthrough":
@@ -149,10 +150,17 @@ def unwrap(estimator: Any, feature_names: Any = None) -> UnscaledModel:
         else:
             scaling, scaled = scaling.then(_affine(name, step)), True
     if scaled:
-        exact = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
-        planes = PlaneSet(*scaling.to_input_space(*exact), planes.indptr)
+        planes = _folded(planes, scaling)
     names = names_of_features(estimator, feature_names)
     return UnscaledModel(estimator, learner, planes, learner.classes_, names, scaling, scaled, fill)
+
+
+def _folded(planes: PlaneSet | PlaneCommittee, scaling: AffineScaling) -> PlaneSet | PlaneCommittee:
+    """The planes for rows before the scaling."""
+    if isinstance(planes, PlaneCommittee):
+        return PlaneCommittee([_folded(member, scaling) for member in planes.members])  # type: ignore[misc]
+    exact = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
+    return PlaneSet(*scaling.to_input_space(*exact), planes.indptr)
 
 
 def _affine(name: str, step: Any) -> AffineScaling:

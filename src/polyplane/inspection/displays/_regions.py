@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from polyplane._validation import encode
+from polyplane.committee import check_single
 from polyplane.geometry import Cell, cells, plane_slice
 from polyplane.inspection.displays._style import MARKERS, axes, colour
 from polyplane.inspection.unscaled import unwrap
@@ -106,8 +107,8 @@ class RegionsDisplay:
             With `cells_`, `ax_` and `figure_`.
         """
         model = unwrap(estimator, feature_names=feature_names)
-        rows = np.asarray(X, dtype=np.float64)
-        flat = plane_slice(model.planes, features=features, at=np.nanmean(rows, axis=0) if at is None else at)
+        rows, planes = np.asarray(X, dtype=np.float64), check_single(model.planes)
+        flat = plane_slice(planes, features=features, at=np.nanmean(rows, axis=0) if at is None else at)
         points = rows[:, list(features)]
         low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
         pad = 0.04 * np.where(high > low, high - low, 1.0)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from polyplane._validation import encode
-from polyplane.inspection._estimators import plane_classifier, transformed_rows
+from polyplane.inspection._estimators import plane_classifier, single_planes, transformed_rows
 from polyplane.inspection.displays._style import axes, bare, colour
 
 
@@ -72,7 +72,7 @@ class PlaneUsageDisplay:
             With `ax_` and `figure_`.
         """
         model = plane_classifier(estimator)
-        planes = model.planes_
+        planes = single_planes(estimator)
         winners = planes.winners(transformed_rows(estimator, X))
         usage = np.bincount(winners, minlength=planes.n_planes) / len(winners)
         errors = None

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from polyplane.inspection._estimators import names_of_features, plane_classifier, transformed_rows
+from polyplane.inspection._estimators import names_of_features, plane_classifier, single_planes, transformed_rows
 from polyplane.inspection.displays._style import RIGHT, WRONG, bare, pyplot
 from polyplane.planes import PlaneSet
 
@@ -87,19 +87,19 @@ class PlaneWeightsDisplay:
         display : PlaneWeightsDisplay
             With `axes_` and `figure_`.
         """
-        model = plane_classifier(estimator)
+        model, single = plane_classifier(estimator), single_planes(estimator)
         names = names_of_features(model, feature_names)
         if image_shape is not None and np.prod(image_shape) != len(names):
             raise ValueError(f"image_shape={image_shape} does not hold {len(names)} features.")
         usage = None
         if X is not None:
-            winners = model.planes_.winners(transformed_rows(estimator, X))
-            usage = np.bincount(winners, minlength=model.planes_.n_planes) / len(winners)
-        chosen = _choose(model.planes_, usage, planes, max_planes)
-        titles = [str(model.classes_[c]) for c in model.planes_.owners[chosen]]
+            winners = single.winners(transformed_rows(estimator, X))
+            usage = np.bincount(winners, minlength=single.n_planes) / len(winners)
+        chosen = _choose(single, usage, planes, max_planes)
+        titles = [str(model.classes_[c]) for c in single.owners[chosen]]
         if usage is not None:
             titles = [f"{title}: {100 * usage[p]:.0f} % of rows" for title, p in zip(titles, chosen, strict=True)]
-        coef = model.planes_.coef[chosen]
+        coef = single.coef[chosen]
         return cls(coef=coef, titles=titles, feature_names=names, image_shape=image_shape).plot(**kwargs)
 
     def plot(self, *, max_features: int = 12, n_columns: int = 5) -> Self:

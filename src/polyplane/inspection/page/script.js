@@ -85,8 +85,9 @@
     const right = row.truth === row.label;
     verdict.appendChild(element("span", right ? ", correct." : `; the true class is “${row.truth}”.`, right ? "" : "wrong"));
     place.appendChild(verdict);
-    place.appendChild(element("p",
-      `Plane ${row.plane} of this class is ahead of plane ${row.rival_plane} of class “${row.rival}” by a score of ${show(row.difference)}.`));
+    place.appendChild(element("p", row.machines
+      ? `This class is ahead of class “${row.rival}” by a mean score of ${show(row.difference)} over ${row.machines} machines.`
+      : `Plane ${row.plane} of this class is ahead of plane ${row.rival_plane} of class “${row.rival}” by a score of ${show(row.difference)}.`));
     if (data.image_shape && row.image) {
       place.appendChild(picture(row.image, "the row as a picture", ink(row.image)));
     }
@@ -103,12 +104,13 @@
     shares.id = "shares";
     place.appendChild(shares);
     if (row.flip === null) {
-      place.appendChild(element("p", "No change leads to another class."));
+      place.appendChild(element("p", row.machines
+        ? "A local search found no change that leads to another class." : "No change leads to another class."));
       return;
     }
     const changes = row.flip.changes.map((c) => [
       element("td", c.name, "name"), element("td", show(c.from)), element("td", show(c.to))]);
-    place.appendChild(table(`The smallest change that leads to class “${row.flip.label}”`, ["feature", "from", "to"], changes));
+    place.appendChild(table(`The smallest change${row.flip.proven ? "" : " found by local search"} that leads to class “${row.flip.label}”`, ["feature", "from", "to"], changes));
     if (row.flip.n_others) place.appendChild(element("p", `and less in ${row.flip.n_others} other features.`, "quiet"));
   }
 
