@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from polyplane.planes import PlaneSet
 
 #: How often the goal's score is linearised anew, and how many rounds of cuts each of these programs gets.
 MOVES, ROUNDS = 20, 100
+#: Where any class will do, so many are tried.
+MOST_GOALS = 4
 #: A move that shortens the change by less than this share is the last.
 PROGRESS = 1e-6
 
@@ -76,12 +79,14 @@ def committee_counterfactual(
     if target == before and margin == 0 and allowed.contains(row):
         return Counterfactual(row, np.zeros_like(row), 0.0, before, before, None)
     search = _Search(committee, row, allowed, before, margin)
-    search.descend(row, target)
-    for member in committee.members:
-        found = counterfactual(member, row, target, **how)
+    goals = search.goals_from(row)[:MOST_GOALS] if target is None else [target]
+    for goal in goals:
+        search.descend(row, goal)
+    for member, aim in product(committee.members, [target] if target is not None or search.best else goals):
+        found = counterfactual(member, row, aim, **how)
         if found is not None:
             search.take(found.point, target)
-            search.descend(found.point, target)
+            search.descend(found.point, search.goals_from(found.point)[0] if aim is None else aim)
     return search.best
 
 
@@ -100,14 +105,23 @@ class _Search:
         self.box = lower[allowed.free], upper[allowed.free]
         self.best: Counterfactual | None = None
 
-    def descend(self, start: np.ndarray, target: int | None) -> None:
+    def goals_from(self, point: np.ndarray) -> list[int]:
+        """The classes other than the predicted one, those of the best scores at a point first."""
+        scores = self.exact.class_scores(point[None].astype(np.float64))[0]
+        order = np.argsort(-scores, kind="stable")
+        return order[order != self.before].tolist()
+
+    def descend(self, start: np.ndarray, goal: int) -> None:
         """Move from a start to nearer and nearer points of a class, as long as that goes on."""
-        goal = self._goal(start) if target is None else target
         point = start.astype(np.float64)
         for _ in range(MOVES):
             before = self._ceiling()
             found = self._beyond_the_wall(goal, point)
-            if found is None or self._ceiling() > before * (1.0 - PROGRESS):
+            if found is None and self.best is None:
+                found = self._by_the_local_machine(goal, point)
+            elif self._ceiling() > before * (1.0 - PROGRESS):
+                return
+            if found is None or np.allclose(found, point, rtol=PROGRESS, atol=0.0):
                 return
             point = found
 
@@ -127,11 +141,13 @@ class _Search:
     def _ceiling(self) -> float:
         return np.inf if self.best is None else self.best.distance
 
-    def _goal(self, start: np.ndarray) -> int:
-        """The best class at the start other than that of the row."""
-        scores = self.exact.class_scores(start[None].astype(np.float64))[0]
-        scores[self.before] = -np.inf
-        return int(scores.argmax())
+    def _by_the_local_machine(self, goal: int, point: np.ndarray) -> np.ndarray | None:
+        """Where the class would win, were the committee everywhere the linear machine that it is around a point."""
+        scale, free, lower, upper = self.allowed
+        found = counterfactual(
+            self.exact.at(point), self.x, goal, lower=lower, upper=upper, frozen=~free, scale=scale, margin=self.margin
+        )
+        return None if found is None else found.point
 
     def _beyond_the_wall(self, goal: int, point: np.ndarray) -> np.ndarray | None:
         """The solution for the tangent at a point, a hair beyond the wall, so that rounding takes nothing away."""

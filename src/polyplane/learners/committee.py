@@ -158,7 +158,7 @@ class CommitteeClassifier(PlaneClassifier):
                 stop.requested = stop.requested or SIGINT  # the other threads need not go on
                 raise
 
-        with nullcontext() if stop is limits.interrupt else stop.watched():
+        with nullcontext() if stop is limits.interrupt or rounds == len(seeds) else stop.watched():
             return in_threads(member, seeds, self.n_jobs)
 
     def predict_proba(self, X: Any) -> np.ndarray:

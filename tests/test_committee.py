@@ -1,0 +1,293 @@
+"""Committees of multi-hyperplane machines: their planes, their training, their counterfactuals."""
+
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_classification
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.utils import check_random_state
+
+from polyplane import CommitteeClassifier, MultiHyperplaneClassifier, PlaneCommittee, PlaneSet
+from polyplane.engine.run import Limits
+from polyplane.geometry import committee_counterfactual, counterfactual
+from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
+
+QUICK = {"n_planes": 3, "max_iter": 4, "random_state": 5}
+
+
+def random_committee(seed, n_members=3, n_features=2, dtype=np.float64):
+    """Members with other numbers of planes each."""
+    rng = np.random.default_rng(seed)
+    n_classes = int(rng.integers(2, 5))
+    members = []
+    for _ in range(n_members):
+        sizes = rng.integers(1, 5, size=n_classes)
+        planes = rng.normal(size=(sizes.sum(), n_features + 1)).astype(dtype)
+        members.append(PlaneSet(planes[:, 1:], planes[:, 0], np.concatenate([[0], np.cumsum(sizes)])))
+    return PlaneCommittee(members)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_classification(240, 6, n_informative=5, n_redundant=0, n_classes=3, random_state=0)
+
+
+class TestPlanes:
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+    def test_scores_are_the_means_of_the_members(self, dtype, container):
+        committee = random_committee(0, dtype=dtype)
+        X = np.random.default_rng(1).normal(size=(50, 2)).astype(dtype)
+        scores = committee.class_scores(container(X))
+        expected = np.mean([member.class_scores(X) for member in committee.members], axis=0)
+        assert scores.dtype == dtype
+        np.testing.assert_allclose(scores, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
+        np.testing.assert_array_equal(committee.predict(container(X)), scores.argmax(axis=1))
+        first, second = np.sort(scores, axis=1)[:, -1], np.sort(scores, axis=1)[:, -2]
+        np.testing.assert_allclose(committee.margins(X), first - second, rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(
+            committee.scores(X), np.concatenate([member.scores(X) for member in committee.members], axis=1)
+        )
+
+    def test_around_a_row_it_is_a_linear_machine(self):
+        for seed in range(20):
+            committee = random_committee(seed)
+            x = np.random.default_rng(seed).normal(size=2)
+            local = committee.at(x)
+            assert local.n_planes == local.n_classes == committee.n_classes
+            near = x + 1e-7 * np.random.default_rng(0).normal(size=(5, 2))
+            for row in [x, *near]:
+                np.testing.assert_allclose(local.scores(row[None]), committee.class_scores(row[None]), rtol=1e-12)
+
+    def test_parts_and_pickles_are_the_same_committee(self):
+        committee = random_committee(3)
+        assert PlaneCommittee.of_parts(committee.together, 3) == committee
+        assert pickle.loads(pickle.dumps(committee)) == committee
+        assert committee.to_numpy() == committee == committee.to(np.zeros(1))
+        assert committee != random_committee(4)
+        assert committee.n_planes == committee.coef.shape[0] == committee.intercept.shape[0]
+        assert repr(committee).startswith("PlaneCommittee(n_members=3, n_classes=")
+        with pytest.raises(ValueError, match="cannot be the planes of 7 members"):
+            PlaneCommittee.of_parts(committee.together, 7)
+
+    def test_members_must_be_alike(self):
+        with pytest.raises(ValueError, match="at least one member"):
+            PlaneCommittee([])
+        [member, *_] = random_committee(0).members
+        narrow = PlaneSet(member.coef.astype(np.float32), member.intercept.astype(np.float32), member.indptr)
+        with pytest.raises(ValueError, match="the same classes, features and dtype"):
+            PlaneCommittee([member, narrow])
+
+
+class TestTraining:
+    @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+    def test_members_are_the_machines_of_their_seeds(self, rows, container):
+        X, y = container(rows[0]), rows[1]
+        weight = np.random.default_rng(0).random(len(y))
+        committee = CommitteeClassifier(3, **QUICK).fit(X, y, weight)
+        seeds = check_random_state(5).randint(2**31, size=3).tolist()
+        for seed, member in zip(seeds, committee.planes_.members, strict=True):
+            alone = MultiHyperplaneClassifier(**QUICK | {"random_state": seed}).fit(X, y, weight)
+            assert member == alone.planes_
+        assert committee.planes_ != CommitteeClassifier(3, **QUICK).fit(X, y).planes_
+
+    def test_threads_change_nothing(self, rows):
+        committees = [CommitteeClassifier(n_jobs=n_jobs, **QUICK).fit(*rows) for n_jobs in (1, 2)]
+        assert committees[0].planes_ == committees[1].planes_
+        assert committees[0].planes_.n_members == 5
+        np.testing.assert_array_equal(*(committee.predict_proba(rows[0]) for committee in committees))
+
+    def test_one_plane_per_class_is_one_machine(self, rows):
+        """The others would find the same minimum; with noise they would not."""
+        committee = CommitteeClassifier(n_planes=1, random_state=0).fit(*rows)
+        assert committee.planes_.n_members == 1
+        assert committee.planes_.n_planes == 3
+        noisy = CommitteeClassifier(n_planes=1, noise=0.1, max_iter=2, random_state=0).fit(*rows)
+        assert noisy.planes_.n_members == 5
+
+    def test_probabilities_are_those_of_the_scores(self, rows):
+        X, y = rows
+        committee = CommitteeClassifier(**QUICK).fit(X, y)
+        scores = np.exp(committee.decision_function(X))
+        np.testing.assert_allclose(committee.predict_proba(X), scores / scores.sum(axis=1, keepdims=True))
+        np.testing.assert_array_equal(committee.predict_proba(X).argmax(axis=1), committee.predict(X))
+
+    def test_clones_pickles_and_searches(self, rows):
+        X, y = rows
+        committee = CommitteeClassifier(2, **QUICK).fit(X, y)
+        assert clone(committee).fit(X, y).planes_ == committee.planes_
+        assert pickle.loads(pickle.dumps(committee)).planes_ == committee.planes_
+        search = GridSearchCV(CommitteeClassifier(2, **QUICK), {"n_planes": [1, 3]}, cv=2).fit(X, y)
+        assert search.best_params_["n_planes"] in (1, 3)
+        assert search.best_estimator_.planes_.n_members in (1, 2)
+
+    def test_history_is_that_of_all_machines(self, rows):
+        committee = CommitteeClassifier(2, **QUICK).fit(*rows)
+        assert committee.n_iter_ == 4
+        assert {len(figures) for figures in committee.history_.values()} == {4}
+        assert committee.history_["planes"] == [18.0] * 4
+        assert committee.history_["loss"][-1] < committee.history_["loss"][0]
+
+    def test_a_time_limit_is_that_of_all_machines(self, rows):
+        X, y = np.repeat(rows[0], 20, axis=0), np.repeat(rows[1], 20)
+        committee = CommitteeClassifier(n_planes=3, max_iter=10**6, random_state=0)
+        committee._fit(X[:100], y[:100], None, Limits(0.01))  # compiled
+        began = time.perf_counter()
+        committee._fit(X, y, None, Limits(1.0))
+        assert time.perf_counter() - began < 6.0
+        assert committee.planes_.n_members == 5
+        assert committee.n_iter_ == len(committee.history_["loss"]) >= 1
+
+    @pytest.mark.parametrize(("name", "margin"), [("digits", 0.0), ("made", 1.0)])
+    def test_is_better_than_its_members(self, name, margin):
+        """Over three seeds, in % of the test rows: digits 1.63 against 1.72, eight made classes 21.2 against 23.0."""
+        errors = []
+        for seed in range(3):
+            X, y = load_digits(return_X_y=True)
+            if name == "made":
+                how = {"n_informative": 10, "n_redundant": 0, "n_classes": 8, "n_clusters_per_class": 3}
+                X, y = make_classification(3000, 12, **how, class_sep=1.6, random_state=seed)
+            X, X_test, y, y_test = train_test_split(X, y, random_state=seed)
+            planes = CommitteeClassifier(n_planes=4, max_iter=20, random_state=seed).fit(X, y).planes_
+            members = np.mean([member.predict(X_test) != y_test for member in planes.members])
+            errors.append([100 * np.mean(planes.predict(X_test) != y_test), 100 * members])
+        together, alone = np.mean(errors, axis=0)
+        assert together < alone - margin
+
+
+class TestCtrlC:
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_ends_all_machines_and_changes_nothing(self, rows, monkeypatch, n_jobs):
+        committee = CommitteeClassifier(n_jobs=n_jobs, **QUICK).fit(*rows)
+        before, threads = committee.planes_, threading.active_count()
+        step, steps = SmoothMultiHyperplane.step, []
+
+        def interrupted(self, state, data):
+            steps.append(threading.current_thread())
+            if len(steps) == 4:
+                signal.raise_signal(signal.SIGINT)
+            return step(self, state, data)
+
+        monkeypatch.setattr(SmoothMultiHyperplane, "step", interrupted)
+        committee.set_params(max_iter=10**6)
+        began = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            committee.fit(*rows)
+        assert time.perf_counter() - began < 10
+        assert committee.planes_ is before
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        count = len(steps)
+        time.sleep(0.05)
+        assert len(steps) == count  # no thread goes on
+        assert threading.active_count() <= threads + n_jobs - 1  # idle ones of the pool may live on
+
+    @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals to a thread are for Unix")
+    def test_while_the_main_thread_waits_for_the_others(self, rows, monkeypatch):
+        step, main, passes = SmoothMultiHyperplane.step, threading.main_thread(), {True: 0, False: 0}
+
+        def slow_in_the_other_thread(self, state, data):
+            in_main = threading.current_thread() is main
+            passes[in_main] += 1
+            if not in_main:
+                time.sleep(0.05)
+                if passes[True] == 30:
+                    passes[True] += 1
+                    time.sleep(0.1)  # the main thread waits by now
+                    signal.pthread_kill(main.ident, signal.SIGINT)
+            return step(self, state, data)
+
+        monkeypatch.setattr(SmoothMultiHyperplane, "step", slow_in_the_other_thread)
+        with pytest.raises(KeyboardInterrupt):
+            CommitteeClassifier(2, n_jobs=2, **QUICK | {"max_iter": 30}).fit(*rows)
+        assert passes[False] < 30
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_so_does_an_error(self, rows, monkeypatch, n_jobs):
+        step, steps = SmoothMultiHyperplane.step, []
+
+        def failing(self, state, data):
+            steps.append(1)
+            if len(steps) == 5:
+                raise MemoryError("no room")
+            return step(self, state, data)
+
+        monkeypatch.setattr(SmoothMultiHyperplane, "step", failing)
+        committee = CommitteeClassifier(2, n_jobs=n_jobs, **QUICK | {"max_iter": 10**6})
+        with pytest.raises((MemoryError, KeyboardInterrupt)):
+            committee.fit(*rows)
+        assert not hasattr(committee, "planes_")
+
+
+class TestCounterfactual:
+    @settings(max_examples=60, deadline=None)
+    @given(seed=st.integers(0, 10**6), n_members=st.integers(1, 4), bounded=st.booleans(), targeted=st.booleans())
+    def test_flips_within_the_bounds(self, seed, n_members, bounded, targeted):
+        committee = random_committee(seed, n_members, n_features=3)
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=3)
+        before = int(committee.predict(x[None])[0])
+        target = int(rng.integers(committee.n_classes)) if targeted else None
+        how = {"lower": x - rng.random(3), "upper": x + rng.random(3)} if bounded else {}
+        how |= {"frozen": [int(rng.integers(3))], "scale": rng.random(3) + 0.1}
+        found = committee_counterfactual(committee, x, target, **how)
+        points = [counterfactual(member, x, target, **how) for member in committee.members]
+        wanted = {target} if targeted else set(range(committee.n_classes)) - {before}
+        flipped = [p for p in points if p is not None and int(committee.predict(p.point[None])[0]) in wanted]
+        if found is None:
+            assert not flipped
+            return
+        assert int(committee.predict(found.point[None])[0]) == found.after
+        assert found.after in wanted
+        assert found.point[how["frozen"][0]] == x[how["frozen"][0]]
+        if bounded:
+            assert (found.point >= how["lower"]).all()
+            assert (found.point <= how["upper"]).all()
+        length = np.linalg.norm((found.point - x) / how["scale"])
+        assert found.distance == pytest.approx(length)
+        assert all(found.distance <= p.distance for p in flipped)
+        if n_members == 1:
+            assert found.distance == points[0].distance
+
+    def test_is_the_nearest_of_a_fine_grid(self):
+        """A local search, and yet: of 40 committees it misses the nearest grid point of one by more than 1 %."""
+        axis = np.linspace(-3, 3, 401)
+        grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+        ratios = []
+        for seed in range(40):
+            committee = random_committee(seed)
+            predicted = committee.predict(grid)
+            before = int(committee.predict(np.zeros((1, 2)))[0])
+            others = np.linalg.norm(grid[predicted != before], axis=1)
+            found = committee_counterfactual(committee, [0.0, 0.0], lower=-3, upper=3)
+            if not len(others):
+                continue
+            assert found is not None
+            ratios.append(found.distance / others.min())
+        assert len(ratios) > 30
+        assert np.mean(np.array(ratios) < 1.01) >= 0.95
+
+    def test_float32_and_a_margin(self):
+        committee = random_committee(7, dtype=np.float32)
+        x = np.array([0.5, -0.5], dtype=np.float32)
+        found = committee_counterfactual(committee, x, margin=0.05)
+        assert found.point.dtype == np.float32
+        assert found.plane is None
+        assert committee.margins(found.point[None])[0] >= 0.05
+
+    def test_a_row_of_the_class_is_its_own(self):
+        committee, x = random_committee(7), np.array([0.5, -0.5])
+        before = int(committee.predict(x[None])[0])
+        found = committee_counterfactual(committee, x, before)
+        assert found.distance == 0
+        away = committee_counterfactual(committee, x, before, lower=[0.6, -9.0])
+        assert away is None or away.point[0] >= 0.6
+        with pytest.raises(ValueError, match="target=9 is not one of the classes"):
+            committee_counterfactual(committee, x, 9)
