@@ -32,16 +32,18 @@ def run(*arguments):
 
 def predict(content, X):
     """The labels by the words of the documentation of the form, and nothing else."""
+
+    def score(planes, values):
+        if isinstance(planes[0], list):  # one list for each machine
+            return sum(score(own, values) for own in planes) / content["machines"]
+        return max(
+            plane["intercept"] + sum(w * values[name] for name, w in plane["weights"].items()) for plane in planes
+        )
+
     labels = []
     for row in X:
         values = dict(zip(content["features"], row, strict=True))
-        best = [
-            max(
-                plane["intercept"] + sum(weight * values[name] for name, weight in plane["weights"].items())
-                for plane in entry["planes"]
-            )
-            for entry in content["classes"]
-        ]
+        best = [score(entry["planes"], values) for entry in content["classes"]]
         labels.append(content["classes"][best.index(max(best))]["label"])
     return labels
 

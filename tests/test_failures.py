@@ -122,7 +122,7 @@ class TestFit:
         machine, twin = make(learner, how), make(learner, how)
         with failing(machine, 3, error), pytest.raises(error):
             machine.fit(*rows())
-        if error is KeyboardInterrupt:
+        if error is KeyboardInterrupt and not learner._declaration.committee:  # a pass of one machine is no model
             with failing(twin, 3, error, after_work=False), pytest.raises(error):
                 twin.fit(*rows())
             assert machine.n_iter_ == 2

@@ -174,4 +174,5 @@ class CommitteeClassifier(PlaneClassifier):
         probabilities : ndarray of shape (n_rows, n_classes)
             Softmax of the class scores, so that the most probable class is the predicted one.
         """
-        return softmax(self.planes_.class_scores(check_fitted_matrix(self, X), self.n_jobs))
+        X = check_fitted_matrix(self, X)
+        return softmax(self.planes_.class_scores(X, self.n_jobs))
