@@ -70,6 +70,10 @@ class CommitteeClassifier(PlaneClassifier):
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
+    Notes
+    -----
+    Ctrl-C ends the training of all machines, and leaves the estimator as it was.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
