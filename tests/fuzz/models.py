@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from copy import deepcopy
 from functools import cache
 
 import numpy as np
@@ -138,7 +139,7 @@ def _forge_value(rng, header, description, data):
         case 2 if isinstance(place, list):
             place.append(json.loads(json.dumps(place[at[-1]])))
         case _:
-            place[at[-1]] = ODD[rng.integers(len(ODD))]
+            place[at[-1]] = deepcopy(ODD[rng.integers(len(ODD))])  # it may be forged again, and is no case's own
 
 
 def _forge_entry(rng, header, description, data):
