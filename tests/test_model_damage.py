@@ -302,6 +302,17 @@ class TestForgery:
         with pytest.raises(ModelFileError, match="has an invalid value for state"):
             reload(path, assembled(header, description, forged))
 
+    @pytest.mark.parametrize("n_classes", [0, 1, 3])
+    def test_of_the_number_of_classes(self, path, n_classes):
+        """Of a machine that chose its number of planes: no parameter names it."""
+        machine = make("ConvexPolytopeClassifier", {})
+        X, y = some_rows(machine, 0)
+        polyplane.save(machine.fit(X, y == y[0]), path)
+        header, description, data = parts(path.read_bytes())
+        forged = replaced(description, ["training", "state", "n_classes"], n_classes)
+        with pytest.raises(ModelFileError, match="has an invalid value for state"):
+            reload(path, assembled(header, forged, data))
+
     def test_of_whole_numbers_beyond_those_of_numpy(self, path):
         machine = make("MultiHyperplaneClassifier", {"n_planes": 2})
         polyplane.save(machine.fit(*some_rows(machine, 0)), path)

@@ -79,8 +79,9 @@ class JointState(State):
 
     def check(self, sizes: dict[str, int]) -> bool:
         """Classes own equal numbers of planes; counts are not negative; alpha and the margin are positive."""
-        given = sizes.get("n_planes", self.n_planes)
-        even = self.n_classes == sizes["classes"] and len(self.intercept) == given * self.n_classes
+        if self.n_classes != sizes["classes"]:
+            return False
+        even = len(self.intercept) == sizes.get("n_planes", self.n_planes) * self.n_classes
         return even and self.alpha > 0 and self.margin > 0 and bool((self.counts >= 0).all())
 
     @property
