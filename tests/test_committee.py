@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.utils import check_random_state
 
@@ -146,21 +146,18 @@ class TestTraining:
         assert committee.planes_.n_members == 5
         assert committee.n_iter_ == len(committee.history_["loss"]) >= 1
 
-    @pytest.mark.parametrize(("name", "margin"), [("digits", 0.0), ("made", 1.0)])
-    def test_is_better_than_its_members(self, name, margin):
-        """Over three seeds, in % of the test rows: digits 1.63 against 1.72, eight made classes 21.2 against 23.0."""
+    def test_is_better_than_its_members(self):
+        """Over three seeds, in % of the test rows, eight made classes: 21.2 against 23.0."""
         errors = []
         for seed in range(3):
-            X, y = load_digits(return_X_y=True)
-            if name == "made":
-                how = {"n_informative": 10, "n_redundant": 0, "n_classes": 8, "n_clusters_per_class": 3}
-                X, y = make_classification(3000, 12, **how, class_sep=1.6, random_state=seed)
+            how = {"n_informative": 10, "n_redundant": 0, "n_classes": 8, "n_clusters_per_class": 3}
+            X, y = make_classification(3000, 12, **how, class_sep=1.6, random_state=seed)
             X, X_test, y, y_test = train_test_split(X, y, random_state=seed)
             planes = CommitteeClassifier(n_planes=4, max_iter=20, random_state=seed).fit(X, y).planes_
             members = np.mean([member.predict(X_test) != y_test for member in planes.members])
             errors.append([100 * np.mean(planes.predict(X_test) != y_test), 100 * members])
         together, alone = np.mean(errors, axis=0)
-        assert together < alone - margin
+        assert together < alone - 1.0
 
 
 class TestCtrlC:

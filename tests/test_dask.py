@@ -12,6 +12,7 @@ from sklearn.datasets import make_blobs, make_classification
 
 from polyplane import (
     AdaptiveMultiHyperplaneClassifier,
+    CommitteeClassifier,
     ConvexPolytopeClassifier,
     CuttingPlaneSVC,
     MultiHyperplaneClassifier,
@@ -297,6 +298,7 @@ class TestRefusals:
             (PolyhedralMixtureClassifier(n_init=3), "n_init=3 picks rows at random"),
             (AdaptiveMultiHyperplaneClassifier(), "models of different partitions cannot be averaged"),
             (PegasosSVC(tol=1e-3), "tol must be None"),
+            (CommitteeClassifier(), "put their planes together with PlaneCommittee"),
             (ConvexPolytopeClassifier(early_stopping=True), "holds rows out"),
             (ConvexPolytopeClassifier(alpha=-1.0), "The 'alpha' parameter of ConvexPolytopeClassifier must be"),
             (SuccessiveLPClassifier(), "its steps are not sums over rows"),

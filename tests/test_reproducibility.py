@@ -1,5 +1,8 @@
 """What docs/guide/reproducibility.md promises about equal planes."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -70,3 +73,18 @@ def test_one_thread_stays_until_the_last_is_done():
         assert n_threads() == {1}
         second.__exit__(None, None, None)
         assert n_threads() == {2}
+
+
+def test_libraries_that_are_loaded_later_are_limited_too():
+    """SciPy's BLAS, in which kernels multiply matrices, went its own way when it came after the first limit."""
+    code = """
+from polyplane._threads import one_blas_thread
+with one_blas_thread():
+    pass
+import scipy.linalg
+from threadpoolctl import threadpool_info, threadpool_limits
+with threadpool_limits(2, user_api="blas"), one_blas_thread():
+    print({library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"})
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "{1}"

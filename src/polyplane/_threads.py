@@ -88,10 +88,15 @@ WORTH_THREADS = 30_000_000
 
 
 @cache
-def _controller() -> Any:
+def _controller_of(loaded: tuple[str, ...]) -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+def _controller() -> Any:
+    """What sets the threads of all BLAS libraries that are loaded by now: SciPy and PyTorch bring their own."""
+    return _controller_of(tuple(name for name in ("scipy.linalg", "torch") if name in sys.modules))
 
 
 _holders = Lock()

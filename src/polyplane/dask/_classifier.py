@@ -107,6 +107,11 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
             finished step or round, and `KeyboardInterrupt` is raised.
         """
         self._validate_params()
+        if self.estimator._declaration.committee:
+            raise ValueError(
+                f"{type(self.estimator).__name__} is not trained on a cluster: train MultiHyperplaneClassifier from "
+                "several seeds there, and put their planes together with PlaneCommittee."
+            )
         if getattr(self.estimator, "early_stopping", False):
             raise ValueError("early_stopping holds rows out; on a cluster it must be False.")
         client, draft = connected_client(), clone(self.estimator)
