@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakSet
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -99,8 +99,14 @@ def _controller() -> Any:
     return _controller_of(tuple(name for name in ("scipy.linalg", "torch") if name in sys.modules))
 
 
-_holders = Lock()
-_n_holders = 0
+class _Holder:
+    """Somebody who needs BLAS to keep to one thread; interrupted on the way out, it is forgotten with its frame."""
+
+    __slots__ = ("__weakref__",)
+
+
+#: There is no lock around these: a Ctrl-C between taking a lock and releasing it would leave it taken for ever.
+_holders: WeakSet[_Holder] = WeakSet()
 _limit: Any = None
 
 
@@ -111,18 +117,44 @@ def one_blas_thread() -> Iterator[None]:
     The number is that of the process: if each restored what it had found, threads would change it under each other's
     hands, and with it the order of sums.
     """
-    global _n_holders, _limit
-    with _holders:
-        if _n_holders == 0:
-            _limit = _controller().limit(limits=1, user_api="blas")
-        _n_holders += 1
+    holder = _Holder()
     try:
+        _holders.add(holder)
+        _set_limit()
         yield
     finally:
-        with _holders:
-            _n_holders -= 1
-            if _n_holders == 0:
-                _limit.restore_original_limits()
+        _holders.discard(holder)
+        _lift_limit()
+
+
+def _set_limit() -> None:
+    global _limit
+    controller = _controller()
+    if _limit is None or _limit[0] is not controller:  # a library may have been loaded since
+        earlier, _limit = _limit, (controller, controller.limit(limits=1, user_api="blas"))
+        if earlier is not None:
+            _limit = controller, _Both(_limit[1], earlier[1])
+
+
+def _lift_limit() -> None:
+    global _limit
+    if len(_holders) == 0 and _limit is not None:
+        limit, _limit = _limit, None
+        limit[1].restore_original_limits()
+        if len(_holders):  # somebody came meanwhile
+            _set_limit()
+
+
+class _Both(NamedTuple):
+    """A limit on top of an earlier one."""
+
+    last: Any
+    first: Any
+
+    def restore_original_limits(self) -> None:
+        """Restore what was before both."""
+        self.last.restore_original_limits()
+        self.first.restore_original_limits()
 
 
 def blas_threads(multiplications: int) -> AbstractContextManager[Any]:
