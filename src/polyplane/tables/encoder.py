@@ -70,7 +70,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The columns that are not used, with the reason.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Their names, where they have names.
 
     Examples
