@@ -46,7 +46,9 @@ def figures(search, split):
         "best_score": round(float(search.best_score_), 5),
         "standard_error": round(float(noise), 5),
         "test_error": round(error, 3),
-        "fits": len(search.cv_results_["params"]) * search.n_splits_,
+        "fits": int(
+            sum(np.isfinite(search.cv_results_[f"split{k}_test_score"]).sum() for k in range(search.n_splits_))
+        ),
         "best": search.best_params_,
     }
 
