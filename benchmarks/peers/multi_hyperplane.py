@@ -151,7 +151,7 @@ def choose_quick(name, svm):
 
 if __name__ == "__main__":
     names = [a for a in sys.argv[1:] if a in SVM] or ["ijcnn1", "letter", "usps"] + ["mnist"] * ("--mnist" in sys.argv)
-    results = Results(__file__, svm=SVM, tuned=TUNED, quick=QUICK)
+    results = Results(__file__, svm=SVM, tuned=TUNED, fast=QUICK)
     for name in names:
         if "--choose" in sys.argv:
             svm = choose_svm(name)

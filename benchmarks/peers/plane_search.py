@@ -46,9 +46,7 @@ def figures(search, split):
         "best_score": round(float(search.best_score_), 5),
         "standard_error": round(float(noise), 5),
         "test_error": round(error, 3),
-        "fits": int(
-            sum(np.isfinite(search.cv_results_[f"split{k}_test_score"]).sum() for k in range(search.n_splits_))
-        ),
+        "fits": int(np.isfinite([search.cv_results_[f"split{k}_test_score"] for k in range(search.n_splits_)]).sum()),
         "best": search.best_params_,
     }
 
