@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -54,7 +55,7 @@ class Feature(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
+class Column(ABC):
     """One column. A gap gives a neutral value and, where gaps were seen in fitting, a 1 in an indicator."""
 
     name: str
@@ -80,15 +81,17 @@ class Column:
         return {"kind": self.kind, **values}
 
     @classmethod
+    @abstractmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
         """Read what `to_dict` gave, but for what all columns have."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _parts(self) -> list[tuple[str, str | None]]:
-        raise NotImplementedError
+        """The parts of the column that become features, with their levels."""
 
+    @abstractmethod
     def _encode(self, cells: Cells, out: np.ndarray) -> None:
-        raise NotImplementedError
+        """Write the features but for the one of gaps."""
 
 
 @dataclass(frozen=True)
