@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 
 from polyplane import TableClassifier
 from polyplane.planes import PlaneSet
-from polyplane.tables._probabilities import at_temperature, best_temperature, class_probabilities
+from polyplane.tables._probabilities import best_temperature, soft_class_scores, softmax
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
 
@@ -53,15 +53,16 @@ class TestBehaviour:
         assert model.n_iter_ == 5
         assert model.choice_ == {}
 
-    def test_probabilities_are_the_mean_of_the_machines_at_a_temperature(self, fitted):
+    def test_probabilities_are_those_of_the_mean_scores_at_a_temperature(self, fitted):
         model, frame, _ = fitted
         Z = model.encoder_.transform(frame)
         parts = []
         for preparation, planes in model.members_:
             likeness = np.exp(planes.scores(preparation.transform(Z)).astype(float))
-            by_class = np.add.reduceat(likeness, planes.indptr[:-1], axis=1)
-            parts.append(by_class / by_class.sum(axis=1, keepdims=True))
-        power = np.mean(parts, axis=0) ** (1 / model.temperature_)
+            parts.append(np.log(np.add.reduceat(likeness, planes.indptr[:-1], axis=1)))
+        scores = np.mean(parts, axis=0)
+        np.testing.assert_allclose(model.decision_function(frame), scores[:, 1] - scores[:, 0], atol=1e-5)
+        power = np.exp(scores / model.temperature_)
         expected = power / power.sum(axis=1, keepdims=True)
         probability = model.predict_proba(frame)
         np.testing.assert_allclose(probability, expected, atol=1e-5)
@@ -148,18 +149,20 @@ class TestProbabilities:
     def test_they_are_those_of_the_log_loss(self):
         planes = PlaneSet(np.array([[0.0], [0.0], [1.0]]), np.zeros(3), np.array([0, 2, 3]))
         X = np.array([[0.0], [np.log(2)], [1000.0]])
-        np.testing.assert_allclose(class_probabilities(planes, X), [[2 / 3, 1 / 3], [0.5, 0.5], [0, 1]], atol=1e-12)
+        np.testing.assert_allclose(
+            softmax(soft_class_scores(planes, X)), [[2 / 3, 1 / 3], [0.5, 0.5], [0, 1]], atol=1e-12
+        )
 
     def test_the_temperature_is_found_again(self):
         rng = np.random.default_rng(0)
         logits = rng.normal(size=(20_000, 3)) * 2
         right = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         y = (rng.random((20_000, 1)) > right.cumsum(axis=1)).sum(axis=1)
-        assert best_temperature(at_temperature(right, 1 / 2.5), y) == pytest.approx(2.5, rel=0.05)
+        assert best_temperature(2.5 * logits, y) == pytest.approx(2.5, rel=0.05)
 
     def test_rows_that_are_all_right_do_not_ask_for_certainty(self):
-        probability = np.array([[0.9, 0.1], [0.2, 0.8]] * 5)
-        assert 0.2 < best_temperature(probability, np.array([0, 1] * 5)) < 1
+        scores = np.log([[0.9, 0.1], [0.2, 0.8]] * 5)
+        assert 0.2 < best_temperature(scores, np.array([0, 1] * 5)) < 1
 
 
 def held_out_error(model, X, y, **split):

@@ -57,6 +57,20 @@ class TestKinds:
             "hired is missing",
         ]
 
+    def test_a_typical_row_and_what_was_seen(self, encoder):
+        encoding = encoder.encoding_
+        typical = dict(zip(names(encoder), encoding.reference.tolist(), strict=True))
+        assert typical["age"] == 39
+        assert typical["work = Private"] == 1
+        assert typical["work = State"] == typical["work = other"] == typical["work is missing"] == 0
+        assert typical["hired (year)"] == 2022
+        age, work, _, hired = encoding.columns
+        assert age.range == (28, 53, 13)
+        assert age.is_whole
+        assert work.counts == (4, 2, 1)
+        assert hired.range.high == (datetime(2022, 12, 31) - datetime(1970, 1, 1)).days
+        assert [place.start for place in encoding.places] == [0, 2, 6, 7]
+
     def test_what_is_dropped_has_a_reason(self, encoder):
         assert encoder.dropped_ == {
             "country": "it is constant: all values are 'US'",

@@ -12,7 +12,7 @@ from polyplane.engine.data import Data
 from polyplane.planes import PlaneSet
 from polyplane.tables._members import Machine, train_members
 from polyplane.tables._preparation import RECIPES, Preparation
-from polyplane.tables._probabilities import at_temperature, best_temperature, class_probabilities, log_losses
+from polyplane.tables._probabilities import best_temperature, log_losses, soft_class_scores, softmax
 
 #: Rows that the small machines are trained and judged on.
 ROWS = 2000
@@ -172,8 +172,8 @@ def _try(
     machines = [Machine(training.data(p), N_PLANES, training.noise(p.name), passes, seed) for p in prepared]
     weight, trials = held_out.weight / held_out.weight.mean(), []
     for p, machine, (planes, _) in zip(prepared, machines, train_members(machines, n_jobs), strict=True):
-        probability = class_probabilities(planes, p.transform(held_out.Z))
-        probability = at_temperature(probability, best_temperature(probability, held_out.y, held_out.weight))
+        scores = soft_class_scores(planes, p.transform(held_out.Z))
+        probability = softmax(scores / best_temperature(scores, held_out.y, held_out.weight))
         trials.append(Trial(p, machine.data.X, planes, weight * log_losses(probability, held_out.y)))
     return trials
 

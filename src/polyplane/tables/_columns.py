@@ -54,6 +54,37 @@ class Feature(NamedTuple):
         return self.part in ("level", "other", "missing", "true")
 
 
+class Range(NamedTuple):
+    """What was seen of numbers, or of dates as days.
+
+    Parameters
+    ----------
+    low, high : float
+        The smallest and the largest.
+    spread : float
+        The interquartile range, or the standard deviation where that is 0: the unit of changes.
+    """
+
+    low: float
+    high: float
+    spread: float
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Range:
+        """Of all values that are not missing."""
+        first, third = np.quantile(values, [0.25, 0.75])
+        spread = float(third - first) or float(values.std()) or 1.0
+        return cls(float(values.min()), float(values.max()), spread)
+
+    @classmethod
+    def from_entries(cls, entries: Entries) -> Range:
+        """Read what `to_dict` of a column gave."""
+        found = cls(*entries.numbers("range", 3))
+        if found.low > found.high or found.spread <= 0:
+            raise ValueError(f"{entries.what} has an invalid 'range': its ends must rise, and its spread be positive.")
+        return found
+
+
 @dataclass(frozen=True)
 class Column(ABC):
     """One column. A gap gives a neutral value and, where gaps were seen in fitting, a 1 in an indicator."""
@@ -75,6 +106,10 @@ class Column(ABC):
         if self.has_gaps:
             out[:, -1] = cells.is_gap
 
+    def _present(self, *values: float) -> np.ndarray:
+        """These features, of a value that is not missing."""
+        return np.array([*values, 0.0] if self.has_gaps else values)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
@@ -84,6 +119,11 @@ class Column(ABC):
     @abstractmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
         """Read what `to_dict` gave, but for what all columns have."""
+
+    @property
+    @abstractmethod
+    def reference(self) -> np.ndarray:
+        """The features of a typical value: the median, or the most frequent level; others are compared with it."""
 
     @abstractmethod
     def _parts(self) -> list[tuple[str, str | None]]:
@@ -99,7 +139,9 @@ class NumberColumn(Column):
     """Numbers as they are; the neutral value is their median."""
 
     neutral: float
-    decimal: str = "."
+    decimal: str
+    range: Range
+    is_whole: bool
 
     kind = "number"
 
@@ -110,10 +152,16 @@ class NumberColumn(Column):
         values = as_numbers(cells, self.decimal)
         out[:, 0] = np.where(np.isnan(values), self.neutral, values)
 
+    @property
+    def reference(self) -> np.ndarray:
+        """The features of the median."""
+        return self._present(self.neutral)
+
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
         """Read what `to_dict` gave, but for what all columns have."""
-        return cls(name, has_gaps, entries.number("neutral"), entries.text("decimal", (".", ",")))
+        neutral, decimal = entries.number("neutral"), entries.text("decimal", (".", ","))
+        return cls(name, has_gaps, neutral, decimal, Range.from_entries(entries), entries.flag("is_whole"))
 
 
 @dataclass(frozen=True)
@@ -131,6 +179,11 @@ class BooleanColumn(Column):
         values = as_booleans(cells)
         out[:, 0] = np.where(np.isnan(values), self.neutral, values)
 
+    @property
+    def reference(self) -> np.ndarray:
+        """The features of the more frequent value."""
+        return self._present(float(self.neutral > 0.5))
+
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
         """Read what `to_dict` gave, but for what all columns have."""
@@ -139,10 +192,14 @@ class BooleanColumn(Column):
 
 @dataclass(frozen=True)
 class CategoryColumn(Column):
-    """An indicator for each level, and one for all others where there were others in fitting; zeros for a gap."""
+    """An indicator for each level, and one for all others where there were others in fitting; zeros for a gap.
+
+    `counts` has the rows of each level in fitting, and in the end those of the others.
+    """
 
     levels: tuple[str, ...]
     has_other: bool
+    counts: tuple[int, ...]
 
     kind = "category"
 
@@ -157,10 +214,17 @@ class CategoryColumn(Column):
         rows = np.flatnonzero(column >= 0)
         out[rows, column[rows]] = 1.0
 
+    @property
+    def reference(self) -> np.ndarray:
+        """The features of the most frequent level."""
+        most = max(self.counts, default=0)
+        return self._present(*(float(j == self.counts.index(most)) for j in range(len(self.counts))))
+
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
         """Read what `to_dict` gave, but for what all columns have."""
-        return cls(name, has_gaps, entries.texts("levels"), entries.flag("has_other"))
+        levels, has_other = entries.texts("levels"), entries.flag("has_other")
+        return cls(name, has_gaps, levels, has_other, entries.counts("counts", len(levels) + has_other))
 
 
 @dataclass(frozen=True)
@@ -169,6 +233,7 @@ class DateColumn(Column):
 
     neutral: float
     parts: tuple[str, ...]
+    range: Range
 
     kind = "date"
 
@@ -183,10 +248,21 @@ class DateColumn(Column):
         for j, part in enumerate(self.parts, start=1):
             out[:, j] = date_part(dates, part)
 
+    @property
+    def reference(self) -> np.ndarray:
+        """The features of the median date."""
+        return self._present(*self.of_day(self.neutral).tolist())
+
+    def of_day(self, day: float) -> np.ndarray:
+        """The date as days since 1970, and its parts."""
+        date = np.array([np.datetime64(0, "us") + np.timedelta64(round(day * 86_400e6), "us")])
+        return np.concatenate([days(date), *(date_part(date, part) for part in self.parts)]).astype(np.float64)
+
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
         """Read what `to_dict` gave, but for what all columns have."""
-        column = cls(name, has_gaps, entries.number("neutral"), entries.texts("parts", DATE_PARTS))
+        neutral, parts = entries.number("neutral"), entries.texts("parts", DATE_PARTS)
+        column = cls(name, has_gaps, neutral, parts, Range.from_entries(entries))
         if abs(column.neutral) > 4e6:
             raise ValueError(f"{entries.what} has an invalid 'neutral': no calendar reaches {column.neutral:g} days.")
         return column

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyplane.planes import PlaneSet
 from polyplane.tables._choice import Candidate, EncodedRows
 from polyplane.tables._members import Machine, train_members
+from polyplane.tables._model import Member
 from polyplane.tables._preparation import Preparation
-from polyplane.tables._probabilities import at_temperature, best_temperature, class_probabilities, log_losses
+from polyplane.tables._probabilities import best_temperature, log_losses, softmax
 
 #: From so many machines on, one of them is on the second-best preparation, and from so many on one on the third-best.
 #: (Five machines on 17 tables: 16.5 % error with one preparation, 16.3 with two, 16.1 with three.)
@@ -28,17 +28,6 @@ MANY_ROWS, LEVELS = 10_000, (4, 16, 64)
 GAIN_OF_AVERAGING = 0.01
 #: Passes over the rows, where they are not given: as many as visit so many rows, within bounds.
 VISITS, PASSES = 500_000, (20, 60)
-
-
-class Member(NamedTuple):
-    """One machine of a committee: what it does with encoded rows, and its planes over the result."""
-
-    preparation: Preparation
-    planes: PlaneSet
-
-    def probabilities(self, Z: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Probabilities of the classes for encoded rows."""
-        return class_probabilities(self.planes, self.preparation.transform(Z), n_jobs)
 
 
 class Plan(NamedTuple):
@@ -84,7 +73,7 @@ def mixed(ranking: Sequence[Candidate], n_estimators: int) -> list[Candidate]:
 
 
 def train_committee(rows: EncodedRows, plan: Plan) -> tuple[list[Member], float, int]:
-    """The members, trained on all rows, the temperature of their mean probabilities, and the passes made."""
+    """The members, trained on all rows, the temperature of their mean scores, and the passes made."""
     preparations = {candidate: rows.prepare(candidate) for candidate in dict.fromkeys(plan.candidates)}
     first = _first_machines(rows, plan, preparations)
     temperature, n_planes = _calibrate(rows, plan, {c: np.asarray(machine.n_planes) for c, machine in first.items()})
@@ -154,8 +143,8 @@ def _judge(
         for c, p in zip(shares, preparations, strict=True)
     ]
     trained = train_members(machines, plan.n_jobs)
-    parts = [Member(p, each.planes).probabilities(held_out.Z) for p, each in zip(preparations, trained, strict=True)]
-    mean = np.average(parts, axis=0, weights=list(shares.values()))
-    temperature = best_temperature(mean, held_out.y, held_out.weight)
-    losses = log_losses(at_temperature(mean, temperature), held_out.y)
+    parts = [Member(p, each.planes).class_scores(held_out.Z) for p, each in zip(preparations, trained, strict=True)]
+    scores = np.average(parts, axis=0, weights=list(shares.values()))
+    temperature = best_temperature(scores, held_out.y, held_out.weight)
+    losses = log_losses(softmax(scores / temperature), held_out.y)
     return temperature, float(np.average(losses, weights=held_out.weight))

@@ -67,19 +67,27 @@ class Encoding:
         return tuple(feature for column in self.columns for feature in column.features)
 
     @cached_property
+    def reference(self) -> np.ndarray:
+        """A typical row, encoded: of each column the median or the most frequent level, shape (n_features,)."""
+        return np.concatenate([column.reference for column in self.columns])
+
+    @cached_property
+    def places(self) -> tuple[slice, ...]:
+        """Where the features of each column are."""
+        stops = np.cumsum(self._sizes).tolist()
+        return tuple(slice(stop - size, stop) for stop, size in zip(stops, self._sizes, strict=True))
+
+    @cached_property
     def _sizes(self) -> list[int]:
         return [len(column.features) for column in self.columns]
 
     def encode(self, table: Table, owner: str, dtype: Any = np.float64) -> np.ndarray:
         """The numbers of a table, shape (n_rows, n_features); `owner` is who wants them, for messages."""
         positions = self._positions(table, owner)
-        sizes = self._sizes
-        out = np.zeros((table.n_rows, sum(sizes)), dtype=dtype)
-        stop = 0
-        for column, position, size in zip(self.columns, positions, sizes, strict=True):
-            start, stop = stop, stop + size
+        out = np.zeros((table.n_rows, sum(self._sizes)), dtype=dtype)
+        for column, position, place in zip(self.columns, positions, self.places, strict=True):
             with np.errstate(over="ignore"):
-                column.encode(table.read(position), out[:, start:stop])
+                column.encode(table.read(position), out[:, place])
         if out.dtype == np.float32 and not np.isfinite(out).all():
             name = self.features[int(np.argmax(~np.isfinite(out).all(axis=0)))].column
             raise ValueError(f"Column {name!r} holds numbers too large for float32: use dtype=numpy.float64.")

@@ -15,6 +15,7 @@ from polyplane.tables._columns import (
     Column,
     DateColumn,
     NumberColumn,
+    Range,
     date_part,
     days,
 )
@@ -126,16 +127,21 @@ def _learn_category(cells: Cells, limits: Limits) -> Column | str:
     has_other = int(count[kept].sum()) < len(codes) - n_gaps
     if not len(kept) and not n_gaps:
         return f"none of its {np.count_nonzero(count)} levels has {limits.min_rows} rows (min_rows)"
-    return CategoryColumn(cells.name, n_gaps > 0, tuple(sorted((levels[i] for i in kept), key=_by_size)), has_other)
+    shown = sorted(kept.tolist(), key=lambda i: _by_size(levels[i]))
+    counts = [int(count[i]) for i in shown]
+    if has_other:
+        counts.append(int(count.sum()) - sum(counts))
+    return CategoryColumn(cells.name, n_gaps > 0, tuple(levels[i] for i in shown), has_other, tuple(counts))
 
 
 def _learn_numbers(name: str, kind: str, values: np.ndarray, has_gaps: bool, decimal: str) -> Column:
     if kind == "number":
-        return NumberColumn(name, has_gaps, float(np.median(values)), decimal)
+        is_whole = bool((values % 1 == 0).all())
+        return NumberColumn(name, has_gaps, float(np.median(values)), decimal, Range.of(values), is_whole)
     if kind == "boolean":
         return BooleanColumn(name, has_gaps, float(values.mean()))
     parts = tuple(part for part in DATE_PARTS if np.ptp(date_part(values, part)) > 0)
-    return DateColumn(name, has_gaps, float(np.median(days(values))), parts)
+    return DateColumn(name, has_gaps, float(np.median(days(values))), parts, Range.of(days(values)))
 
 
 def _by_size(level: str) -> tuple[bool, float, str]:

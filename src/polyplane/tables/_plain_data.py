@@ -73,6 +73,13 @@ class Entries:
             raise self._refuse(name, f"a list of {length} numbers, not {len(value)}")
         return [float(item) for item in value]
 
+    def counts(self, name: str, length: int) -> tuple[int, ...]:
+        """A list of whole numbers from 0 on."""
+        value = self.numbers(name, length)
+        if any(item < 0 or not item.is_integer() for item in value):
+            raise self._refuse(name, "a list of whole numbers")
+        return tuple(map(int, value))
+
     def items(self, name: str) -> list[Any]:
         """A list of anything."""
         value = self._take(name)

@@ -17,9 +17,8 @@ from polyplane._validation import check_classes, check_targets, check_weights, e
 from polyplane.planes import PlaneSet
 from polyplane.tables._choice import Candidate, Choice, EncodedRows, candidates, choose_preparation
 from polyplane.tables._committee import Plan, mixed, n_passes, train_committee
-from polyplane.tables._frames import read_table
+from polyplane.tables._model import Member, TableModel
 from polyplane.tables._preparation import RECIPES
-from polyplane.tables._probabilities import at_temperature, mean_probabilities
 from polyplane.tables.encoder import GAPS, TableEncoder
 
 
@@ -30,8 +29,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     A `TableEncoder` makes numbers of the columns. Small machines on several preparations of these numbers are compared
     on held-out rows, and the best ones once more with features weighted by their relevance, so that irrelevant columns
     fade. Then a committee of multi-hyperplane machines is trained, as in `MultiHyperplaneClassifier`, with other seeds,
-    on all rows in the best preparation, and one each in the second- and third-best. Their probabilities are averaged,
-    and brought to the temperature that held-out rows asked for.
+    on all rows in the best preparation, and one each in the second- and third-best. Their scores are averaged, and
+    brought to the temperature that held-out rows asked for before they become probabilities.
 
     Parameters
     ----------
@@ -66,10 +65,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         How columns become numbers; its ``dropped_`` names the columns that are not used.
     preparation_ : list of str
         The preparation of each machine; "bins, weighted" is bins with features weighted by their relevance.
-    members_ : list of Member
+    model_ : TableModel
+        All that was learned, from columns to scores.
+    members_ : tuple of Member
         The machines: the preparation and the planes of each.
     temperature_ : float
-        What logarithms of the mean probabilities are divided by.
+        What mean scores are divided by before the softmax.
     n_iter_ : int
         Passes of the machine that made most of them.
     choice_ : dict of str to float
@@ -148,9 +149,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         plan = Plan(prepared, self.n_planes, max_iter, seeds, self.n_jobs, self.verbose)
         members, temperature, self.n_iter_ = train_committee(rows, plan)
         self.encoder_, self.classes_ = encoder, classes
+        self.model_ = TableModel(encoder.encoding_, tuple(members), temperature)
         self.choice_ = choice.losses
         self.preparation_ = [candidate.label for candidate in prepared]
-        self.members_, self.temperature_ = members, temperature
         self.n_features_in_ = encoder.n_features_in_
         self.__dict__.pop("feature_names_in_", None)
         if hasattr(encoder, "feature_names_in_"):
@@ -168,13 +169,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         probabilities : ndarray of shape (n_rows, n_classes)
-            The mean of those of the machines, at the temperature that held-out rows asked for.
+            The softmax of the mean scores of the machines, at the temperature that held-out rows asked for.
         """
         check_is_fitted(self)
-        encoding = self.encoder_.encoding_
-        Z = encoding.encode(read_table(X, encoding.gaps), type(self).__name__)
-        parts = [member.probabilities(Z, self.n_jobs) for member in self.members_]
-        return at_temperature(mean_probabilities(parts), self.temperature_)
+        return self.model_.probabilities(self._class_scores(X))
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of the rows.
@@ -189,8 +187,35 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         y : ndarray of shape (n_rows,)
             The most probable label.
         """
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        check_is_fitted(self)
+        return self.classes_[self._class_scores(X).argmax(axis=1)]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
+            The table.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows, n_classes), or (n_rows,) for two classes
+            For two classes, that of the second less that of the first: above 0 the second is predicted.
+        """
+        check_is_fitted(self)
+        scores = self._class_scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    @property
+    def members_(self) -> tuple[Member, ...]:
+        """The machines: the preparation and the planes of each."""
+        return self.model_.members
+
+    @property
+    def temperature_(self) -> float:
+        """What mean scores are divided by before the softmax."""
+        return self.model_.temperature
 
     @property
     def planes_(self) -> PlaneSet:
@@ -210,7 +235,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "members_")
+        return hasattr(self, "model_")
+
+    def _class_scores(self, X: Any) -> np.ndarray:
+        return self.model_.class_scores(self.model_.encode(X, type(self).__name__), self.n_jobs)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any) -> tuple[TableEncoder, np.ndarray, EncodedRows]:
         """The encoder, the labels, and the rows of positive weight as numbers."""

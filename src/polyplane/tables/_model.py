@@ -1,0 +1,74 @@
+"""`TableModel`: what a `TableClassifier` has learned, from the columns of a table to the scores of the classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyplane.planes import PlaneSet
+from polyplane.tables._encoding import Encoding
+from polyplane.tables._frames import read_table
+from polyplane.tables._preparation import Preparation
+from polyplane.tables._probabilities import soft_class_scores, softmax
+
+
+class Member(NamedTuple):
+    """One machine of a committee: what it does with encoded rows, and its planes over the result."""
+
+    preparation: Preparation
+    planes: PlaneSet
+
+    def class_scores(self, Z: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Scores of the classes for encoded rows."""
+        return soft_class_scores(self.planes, self.preparation.transform(Z), n_jobs)
+
+    def plane_scores(self, Z: np.ndarray) -> np.ndarray:
+        """Scores of the planes for encoded rows: each is a sum over the columns of the table."""
+        return self.planes.scores(self.preparation.transform(Z))
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    r"""From the columns of a table to the scores of the classes.
+
+    The score of plane :math:`k` of machine :math:`m` is a sum over the columns, :math:`s_{mk}(x) = b_{mk} +
+    \sum_j f_{mkj}(x_j)`: planes are linear in the prepared features, and each of these belongs to one column or is a
+    sum over columns. The score of a class is the mean over the machines of a smooth maximum over its planes,
+
+    .. math:: S_c(x) = \frac{1}{M} \sum_m \log \sum_{k \in (m, c)} e^{s_{mk}(x)}
+
+    and probabilities are the softmax of :math:`S_c(x) / T`.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        How columns become numbers.
+    members : tuple of Member
+        The machines.
+    temperature : float
+        :math:`T`.
+    """
+
+    encoding: Encoding
+    members: tuple[Member, ...]
+    temperature: float
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.members[0].planes.n_classes
+
+    def encode(self, X: Any, owner: str = "TableClassifier") -> np.ndarray:
+        """The rows of a table as numbers, shape (n_rows, n_features)."""
+        return self.encoding.encode(read_table(X, self.encoding.gaps), owner)
+
+    def class_scores(self, Z: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Scores of the classes for encoded rows, shape (n_rows, n_classes)."""
+        parts = [member.class_scores(Z, n_jobs) for member in self.members]
+        return np.mean(parts, axis=0)
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities of the classes from their scores."""
+        return softmax(scores / self.temperature)
