@@ -111,12 +111,12 @@ class StreamTraining(Observer):
             raise ValueError(f"classes={options.classes.tolist()} are not those of the model: {known.tolist()}.")
 
     def _take_up(self, path: Path) -> None:
-        from polyplane.model_files import read_model
+        from polyplane.model_files import LearnerForm, read_model
 
-        def find(name: str) -> type:
+        def find(name: str) -> LearnerForm:
             if name != type(self.draft).__name__:
                 raise ValueError(f"The checkpoint {os.fspath(path)!r} is of another training: {name}.")
-            return type(self.draft)
+            return LearnerForm(type(self.draft))
 
         found = read_model(path, find).model
         mine, theirs = (_comparable(machine) for machine in (self.draft, found))

@@ -17,6 +17,7 @@ KINDS = {
     "text": tables.text,
     "npz": tables.npz,
     "command": commands.command,
+    "forge_table": models.forge_table,
 }
 #: What has been found once.
 KEPT = [

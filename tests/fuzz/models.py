@@ -10,6 +10,7 @@ import numpy as np
 import polyplane
 from polyplane.io import ModelFileError
 from tests.machines import make, some_rows
+from tests.tables.test_classifier import shop
 from tests.test_model_damage import assembled, parts, places
 
 #: Learners with all kinds of states, and what to train on.
@@ -24,6 +25,11 @@ MACHINES = [
     ("PolyhedralMixtureClassifier", {"n_planes": 2}),
     ("PegasosSVC", {"class_weight": "balanced"}),
     ("SuccessiveLPClassifier", {}),
+]
+#: Classifiers of tables; the cases of others stay what they are.
+TABLES = [
+    ("TableClassifier", {"preparation": "bins", "n_planes": 2, "n_estimators": 2, "gaps": ["?"]}),
+    ("TableClassifier", {"preparation": "robust+norm", "n_planes": 1, "n_estimators": 1}),
 ]
 #: What a value may become.
 ODD = [
@@ -54,8 +60,8 @@ def saved(number):
     import tempfile
     from pathlib import Path
 
-    machine = make(*MACHINES[number])
-    X, y = some_rows(machine, number)
+    machine = make(*[*MACHINES, *TABLES][number])
+    X, y = some_rows(machine, number) if number < len(MACHINES) else shop(60)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         polyplane.save(machine.fit(X, y), f"{folder}/model", metadata={"a": 1, "b": [1, "x"][1]})
@@ -92,7 +98,16 @@ def flip(rng, folder):
 
 def forge(rng, folder):
     """What the file says is changed, and the checksum with it: refused, or a machine that predicts and trains."""
-    content, X, y = saved(int(rng.integers(len(MACHINES))))
+    _forge(rng, folder, int(rng.integers(len(MACHINES))))
+
+
+def forge_table(rng, folder):
+    """The same of a classifier of tables."""
+    _forge(rng, folder, len(MACHINES) + int(rng.integers(len(TABLES))))
+
+
+def _forge(rng, folder, number):
+    content, X, y = saved(number)
     header, description, data = parts(content)
     for _ in range(rng.integers(1, 4)):
         [_forge_value, _forge_entry, _forge_array][rng.choice(3, p=[0.6, 0.1, 0.3])](
@@ -118,7 +133,7 @@ def _go_on(model, X, y):
     """Train on, within a second."""
     from polyplane.engine.run import Limits
 
-    if len(model.classes_) == len(np.unique(y)):
+    if hasattr(model, "_fit") and len(model.classes_) == len(np.unique(y)):
         y = model.classes_[np.unique(y, return_inverse=True)[1]]
         model.warm_start = True
         model._fit(X, y, None, Limits(1.0))

@@ -9,17 +9,16 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane import model_files
-from polyplane.base import PlaneClassifier
 from polyplane.learners import LEARNERS, find_learner
-from polyplane.model_files import ModelFile
+from polyplane.model_files import Form, LearnerForm, ModelFile
 
 
-def save(model: PlaneClassifier, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None) -> None:
     """Write a fitted estimator to a file.
 
     The file is in the safetensors format. It holds the planes, the labels, the feature names, the learner and its
     parameters, the history and the state of training: the estimator that `load` returns predicts the same and continues
-    the same training, to the last bit.
+    the same training, to the last bit. Of a `TableClassifier` it also holds what was learned of the columns.
 
     Parameters
     ----------
@@ -61,16 +60,16 @@ def save(model: PlaneClassifier, path: str | os.PathLike[str], *, metadata: Mapp
     >>> bool((same.predict(X) == model.predict(X)).all())
     True
     """
-    if find_learner(type(model).__name__) is not type(model):
+    form = find_form(type(model).__name__)
+    if form is None or form.learner is not type(model):
         hint = ""
         if hasattr(model, "steps"):
             hint = " A pipeline is not one: save its last step, and scale rows as before when you predict."
-        raise TypeError(
-            f"save takes a fitted estimator of Polyplane ({', '.join(LEARNERS)}), not a {type(model).__name__}.{hint}"
-        )
+        known = ", ".join([*LEARNERS, "TableClassifier"])
+        raise TypeError(f"save takes a fitted estimator of Polyplane ({known}), not a {type(model).__name__}.{hint}")
     check_is_fitted(model)
     model._validate_params()
-    model_files.write_model(path, model, metadata or {})
+    model_files.write_model(path, model, metadata or {}, form)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -136,4 +135,14 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
     >>> found.metadata
     {'unit': 'metres'}
     """
-    return model_files.read_model(path, find_learner)
+    return model_files.read_model(path, find_form)
+
+
+def find_form(name: str) -> Form | None:
+    """How estimators of a name stand in a file; None for a name that is not known."""
+    if name == "TableClassifier":
+        from polyplane.tables._file_form import TableForm
+
+        return TableForm()
+    learner = find_learner(name)
+    return None if learner is None else LearnerForm(learner)

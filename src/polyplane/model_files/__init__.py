@@ -1,5 +1,7 @@
 """Model files: a fitted estimator in a safetensors file, read without running any code of it."""
 
+from polyplane.model_files.estimator import LearnerForm
 from polyplane.model_files.model import ModelFile, ModelFileError, read_model, write_model
+from polyplane.model_files.parts import Form
 
-__all__ = ["ModelFile", "ModelFileError", "read_model", "write_model"]
+__all__ = ["Form", "LearnerForm", "ModelFile", "ModelFileError", "read_model", "write_model"]

@@ -20,7 +20,8 @@ from polyplane.model_files.container import (
     read_header,
     write_container,
 )
-from polyplane.model_files.estimator import describe, rebuild
+from polyplane.model_files.estimator import LearnerForm
+from polyplane.model_files.parts import Form
 from polyplane.model_files.values import Packer, Unpacker, Value, pack, unpack
 
 #: The format of the files that are written, the only one that is read.
@@ -38,7 +39,7 @@ class ModelFile(NamedTuple):
 
     Attributes
     ----------
-    model : PlaneClassifier
+    model : estimator
         The estimator.
     metadata : dict
         What was given to `save` along with it.
@@ -57,26 +58,28 @@ class ModelFile(NamedTuple):
     size: int
 
 
-def write_model(path: str | os.PathLike[str], model: Any, metadata: Mapping[str, Any]) -> None:
-    """Write a fitted estimator; see `polyplane.save`."""
-    model, packer = model.to_numpy(), Packer()
+def write_model(
+    path: str | os.PathLike[str], model: Any, metadata: Mapping[str, Any], form: Form | None = None
+) -> None:
+    """Write a fitted estimator, in the form of a learner unless another is given; see `polyplane.save`."""
+    packer, form = Packer(), LearnerForm(type(model)) if form is None else form
     description = {
         "format": FORMAT,
         "polyplane": __version__,
-        **describe(model, packer),
+        **form.describe(model, packer),
         "metadata": _pack_metadata(metadata, packer),
     }
     text = json.dumps(description, separators=(",", ":"), allow_nan=False)
     try:
-        _unpack(parse_json(text), packer.arrays, {type(model).__name__: type(model)}.get)
+        _unpack(parse_json(text), packer.arrays, lambda name: form)
     except DamagedError as error:  # nothing is written that could not be read
         raise ValueError(f"This {type(model).__name__} cannot be saved: the file {error}.") from error
     with replace_file(path) as file:
         write_container(file, packer.arrays, {KEY: text})
 
 
-def read_model(path: str | os.PathLike[str], find: Callable[[str], type | None]) -> ModelFile:
-    """Read a model file; `find` knows the learners by their names. See `polyplane.io.read_model`."""
+def read_model(path: str | os.PathLike[str], find: Callable[[str], Form | None]) -> ModelFile:
+    """Read a model file; `find` knows the forms of estimators by their names. See `polyplane.io.read_model`."""
     with _opened(path) as file:
         try:
             return _read(file, find)
@@ -98,7 +101,7 @@ def _opened(path: str | os.PathLike[str]) -> BinaryIO:
     raise ModelFileError(f"{Path(path)} is not a plain file.")
 
 
-def _read(file: BinaryIO, find: Callable[[str], type | None]) -> ModelFile:
+def _read(file: BinaryIO, find: Callable[[str], Form | None]) -> ModelFile:
     header = read_header(file)
     description = _description(header)
     arrays = read_arrays(file, header)
@@ -124,14 +127,20 @@ def _description(header: Header) -> dict[str, Any]:
 
 
 def _unpack(
-    description: dict[str, Any], arrays: Mapping[str, Any], find: Callable[[str], type | None]
+    description: dict[str, Any], arrays: Mapping[str, Any], find: Callable[[str], Form | None]
 ) -> tuple[Any, dict[str, Any]]:
     unpacker = Unpacker(arrays)
     metadata = description.get("metadata")
     if not isinstance(metadata, dict):
         raise DamagedError("has an invalid value for metadata")
     values = {name: unpack(Value(), node, f"metadata.{name}", unpacker, {}) for name, node in metadata.items()}
-    return rebuild(description, unpacker, find), values
+    form = find(str(description.get("learner")))
+    if form is None:
+        raise DamagedError(f"names an unknown learner, {str(description.get('learner'))[:40]!r}")
+    model = form.rebuild(description, unpacker)
+    if unpacker.used != unpacker.arrays.keys():
+        raise DamagedError(f"holds an unused array: {min(unpacker.arrays.keys() - unpacker.used)!r}")
+    return model, values
 
 
 def _pack_metadata(metadata: Mapping[str, Any], packer: Packer) -> dict[str, Any]:

@@ -1,0 +1,374 @@
+"""Model files of `TableClassifier`: the same classifier, to the last bit, and nothing of a forged file is believed."""
+
+import contextlib
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+import polyplane
+from polyplane import TableClassifier
+from polyplane.io import ModelFileError, read_model
+from tests.tables.test_classifier import QUICK, shop
+from tests.test_model_damage import TIMES, assembled, parts, places, reload, replaced
+from tests.test_model_files import assert_same, assert_same_model, fields_of
+
+pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
+
+#: Each preparation has arrays of its own; the last has several, some of them weighted.
+WAYS = [
+    {"preparation": "standard"},
+    {"preparation": "robust+norm"},
+    {"preparation": "squares"},
+    {"preparation": "bins", "n_estimators": 1},
+    {"preparation": None, "n_planes": None, "max_iter": 2},
+]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("models") / "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def bins():
+    frame, y = shop(200)
+    return TableClassifier(**QUICK | {"preparation": "bins", "n_estimators": 2}).fit(frame, y)
+
+
+@pytest.fixture(scope="module")
+def saved(bins, path):
+    polyplane.save(bins, path)
+    return path.read_bytes()
+
+
+def check_same(loaded, model, frame):
+    assert_same_model(loaded, model)
+    assert_same(vars(loaded.encoder_).keys(), vars(model.encoder_).keys())
+    assert loaded.encoder_.encoding_ == model.encoder_.encoding_
+    for mine, other in zip(loaded.members_, model.members_, strict=True):
+        assert_same(fields_of(mine.preparation), fields_of(other.preparation))
+        assert mine.planes == other.planes
+    for method in ("predict_proba", "decision_function"):
+        assert getattr(loaded, method)(frame).tobytes() == getattr(model, method)(frame).tobytes()
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize("params", WAYS, ids=lambda params: str(params["preparation"]))
+    def test_all_preparations(self, path, params):
+        frame, y = shop(300)
+        model = TableClassifier(**QUICK | params).fit(frame, y)
+        polyplane.save(model, path, metadata={"label": "kept"})
+        found = read_model(path)
+        assert found.metadata == {"label": "kept"}
+        check_same(found.model, model, frame)
+        other = frame.assign(colour="violet", price=np.nan, sold=pd.NaT)
+        assert found.model.predict_proba(other).tobytes() == model.predict_proba(other).tobytes()
+        refitted = found.model.fit(frame, y).predict_proba(frame)
+        np.testing.assert_array_equal(refitted, model.predict_proba(frame))
+
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {"gaps": ["?", "-"]},
+            {"gaps": {"?", "-"}},
+            {"gaps": frozenset({"?"})},
+            {"gaps": ()},
+            {"kinds": {"new": "category", "price": "number"}, "decimal": ",", "min_rows": 2, "max_levels": 2},
+            {"class_weight": {"kept": 1.0, "returned": np.float32(2.0)}, "random_state": np.random.RandomState(3)},
+        ],
+    )
+    def test_parameters(self, path, params):
+        frame, y = shop(200)
+        model = TableClassifier(**QUICK | {"n_estimators": 1} | params).fit(frame, y)
+        polyplane.save(model, path)
+        loaded = polyplane.load(path)
+        assert_same(loaded.get_params() | {"random_state": 0}, model.get_params() | {"random_state": 0})
+        check_same(loaded, model, frame)
+
+    @pytest.mark.parametrize(
+        "labels", [np.array(["no", "yes"], dtype=object), np.array([-1, 5]), np.array([False, True]), ["é", 'a "b"']]
+    )
+    def test_labels(self, path, labels):
+        frame, y = shop(200)
+        model = TableClassifier(**QUICK | {"n_estimators": 1}).fit(frame, np.asarray(labels)[(y == "kept").astype(int)])
+        polyplane.save(model, path)
+        check_same(polyplane.load(path), model, frame)
+
+    def test_arrays_and_odd_names(self, path):
+        X = np.random.default_rng(0).normal(size=(100, 3))
+        model = TableClassifier(**QUICK).fit(X, X[:, 0] > 0)
+        polyplane.save(model, path)
+        check_same(polyplane.load(path), model, X)
+        frame = pd.DataFrame(X, columns=["", 'a "b"\n', "nä\x00me"])
+        model = TableClassifier(**QUICK).fit(frame, X[:, 0] > 0)
+        polyplane.save(model, path)
+        check_same(polyplane.load(path), model, frame)
+
+    def test_parameters_that_were_changed_after_fitting(self, path, bins):
+        frame, _ = shop(50)
+        expected = bins.predict_proba(frame)
+        model = TableClassifier(**bins.get_params())
+        vars(model).update({name: value for name, value in vars(bins).items() if name.endswith("_")})
+        model.set_params(n_estimators=7, max_levels=1, gaps=("x",))
+        polyplane.save(model, path)
+        loaded = polyplane.load(path)
+        assert loaded.n_estimators == 7
+        assert loaded.encoder_.max_levels == 50
+        np.testing.assert_array_equal(loaded.predict_proba(frame), expected)
+
+    def test_the_same_model_gives_the_same_bytes(self, bins, saved, tmp_path):
+        polyplane.save(bins, tmp_path / "m")
+        assert (tmp_path / "m").read_bytes() == saved
+
+    def test_a_preparation_is_there_once(self, saved):
+        description = parts(saved)[1]
+        assert len(description["preparations"]) == 1
+        assert [member["preparation"] for member in description["members"]] == [0, 0]
+
+    def test_other_programs_can_read_it(self, bins, saved, path):
+        from safetensors import safe_open
+
+        path.write_bytes(saved)
+        with safe_open(path, framework="np") as file:
+            described = json.loads(file.metadata()["polyplane"])
+            assert [column["name"] for column in described["encoding"]["columns"]] == list(bins.encoder_.kinds_)
+            np.testing.assert_array_equal(file.get_tensor("members.1.coef"), bins.members_[1].planes.coef)
+
+
+class TestRefusal:
+    def test_of_what_is_not_fitted_and_of_other_types(self, tmp_path):
+        class Mine(TableClassifier):
+            pass
+
+        with pytest.raises(NotFittedError):
+            polyplane.save(TableClassifier(), tmp_path / "m")
+        with pytest.raises(TypeError, match="not a Mine"):
+            polyplane.save(Mine(), tmp_path / "m")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_of_what_no_file_can_hold(self, tmp_path):
+        frame, y = shop(100)
+        model = TableClassifier(**QUICK, gaps=pd.Index(["?"])).fit(frame, y)
+        with pytest.raises(ValueError, match="The parameter gaps is a Index; a model file holds a tuple, list or set"):
+            polyplane.save(model, tmp_path / "m")
+        model.set_params(n_planes=0)
+        with pytest.raises(ValueError, match="The 'n_planes' parameter"):
+            polyplane.save(model, tmp_path / "m")
+        assert list(tmp_path.iterdir()) == []
+
+
+def without(tree, *keys):
+    """A copy of nested dicts and lists with one place left out."""
+    tree = json.loads(json.dumps(tree))
+    place = tree
+    for key in keys[:-1]:
+        place = place[key]
+    del place[keys[-1]]
+    return tree
+
+
+class TestDamage:
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(at=st.integers(0, 10**9), flip=st.integers(0, 255))
+    def test_cut_or_altered_anywhere(self, path, saved, at, flip):
+        at %= len(saved)
+        content = saved[:at] + bytes([saved[at] ^ flip]) + saved[at + 1 :] if flip else saved[:at]
+        with pytest.raises(ModelFileError, match=r"model\.safetensors (is|has|was|holds) "):
+            reload(path, content)
+
+
+class TestForgery:
+    """The checksum agrees, and still nothing is believed."""
+
+    @pytest.mark.parametrize(
+        ("keys", "value", "message"),
+        [
+            (["parameters", "n_estimators"], 0, "holds an invalid model: The 'n_estimators' parameter"),
+            (["parameters", "colour"], 1, "the parameter 'colour', which TableClassifier does not have"),
+            (["parameters", "gaps"], {"list": [1]}, "invalid value for parameters.gaps"),
+            (["parameters", "gaps"], {"list": [], "set": []}, "invalid value for parameters.gaps"),
+            (["parameters", "gaps"], {"os.system": ["ls"]}, "invalid value for parameters.gaps"),
+            (["encoder", "dtype"], "float32", "invalid value for encoder"),
+            (["encoder", "decimal"], "x", "The 'decimal' parameter"),
+            (["encoder"], None, "invalid value for encoder"),
+            (["classes", "texts"], ["kept"], "has invalid classes"),
+            (["classes", "texts"], ["kept", "returned", "sold"], "has invalid classes"),
+            (["classes", "texts"], ["returned", "kept"], "has invalid classes"),
+            (["encoding", "columns", 1, "levels"], ["red", "red", "blue"], "'levels': it must be a list of different"),
+            (["encoding", "columns", 1, "levels"], ["red", "blue"], "'counts': it must be a list of 2 numbers"),
+            (["encoding", "columns", 1, "kind"], "picture", "Column 'colour' has an invalid 'kind'"),
+            (["encoding", "columns", 0, "neutral"], "a", "Column 'price' has an invalid 'neutral'"),
+            (["encoding", "columns", 0, "name"], "noise", "each of them once"),
+            (["encoding", "columns", 0, "has_gaps"], True, "has a preparation of 11 features, and an encoding of 12"),
+            (["encoding", "columns", 3, "parts"], [], "has a preparation of 11 features, and an encoding of 9"),
+            (["encoding", "names"], ["price"], "must say of each of its names"),
+            (["encoding", "columns"], [], "must have columns"),
+            (["encoding"], [], "The encoding must be a dict"),
+            (["preparations"], [], "invalid value for preparations"),
+            (["preparations", 0], [], "invalid value for preparations.0"),
+            (["preparations", 0, "name"], "squares", "must have knots"),
+            (["preparations", 0, "name"], "cubes", "The preparation has an invalid 'name'"),
+            (["preparations", 0, "name"], [], "The preparation has an invalid 'name'"),
+            (["preparations", 0, "centre"], {"array": "preparations.0.factor"}, "the array of another"),
+            (
+                ["preparations", 0, "centre"],
+                {"array": "members.0.intercept"},
+                "invalid value for preparations.0.centre",
+            ),
+            (["preparations", 0, "extra"], 1, "invalid value for preparations.0"),
+            (["members"], [], "invalid value for members"),
+            (["members", 0], 1, "invalid value for members.0"),
+            (["members", 0, "preparation"], 1, "invalid value for members.0.preparation"),
+            (["members", 0, "preparation"], -1, "invalid value for members.0.preparation"),
+            (["members", 0, "preparation"], True, "invalid value for members.0"),
+            (["members", 0, "planes", "coef"], {"array": "members.1.coef"}, "the array of another"),
+            (
+                ["members", 0, "planes", "indptr"],
+                {"array": "members.0.intercept"},
+                "invalid value for members.0.indptr",
+            ),
+            (["temperature"], 0.0, "invalid value for temperature"),
+            (["temperature"], -1.0, "invalid value for temperature"),
+            (["temperature"], 1e-30, "invalid value for temperature"),
+            (["temperature"], True, "invalid value for temperature"),
+            (["fitted", "n_iter_"], -1, "invalid value for n_iter_"),
+            (["fitted", "preparation_"], ["bins"], "invalid value for preparation_"),
+            (["fitted", "preparation_"], ["bins", "standard"], "invalid value for preparation_"),
+            (["fitted", "choice_"], {"dict": [["bins", "x"]]}, "invalid value for choice_"),
+            (["fitted", "__class__"], "x", "invalid value for fitted"),
+        ],
+    )
+    def test_of_one_value(self, path, saved, keys, value, message):
+        header, description, data = parts(saved)
+        with pytest.raises(ModelFileError, match=message):
+            reload(path, assembled(header, replaced(description, keys, value), data))
+
+    @pytest.mark.parametrize(
+        ("keys", "message"),
+        [
+            (["members", 1], "holds an unused array: 'members.1"),
+            (["encoding", "columns", 1], "must say of each of its names"),
+            (["preparations", 0, "gain"], "invalid value for preparations.0"),
+            (["fitted", "choice_"], "invalid value for fitted"),
+            (["temperature"], "invalid value for temperature"),
+            (["classes"], "has invalid classes"),
+        ],
+    )
+    def test_by_leaving_out(self, path, saved, keys, message):
+        header, description, data = parts(saved)
+        forged = without(description, *keys)
+        if keys[0] == "members":
+            del forged["fitted"]["preparation_"][1]
+        with pytest.raises(ModelFileError, match=message):
+            reload(path, assembled(header, forged, data))
+
+    @pytest.mark.parametrize(
+        ("array", "value", "message"),
+        [
+            ("preparations.0.factor", -1.0, "preparations.0: its factors must be positive"),
+            ("preparations.0.gain", 0.0, "preparations.0: its factors must be positive"),
+            ("preparations.0.more_factor", np.nan, "preparations.0: its factors must be positive"),
+            ("preparations.0.centre", np.inf, "'centre': it must be a list of finite numbers"),
+            ("preparations.0.knots", 1e9, "invalid 'knots': they must rise"),
+            ("members.0.coef", np.float32(np.nan), "coef and intercept must be finite"),
+        ],
+    )
+    def test_of_numbers(self, path, saved, array, value, message):
+        header, description, data = parts(saved)
+        start, raw = header[array]["data_offsets"][0], np.asarray(value).tobytes()
+        with pytest.raises(ModelFileError, match=message):
+            reload(path, assembled(header, description, data[:start] + raw + data[start + len(raw) :]))
+
+    @pytest.mark.parametrize(
+        ("array", "byte", "message"),
+        [
+            ("preparations.0.knot_counts", 127, "invalid value for preparations.0.knot_counts"),
+            ("preparations.0.knot_counts", 255, "invalid value for preparations.0.knot_counts"),
+            ("preparations.0.is_number", 0, "must have knots for each number"),
+            ("members.0.indptr", 1, "indptr must rise"),
+        ],
+    )
+    def test_of_an_index(self, path, saved, array, byte, message):
+        header, description, data = parts(saved)
+        start = header[array]["data_offsets"][0]
+        with pytest.raises(ModelFileError, match=message):
+            reload(path, assembled(header, description, data[:start] + bytes([byte]) + data[start + 1 :]))
+
+    def test_of_an_indicator_that_is_a_number(self, path):
+        frame, y = shop(100)
+        model = TableClassifier(**QUICK | {"n_estimators": 1}).fit(frame, y)
+        polyplane.save(model, path)
+        header, description, data = parts(path.read_bytes())
+        assert description["encoding"]["columns"][1]["kind"] == "category"
+        place = header["preparations.0.is_number"]["data_offsets"][0] + 1
+        with pytest.raises(ModelFileError, match="takes an indicator for a number"):
+            reload(path, assembled(header, description, data[:place] + b"\x01" + data[place + 1 :]))
+
+    def test_of_a_learner(self, path, saved):
+        header, description, data = parts(saved)
+        with pytest.raises(ModelFileError, match="PegasosSVC does not have"):
+            reload(path, assembled(header, replaced(description, ["learner"], "PegasosSVC"), data))
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        pick=st.integers(0, 10**6),
+        value=st.sampled_from([None, -1, 7, 1e308, "x", [], {}, {"array": "members.0.coef"}, True, [0.5], 2**70]),
+    )
+    def test_of_any_value_is_refused_or_harmless(self, path, saved, pick, value):
+        header, description, data = parts(saved)
+        keys = list(places(description))
+        forged = replaced(description, keys[pick % len(keys)], value)
+        assume(forged != description)
+        with contextlib.suppress(ModelFileError):
+            model = reload(path, assembled(header, forged, data))
+            frame = shop(20)[0].rename(columns={"price": model.encoder_.encoding_.columns[0].name})
+            with contextlib.suppress(ValueError), np.errstate(all="ignore"):  # a column may have another kind, or name
+                assert model.predict(frame).shape == (20,)
+
+
+def bomb(description, **changes):
+    """A small description with one part blown up."""
+    encoding = {**description["encoding"], **changes}
+    return {**description, "encoding": encoding}
+
+
+@pytest.mark.parametrize(
+    "what", ["levels", "dropped", "names", "columns", "gaps", "preparations", "members", "nothing"]
+)
+def test_memory_is_bounded_by_the_file(path, saved, what):
+    header, description, data = parts(saved)
+    many = 100_000
+    texts = [f"{i:x}" for i in range(many)]
+    columns = json.loads(json.dumps(description["encoding"]["columns"]))
+    names = description["encoding"]["names"]
+    match what:
+        case "levels":
+            columns[1] |= {"levels": texts, "counts": [0] * many}
+            forged = bomb(description, columns=columns)
+        case "dropped":
+            forged = bomb(description, dropped=dict.fromkeys(texts, ""), names=[*names, *texts])
+        case "names" | "gaps":
+            forged = bomb(description, **{what: texts})
+        case "columns":
+            forged = bomb(description, columns=[{**columns[0], "name": text} for text in texts[:10_000]])
+        case "preparations" | "members":
+            forged = {**description, what: description[what][:1] * 5_000}
+        case "nothing":
+            forged = description
+    content = assembled(header, forged, data)
+    path.write_bytes(content)
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ModelFileError):
+            polyplane.load(path)
+            assert what in ("nothing", "dropped", "gaps")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < TIMES * len(content) + (1 << 20)
