@@ -166,7 +166,8 @@ class TestForgery:
     @pytest.mark.parametrize(
         ("keys", "value", "message"),
         [
-            (["learner"], "Pipeline", "names an unknown learner, 'Pipeline'"),
+            (["learner"], "Pipeline", "has an invalid value for last"),
+            (["learner"], "TableClassifier", "the parameter 'alpha', which TableClassifier does not have"),
             (["learner"], "os.system", "names an unknown learner, 'os.system'"),
             (["parameters", "alpha"], -1.0, "holds an invalid model: The 'alpha' parameter"),
             (["parameters", "colour"], 1, "the parameter 'colour', which ConvexPolytopeClassifier does not have"),

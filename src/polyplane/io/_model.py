@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane import model_files
@@ -22,8 +23,9 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
 
     Parameters
     ----------
-    model : estimator
-        A fitted estimator of Polyplane.
+    model : estimator or Pipeline
+        A fitted estimator of Polyplane, alone or behind StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and
+        SimpleImputer in a pipeline. Of a search, save its ``best_estimator_``.
     path : str or path-like
         The file to write, usually with the suffix ``.safetensors``. It is replaced when everything is written; if
         anything fails before, an existing file stays as it was.
@@ -39,6 +41,9 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
     -----
     A `random_state` that is a ``numpy.random.RandomState`` is saved in its current state; the loaded estimator has a
     generator of its own, which continues from there.
+
+    A pipeline is loaded as a pipeline of the same steps, which predicts the same to the last bit. Its parameters
+    `memory` and `transform_input`, which count in fitting alone, are not kept.
 
     Planes that were trained on a device are copied to the host: the loaded estimator holds NumPy arrays.
 
@@ -62,11 +67,7 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
     """
     form = find_form(type(model).__name__)
     if form is None or form.learner is not type(model):
-        hint = ""
-        if hasattr(model, "steps"):
-            hint = " A pipeline is not one: save its last step, and scale rows as before when you predict."
-        known = ", ".join([*LEARNERS, "TableClassifier"])
-        raise TypeError(f"save takes a fitted estimator of Polyplane ({known}), not a {type(model).__name__}.{hint}")
+        raise TypeError(_refusal(model))
     check_is_fitted(model)
     model._validate_params()
     model_files.write_model(path, model, metadata or {}, form)
@@ -84,8 +85,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    model : estimator
-        The estimator, fitted as it was.
+    model : estimator or Pipeline
+        The estimator, or the pipeline that ends in one, fitted as it was.
 
     Raises
     ------
@@ -140,9 +141,27 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
 
 def find_form(name: str) -> Form | None:
     """How estimators of a name stand in a file; None for a name that is not known."""
+    if name == "Pipeline":
+        from polyplane.model_files.pipeline import PipelineForm
+
+        return PipelineForm(_find_alone)
+    return _find_alone(name)
+
+
+def _find_alone(name: str) -> Form | None:
+    """The same of what may be the last step of a pipeline."""
     if name == "TableClassifier":
         from polyplane.tables._file_form import TableForm
 
         return TableForm()
     learner = find_learner(name)
     return None if learner is None else LearnerForm(learner)
+
+
+def _refusal(model: Any) -> str:
+    """Why a model is not saved."""
+    kind = type(model).__name__
+    if isinstance(model, BaseEstimator) and (kind.endswith("SearchCV") or hasattr(model, "best_estimator_")):
+        return f"A {kind} cannot be saved: save its best_estimator_, the model that it found."
+    known = ", ".join([*LEARNERS, "TableClassifier"])
+    return f"save takes a fitted estimator of Polyplane ({known}), or a Pipeline that ends in one, not a {kind}."
