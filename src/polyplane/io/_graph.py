@@ -32,21 +32,27 @@ def build_graph(model: PlaneClassifier, rows: str, dtype: np.dtype[Any], sink: S
     planes = model.planes_
     precise = np.result_type(dtype, planes.coef.dtype)
     best = _mean_scores(planes, rows, dtype, sink)
-    labels = label_array(model.classes_)
+    labels = decide(best, model.classes_, sink)
+    outputs = {"label": labels.dtype, "scores": precise}
+    link = link_function(model)
+    if link is not None:
+        outputs["probabilities"] = _probabilities(link, best, precise, sink)
+    return outputs
+
+
+def decide(best: str, classes: np.ndarray, sink: Sink) -> np.ndarray:
+    """The outputs "label" and "scores" from the scores of the classes; returned are the labels as ONNX has them."""
+    labels = label_array(classes)
     winner = sink.node("ArgMax", [best], "winner", axis=1, keepdims=0)
     sink.node("Gather", [sink.constant("classes", labels), winner], "label", axis=0)
-    if planes.n_classes == 2:
+    if len(classes) == 2:
         first, second = (
             sink.node("Gather", [best, sink.constant(f"class_{c}", np.array(c))], f"score_{c}", axis=1) for c in (0, 1)
         )
         sink.node("Sub", [second, first], "scores")
     else:
         sink.node("Identity", [best], "scores")
-    outputs = {"label": labels.dtype, "scores": precise}
-    link = link_function(model)
-    if link is not None:
-        outputs["probabilities"] = _probabilities(link, best, precise, sink)
-    return outputs
+    return labels
 
 
 def _mean_scores(planes: PlaneSet | PlaneCommittee, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
@@ -55,7 +61,7 @@ def _mean_scores(planes: PlaneSet | PlaneCommittee, rows: str, dtype: np.dtype[A
         return _class_scores(planes, rows, dtype, sink)
     scores = _class_scores(planes.together, rows, dtype, sink)
     shape = sink.constant("members", np.array([0, planes.n_members, planes.n_classes]))
-    return _reduce("ReduceMean", sink.node("Reshape", [scores, shape], "member_scores"), 1, 0, "mean_scores", sink)
+    return reduce("ReduceMean", sink.node("Reshape", [scores, shape], "member_scores"), 1, 0, "mean_scores", sink)
 
 
 def _class_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
@@ -72,17 +78,18 @@ def _class_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink)
     if (counts == counts[0]).all():
         shape = sink.constant("shape", np.array([0, planes.n_classes, counts[0]]))
         own_scores = sink.node("Reshape", [scores, shape], "own_scores")
-        return _reduce("ReduceMax", own_scores, 2, 0, "class_scores", sink)
+        return reduce("ReduceMax", own_scores, 2, 0, "class_scores", sink)
     own = [f"own_scores_{c}" for c in range(planes.n_classes)]
     own = sink.several("Split", [scores, sink.constant("counts", counts)], own, axis=1)
     best = [
-        part if count == 1 else _reduce("ReduceMax", part, 1, 1, f"best_{c}", sink)
+        part if count == 1 else reduce("ReduceMax", part, 1, 1, f"best_{c}", sink)
         for c, (part, count) in enumerate(zip(own, counts, strict=True))
     ]
     return sink.node("Concat", best, "class_scores", axis=1)
 
 
-def _reduce(op: str, scores: str, axis: int, keepdims: int, output: str, sink: Sink) -> str:
+def reduce(op: str, scores: str, axis: int, keepdims: int, output: str, sink: Sink) -> str:
+    """A maximum, mean or sum over an axis; where the operator says which depends on the version of the set."""
     if sink.opset < 18:
         return sink.node(op, [scores], output, axes=[axis], keepdims=keepdims)
     axes = sink.constant(f"{output}_axis", np.array([axis]))

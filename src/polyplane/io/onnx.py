@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,19 @@ from polyplane._version import __version__
 from polyplane.base import PlaneClassifier
 from polyplane.io._graph import build_graph, element_type, import_package
 from polyplane.learners import LEARNERS, find_learner
+from polyplane.tables._frames import read_table
+from polyplane.tables.classifier import TableClassifier
 
 #: Versions of the operator set that graphs are tested with, and the one that is used unless another is asked for.
 OLDEST_OPSET, OPSET, NEWEST_OPSET = 13, 18, 21
 #: A file in the format of ONNX cannot be larger; graphs need but a little beside the planes.
 LARGEST_PLANES = 2_000_000_000
+#: Version of the operators of machine learning, which knows texts.
+ML_OPSET = 2
+OUTPUTS = ("label", "scores", "probabilities")
 
 
-def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) -> Any:
+def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opset: int = OPSET) -> Any:
     r"""A fitted estimator as an ONNX graph.
 
     It takes rows, and gives their labels and their scores as `predict` and `decision_function` do, and where the
@@ -53,12 +59,51 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
           │                    │                          │
         label (rows)         scores                 [probabilities] (rows, classes)
 
+    The graph of a `TableClassifier` takes the columns of a table as they come, each as an input of shape (rows, 1) with
+    the name of the column; columns that were dropped are no inputs, and the order of inputs does not matter.
+
+    * **Numbers** are float64, or of the `dtype` that is asked for; NaN is a gap.
+    * **Categories and booleans** are strings: the levels as `str` writes them, without blanks at their ends; "true",
+      "false" and what else `TableEncoder` takes for a boolean. The empty string is a gap, and so are the texts that
+      were gaps in fitting ("?", "NA" and so on). Unknown levels are those that they are in Python.
+    * **Dates** are float64, as days since 1970 with their fractions; NaN is a gap. In pandas,
+      ``(column - pandas.Timestamp(0)) / pandas.Timedelta(days=1)``.
+
+    `table_inputs` makes these arrays of a table. A graph cannot refuse a value: infinite numbers go through, and an
+    unknown boolean is a gap. The outputs are "label", "scores" and "probabilities"; where a column has such a name, the
+    output has an underscore behind it. A name that ONNX cannot have (the empty one) becomes "column 3", by its place in
+    the table. The property "columns" of the file lists the inputs with their columns and kinds.
+
+    ::
+
+        a number (rows, 1)  ...         a category (rows, 1)  ...           a date (rows, 1)  ...
+          │                               │                                   │
+        Concat                       LabelEncoder                     Where NaN: the median date
+          │                               │                                   │
+        Where NaN: medians           Gather ◄── features of levels     year, month, ...
+          │                               │                                   │
+          └───────────────────────── Concat, Gather in order ─────────────────┘
+                                          │  (rows, features)
+             centre, scale, [smooth clip], [bins], [squares], [norm]: once for each preparation
+                                          │
+                       Cast to float32, MatMul, Add: the planes of each machine
+                                          │
+                            log-sum-exp over the planes of a class
+                                          │
+                           mean over the machines (rows, classes)
+                                          │
+                  ArgMax, Gather ─────────┼───────── Div ◄── temperature
+                          │               │             │
+                        label          scores        Softmax
+                                                        │
+                                                  probabilities
+
     Parameters
     ----------
     model : estimator
-        A fitted estimator of Polyplane.
+        A fitted estimator of Polyplane, or a fitted `TableClassifier`.
     dtype : float32, float64 or None, default=None
-        Of the rows that the graph takes; None: that of the planes.
+        Of the rows that the graph takes; None: that of the planes, and float64 for the numbers of a table.
     opset : int, default=18
         Version of ONNX's operator set, from 13 to 21.
 
@@ -69,6 +114,7 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
 
     See Also
     --------
+    table_inputs : The inputs of the graph of a `TableClassifier` for a table.
     register : Let skl2onnx export pipelines that end in an estimator of Polyplane.
 
     Examples
@@ -81,48 +127,75 @@ def to_onnx(model: PlaneClassifier, dtype: Any = None, *, opset: int = OPSET) ->
     >>> [output.name for output in graph.graph.output]
     ['label', 'scores']
     """
-    onnx = import_package("onnx")
+    import_package("onnx")
+    if isinstance(model, TableClassifier):
+        return _table_to_onnx(model, dtype, opset)
     _check(model, opset)
     model = model.to_numpy()
-    rows = np.dtype(model.planes_.coef.dtype if dtype is None else dtype)
+    rows = _float_type(model.planes_.coef.dtype if dtype is None else dtype)
+    sink = _Graph(opset)
+    outputs = build_graph(model, "X", rows, sink)
+    about = {"classes": model.classes_.tolist()}
+    if hasattr(model, "feature_names_in_"):
+        about["feature_names"] = [str(name) for name in model.feature_names_in_]
+    return sink.finish(type(model).__name__, [("X", rows, model.planes_.n_features)], outputs, about)
+
+
+def _table_to_onnx(model: TableClassifier, dtype: Any, opset: int) -> Any:
+    """The graph of a classifier of tables."""
+    from polyplane.io._table_graph import build_table_graph, inputs_of
+
+    check_is_fitted(model)
+    _check_size(sum(member.planes.coef.nbytes for member in model.members_), opset)
+    inputs = inputs_of(model.model_.encoding, _float_type(np.float64 if dtype is None else dtype))
+    sink = _Graph(opset, taken=[each.name for each in inputs])
+    outputs = build_table_graph(model.model_, model.classes_, inputs, sink)
+    columns = [{"input": each.name, "column": each.column.name, "kind": each.column.kind} for each in inputs]
+    about = {"classes": model.classes_.tolist(), "columns": columns}
+    return sink.finish(type(model).__name__, [(each.name, each.dtype, 1) for each in inputs], outputs, about)
+
+
+def table_inputs(model: TableClassifier, X: Any, dtype: Any = None) -> dict[str, np.ndarray]:
+    """The inputs of the graph of a `TableClassifier` for the rows of a table.
+
+    Parameters
+    ----------
+    model : TableClassifier
+        A fitted classifier.
+    X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
+        The table. Values that `predict` would refuse are refused here.
+    dtype : float32, float64 or None, default=None
+        What was given to `to_onnx`.
+
+    Returns
+    -------
+    inputs : dict of str to ndarray of shape (n_rows, 1)
+        For ``onnxruntime.InferenceSession.run(None, inputs)``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyplane import TableClassifier
+    >>> from polyplane.io.onnx import table_inputs
+    >>> frame = pd.DataFrame({"age": [39, None, 38, 53] * 5, "work": ["State", "Private", None, "State"] * 5})
+    >>> model = TableClassifier(1, random_state=0).fit(frame, [0, 1, 1, 0] * 5)
+    >>> inputs = table_inputs(model, frame[:3])
+    >>> inputs["age"].ravel().tolist(), inputs["work"].ravel().tolist()
+    ([39.0, nan, 38.0], ['State', 'Private', ''])
+    """
+    from polyplane.io._table_graph import feed, inputs_of
+
+    check_is_fitted(model)
+    encoding = model.model_.encoding
+    inputs = inputs_of(encoding, _float_type(np.float64 if dtype is None else dtype))
+    return feed(encoding, inputs, read_table(X, encoding.gaps), type(model).__name__)
+
+
+def _float_type(dtype: Any) -> np.dtype[Any]:
+    rows = np.dtype(dtype)
     if rows not in (np.float32, np.float64):
         raise ValueError(f"dtype={rows.name!r} must be 'float32' or 'float64'.")
-    sink = _Graph(opset)
-    n_classes, n_features = model.planes_.n_classes, model.planes_.n_features
-    outputs = build_graph(model, "X", rows, sink)
-    shapes: dict[str, list[Any]] = {
-        "label": ["rows"],
-        "scores": ["rows"] if n_classes == 2 else ["rows", n_classes],
-        "probabilities": ["rows", n_classes],
-    }
-    value_info = onnx.helper.make_tensor_value_info
-    graph = onnx.helper.make_graph(
-        sink.nodes,
-        type(model).__name__,
-        [value_info("X", element_type(rows), ["rows", n_features])],
-        [value_info(name, element_type(output), shapes[name]) for name, output in outputs.items()],
-        sink.constants,
-    )
-    return _finish(graph, model, opset)
-
-
-def _finish(graph: Any, model: PlaneClassifier, opset: int) -> Any:
-    onnx = import_package("onnx")
-    imports = [onnx.helper.make_opsetid("", opset)]
-    # Not the newest version of the file format but the oldest that will do: runtimes refuse what they do not know.
-    proto = onnx.helper.make_model(
-        graph,
-        opset_imports=imports,
-        ir_version=onnx.helper.find_min_ir_version_for(imports),
-        producer_name="polyplane",
-        producer_version=__version__,
-    )
-    about = {"classes": json.dumps(model.classes_.tolist())}
-    if hasattr(model, "feature_names_in_"):
-        about["feature_names"] = json.dumps([str(name) for name in model.feature_names_in_])
-    onnx.helper.set_model_props(proto, about)
-    onnx.checker.check_model(proto, full_check=True)
-    return proto
+    return rows
 
 
 def register() -> None:
@@ -163,20 +236,40 @@ def register() -> None:
 
 
 class _Graph:
-    """Collects the parts of a graph of ONNX's own."""
+    """Collects the parts of a graph of ONNX's own.
 
-    def __init__(self, opset: int) -> None:
+    Parameters
+    ----------
+    opset : int
+        Version of the operator set.
+    taken : sequence of str
+        The names of the inputs, which no other part may have.
+    """
+
+    def __init__(self, opset: int, taken: Sequence[str] = ()) -> None:
         self.opset = opset
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self._taken = frozenset(taken)
+        self._prefix = "_" * max((len(name) - len(name.lstrip("_")) + 1 for name in taken), default=0)
+
+    def _own(self, name: str) -> str:
+        """The name of an output, or of anything that is neither input nor output."""
+        if name not in OUTPUTS:
+            return self._prefix + name
+        while name in self._taken:
+            name += "_"
+        return name
 
     def constant(self, name: str, array: np.ndarray) -> str:
         """Add an array, and say under what name."""
+        name = self._own(name)
         self.constants.append(import_package("onnx").numpy_helper.from_array(array, name))
         return name
 
     def several(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> list[str]:
         """Add an operator with several outputs, and say what they are called."""
+        outputs = [self._own(name) for name in outputs]
         self.nodes.append(import_package("onnx").helper.make_node(op, inputs, outputs, name=outputs[0], **attributes))
         return outputs
 
@@ -184,12 +277,52 @@ class _Graph:
         """Add an operator, and say what its output is called."""
         return self.several(op, inputs, [output], **attributes)[0]
 
+    def finish(
+        self,
+        name: str,
+        inputs: list[tuple[str, np.dtype[Any], int]],
+        outputs: dict[str, np.dtype[Any]],
+        about: dict[str, Any],
+    ) -> Any:
+        """The whole: inputs by name, dtype and number of columns, outputs, and what the file says of itself."""
+        onnx = import_package("onnx")
+        n_classes, info = len(about["classes"]), onnx.helper.make_tensor_value_info
+        shapes: dict[str, list[Any]] = {
+            "label": ["rows"],
+            "scores": ["rows"] if n_classes == 2 else ["rows", n_classes],
+            "probabilities": ["rows", n_classes],
+        }
+        graph = onnx.helper.make_graph(
+            self.nodes,
+            name,
+            [info(each, element_type(dtype), ["rows", width]) for each, dtype, width in inputs],
+            [info(self._own(each), element_type(dtype), shapes[each]) for each, dtype in outputs.items()],
+            self.constants,
+        )
+        domains = {node.domain: ML_OPSET for node in self.nodes if node.domain} | {"": self.opset}
+        imports = [onnx.helper.make_opsetid(*each) for each in sorted(domains.items())]
+        # Not the newest version of the file format but the oldest that will do: runtimes refuse what they do not know.
+        proto = onnx.helper.make_model(
+            graph,
+            opset_imports=imports,
+            ir_version=onnx.helper.find_min_ir_version_for(imports),
+            producer_name="polyplane",
+            producer_version=__version__,
+        )
+        onnx.helper.set_model_props(proto, {key: json.dumps(value) for key, value in about.items()})
+        onnx.checker.check_model(proto, full_check=True)
+        return proto
+
 
 def _check(model: Any, opset: int) -> None:
     if not isinstance(model, PlaneClassifier):
         raise TypeError(f"to_onnx takes a fitted estimator of Polyplane, not a {type(model).__name__}.")
     check_is_fitted(model)
+    _check_size(model.planes_.coef.nbytes, opset)
+
+
+def _check_size(size: int, opset: int) -> None:
     if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
         raise ValueError(f"opset={opset} must be from {OLDEST_OPSET} to {NEWEST_OPSET}.")
-    if model.planes_.coef.nbytes > LARGEST_PLANES:
+    if size > LARGEST_PLANES:
         raise ValueError("The planes take more than 2 GB, the most that a file in the format of ONNX can hold.")

@@ -20,7 +20,7 @@ _DATE = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?(?P<zone>\s?(?:Z|[+-]\d{2}:?\d{2}))?"
 )
 #: Texts that a boolean column takes.
-_WORDS = {
+BOOLEAN_WORDS = {
     **dict.fromkeys(("true", "t", "yes", "y", "1", "on"), 1.0),
     **dict.fromkeys(("false", "f", "no", "n", "0", "off"), 0.0),
 }
@@ -50,7 +50,7 @@ def read_date(text: str) -> Any:
 
 def read_boolean(text: str) -> Any:
     """1.0 or 0.0 from a text; None for another text."""
-    return _WORDS.get(text.lower())
+    return BOOLEAN_WORDS.get(text.lower())
 
 
 def looks_like_numbers(levels: Iterable[str], decimal: str) -> bool:

@@ -83,7 +83,7 @@ class Encoding:
 
     def encode(self, table: Table, owner: str, dtype: Any = np.float64) -> np.ndarray:
         """The numbers of a table, shape (n_rows, n_features); `owner` is who wants them, for messages."""
-        positions = self._positions(table, owner)
+        positions = self.positions(table, owner)
         out = np.zeros((table.n_rows, sum(self._sizes)), dtype=dtype)
         for column, position, place in zip(self.columns, positions, self.places, strict=True):
             with np.errstate(over="ignore"):
@@ -93,7 +93,7 @@ class Encoding:
             raise ValueError(f"Column {name!r} holds numbers too large for float32: use dtype=numpy.float64.")
         return out
 
-    def _positions(self, table: Table, owner: str) -> list[int]:
+    def positions(self, table: Table, owner: str) -> list[int]:
         """Where the columns are in a table: by name where both have names, in any order; otherwise by position."""
         if self.is_named and table.is_named:
             place = {name: j for j, name in enumerate(table.names)}

@@ -1,0 +1,223 @@
+"""The graph of a `TableClassifier`, operator by operator: from the columns of a table to the scores of the classes."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from polyplane.io._date_graph import date_features
+from polyplane.io._expressions import Expressions
+from polyplane.io._graph import Sink, decide
+from polyplane.planes import PlaneSet
+from polyplane.tables._cells import Cells, text_cells
+from polyplane.tables._columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, days
+from polyplane.tables._conversion import BOOLEAN_WORDS, as_booleans, as_dates, as_levels, as_numbers
+from polyplane.tables._encoding import Encoding
+from polyplane.tables._frames import Table
+from polyplane.tables._model import TableModel
+from polyplane.tables._preparation import CLIP, LARGEST, RECIPES, Preparation
+from polyplane.tables._probabilities import LEAST
+
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+
+
+class TableInput(NamedTuple):
+    """An input of the graph: a column of the table, shape (rows, 1).
+
+    Parameters
+    ----------
+    name : str
+        Its name in the graph.
+    column : Column
+        The column.
+    dtype : numpy.dtype
+        Texts (object), float64 or float32.
+    """
+
+    name: str
+    column: Column
+    dtype: np.dtype[Any]
+
+
+def inputs_of(encoding: Encoding, dtype: np.dtype[Any]) -> list[TableInput]:
+    """The inputs, one for each column that is used; numbers are of a dtype, dates float64, all others texts."""
+    taken = {column.name for column in encoding.columns}
+    inputs = []
+    for column in encoding.columns:
+        name = column.name
+        if not _is_possible(name):
+            name = f"column {encoding.names.index(name)}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+        kind: Any = dtype if column.kind == "number" else DOUBLE if column.kind == "date" else np.dtype(object)
+        inputs.append(TableInput(name, column, kind))
+    return inputs
+
+
+def feed(encoding: Encoding, inputs: list[TableInput], table: Table, owner: str) -> dict[str, np.ndarray]:
+    """The arrays of the inputs for a table."""
+    positions = encoding.positions(table, owner)
+    return {
+        name: _array(column, table.read(position)).astype(dtype)[:, None]
+        for (name, column, dtype), position in zip(inputs, positions, strict=True)
+    }
+
+
+def _array(column: Column, cells: Cells) -> np.ndarray:
+    """The values of a column, as its input wants them."""
+    match column:
+        case NumberColumn():
+            return as_numbers(cells, column.decimal)
+        case DateColumn():
+            return days(as_dates(cells))
+        case BooleanColumn():
+            values = as_booleans(cells)
+            return np.array(["false", "true", ""], dtype=object)[np.where(np.isnan(values), 2, values).astype(int)]
+    codes, levels = as_levels(cells)
+    return np.array([*levels, ""], dtype=object)[codes]
+
+
+def _is_possible(name: str) -> bool:
+    """Whether onnxruntime can know an input by this name."""
+    return name != "" and "\0" not in name and _is_unicode(name)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def build_table_graph(
+    model: TableModel, classes: np.ndarray, inputs: list[TableInput], sink: Sink
+) -> dict[str, np.dtype[Any]]:
+    """The graph from columns to the outputs, whose names and dtypes are returned."""
+    encoded = _encode(model.encoding, inputs, sink)
+    prepared: dict[int, str] = {}
+    parts = []
+    for m, (preparation, planes) in enumerate(model.members):
+        if id(preparation) not in prepared:
+            own = Expressions(f"preparation_{len(prepared)}", sink)
+            prepared[id(preparation)] = _prepare(preparation, encoded, own)
+        parts.append(_soft_class_scores(planes, prepared[id(preparation)], Expressions(f"machine_{m}", sink)))
+    express = Expressions("committee", sink)
+    scores = express("Div", express("Sum", *parts), np.array(float(len(parts))))
+    labels = decide(scores, classes, sink)
+    sink.node("Softmax", [express("Div", scores, np.array(model.temperature))], "probabilities", axis=1)
+    return {"label": labels.dtype, "scores": DOUBLE, "probabilities": DOUBLE}
+
+
+def _encode(encoding: Encoding, inputs: list[TableInput], sink: Sink) -> str:
+    """The features of the encoding: first those of all numbers, in one block, and in the end put in order."""
+    express, places = Expressions("encoder", sink), [range(place.start, place.stop) for place in encoding.places]
+    numbers = [i for i, each in enumerate(inputs) if each.column.kind == "number"]
+    blocks, order = [], []
+    if numbers:
+        filled, is_gap = _fill([inputs[i] for i in numbers], express)
+        blocks.append(filled)
+        order += [places[i][0] for i in numbers]
+        gappy = [k for k, i in enumerate(numbers) if inputs[i].column.has_gaps]
+        if gappy:
+            blocks.append(express.cast(express("Gather", is_gap, np.array(gappy), axis=1), DOUBLE))
+            order += [places[numbers[k]][-1] for k in gappy]
+    for i, each in enumerate(inputs):
+        if each.column.kind != "number":
+            is_date = each.column.kind == "date"
+            blocks.append(_dates(each, express) if is_date else _texts(each, encoding.gaps, express))
+            order += places[i]
+    return express("Gather", express("Concat", *blocks, axis=1), np.argsort(order), axis=1)
+
+
+def _fill(inputs: list[TableInput], express: Expressions) -> tuple[str, str]:
+    """Numbers with the neutral values for gaps, and which are gaps, shape (rows, columns)."""
+    values = express("Concat", *(each.name for each in inputs), axis=1)
+    if inputs[0].dtype != DOUBLE:
+        values = express.cast(values, DOUBLE)
+    is_gap, columns = express("IsNaN", values), [cast("Any", each.column) for each in inputs]
+    return express("Where", is_gap, np.array([column.neutral for column in columns]), values), is_gap
+
+
+def _dates(given: TableInput, express: Expressions) -> str:
+    """The features of a column of dates."""
+    column = cast("DateColumn", given.column)
+    filled, is_gap = _fill([given], express)
+    parts = date_features(filled, column.parts, express)
+    return express("Concat", *parts, *([express.cast(is_gap, DOUBLE)] if column.has_gaps else []), axis=1)
+
+
+def _texts(given: TableInput, gaps: tuple[str, ...], express: Expressions) -> str:
+    """The features of a column of texts: each known text has a row in a table, the last row is for all others."""
+    texts, table = text_table(given.column, gaps)
+    codes = express(
+        "LabelEncoder",
+        given.name,
+        domain="ai.onnx.ml",
+        keys_strings=texts,
+        values_int64s=list(range(len(texts))),
+        default_int64=len(texts),
+    )
+    return express("Squeeze", express("Gather", table, codes, axis=0), np.array([1]))
+
+
+def text_table(column: Column, gaps: tuple[str, ...]) -> tuple[list[str], np.ndarray]:
+    """The texts that a column knows, and the features of each and, in the last row, of all others."""
+    if isinstance(column, CategoryColumn):
+        known = [level for level in column.levels if _is_unicode(level)]
+        other: str | None = max([*known, *gaps], key=len, default="") + "other"  # a text that is none of them
+    else:
+        words = ("".join(t) for word in BOOLEAN_WORDS for t in product(*zip(word, word.upper(), strict=True)))
+        known, other = [word for word in dict.fromkeys(words) if word not in gaps], None
+    gaps = tuple(gap for gap in {*gaps, ""} if gap not in known and _is_unicode(gap))
+    texts = [*known, *sorted(gaps)]
+    table = np.zeros((len(texts) + 1, len(column.features)))
+    column.encode(text_cells(column.name, np.arange(len(table)), [*texts, other], gaps), table)
+    return texts, table
+
+
+def _prepare(preparation: Preparation, encoded: str, express: Expressions) -> str:
+    """What `Preparation.transform` does, in float64 and in the end in float32."""
+    recipe, numbers = RECIPES[preparation.name], np.flatnonzero(preparation.is_number)
+    scaled = express.affine(encoded, preparation.centre, preparation.factor)
+    if recipe.is_robust:
+        roots = express("Div", scaled, np.array(CLIP))
+        roots = express("Sqrt", express("Add", express("Mul", roots, roots), np.array(1.0)))
+        scaled = express("Where", preparation.is_number, express("Div", scaled, roots), scaled)
+    more = [_bins(preparation, encoded, express)] if any(map(len, preparation.knots)) else []
+    if recipe.has_squares or recipe.has_norm:
+        squares = express("Mul", scaled, scaled)
+        more += [express("Gather", squares, numbers, axis=1)] if recipe.has_squares and len(numbers) else []
+        more += [express("MatMul", squares, preparation.is_number[:, None].astype(DOUBLE))] if recipe.has_norm else []
+    parts = [scaled]
+    if more:
+        joined = express("Concat", *more, axis=1)
+        parts.append(express.affine(joined, preparation.more_centre, preparation.more_factor))
+    limited = express("Clip", express("Concat", *parts, axis=1), np.array(-LARGEST), np.array(LARGEST))
+    gain = np.append(preparation.gain, 1.0)[[j for j, _ in preparation.sources]].astype(SINGLE)
+    return express("Mul", express.cast(limited, SINGLE), gain)
+
+
+def _bins(preparation: Preparation, encoded: str, express: Expressions) -> str:
+    """How much of each bin lies below the number that it belongs to."""
+    knots = [each for each in preparation.knots if len(each)]
+    sources = [j for j, how in preparation.sources if how.startswith("bin")]
+    above = express(
+        "Sub", express("Gather", encoded, np.array(sources), axis=1), np.concatenate([each[:-1] for each in knots])
+    )
+    parts = express("Div", above, np.concatenate([np.diff(each) for each in knots]))
+    return express("Clip", parts, np.array(0.0), np.array(1.0))
+
+
+def _soft_class_scores(planes: PlaneSet, prepared: str, express: Expressions) -> str:
+    """The logarithm of the sum of the exponentials of the scores of the planes of each class, in float64."""
+    dtype = planes.coef.dtype
+    rows = prepared if dtype == SINGLE else express.cast(prepared, dtype)
+    scores = express("Add", express("MatMul", rows, np.ascontiguousarray(planes.coef.T)), np.array(planes.intercept))
+    most = express.largest(scores)
+    owners = (planes.owners[:, None] == np.arange(planes.n_classes)).astype(dtype)
+    sums = express.cast(express("MatMul", express("Exp", express("Sub", scores, most)), owners), DOUBLE)
+    return express("Add", express("Log", express("Max", sums, np.array(LEAST))), express.cast(most, DOUBLE))
