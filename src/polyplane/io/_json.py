@@ -19,8 +19,8 @@ from polyplane.planes import PlaneSet
 FORM = 1
 
 
-def to_json(model: PlaneClassifier) -> str:
-    """A fitted estimator as JSON that is easy to read, and to predict from.
+def to_json(model: Any) -> str:
+    r"""A fitted estimator as JSON that is easy to read, and to predict from.
 
     The classes stand in their order, each with its planes; a plane has an intercept and the weights of features by
     name, those of 0 left out::
@@ -51,10 +51,36 @@ def to_json(model: PlaneClassifier) -> str:
           {"label": "no", "planes": [[{"intercept": 0.0, "weights": {}}], [{"intercept": 0.5, "weights": {}}]]},
           ...
 
+    A `TableClassifier` has all that leads from a table to probabilities::
+
+         "gaps": ["", "?"],
+         "dropped": {"id": "it is an id: each of the 90 rows has another integer"},
+         "features": ["age", "age is missing", "work = Private", "work = State"],
+         "temperature": 1.25,
+         "columns": [
+          {"kind": "number", "name": "age", "has_gaps": true, "neutral": 39.0, "decimal": ".", ...},
+          {"kind": "category", "name": "work", "has_gaps": false, "levels": ["Private", "State"], ...}
+         ],
+         "preparations": [{"name": "bins", "is_number": [true, false, false, false], "centre": [...], ...}],
+         "machines": [
+          {"preparation": 0, "classes": [
+           {"label": "no", "planes": [{"intercept": 0.5, "weights": {"age, bin 0": 1.5, "work = State": -1.0}}]},
+           ...
+
+    The columns become the features that are listed: a number, or its neutral value for a gap; 1 for the level that a
+    category has, and 0 for the others; 1 where the value is missing; a date as days since 1970 and as parts of the
+    calendar. A preparation takes "centre" from each feature and multiplies it by "factor"; numbers of the robust ones
+    ("robust", "robust+norm" and "bins") then become :math:`z / \sqrt{1 + (z / 3)^2}`. Behind them come, as they are
+    listed in its own "features", how much of each bin between "knots" lies below the unscaled number (from 0 to 1),
+    squares, and the sum of all squares of numbers, "norm", less "more_centre" and times "more_factor". Each feature and
+    what is made of it is then multiplied by its "gain". The score of a class is the mean over the machines of the
+    logarithm of the sum of :math:`e^v` over the values on its planes; probabilities are the softmax of scores over the
+    temperature.
+
     Parameters
     ----------
     model : estimator
-        A fitted estimator of Polyplane.
+        A fitted estimator of Polyplane, or a fitted `TableClassifier`.
 
     Returns
     -------
@@ -74,7 +100,16 @@ def to_json(model: PlaneClassifier) -> str:
     >>> len(model["classes"])
     3
     """
+    from polyplane.tables.classifier import TableClassifier
+
+    if not isinstance(model, PlaneClassifier | TableClassifier):
+        hint = " Its last step can be exported." if hasattr(model, "steps") else ""
+        raise TypeError(f"to_json takes a fitted estimator of Polyplane, not a {type(model).__name__}.{hint}")
     check_is_fitted(model)
+    if isinstance(model, TableClassifier):
+        from polyplane.io._table_json import table_to_json
+
+        return table_to_json(model)
     model = model.to_numpy()
     head = {
         "form": FORM,
@@ -87,7 +122,7 @@ def to_json(model: PlaneClassifier) -> str:
     planes: Any = model.planes_
     if isinstance(planes, PlaneCommittee):
         head["machines"] = planes.n_members
-    lines = [f" {json.dumps(name)}: {_dump(value)}," for name, value in head.items()]
+    lines = [f" {json.dumps(name)}: {dump(value)}," for name, value in head.items()]
     return "\n".join(["{", *lines, ' "classes": [', ",\n".join(_classes(model)), " ]", "}"])
 
 
@@ -96,25 +131,29 @@ def feature_names(model: PlaneClassifier) -> list[str]:
     given = getattr(model, "feature_names_in_", None)
     if given is None:
         return [f"x{j}" for j in range(model.planes_.n_features)]
-    names = [str(name) for name in given]
+    return different_names([str(name) for name in given])
+
+
+def different_names(names: list[str]) -> list[str]:
+    """The names; those that are there several times get their numbers."""
     times = Counter(names)
     return [f"{name}#{j}" if times[name] > 1 else name for j, name in enumerate(names)]
 
 
 def _classes(model: PlaneClassifier) -> list[str]:
-    names = [_dump(name) for name in feature_names(model)]
+    names = [dump(name) for name in feature_names(model)]
     planes: Any = model.planes_
     texts = []
     for c, label in enumerate(model.classes_.tolist()):
         if isinstance(planes, PlaneCommittee):
-            text = ", ".join(f"[{_planes(member, c, names)}]" for member in planes.members)
+            text = ", ".join(f"[{planes_of_class(member, c, names)}]" for member in planes.members)
         else:
-            text = _planes(planes, c, names)
-        texts.append(f'  {{"label": {_dump(label)}, "planes": [{text}]}}')
+            text = planes_of_class(planes, c, names)
+        texts.append(f'  {{"label": {dump(label)}, "planes": [{text}]}}')
     return texts
 
 
-def _planes(planes: PlaneSet, c: int, names: list[str]) -> str:
+def planes_of_class(planes: PlaneSet, c: int, names: list[str]) -> str:
     """The planes of a class, a line for each."""
     lines = ",\n".join(f"   {_plane(*plane, names)}" for plane in zip(*planes.of(c), strict=True))
     return f"\n{lines}\n  "
@@ -126,5 +165,6 @@ def _plane(coef: np.ndarray, intercept: Any, names: list[str]) -> str:
     return f'{{"intercept": {intercept!s}, "weights": {{{weights}}}}}'
 
 
-def _dump(value: Any) -> str:
+def dump(value: Any) -> str:
+    """A value as JSON in one line, its texts as they are read."""
     return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False))

@@ -316,7 +316,8 @@ class _Graph:
 
 def _check(model: Any, opset: int) -> None:
     if not isinstance(model, PlaneClassifier):
-        raise TypeError(f"to_onnx takes a fitted estimator of Polyplane, not a {type(model).__name__}.")
+        hint = " For pipelines, see `register`." if hasattr(model, "steps") else ""
+        raise TypeError(f"to_onnx takes a fitted estimator of Polyplane, not a {type(model).__name__}.{hint}")
     check_is_fitted(model)
     _check_size(model.planes_.coef.nbytes, opset)
 

@@ -1,0 +1,63 @@
+"""A fitted `TableClassifier` as JSON, for people and for programs without Polyplane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyplane._plain import plain
+from polyplane._version import __version__
+from polyplane.io._json import FORM, different_names, dump, planes_of_class
+from polyplane.tables._model import Member
+from polyplane.tables._preparation import Preparation
+from polyplane.tables.classifier import TableClassifier
+
+
+def table_to_json(model: TableClassifier) -> str:
+    """A fitted classifier of tables as JSON; see `to_json`."""
+    encoding, members = model.model_.encoding, model.members_
+    features = different_names([feature.name for feature in encoding.features])
+    preparations = list({id(member.preparation): member.preparation for member in members}.values())
+    head = {
+        "form": FORM,
+        "polyplane": __version__,
+        "learner": type(model).__name__,
+        "parameters": plain(model.get_params(deep=False)),
+        "dtype": members[0].planes.coef.dtype.name,
+        "gaps": list(encoding.gaps),
+        "dropped": dict(encoding.dropped),
+        "features": features,
+        "temperature": model.temperature_,
+    }
+    names = [_prepared_names(preparation, features) for preparation in preparations]
+    described = [{**p.to_dict(), "features": own} for p, own in zip(preparations, names, strict=True)]
+    places = {id(preparation): i for i, preparation in enumerate(preparations)}
+    machines = [
+        _machine(member, place := places[id(member.preparation)], names[place], model.classes_) for member in members
+    ]
+    lines = [f" {dump(name)}: {dump(value)}," for name, value in head.items()]
+    lines += _list("columns", [f"  {dump(column.to_dict())}" for column in encoding.columns], ",")
+    lines += _list("preparations", [f"  {dump(each)}" for each in described], ",")
+    return "\n".join(["{", *lines, *_list("machines", machines, ""), "}"])
+
+
+def _list(name: str, items: list[str], end: str) -> list[str]:
+    return [f' "{name}": [', ",\n".join(items), f" ]{end}"]
+
+
+def _prepared_names(preparation: Preparation, features: list[str]) -> list[str]:
+    """What planes see: a feature as it is scaled, a bin of it, its square, or the squared norm of all numbers."""
+    names = [
+        how if j < 0 else features[j] if how == "scaled" else f"{features[j]}, {how}" for j, how in preparation.sources
+    ]
+    return different_names(names)
+
+
+def _machine(member: Member, place: int, names: list[str], classes: np.ndarray) -> str:
+    quoted: Any = [dump(name) for name in names]
+    parts = [
+        f'   {{"label": {dump(label)}, "planes": [{planes_of_class(member.planes, c, quoted)}]}}'
+        for c, label in enumerate(classes.tolist())
+    ]
+    return f'  {{"preparation": {place}, "classes": [\n' + ",\n".join(parts) + "\n  ]}"
