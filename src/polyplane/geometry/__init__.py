@@ -1,4 +1,4 @@
-"""The geometry of a `PlaneSet`: distances, nearest points of other classes, balls, cells, fewer planes."""
+"""The geometry of planes: distances, nearest points of other classes, balls, cells, fewer planes, changes of tables."""
 
 from polyplane.geometry._balls import Ball, chebyshev_ball, redundant_planes
 from polyplane.geometry._cells import Cell, cells, plane_slice
@@ -6,11 +6,13 @@ from polyplane.geometry._committee import committee_counterfactual
 from polyplane.geometry._counterfactual import Counterfactual, counterfactual
 from polyplane.geometry._distance import signed_distance
 from polyplane.geometry._simplify import simplify
+from polyplane.geometry._table_counterfactual import TableCounterfactual, table_counterfactual
 
 __all__ = [
     "Ball",
     "Cell",
     "Counterfactual",
+    "TableCounterfactual",
     "cells",
     "chebyshev_ball",
     "committee_counterfactual",
@@ -19,4 +21,5 @@ __all__ = [
     "redundant_planes",
     "signed_distance",
     "simplify",
+    "table_counterfactual",
 ]

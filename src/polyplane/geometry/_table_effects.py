@@ -1,0 +1,204 @@
+"""What each column of a table adds to the scores of a table model's planes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from polyplane.tables._columns import CategoryColumn, Column, DateColumn, NumberColumn, date_part, days
+from polyplane.tables._model import Member, TableModel
+from polyplane.tables._preparation import Preparation
+
+#: Whole numbers with at most so many values are tabulated one by one.
+MOST_POINTS = 128
+#: Days in a range that has all months, and all days of the week.
+YEAR, WEEK = 366, 7
+#: Tables of user-given bounds that are kept for a column.
+MOST_TABLES = 16
+
+
+class Cells(NamedTuple):
+    """Ranges of values of one column, and what they add to the scores of the planes.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_cells,)
+        The ends, which belong to the range: numbers, days since 1970, or the place of a level. A cell whose ends are
+        equal is a single value.
+    at_low, at_high : ndarray of shape (n_cells, n_planes)
+        What the ends add.
+    least, most : ndarray of shape (n_cells, n_planes)
+        Bounds of what any value between them adds.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    at_low: np.ndarray
+    at_high: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+
+
+class ColumnPart(NamedTuple):
+    """What a machine makes of one column: a preparation of its features alone, and the planes' weights of these."""
+
+    preparation: Preparation
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, member: Member, place: slice) -> ColumnPart:
+        """The part of a column; a norm is a sum over the columns, so that each has a norm of its own."""
+        whole, n_features = member.preparation, len(member.preparation.centre)
+        own = [f for f, (source, _) in enumerate(whole.sources) if source < 0 or place.start <= source < place.stop]
+        more = [f - n_features for f in own if f >= n_features]
+        numbers = np.flatnonzero(whole.is_number)
+        knots = tuple(k for j, k in zip(numbers, whole.knots, strict=False) if place.start <= j < place.stop)
+        part = replace(
+            whole,
+            is_number=whole.is_number[place],
+            centre=whole.centre[place],
+            factor=whole.factor[place],
+            knots=knots,
+            more_centre=whole.more_centre[more],
+            more_factor=whole.more_factor[more],
+            gain=whole.gain[place],
+        )
+        return cls(part, np.asarray(member.planes.coef, dtype=np.float64)[:, own].T)
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """What encoded values of the column add to the scores of the planes, up to a constant."""
+        return self.preparation.transform(rows).astype(np.float64) @ self.weights
+
+    def bounds(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the scores of all rows between two.
+
+        Features rise or fall with what they are made from, but for squares: these are least at the centre and largest
+        at the end that is farther from it.
+        """
+        centre = self.preparation.centre
+        nearest = np.clip(centre, low, high)
+        farthest = np.where(np.abs(low - centre) > np.abs(high - centre), low, high)
+        prepared = np.stack([self.preparation.transform(rows) for rows in (low, high, nearest, farthest)])
+        least, most = prepared.min(axis=0).astype(np.float64), prepared.max(axis=0).astype(np.float64)
+        middle, half = 0.5 * (least + most) @ self.weights, 0.5 * (most - least) @ np.abs(self.weights)
+        return middle - half, middle + half
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnEffect:
+    """What the values of one column add to the scores of all planes of a model."""
+
+    column: Column
+    parts: tuple[ColumnPart, ...]
+    _tables: dict[tuple[float, float], Cells]
+
+    @classmethod
+    def of(cls, model: TableModel, column: Column, place: slice) -> ColumnEffect:
+        """The effect of a column of a model."""
+        return cls(column, tuple(ColumnPart.of(member, place) for member in model.members), {})
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether values move in steps of 1."""
+        return isinstance(self.column, DateColumn) or (isinstance(self.column, NumberColumn) and self.column.is_whole)
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """What encoded values add to the scores, shape (n_rows, n_planes)."""
+        return np.concatenate([part.scores(rows) for part in self.parts], axis=1)
+
+    def encode(self, values: np.ndarray) -> np.ndarray:
+        """The features of numbers, of days, or of levels by their places."""
+        rows = np.zeros((len(values), len(self.column.features)))
+        match self.column:
+            case CategoryColumn():
+                rows[np.arange(len(values)), values.astype(int)] = 1.0
+            case DateColumn(parts=parts):
+                dates = np.datetime64(0, "us") + np.round(values * 86_400e6).astype(np.int64).astype("timedelta64[us]")
+                rows[:, 0] = days(dates)
+                for j, part in enumerate(parts, start=1):
+                    rows[:, j] = date_part(dates, part)
+            case _:
+                rows[:, 0] = values
+        return rows
+
+    def cells(self, low: np.ndarray, high: np.ndarray) -> Cells:
+        """Cells between these ends."""
+        at_low = self.scores(self.encode(low))
+        if (low == high).all():
+            return Cells(low, high, at_low, at_low, at_low, at_low)
+        bounds = [part.bounds(*self._box(low, high)) for part in self.parts]
+        least, most = (np.concatenate(side, axis=1) for side in zip(*bounds, strict=True))
+        return Cells(low, high, at_low, self.scores(self.encode(high)), least, most)
+
+    def table(self, low: float, high: float) -> Cells:
+        """All values between two: one by one where they are few, otherwise between the knots of the preparations."""
+        if (low, high) not in self._tables:
+            if len(self._tables) == MOST_TABLES:
+                self._tables.clear()
+            self._tables[low, high] = self.cells(*self._ends(low, high))
+        return self._tables[low, high]
+
+    @cached_property
+    def levels(self) -> Cells:
+        """All levels of a category, or both values of a boolean."""
+        n_levels = len(self.column.levels) if isinstance(self.column, CategoryColumn) else 2
+        places = np.arange(n_levels, dtype=np.float64)
+        return self.cells(places, places)
+
+    def _ends(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+        if self.is_whole and high - low < MOST_POINTS and isinstance(self.column, NumberColumn):
+            points = np.arange(np.ceil(low), high + 1.0)
+            return points, points
+        knots = np.concatenate([[low, high], *(self._knots(part.preparation) for part in self.parts)])
+        knots = np.unique(knots[(knots >= low) & (knots <= high)])
+        if self.is_whole:
+            # Days keep the time of the day that `low` has.
+            knots = np.unique(low + np.floor(knots - low))
+            starts, stops = np.append(knots[:-1], knots[-1]), np.append(knots[1:] - 1.0, knots[-1])
+            return starts, stops
+        return np.append(knots[:-1], high), np.append(knots[1:], high)
+
+    def _knots(self, preparation: Preparation) -> np.ndarray:
+        """Where the curve of the first feature bends: ends of bins, and the centre of squares."""
+        bends = preparation.knots[0] if preparation.knots and preparation.is_number[0] else np.empty(0)
+        return np.append(bends, preparation.centre[0])
+
+    def _box(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest of each feature of the values between two ends."""
+        first, last = self.encode(low), self.encode(high)
+        if isinstance(self.column, DateColumn):
+            for j, part in enumerate(self.column.parts, start=1):
+                if part in ("month", "day of week"):
+                    is_long = high - low >= (YEAR if part == "month" else WEEK)
+                    first[:, j], last[:, j] = 1, (12 if part == "month" else 7)
+                    for i in np.flatnonzero(~is_long):
+                        values = self.encode(np.arange(low[i], high[i] + 0.5))[:, j]
+                        first[i, j], last[i, j] = values.min(), values.max()
+        return first, last
+
+
+class ModelEffects:
+    """The effects of all columns of a model, tabulated when they are first needed."""
+
+    _known: ClassVar[WeakKeyDictionary[TableModel, ModelEffects]] = WeakKeyDictionary()
+
+    def __init__(self, model: TableModel) -> None:
+        encoding = model.encoding
+        self.columns = tuple(
+            ColumnEffect.of(model, column, place)
+            for column, place in zip(encoding.columns, encoding.places, strict=True)
+        )
+        counts = np.concatenate([np.diff(member.planes.indptr) for member in model.members])
+        self.starts = np.concatenate([[0], np.cumsum(counts)])
+        self.n_members, self.n_classes = len(model.members), model.n_classes
+
+    @classmethod
+    def of(cls, model: TableModel) -> ModelEffects:
+        """The effects of a model; they are kept as long as it is."""
+        if model not in cls._known:
+            cls._known[model] = cls(model)
+        return cls._known[model]

@@ -1,0 +1,81 @@
+"""What a user allows the columns of a table to do, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from polyplane.geometry._table_candidates import Limits, MovingColumn, RowColumn, SwitchingColumn, value_of
+from polyplane.geometry._table_effects import ModelEffects
+from polyplane.tables._columns import Column, DateColumn, NumberColumn, days
+from polyplane.tables._encoding import Encoding
+from polyplane.tables._model import TableModel
+
+Bounds = Mapping[str, tuple[Any, Any]]
+
+
+def free_columns(
+    model: TableModel,
+    z: np.ndarray,
+    bounds: Bounds | None,
+    frozen: Collection[str],
+    increasing: Collection[str],
+    decreasing: Collection[str],
+) -> list[RowColumn]:
+    """The columns of a row that may change, with what they may change to."""
+    encoding, bounds = model.encoding, bounds or {}
+    groups = {"bounds": bounds, "frozen": frozen, "increasing": increasing, "decreasing": decreasing}
+    for parameter, names in groups.items():
+        _check_names(encoding, parameter, names)
+    both = sorted(set(increasing) & set(decreasing))
+    if both:
+        raise ValueError(f"increasing and decreasing both name {both[0]!r}: put it in frozen if it must not change.")
+    free: list[RowColumn] = []
+    for position, (effect, place) in enumerate(zip(ModelEffects.of(model).columns, encoding.places, strict=True)):
+        column = effect.column
+        if column.name in frozen or np.isnan(value_of(column, z[place])):
+            continue
+        if isinstance(column, NumberColumn | DateColumn):
+            limits = _limits(column, bounds.get(column.name), column.name in increasing, column.name in decreasing)
+            free.append(MovingColumn(position, effect, z[place], column.range.spread, limits))
+        else:
+            free.append(SwitchingColumn(position, effect, z[place]))
+    return free
+
+
+def _check_names(encoding: Encoding, parameter: str, names: Collection[str]) -> None:
+    if isinstance(names, str):
+        raise ValueError(f"{parameter}={names!r} must be a list of columns: use [{names!r}].")
+    ordered = {column.name for column in encoding.columns if isinstance(column, NumberColumn | DateColumn)}
+    for name in names:
+        if name not in encoding.names:
+            near = get_close_matches(str(name), encoding.names, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"{parameter} names {name!r}, which is not a column of the table.{hint}")
+        if parameter != "frozen" and name not in ordered and name not in encoding.dropped:
+            raise ValueError(f"{parameter} names {name!r}, which has no order: only numbers and dates have one.")
+
+
+def _limits(column: NumberColumn | DateColumn, given: tuple[Any, Any] | None, rises: bool, falls: bool) -> Limits:
+    ends = [column.range.low, column.range.high]
+    for side, bound in enumerate(given or ()):
+        if bound is not None:
+            ends[side] = _bound(column, bound)
+    if ends[0] > ends[1]:
+        raise ValueError(f"bounds of {column.name!r} must rise: nothing lies between {ends[0]:g} and {ends[1]:g}.")
+    return Limits(ends[0], ends[1], may_fall=not rises, may_rise=not falls)
+
+
+def _bound(column: Column, bound: Any) -> float:
+    try:
+        is_date = isinstance(column, DateColumn) and not isinstance(bound, int | float)
+        value = float(days(np.array([bound], dtype="datetime64[us]"))[0]) if is_date else float(bound)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not np.isfinite(value):
+        kind = "a date such as '2024-05-31'" if isinstance(column, DateColumn) else "a number"
+        raise ValueError(f"bounds of {column.name!r} must be {kind} or None, not {bound!r}.")
+    return value
