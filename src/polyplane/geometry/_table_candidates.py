@@ -12,8 +12,10 @@ import numpy as np
 from polyplane.geometry._table_effects import Cells, ColumnEffect
 from polyplane.tables._columns import CategoryColumn, Column, DateColumn
 
-#: A range of numbers is split into so many parts, and is a single value when it is this share of the spread wide.
-PARTS, FINEST = 8, 1e-4
+#: A range of numbers that is this share of the spread wide is a single value.
+FINEST = 1e-4
+#: A range of at most so many times as many whole numbers as it would get parts is split into single values.
+FEW = 4
 #: Between levels that cost the same, the more frequent is preferred: by so much it is cheaper.
 PREFERENCE = 1e-6
 
@@ -101,6 +103,7 @@ class RowColumn(ABC):
     def __init__(self, position: int, effect: ColumnEffect, features: np.ndarray) -> None:
         self.position, self.effect = position, effect
         self.value = value_of(effect.column, features)
+        self.spread = 1.0
         self._features = features
 
     @abstractmethod
@@ -111,13 +114,13 @@ class RowColumn(ABC):
     def cost_of(self, value: float) -> float:
         """What the change to a value costs."""
 
-    def split(self, changes: Changes) -> Changes:
-        """The same changes of this column in smaller ranges; single values stay as they are."""
-        return changes
+    @abstractmethod
+    def split(self, changes: Changes, n_parts: int) -> tuple[Changes, np.ndarray]:
+        """The same changes of this column in smaller ranges, and which of the changes each is a part of."""
 
     def added(self, value: float) -> np.ndarray:
         """What the change to a value adds to the scores."""
-        return (self.effect.scores(self.effect.encode(np.array([value]))) - self._own)[0]
+        return self.effect.scores_of(self.effect.encode(np.array([value]))[0]) - self._own
 
     def _made(self, cells: Cells, cost: np.ndarray, value: np.ndarray, near: np.ndarray) -> Changes:
         own, position = self._own, np.full(len(cost), self.position)
@@ -126,7 +129,7 @@ class RowColumn(ABC):
     @cached_property
     def _own(self) -> np.ndarray:
         """What the value of the row adds to the scores."""
-        return self.effect.scores(self._features[None])
+        return self.effect.scores_of(self._features)
 
 
 class SwitchingColumn(RowColumn):
@@ -136,6 +139,10 @@ class SwitchingColumn(RowColumn):
         """All other levels."""
         cells = self.effect.levels
         return self._made(cells, self._costs, cells.low, cells.at_low).take(cells.low != self.value)
+
+    def split(self, changes: Changes, n_parts: int) -> tuple[Changes, np.ndarray]:
+        """Levels are single values."""
+        return changes, np.arange(len(changes.cost))
 
     def cost_of(self, value: float) -> float:
         """1, and a little more for levels that are less frequent."""
@@ -166,47 +173,55 @@ class MovingColumn(RowColumn):
         if self.effect.is_whole:
             low, high = self._up(low), self._down(high)
         empty = np.empty(0)
-        return self._changes(self.effect.table(low, high) if low <= high else self.effect.cells(empty, empty))
+        changes = self._changes(self.effect.table(low, high) if low <= high else self.effect.cells(empty, empty))
+        return changes.take(self._is_allowed(changes.low, changes.high))
 
     def cost_of(self, value: float) -> float:
         """The distance in units of the spread."""
         return abs(value - self.value) / self.spread
 
-    def split(self, changes: Changes) -> Changes:
-        """The same changes of this column in smaller ranges."""
-        ends = [self._parts(low, high) for low, high in zip(changes.low.tolist(), changes.high.tolist(), strict=True)]
+    def split(self, changes: Changes, n_parts: int) -> tuple[Changes, np.ndarray]:
+        """The same changes of this column in smaller ranges, and which of the changes each is a part of."""
+        ranges = zip(changes.low.tolist(), changes.high.tolist(), strict=True)
+        ends = [self._parts(low, high, n_parts) for low, high in ranges]
         low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
-        return self._changes(self.effect.cells(low, high))
+        allowed = self._is_allowed(low, high)
+        origin = np.repeat(np.arange(len(ends)), [len(starts) for starts, _ in ends])
+        return self._changes(self.effect.cells(low[allowed], high[allowed])), origin[allowed]
+
+    def _is_allowed(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Which ranges hold values where the column may go."""
+        return (self.limits.may_fall & (low < self.value)) | (self.limits.may_rise & (high > self.value))
 
     def _changes(self, cells: Cells) -> Changes:
-        """Ranges as changes; those that only go where the column must not go are left out."""
+        """Ranges as changes."""
         below, above = cells.high < self.value, cells.low > self.value
         cheapest = np.where(below, cells.high, np.where(above, cells.low, np.nan))
         near = np.where(below[:, None], cells.at_high, cells.at_low)
         cost = np.nan_to_num(np.abs(cheapest - self.value)) / self.spread
-        falls, rises = cells.low < self.value, cells.high > self.value
-        allowed = (self.limits.may_fall & falls) | (self.limits.may_rise & rises)
-        return self._made(cells, cost, cheapest, near).take(allowed)
+        return self._made(cells, cost, cheapest, near)
 
-    def _parts(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    def _parts(self, low: float, high: float, n_parts: int) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the parts of a range, which is cut at the value of the row where it holds that."""
         if not low < self.value < high:
-            return self._even(low, high)
+            return self._even(low, high, n_parts)
         down = up = self.value
         if self.effect.is_whole:
             down, up = self._up(self.value - 1.0), self._down(self.value + 1.0)
-        sides = self._even(low, down), self._even(up, high)
+        sides = self._even(low, down, n_parts), self._even(up, high, n_parts)
         return np.concatenate([sides[0][0], sides[1][0]]), np.concatenate([sides[0][1], sides[1][1]])
 
-    def _even(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    def _even(self, low: float, high: float, n_parts: int) -> tuple[np.ndarray, np.ndarray]:
         """A range in parts of about the same size."""
         if self.effect.is_whole:
-            starts = low + np.unique(np.floor(np.linspace(0.0, high - low + 1.0, PARTS + 1)[:-1]))
+            size = high - low + 1.0
+            is_few = size <= FEW * n_parts
+            starts = np.arange(low, high + 0.5) if is_few else low + np.floor(np.arange(n_parts) * (size / n_parts))
             return starts, np.append(starts[1:] - 1.0, high)
         if high - low <= FINEST * self.spread:
             far = np.array([high if low >= self.value else low])
             return far, far
-        knots = np.linspace(low, high, PARTS + 1)
+        knots = np.linspace(low, high, n_parts + 1)
         return knots[:-1], knots[1:]
 
     def _up(self, value: float) -> float:

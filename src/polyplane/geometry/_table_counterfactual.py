@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from polyplane.geometry._table_candidates import value_of
+from polyplane.geometry._table_effects import ModelEffects
 from polyplane.geometry._table_limits import free_columns
-from polyplane.geometry._table_search import Search
+from polyplane.geometry._table_pairs import SLACK, class_of
+from polyplane.geometry._table_search import Reached, search
 from polyplane.tables._columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn
 from polyplane.tables._model import TableModel
 
@@ -112,20 +114,23 @@ def table_counterfactual(
     if max_columns is not None and max_columns < 1:
         raise ValueError(f"max_columns={max_columns!r} must be 1 or more, or None.")
     columns = free_columns(model, z, bounds, frozen, increasing, decreasing)
-    before = _class_of(model, z)
+    before = _predicted(model, z)
     if target == before:
         return TableCounterfactual({}, before, 0.0, True, z.copy())
     goals = [c for c in range(model.n_classes) if c != before] if target is None else [target]
-    found, is_proven = Search(model, z, columns, goals).best(max_columns or len(columns)) if columns else (None, True)
-    if found is None:
+    if not columns:
         return None
-    columns_of, places = model.encoding.columns, model.encoding.places
-    changes = {
-        columns_of[j].name: (_readable(columns_of[j], z[places[j]]), _readable(columns_of[j], found.z[places[j]]))
-        for j in sorted(found.values)
-    }
-    distance = sum(_distance(columns_of[j], z[places[j]], value) for j, value in found.values.items())
-    return TableCounterfactual(changes, _class_of(model, found.z), distance, is_proven, found.z)
+    found = search(model, z, columns, goals, max_columns or len(columns))
+    return None if found is None else _as_read(model, z, found)
+
+
+def _as_read(model: TableModel, z: np.ndarray, found: Reached) -> TableCounterfactual:
+    changes, distance = {}, 0.0
+    for j, value in sorted(found.values.items()):
+        column, place = model.encoding.columns[j], model.encoding.places[j]
+        changes[column.name] = _readable(column, z[place]), _readable(column, found.z[place])
+        distance += _distance(column, z[place], value)
+    return TableCounterfactual(changes, found.target, distance, found.is_proven, found.z)
 
 
 def _checked_row(model: TableModel, z: Any) -> np.ndarray:
@@ -138,8 +143,12 @@ def _checked_row(model: TableModel, z: Any) -> np.ndarray:
     return row
 
 
-def _class_of(model: TableModel, z: np.ndarray) -> int:
-    return int(model.class_scores(z[None])[0].argmax())
+def _predicted(model: TableModel, z: np.ndarray) -> int:
+    """The class of a row, by the model itself where the best two classes are near to a tie."""
+    effects = ModelEffects.of(model)
+    scores = effects.class_scores(effects.plane_scores(z)[None])[0]
+    second, first = np.sort(scores)[-2:]
+    return int(scores.argmax()) if first - second > SLACK else class_of(model, z)
 
 
 def _readable(column: Column, features: np.ndarray) -> Any:

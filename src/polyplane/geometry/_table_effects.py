@@ -10,15 +10,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from polyplane.tables._columns import CategoryColumn, Column, DateColumn, NumberColumn, date_part, days
-from polyplane.tables._model import Member, TableModel
+from polyplane.tables._model import TableModel
 from polyplane.tables._preparation import Preparation
 
 #: Whole numbers with at most so many values are tabulated one by one.
 MOST_POINTS = 128
-#: Days in a range that has all months, and all days of the week.
-YEAR, WEEK = 366, 7
-#: Tables of user-given bounds that are kept for a column.
-MOST_TABLES = 16
+#: Parts of dates that go round: how many there are, and the days after which the same may come again.
+CYCLES = {"month": (12, 334), "day of week": (7, 7)}
+#: What is remembered of a column at most: tables of different bounds, and values of rows.
+MOST_TABLES, MOST_ROWS = 16, 256
 
 
 class Cells(NamedTuple):
@@ -44,37 +44,39 @@ class Cells(NamedTuple):
 
 
 class ColumnPart(NamedTuple):
-    """What a machine makes of one column: a preparation of its features alone, and the planes' weights of these."""
+    """One preparation of a column's features alone, and the weights of these in all planes.
+
+    Planes of machines with another preparation have the weight 0.
+    """
 
     preparation: Preparation
     weights: np.ndarray
 
     @classmethod
-    def of(cls, member: Member, place: slice) -> ColumnPart:
+    def of(cls, whole: Preparation, weights: np.ndarray, place: slice) -> ColumnPart:
         """The part of a column; a norm is a sum over the columns, so that each has a norm of its own."""
-        whole, n_features = member.preparation, len(member.preparation.centre)
+        n_features = len(whole.centre)
         own = [f for f, (source, _) in enumerate(whole.sources) if source < 0 or place.start <= source < place.stop]
         more = [f - n_features for f in own if f >= n_features]
         numbers = np.flatnonzero(whole.is_number)
-        knots = tuple(k for j, k in zip(numbers, whole.knots, strict=False) if place.start <= j < place.stop)
         part = replace(
             whole,
             is_number=whole.is_number[place],
             centre=whole.centre[place],
             factor=whole.factor[place],
-            knots=knots,
+            knots=tuple(k for j, k in zip(numbers, whole.knots, strict=False) if place.start <= j < place.stop),
             more_centre=whole.more_centre[more],
             more_factor=whole.more_factor[more],
             gain=whole.gain[place],
         )
-        return cls(part, np.asarray(member.planes.coef, dtype=np.float64)[:, own].T)
+        return cls(part, weights[own])
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """What encoded values of the column add to the scores of the planes, up to a constant."""
         return self.preparation.transform(rows).astype(np.float64) @ self.weights
 
-    def bounds(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of the scores of all rows between two.
+    def bounds(self, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
+        """The scores of two ends, and bounds of the scores of all rows between them.
 
         Features rise or fall with what they are made from, but for squares: these are least at the centre and largest
         at the end that is farther from it.
@@ -82,10 +84,11 @@ class ColumnPart(NamedTuple):
         centre = self.preparation.centre
         nearest = np.clip(centre, low, high)
         farthest = np.where(np.abs(low - centre) > np.abs(high - centre), low, high)
-        prepared = np.stack([self.preparation.transform(rows) for rows in (low, high, nearest, farthest)])
-        least, most = prepared.min(axis=0).astype(np.float64), prepared.max(axis=0).astype(np.float64)
+        rows = np.concatenate([low, high, nearest, farthest])
+        prepared = self.preparation.transform(rows).astype(np.float64).reshape(4, *low.shape[:1], -1)
+        least, most = prepared.min(axis=0), prepared.max(axis=0)
         middle, half = 0.5 * (least + most) @ self.weights, 0.5 * (most - least) @ np.abs(self.weights)
-        return middle - half, middle + half
+        return [prepared[0] @ self.weights, prepared[1] @ self.weights, middle - half, middle + half]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +98,12 @@ class ColumnEffect:
     column: Column
     parts: tuple[ColumnPart, ...]
     _tables: dict[tuple[float, float], Cells]
+    _rows: dict[bytes, np.ndarray]
 
     @classmethod
-    def of(cls, model: TableModel, column: Column, place: slice) -> ColumnEffect:
-        """The effect of a column of a model."""
-        return cls(column, tuple(ColumnPart.of(member, place) for member in model.members), {})
+    def of(cls, column: Column, place: slice, weights: list[tuple[Preparation, np.ndarray]]) -> ColumnEffect:
+        """The effect of a column by the preparations of a model, and their weights in all planes."""
+        return cls(column, tuple(ColumnPart.of(*pair, place) for pair in weights), {}, {})
 
     @property
     def is_whole(self) -> bool:
@@ -108,7 +112,16 @@ class ColumnEffect:
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """What encoded values add to the scores, shape (n_rows, n_planes)."""
-        return np.concatenate([part.scores(rows) for part in self.parts], axis=1)
+        return np.sum([part.scores(rows) for part in self.parts], axis=0)
+
+    def scores_of(self, features: np.ndarray) -> np.ndarray:
+        """What one encoded value adds to the scores, shape (n_planes,); values that come again are remembered."""
+        key = features.tobytes()
+        if key not in self._rows:
+            if len(self._rows) == MOST_ROWS:
+                self._rows.clear()
+            self._rows[key] = self.scores(features[None])[0]
+        return self._rows[key]
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         """The features of numbers, of days, or of levels by their places."""
@@ -127,12 +140,14 @@ class ColumnEffect:
 
     def cells(self, low: np.ndarray, high: np.ndarray) -> Cells:
         """Cells between these ends."""
-        at_low = self.scores(self.encode(low))
         if (low == high).all():
+            at_low = self.scores(self.encode(low))
             return Cells(low, high, at_low, at_low, at_low, at_low)
-        bounds = [part.bounds(*self._box(low, high)) for part in self.parts]
-        least, most = (np.concatenate(side, axis=1) for side in zip(*bounds, strict=True))
-        return Cells(low, high, at_low, self.scores(self.encode(high)), least, most)
+        box = self._box(low, high)
+        if not isinstance(self.column, DateColumn):
+            return Cells(low, high, *np.sum([part.bounds(*box) for part in self.parts], axis=0))
+        _, _, least, most = np.sum([part.bounds(*box) for part in self.parts], axis=0)
+        return Cells(low, high, self.scores(self.encode(low)), self.scores(self.encode(high)), least, most)
 
     def table(self, low: float, high: float) -> Cells:
         """All values between two: one by one where they are few, otherwise between the knots of the preparations."""
@@ -172,12 +187,10 @@ class ColumnEffect:
         first, last = self.encode(low), self.encode(high)
         if isinstance(self.column, DateColumn):
             for j, part in enumerate(self.column.parts, start=1):
-                if part in ("month", "day of week"):
-                    is_long = high - low >= (YEAR if part == "month" else WEEK)
-                    first[:, j], last[:, j] = 1, (12 if part == "month" else 7)
-                    for i in np.flatnonzero(~is_long):
-                        values = self.encode(np.arange(low[i], high[i] + 0.5))[:, j]
-                        first[i, j], last[i, j] = values.min(), values.max()
+                if part in CYCLES:
+                    size, n_days = CYCLES[part]
+                    goes_round = (high - low >= n_days) | (last[:, j] < first[:, j])
+                    first[goes_round, j], last[goes_round, j] = 1, size
         return first, last
 
 
@@ -187,14 +200,32 @@ class ModelEffects:
     _known: ClassVar[WeakKeyDictionary[TableModel, ModelEffects]] = WeakKeyDictionary()
 
     def __init__(self, model: TableModel) -> None:
-        encoding = model.encoding
+        encoding, weights = model.encoding, _weights(model)
         self.columns = tuple(
-            ColumnEffect.of(model, column, place)
+            ColumnEffect.of(column, place, weights)
             for column, place in zip(encoding.columns, encoding.places, strict=True)
         )
         counts = np.concatenate([np.diff(member.planes.indptr) for member in model.members])
         self.starts = np.concatenate([[0], np.cumsum(counts)])
         self.n_members, self.n_classes = len(model.members), model.n_classes
+        self._places = encoding.places
+        whole = np.concatenate([member.plane_scores(encoding.reference[None])[0] for member in model.members])
+        self._constant = whole - sum(self.parts_of(encoding.reference))
+
+    def parts_of(self, z: np.ndarray) -> list[np.ndarray]:
+        """What each column of an encoded row adds to the scores of the planes."""
+        return [effect.scores_of(z[place]) for effect, place in zip(self.columns, self._places, strict=True)]
+
+    def plane_scores(self, z: np.ndarray) -> np.ndarray:
+        """The scores of the planes of all machines for an encoded row, in float64."""
+        return self._constant + sum(self.parts_of(z))
+
+    def class_scores(self, scores: np.ndarray) -> np.ndarray:
+        """The scores of the classes from those of the planes, shape (n_rows, n_classes)."""
+        top = np.maximum.reduceat(scores, self.starts[:-1], axis=1)
+        shares = np.exp(scores - np.repeat(top, np.diff(self.starts), axis=1))
+        soft = top + np.log(np.add.reduceat(shares, self.starts[:-1], axis=1))
+        return soft.reshape(len(scores), self.n_members, self.n_classes).mean(axis=1)
 
     @classmethod
     def of(cls, model: TableModel) -> ModelEffects:
@@ -202,3 +233,21 @@ class ModelEffects:
         if model not in cls._known:
             cls._known[model] = cls(model)
         return cls._known[model]
+
+
+def _weights(model: TableModel) -> list[tuple[Preparation, np.ndarray]]:
+    """The different preparations of a model, and the weights of their features in the planes of all machines."""
+    groups: list[tuple[Preparation, np.ndarray]] = []
+    n_planes, start = sum(member.planes.n_planes for member in model.members), 0
+    for preparation, planes in model.members:
+        weights = next((known for other, known in groups if _are_same(preparation, other)), None)
+        if weights is None:
+            weights = np.zeros((planes.n_features, n_planes))
+            groups.append((preparation, weights))
+        weights[:, start : start + planes.n_planes] = planes.coef.T
+        start += planes.n_planes
+    return groups
+
+
+def _are_same(one: Preparation, other: Preparation) -> bool:
+    return one is other or one.to_dict() == other.to_dict()

@@ -59,8 +59,10 @@ def _check_names(encoding: Encoding, parameter: str, names: Collection[str]) -> 
             raise ValueError(f"{parameter} names {name!r}, which has no order: only numbers and dates have one.")
 
 
-def _limits(column: NumberColumn | DateColumn, given: tuple[Any, Any] | None, rises: bool, falls: bool) -> Limits:
+def _limits(column: NumberColumn | DateColumn, given: Any, rises: bool, falls: bool) -> Limits:
     ends = [column.range.low, column.range.high]
+    if given is not None and (isinstance(given, str) or np.size(given) != 2):
+        raise ValueError(f"bounds of {column.name!r} must be a pair (low, high), not {given!r}.")
     for side, bound in enumerate(given or ()):
         if bound is not None:
             ends[side] = _bound(column, bound)

@@ -1,0 +1,76 @@
+"""Ranges of changes in a tree: each is split once, into parts that all who look at it share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from polyplane.geometry._table_candidates import Changes, RowColumn
+
+#: Ranges are split into so many parts together, but each into no fewer and no more than these.
+PARTS, PARTS_OF_ONE = 64, (4, 16)
+
+
+class ChangeTree:
+    """The changes of the columns of a row, and the parts of those that were split.
+
+    Parameters
+    ----------
+    columns : sequence of RowColumn
+        The columns that may change.
+    n_planes : int
+        Number of planes of the model.
+
+    Attributes
+    ----------
+    columns : dict of int to RowColumn
+        Those that have changes.
+    changes : Changes
+        All changes so far. The first is the change of no column.
+    n_roots : int
+        So many of the first cover all that is allowed.
+    """
+
+    def __init__(self, columns: Sequence[RowColumn], n_planes: int) -> None:
+        changes = [column.changes() for column in columns]
+        self.columns = {column.position: column for column, own in zip(columns, changes, strict=True) if len(own.cost)}
+        self.changes = Changes.join([Changes.none(n_planes), *changes])
+        self.n_roots = len(self.changes.cost)
+        self._starts = self._stops = np.full(self.n_roots, -1)
+
+    def roots(self, columns: list[int]) -> np.ndarray:
+        """The roots of some columns; -1 stands for no change."""
+        return np.flatnonzero(np.isin(self.changes.column[: self.n_roots], columns))
+
+    def widths(self, some: np.ndarray) -> np.ndarray:
+        """How wide some ranges are, in units of the spread; single values are 0 wide."""
+        width = self.changes.high[some] - self.changes.low[some]
+        scale = np.ones(1 + max(self.columns, default=0))
+        for j, column in self.columns.items():
+            scale[j] = column.spread
+        return width / scale[self.changes.column[some]]
+
+    def parts(self, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The parts of some ranges, and the place in `some` of the range that each is a part of."""
+        self._split(np.unique(some[self._starts[some] < 0]))
+        counts = self._stops[some] - self._starts[some]
+        origin = np.repeat(np.arange(len(some)), counts)
+        within = np.arange(len(origin)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self._starts[some][origin] + within, origin
+
+    def _split(self, some: np.ndarray) -> None:
+        n_parts = int(np.clip(PARTS / max(len(some), 1), *PARTS_OF_ONE))
+        joined, starts, stops = [self.changes], self._starts.copy(), self._stops.copy()
+        n_changes = len(self.changes.cost)
+        for j in np.unique(self.changes.column[some]).tolist():
+            own = some[self.changes.column[some] == j]
+            parts, origin = self.columns[j].split(self.changes.take(own), n_parts)
+            stops[own] = n_changes + np.searchsorted(origin, np.arange(len(own)), side="right")
+            starts[own] = n_changes + np.searchsorted(origin, np.arange(len(own)), side="left")
+            joined.append(parts)
+            n_changes += len(origin)
+        if len(joined) > 1:
+            self.changes = Changes.join(joined)
+            unsplit = np.full(n_changes - len(starts), -1)
+            self._starts, self._stops = np.append(starts, unsplit), np.append(stops, unsplit)
