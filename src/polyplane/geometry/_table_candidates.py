@@ -12,8 +12,8 @@ import numpy as np
 from polyplane.geometry._table_effects import Cells, ColumnEffect
 from polyplane.tables._columns import CategoryColumn, Column, DateColumn
 
-#: A range of numbers that is this share of the spread wide is a single value.
-FINEST = 1e-4
+#: A range of numbers that is this share of the spread wide is a single value; numbers are given to about this share.
+FINEST, READABLE = 1e-4, 1e-3
 #: A range of at most so many times as many whole numbers as it would get parts is split into single values.
 FEW = 4
 #: Between levels that cost the same, the more frequent is preferred: by so much it is cheaper.
@@ -118,6 +118,10 @@ class RowColumn(ABC):
     def split(self, changes: Changes, n_parts: int) -> tuple[Changes, np.ndarray]:
         """The same changes of this column in smaller ranges, and which of the changes each is a part of."""
 
+    def rounded(self, value: float) -> float:
+        """A value that costs hardly more, and has few digits."""
+        return value
+
     def added(self, value: float) -> np.ndarray:
         """What the change to a value adds to the scores."""
         return self.effect.scores_of(self.effect.encode(np.array([value]))[0]) - self._own
@@ -179,6 +183,15 @@ class MovingColumn(RowColumn):
     def cost_of(self, value: float) -> float:
         """The distance in units of the spread."""
         return abs(value - self.value) / self.spread
+
+    def rounded(self, value: float) -> float:
+        """A value of few digits a little farther from that of the row, within the limits; or the same."""
+        if self.effect.is_whole:
+            return value
+        digits = -int(np.floor(np.log10(READABLE * self.spread)))
+        steps = value * 10.0**digits
+        away = round(float(np.ceil(steps) if value > self.value else np.floor(steps)) / 10.0**digits, digits)
+        return away if self.limits.low <= away <= self.limits.high else value
 
     def split(self, changes: Changes, n_parts: int) -> tuple[Changes, np.ndarray]:
         """The same changes of this column in smaller ranges, and which of the changes each is a part of."""

@@ -32,8 +32,9 @@ class TableCounterfactual:
         The sum of the changes. A number or date counts in units of the column's spread, the interquartile range of the
         training rows (the standard deviation where that is 0); a switched category or boolean counts 1.
     proven : bool
-        Whether it is proven that no change of fewer columns, and no smaller change of as many, leads to the target.
-        Numbers with decimals are searched to one ten-thousandth of the spread.
+        Whether it is proven that no change of fewer columns leads to the target, and none of as many that is smaller:
+        at all where one column of levels, whole numbers or days changes, and otherwise by more than a few thousandths,
+        as numbers with decimals are given to a thousandth of the spread, and pairs of columns searched to that.
     z : ndarray of shape (n_features,)
         The changed row, encoded.
     """

@@ -14,8 +14,8 @@ from polyplane.tables._model import TableModel
 
 #: Combinations that are kept while columns are added one by one, and those of them that are made cheaper.
 BEAM, FINALISTS = 128, 4
-#: Less than this is no progress.
-PROGRESS = 1e-9
+#: A change that is cheaper by less than this is not worth another pass.
+PROGRESS = 1e-3
 
 
 class Reached(NamedTuple):
@@ -51,10 +51,12 @@ def search(
         found, is_proven = _best(row, min(max_columns, len(row.tree.columns)))
         if found is None:
             return None
-        after = row.changed(found.values)
-        target = class_of(model, after)
-        if target in goals:
-            return Reached(found.values, after, target, is_proven)
+        rounded = {j: row.tree.columns[j].rounded(value) for j, value in found.values.items()}
+        for values in [found.values] if rounded == found.values else [rounded, found.values]:
+            after = row.changed(values)
+            target = class_of(model, after)
+            if target in goals:
+                return Reached(values, after, target, is_proven)
     return None
 
 
