@@ -7,11 +7,17 @@ if TYPE_CHECKING:
     from polyplane.inspection._committee_explanation import CommitteeExplanation
     from polyplane.inspection._model_explanation import ModelExplanation, PlaneRule
     from polyplane.inspection._row_explanation import Flip, RowExplanation
+    from polyplane.inspection._table_effects import ColumnEffect
+    from polyplane.inspection._table_explanation import TableExplanation, TablePlane
+    from polyplane.inspection._table_row_explanation import ChangedRow, TableRowExplanation
     from polyplane.inspection.displays import (
+        EffectsDisplay,
         HistoryDisplay,
+        ImportanceDisplay,
         MarginDisplay,
         PlaneUsageDisplay,
         PlaneWeightsDisplay,
+        ReasonsDisplay,
         RegionsDisplay,
     )
     from polyplane.inspection.model import explain_model
@@ -21,16 +27,24 @@ if TYPE_CHECKING:
 
 #: Where each name lives; they are imported when first used, so that the command line answers at once.
 _HOMES = {
+    "ChangedRow": "_table_row_explanation",
+    "ColumnEffect": "_table_effects",
     "CommitteeExplanation": "_committee_explanation",
+    "EffectsDisplay": "displays",
     "Flip": "_row_explanation",
     "HistoryDisplay": "displays",
+    "ImportanceDisplay": "displays",
     "MarginDisplay": "displays",
     "ModelExplanation": "_model_explanation",
     "PlaneRule": "_model_explanation",
     "PlaneUsageDisplay": "displays",
     "PlaneWeightsDisplay": "displays",
+    "ReasonsDisplay": "displays",
     "RegionsDisplay": "displays",
     "RowExplanation": "_row_explanation",
+    "TableExplanation": "_table_explanation",
+    "TablePlane": "_table_explanation",
+    "TableRowExplanation": "_table_row_explanation",
     "UnscaledModel": "unscaled",
     "explain_model": "model",
     "explain_row": "row",
@@ -39,16 +53,24 @@ _HOMES = {
 }
 
 __all__ = [
+    "ChangedRow",
+    "ColumnEffect",
     "CommitteeExplanation",
+    "EffectsDisplay",
     "Flip",
     "HistoryDisplay",
+    "ImportanceDisplay",
     "MarginDisplay",
     "ModelExplanation",
     "PlaneRule",
     "PlaneUsageDisplay",
     "PlaneWeightsDisplay",
+    "ReasonsDisplay",
     "RegionsDisplay",
     "RowExplanation",
+    "TableExplanation",
+    "TablePlane",
+    "TableRowExplanation",
     "UnscaledModel",
     "explain_model",
     "explain_row",

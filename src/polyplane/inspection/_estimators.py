@@ -13,6 +13,23 @@ from sklearn.utils.validation import check_is_fitted
 from polyplane.base import PlaneClassifier
 from polyplane.committee import PlaneCommittee, check_single
 from polyplane.planes import PlaneSet
+from polyplane.tables.classifier import TableClassifier
+
+
+def table_classifier(estimator: Any) -> TableClassifier | None:
+    """The fitted classifier of tables that an estimator is, or the best of a search; None: it is another one."""
+    estimator = getattr(estimator, "best_estimator_", estimator)
+    if not isinstance(estimator, TableClassifier):
+        return None
+    check_is_fitted(estimator)
+    return estimator
+
+
+def refuse_given(parameters: dict[str, Any], why: str) -> None:
+    """Refuse parameters that have no meaning for a model."""
+    for name, value in parameters.items():
+        if value is not None:
+            raise TypeError(f"{name} cannot be given: {why}.")
 
 
 def plane_classifier(estimator: Any) -> PlaneClassifier:
@@ -22,6 +39,11 @@ def plane_classifier(estimator: Any) -> PlaneClassifier:
         raise TypeError(
             f"{type(last).__name__} votes among several models, it is not one set of planes: use one of its "
             f"estimators_, or a learner that takes several classes at once, such as MultiHyperplaneClassifier."
+        )
+    if isinstance(last, TableClassifier):
+        raise TypeError(
+            "A TableClassifier has no planes over the columns of its table: use explain_model, explain_row, "
+            "ImportanceDisplay, EffectsDisplay or ReasonsDisplay."
         )
     if not isinstance(last, PlaneClassifier):
         raise TypeError(f"{type(last).__name__} is not a classifier of this library: it has no planes.")

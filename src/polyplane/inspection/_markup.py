@@ -54,6 +54,29 @@ class Markup:
         """An empty block that the script fills."""
         self._parts.append(f'<div id="{name}"{_class(css_class)}></div>')
 
+    def figure(self, drawing: str, caption: str) -> None:
+        """A drawing, which is markup, under its caption."""
+        self._parts.append(f"<figure><figcaption>{escape(caption)}</figcaption>{drawing}</figure>")
+
+    def legend(self, names: Sequence[tuple[str, str]]) -> None:
+        """Names with the colours that stand for them."""
+        items = "".join(f'<span><i style="background:{colour}"></i>{escape(name)}</span>' for name, colour in names)
+        self._parts.append(f'<p class="legend">{items}</p>')
+
+    def bars(self, heads: tuple[str, str] | list[str], rows: Sequence[tuple[str, float]]) -> None:
+        """A table of names and numbers, with a bar for each number."""
+        largest = max((size for _, size in rows), default=0.0) or 1.0
+        names, sizes = heads
+        self._parts.append('<div class="scroll"><table class="bars"><thead><tr>')
+        self._parts.append(f'<th scope="col" class="name">{escape(names)}</th><th scope="col">{escape(sizes)}</th>')
+        self._parts.append('<th class="track"></th></tr></thead><tbody>')
+        for name, size in rows:
+            bar = f'<span class="bar" style="width:{100 * size / largest:.1f}%"></span>'
+            self._parts.append(
+                f'<tr><td class="name">{escape(name)}</td><td>{size:.2f}</td><td class="track">{bar}</td></tr>'
+            )
+        self._parts.append("</tbody></table></div>")
+
     def picker(self) -> None:
         """Where the script shows one row at a time."""
         self._parts.append(PICKER)

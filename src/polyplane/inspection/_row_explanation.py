@@ -72,6 +72,8 @@ class RowExplanation(Explanation):
         the search in a committee found none.
     machines : int or None
         The number of machines of a committee; None for a single one.
+    searched : bool
+        Whether a change was looked for.
     """
 
     _printed: ClassVar[int] = 10
@@ -89,6 +91,7 @@ class RowExplanation(Explanation):
     scale: np.ndarray
     flip: Flip | None
     machines: int | None = None
+    searched: bool = True
 
     def by_share(self) -> list[int]:
         """The features that have a share, the largest first."""
@@ -171,6 +174,8 @@ class RowExplanation(Explanation):
         return f"{name} = {number(value)} (reference {number(reference)}{filled})"
 
     def _flip_lines(self, top: int | None) -> list[str]:
+        if not self.searched:
+            return []
         if self.flip is None and self.machines is not None:
             return ["A local search found no change within the bounds that leads to another class."]
         if self.flip is None:

@@ -9,7 +9,10 @@ from scipy import sparse
 
 from polyplane.committee import PlaneCommittee
 from polyplane.inspection._committee_explanation import CommitteeExplanation
+from polyplane.inspection._estimators import refuse_given, table_classifier
+from polyplane.inspection._explain_table import explain_table
 from polyplane.inspection._model_explanation import ModelExplanation, PlaneRule
+from polyplane.inspection._table_explanation import TableExplanation
 from polyplane.inspection.rounding import influence_of, round_planes
 from polyplane.inspection.rules import inequalities, single_sided
 from polyplane.inspection.unscaled import UnscaledModel, unwrap
@@ -26,18 +29,20 @@ def explain_model(
     digits: int | None = None,
     n_typical: int = 3,
     feature_names: Any = None,
-) -> ModelExplanation | CommitteeExplanation:
-    """The planes of a model as rules in the units of the data.
+) -> ModelExplanation | CommitteeExplanation | TableExplanation:
+    """The planes of a model as rules in the units of the data, or what the columns of a table do.
 
     A model of two classes, one of which owns a single plane (linear SVMs, polyhedra), is written as inequalities, each
     divided by the weight of its leading feature. Planes of other models compete by their scores. A committee of several
-    machines has no rules for a prediction: its explanation tells the importance of the features.
+    machines has no rules for a prediction: its explanation tells the importance of the features. That of a
+    `TableClassifier` tells the importance of the columns of its table and the effect of their values; for one machine
+    of several planes per class, the planes too. The parameters that follow `X` are for rules.
 
     Parameters
     ----------
     estimator : classifier or Pipeline
-        What `unwrap` takes.
-    X : array-like or sparse matrix of shape (n_rows, n_features), default=None
+        A `TableClassifier`, or what `unwrap` takes.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features), default=None
         Rows to look at. With them, numbers have the fewest digits (two or more) that keep the predictions, small
         terms are left out where predictions stay, and each plane has its share of the rows.
     tolerance : float, default=0.0
@@ -51,7 +56,7 @@ def explain_model(
 
     Returns
     -------
-    explanation : ModelExplanation or CommitteeExplanation
+    explanation : ModelExplanation, CommitteeExplanation or TableExplanation
         Print it, or take its `to_text`, `to_dict` or `to_frame`.
 
     Examples
@@ -75,6 +80,11 @@ def explain_model(
         raise ValueError(f"tolerance={tolerance!r} must be a share of the rows, from 0 to 1.")
     if digits is not None and not 1 <= digits <= 17:
         raise ValueError(f"digits={digits!r} must be from 1 to 17.")
+    table = table_classifier(estimator)
+    if table is not None:
+        given = {"tolerance": tolerance or None, "digits": digits, "feature_names": feature_names}
+        refuse_given(given, "it is for the rules of planes over features, and a table has columns")
+        return explain_table(table, X)
     model = unwrap(estimator, feature_names)
     rows = None if X is None else model.rows(X)
     influence = influence_of(rows, model.scale)

@@ -11,7 +11,10 @@ from scipy import sparse
 from polyplane.base import class_index
 from polyplane.committee import PlaneCommittee
 from polyplane.geometry import Counterfactual, committee_counterfactual, counterfactual
+from polyplane.inspection._estimators import refuse_given, table_classifier
+from polyplane.inspection._explain_table_row import explain_table_row
 from polyplane.inspection._row_explanation import Flip, RowExplanation
+from polyplane.inspection._table_row_explanation import TableRowExplanation
 from polyplane.inspection.rounding import influence_of
 from polyplane.inspection.unscaled import UnscaledModel, unwrap
 from polyplane.planes import PlaneSet
@@ -24,30 +27,41 @@ def explain_row(
     X: Any = None,
     reference: Any = None,
     target: Any = None,
+    true_label: Any = None,
     lower: Any = None,
     upper: Any = None,
     frozen: Any = None,
     scale: Any = None,
     feature_names: Any = None,
-) -> RowExplanation:
+    increasing: Any = None,
+    decreasing: Any = None,
+    max_columns: int | None = None,
+    search: bool = True,
+) -> RowExplanation | TableRowExplanation:
     """Why a class is predicted for a row, and the smallest change that leads to another class.
 
     The reasons are exact. So is the change, but for a committee of several machines: there it is found by local search,
-    and not proven to be the smallest.
+    and not proven to be the smallest. A row of a table is explained in the columns of the table; changes of one or two
+    of them are proven to be the smallest.
 
     Parameters
     ----------
     estimator : classifier or Pipeline
-        What `unwrap` takes. The explanation is in the units of the data.
+        A `TableClassifier`, or what `unwrap` takes. The explanation is in the units of the data.
     x : array-like of shape (n_features,), or one row of a matrix or data frame
-        The row; missing values are filled in when the pipeline does so.
+        The row; missing values are filled in when the pipeline does so. For a `TableClassifier` also a Series of pandas
+        or a dict of column name to value.
     X : array-like or sparse matrix of shape (n_rows, n_features), default=None
         Rows to compare with, for instance those of the training.
     reference : array-like of shape (n_features,), default=None
         The row that shares are relative to. None: the mean of `X`; without it, what the scalers of a pipeline make 0,
-        for a StandardScaler the mean of its training rows; without these, 0.
+        for a StandardScaler the mean of its training rows; without these, 0. For a `TableClassifier`, None is the row
+        of medians and most frequent levels.
     target : label, default=None
         The class to change to; None: the nearest one.
+    true_label : label, default=None
+        The label that the row should have. Where another one is predicted, and there is no `target`, it is the one to
+        change to.
     lower, upper : float, array-like of shape (n_features,), or dict of feature name to float, default=None
         Bounds of the changed row.
     frozen : sequence of feature names or numbers, or a mask, default=None
@@ -57,10 +71,16 @@ def explain_row(
         without these, the standard deviation in `X`; without it, 1.
     feature_names : sequence of str, default=None
         Names of the features; None: those seen in `fit`.
+    increasing, decreasing : sequence of column names, default=None
+        For a `TableClassifier`: columns that can only rise, or only fall.
+    max_columns : int, default=None
+        For a `TableClassifier`: the most columns that may change.
+    search : bool, default=True
+        Whether to look for a change at all; the reasons alone take a few milliseconds.
 
     Returns
     -------
-    explanation : RowExplanation
+    explanation : RowExplanation, or TableRowExplanation for a TableClassifier
         Print it, or take its `to_text`, `to_dict` or `to_frame`.
 
     Examples
@@ -81,6 +101,15 @@ def explain_row(
     The smallest change that leads to class 'benign' (at a distance of 0.3695):
       mean radius: 17.99 -> 16.69
     """
+    table, of_tables = table_classifier(estimator), {"increasing": increasing, "decreasing": decreasing}
+    if table is not None:
+        of_planes = {"X": X, "scale": scale, "feature_names": feature_names}
+        refuse_given(of_planes, "a TableClassifier knows the names, ranges and spreads of its columns")
+        allowed = {"lower": lower, "upper": upper, "frozen": frozen, "max_columns": max_columns, **of_tables}
+        return explain_table_row(
+            table, x, reference=reference, target=target, true_label=true_label, search=search, **allowed
+        )
+    refuse_given({**of_tables, "max_columns": max_columns}, "it is for a TableClassifier")
     model = unwrap(estimator, feature_names)
     row, imputed = _one_row(model, x)
     rows = None if X is None else model.rows(X)
@@ -93,7 +122,10 @@ def explain_row(
         "scale": lengths,
     }
     goal = None if target is None else class_index("target", target, model.classes)
-    flip = _flip(model, row, goal, allowed)
+    if goal is None and true_label is not None:
+        truth = class_index("true_label", true_label, model.classes)
+        goal = truth if truth != int(model.predict(row[None])[0]) else None
+    flip = _flip(model, row, goal, allowed) if search else None
     lead = _Lead.of(model.planes, row.astype(np.float64))
     base, shares = float(lead.coef @ r) + lead.intercept, lead.coef * (row - r)
     return RowExplanation(
@@ -110,6 +142,7 @@ def explain_row(
         imputed=imputed,
         scale=lengths,
         flip=flip,
+        searched=search,
         machines=model.planes.n_members if isinstance(model.planes, PlaneCommittee) else None,
     )
 

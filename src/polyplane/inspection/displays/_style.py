@@ -35,3 +35,8 @@ def pyplot() -> Any:
 def bare(ax: Any) -> None:
     """Take away the lines that carry nothing."""
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def short(name: str, length: int = 28) -> str:
+    """A name, cut where it is too long."""
+    return name if len(name) <= length else name[: length - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from polyplane.inspection._estimators import names_of_features, plane_classifier, single_planes, transformed_rows
-from polyplane.inspection.displays._style import RIGHT, WRONG, bare, pyplot
+from polyplane.inspection.displays._style import RIGHT, WRONG, bare, pyplot, short
 from polyplane.planes import PlaneSet
 
 
@@ -143,7 +143,7 @@ class PlaneWeightsDisplay:
         largest = np.argsort(-np.abs(weights), kind="stable")[:n_shown][::-1]
         colours = [RIGHT if weights[j] > 0 else WRONG for j in largest]
         ax.barh(np.arange(len(largest)), weights[largest], color=colours)
-        ax.set_yticks(np.arange(len(largest)), [_short(self.feature_names[j]) for j in largest], fontsize=9)
+        ax.set_yticks(np.arange(len(largest)), [short(self.feature_names[j]) for j in largest], fontsize=9)
         ax.axvline(0, color="black", linewidth=0.8)
         bare(ax)
 
@@ -159,7 +159,3 @@ def _choose(planes: PlaneSet, usage: np.ndarray | None, numbers: Any, max_planes
     if chosen.ndim != 1 or len(chosen) == 0 or chosen.min() < 0 or chosen.max() >= planes.n_planes:
         raise ValueError(f"planes must be numbers from 0 to {planes.n_planes - 1}, not {numbers}.")
     return chosen
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 28 else name[:27] + "\N{HORIZONTAL ELLIPSIS}"

@@ -14,8 +14,13 @@
 
   function show(value) {
     if (value === null) return "–";
+    if (typeof value === "string") return value;
     const size = Math.abs(value);
     return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+  }
+
+  function signed(share) {
+    return (share > 0 ? "+" : "") + (data.words.decimals ? share.toFixed(data.words.decimals) : show(share));
   }
 
   function table(title, heads, rows) {
@@ -85,33 +90,30 @@
     const right = row.truth === row.label;
     verdict.appendChild(element("span", right ? ", correct." : `; the true class is “${row.truth}”.`, right ? "" : "wrong"));
     place.appendChild(verdict);
-    place.appendChild(element("p", row.machines
-      ? `This class is ahead of class “${row.rival}” by a mean score of ${show(row.difference)} over ${row.machines} machines.`
-      : `Plane ${row.plane} of this class is ahead of plane ${row.rival_plane} of class “${row.rival}” by a score of ${show(row.difference)}.`));
+    place.appendChild(element("p", row.lead));
     if (data.image_shape && row.image) {
       place.appendChild(picture(row.image, "the row as a picture", ink(row.image)));
     }
     const largest = Math.max(...row.shares.map((s) => Math.abs(s.share)), Math.abs(row.base), Math.abs(row.others));
     const lines = row.shares.map((s) => [
       element("td", s.name, "name"), element("td", show(s.value)), element("td", show(s.reference)),
-      element("td", (s.share > 0 ? "+" : "") + show(s.share)), track(s.share, largest)]);
+      element("td", signed(s.share)), track(s.share, largest)]);
     const extra = [["at the reference row", row.base]];
-    if (row.n_others) extra.unshift([`${row.n_others} other features`, row.others]);
+    if (row.n_others) extra.unshift([`${row.n_others} other ${data.words.many}`, row.others]);
     extra.forEach(([name, share]) => lines.push([
       element("td", name, "name"), element("td"), element("td"),
-      element("td", (share > 0 ? "+" : "") + show(share)), track(share, largest)]));
-    const shares = table("Why: each feature's share of the score difference", ["feature", "value", "reference", "share", ""], lines);
+      element("td", signed(share)), track(share, largest)]));
+    const shares = table(`Why: each ${data.words.one}'s ${data.words.share}`, [data.words.one, "value", "reference", data.words.head, ""], lines);
     shares.id = "shares";
     place.appendChild(shares);
     if (row.flip === null) {
-      place.appendChild(element("p", row.machines
-        ? "A local search found no change that leads to another class." : "No change leads to another class."));
+      place.appendChild(element("p", row.no_flip));
       return;
     }
     const changes = row.flip.changes.map((c) => [
       element("td", c.name, "name"), element("td", show(c.from)), element("td", show(c.to))]);
-    place.appendChild(table(`The smallest change${row.flip.proven ? "" : " found by local search"} that leads to class “${row.flip.label}”`, ["feature", "from", "to"], changes));
-    if (row.flip.n_others) place.appendChild(element("p", `and less in ${row.flip.n_others} other features.`, "quiet"));
+    place.appendChild(table(row.flip.title, [data.words.one, "from", "to"], changes));
+    if (row.flip.n_others) place.appendChild(element("p", `and less in ${row.flip.n_others} other ${data.words.many}.`, "quiet"));
   }
 
   function pick(position) {

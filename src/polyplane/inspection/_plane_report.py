@@ -1,0 +1,170 @@
+"""The page about planes: their rules or pictures, and the reasons for rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane._plain import visible
+from polyplane.committee import PlaneCommittee
+from polyplane.inspection._committee_explanation import MEMBERS, CommitteeExplanation
+from polyplane.inspection._markup import Markup
+from polyplane.inspection._model_explanation import ModelExplanation
+from polyplane.inspection._report_body import PageContent, Predictions, encoded_labels
+from polyplane.inspection._report_rows import as_text, flip_title, named_row
+from polyplane.inspection._row_explanation import RowExplanation
+from polyplane.inspection.model import explain_model
+from polyplane.inspection.row import explain_row
+from polyplane.inspection.rules import number
+from polyplane.inspection.unscaled import UnscaledModel, unwrap
+
+#: The share of the rows whose class the rules, rounded for reading, may change.
+ROUNDED = 0.005
+#: Features and changes shown of one row, planes shown as pictures, and planes shown at once as rules.
+SHOWN_FEATURES, SHOWN_PICTURES, MOST_PLANES = 12, 40, 24
+
+
+def plane_page(
+    estimator: Any, X: Any, y: Any, n_rows: int, feature_names: Any, image_shape: tuple[int, int] | None
+) -> PageContent:
+    """What the page shows of a classifier of planes."""
+    model = unwrap(estimator, feature_names)
+    if image_shape is not None and int(np.prod(image_shape)) != model.planes.n_features:
+        raise ValueError(f"image_shape={image_shape} does not hold {model.planes.n_features} features.")
+    predictions = _predictions(model, X, y)
+    tolerance = 0.0 if isinstance(model.planes, PlaneCommittee) else ROUNDED
+    planes: Any = explain_model(estimator, X, feature_names=feature_names, tolerance=tolerance)
+    chosen = predictions.choose(planes.typical_rows(), n_rows)
+    explained: list[Any] = [explain_row(estimator, _one(X, i), X=X, feature_names=feature_names) for i in chosen]
+    data = {
+        "rows": [_row(predictions, i, why, image_shape) for i, why in zip(chosen, explained, strict=True)],
+        "image_shape": image_shape,
+        "planes": _pictures(planes) if image_shape else None,
+        "words": {"one": "feature", "many": "features", "share": "share of the score difference", "head": "share"},
+    }
+    about = (
+        f"{planes.learner}: {model.planes.n_classes} classes, {model.planes.n_planes} planes, "
+        f"{model.planes.n_features} features. {_how(model)}"
+    )
+    return PageContent(predictions, about, lambda page: _rules(page, planes, image_shape is not None), chosen, data)
+
+
+def _predictions(model: UnscaledModel, X: Any, y: Any) -> Predictions:
+    rows = model.rows(X)
+    truth = encoded_labels(y, rows.shape[0], model.classes)
+    return Predictions(model.classes.tolist(), truth, model.planes.predict(rows), model.planes.margins(rows))
+
+
+def _how(model: UnscaledModel) -> str:
+    if isinstance(model.planes, PlaneCommittee):
+        return (
+            f"Each class owns some planes of each of {model.planes.n_members} machines; the class with the highest "
+            "mean score is predicted."
+        )
+    return "Each class owns some planes; the class of the plane with the highest score is predicted."
+
+
+def _rules(page: Markup, planes: ModelExplanation | CommitteeExplanation, pictures: bool) -> None:
+    page.add("h2", "Planes")
+    if isinstance(planes, CommitteeExplanation):
+        _committee(page, planes, pictures)
+        return
+    if pictures:
+        page.add("p", "Blue pixels count for the class, red ones against it; the busiest planes first.", "quiet")
+        page.place("planes", "gallery")
+        return
+    if planes.inside is not None:
+        for line in planes.to_text(top=8).splitlines():
+            page.add("p", line)
+        return
+    page.add("p", "The score of each plane, in the units of the data, with its leading terms.", "quiet")
+    rows = [[str(rule.label), str(rule.number), rule.percent, planes.rule(rule.plane, 6)] for rule in planes.busiest()]
+    heads = ["class", "plane", "rows decided, %", "score"]
+    page.table("", heads, rows[:MOST_PLANES], rule_column=3)
+    if len(rows) > MOST_PLANES:
+        with page.folded(f"The other {len(rows) - MOST_PLANES} planes"):
+            page.table("", heads, rows[MOST_PLANES:], rule_column=3)
+
+
+def _committee(page: Markup, planes: CommitteeExplanation, pictures: bool) -> None:
+    if pictures:
+        page.add("p", "Blue pixels count for the class, red ones against it, in the mean of its planes.", "quiet")
+        page.place("planes", "gallery")
+        return
+    page.add("p", MEMBERS, "quiet")
+    features = [[planes.feature_names[j], f"{planes.importance[j]:.3g}"] for j in planes.by_importance()]
+    shares = np.zeros(len(planes.classes)) if planes.shares is None else planes.shares
+    classes = [
+        [str(label), str(count), f"{100 * share:.1f}"]
+        for label, count, share in zip(planes.classes, planes.n_planes, shares, strict=True)
+    ]
+    title = "Importance: how far a standard deviation of a feature moves the lead over the second class"
+    with page.group("pair"):
+        page.table(title, ["feature", "importance"], features[:MOST_PLANES])
+        page.table("Planes of the classes", ["class", "planes", "rows predicted, %"], classes)
+
+
+def _one(X: Any, i: int) -> Any:
+    """Row `i` as a matrix of one row."""
+    if hasattr(X, "iloc"):
+        return X.iloc[[i]]
+    return X[[i]] if sparse.issparse(X) or hasattr(X, "shape") else np.asarray(X)[[i]]
+
+
+def _row(predictions: Predictions, i: int, why: RowExplanation, image_shape: Any) -> dict[str, Any]:
+    """What the script of the page shows of a row."""
+    order = why.by_share()
+    shown, rest = order[:SHOWN_FEATURES], order[SHOWN_FEATURES:]
+    return {
+        **named_row(predictions, i),
+        "lead": _lead(why),
+        "base": why.base,
+        "shares": [
+            {
+                "name": visible(why.feature_names[j]),
+                "value": why.values[j],
+                "reference": why.reference[j],
+                "share": why.shares[j],
+            }
+            for j in shown
+        ],
+        "n_others": len(rest),
+        "others": float(why.shares[rest].sum()),
+        "image": why.values if image_shape else None,
+        "flip": _flip(why),
+        "no_flip": "A local search found no change that leads to another class."
+        if why.machines
+        else "No change leads to another class.",
+    }
+
+
+def _lead(why: RowExplanation) -> str:
+    rival = f"class \N{LEFT DOUBLE QUOTATION MARK}{as_text(why.rival)}\N{RIGHT DOUBLE QUOTATION MARK}"
+    size = number(why.difference)
+    if why.machines:
+        return f"This class is ahead of {rival} by a mean score of {size} over {why.machines} machines."
+    return f"Plane {why.plane} of this class is ahead of plane {why.rival_plane} of {rival} by a score of {size}."
+
+
+def _flip(why: RowExplanation) -> dict[str, Any] | None:
+    if why.flip is None:
+        return None
+    order = why.by_change()
+    changes = [
+        {"name": visible(why.feature_names[j]), "from": why.values[j], "to": why.flip.values[j]}
+        for j in order[:SHOWN_FEATURES]
+    ]
+    return {
+        "title": flip_title(
+            "The smallest change" + ("" if why.flip.proven else " found by local search"), why.flip.label
+        ),
+        "changes": changes,
+        "n_others": max(0, len(order) - SHOWN_FEATURES),
+    }
+
+
+def _pictures(planes: ModelExplanation | CommitteeExplanation) -> list[dict[str, Any]]:
+    """The busiest planes, to be drawn."""
+    return [{"name": as_text(name), "weights": weights} for name, weights in planes.pictures()[:SHOWN_PICTURES]]

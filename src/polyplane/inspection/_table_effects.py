@@ -1,0 +1,264 @@
+"""What the values of a column do to the scores of the classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyplane.inspection._table_scores import TableScores
+from polyplane.inspection._table_values import OTHER, Value, decoded
+from polyplane.tables._cells import DATES, Cells
+from polyplane.tables._columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range
+from polyplane.tables._model import TableModel
+
+#: Places on an axis at which a curve is computed, beside the ends of bins; scores of planes that are computed at once.
+GRID, BLOCK = 33, 1 << 22
+#: Of rows, the middle part that a band around a curve holds, and the part that a curve is drawn over.
+BAND, DRAWN = (0.1, 0.9), (0.005, 0.995)
+#: Without rows a curve is drawn so many spreads around the median.
+SPREADS = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnEffect:
+    """What the values of a column do to the scores of the classes, relative to its reference value.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    kind : str
+        "number", "category", "boolean" or "date".
+    part : str or None
+        Of a date: "days", "year", "month", "day of week" or "hour".
+    values : tuple
+        Numbers in rising order (dates as days since 1970), or levels.
+    reference : float or str
+        The value that others are compared with: the median or the most frequent level.
+    effect : ndarray of shape (n_values, n_classes)
+        By how much the score of each class, less the mean of those of the other classes, is higher than at the
+        reference value: in log-odds.
+    low, high : ndarray of shape (n_values, n_classes) or None
+        Where the values interact with other columns: the tenth and the ninetieth percentile over the rows.
+    missing : ndarray of shape (n_classes,) or None
+        The effect of a missing value, where there were such in fitting.
+    counts : tuple of int or None
+        The rows of each level in fitting.
+    drawn : tuple of float
+        The part of the range in which nearly all rows are.
+    deciles : tuple of float or None
+        The deciles of the rows that were looked at.
+    is_whole : bool
+        Whether the values are whole numbers.
+    by_plane : ndarray of shape (n_values, n_planes) or None
+        Of a single machine of several planes per class: what the values add to the score of each plane, less the mean
+        over all planes, which changes no prediction.
+    """
+
+    column: str
+    kind: str
+    part: str | None
+    values: tuple[Value, ...]
+    reference: Value
+    effect: np.ndarray
+    low: np.ndarray | None
+    high: np.ndarray | None
+    missing: np.ndarray | None
+    counts: tuple[int, ...] | None
+    drawn: tuple[float, float]
+    deciles: tuple[float, ...] | None
+    is_whole: bool
+    by_plane: np.ndarray | None = None
+
+    @property
+    def name(self) -> str:
+        """The column, with the part of a date."""
+        return self.column if self.part in (None, "days") else f"{self.column} ({self.part})"
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether the values are numbers."""
+        return self.counts is None and self.kind in ("number", "date")
+
+    def at(self, value: float, c: int) -> float:
+        """The effect of a number on class `c`."""
+        return float(np.interp(value, np.array(self.values, dtype=float), self.effect[:, c]))
+
+
+def drawn_levels(effect: ColumnEffect, most: int) -> tuple[list[str], np.ndarray, list[int], Any]:
+    """Names, effects, rows and bands of the levels of the most rows, and of missing values."""
+    counts = np.zeros(len(effect.values), dtype=int) if effect.counts is None else np.array(effect.counts)
+    kept = np.sort(np.argsort(-counts, kind="stable")[:most])
+    names, rows = [str(effect.values[i]) for i in kept], counts[kept].tolist()
+    ends = effect.effect, effect.low, effect.high
+    sizes, low, high = (None if end is None else end[kept] for end in ends)
+    if effect.missing is not None:
+        names, rows = [*names, "missing"], [*rows, 0]
+        sizes, low, high = (None if part is None else np.vstack([part, effect.missing]) for part in (sizes, low, high))
+    assert sizes is not None
+    return names, sizes, rows, None if low is None else (low, high)
+
+
+def leads(scores: np.ndarray) -> np.ndarray:
+    """Scores of classes less the mean of those of the other classes; last axis."""
+    n_classes = scores.shape[-1]
+    return (scores - scores.mean(axis=-1, keepdims=True)) * (n_classes / (n_classes - 1))
+
+
+def column_effects(scores: TableScores, j: int, Z: np.ndarray | None) -> list[ColumnEffect]:
+    """The effects of column `j`: one, or one for each part of a date.
+
+    Parameters
+    ----------
+    scores : TableScores
+        The model.
+    j : int
+        The column.
+    Z : ndarray of shape (n_rows, n_features) or None
+        Encoded rows: effects are means over them. None: effects with all other columns at their reference.
+    """
+    column, place = scores.model.encoding.columns[j], scores.model.encoding.places[j]
+    seen = None if Z is None else _not_missing(column, Z[:, place])
+    without = None if Z is None else scores.planes(Z) - scores.column(j, Z[:, place])
+    missing = None
+    if column.has_gaps:
+        missing = _mean_effect(scores, scores.column(j, _gap(column)), without)[0][0]
+    effects = []
+    for axis in _axes(column, scores.model, place, seen):
+        added = scores.column(j, axis.encoded)
+        mean, low, high = _mean_effect(scores, added, without)
+        effects.append(
+            ColumnEffect(
+                column=column.name,
+                kind=column.kind,
+                part=axis.part,
+                values=axis.values,
+                reference=axis.reference,
+                effect=mean,
+                low=low,
+                high=high,
+                missing=missing if axis.part in (None, "days") else None,
+                counts=axis.counts,
+                drawn=axis.drawn,
+                deciles=axis.deciles,
+                is_whole=axis.is_whole,
+                by_plane=added - added.mean(axis=1, keepdims=True) if has_rules(scores) else None,
+            )
+        )
+    return effects
+
+
+def has_rules(scores: TableScores) -> bool:
+    """Whether there is one machine, some class of which has several planes."""
+    return len(scores.model.members) == 1 and not scores.is_additive
+
+
+def _mean_effect(
+    scores: TableScores, added: np.ndarray, without: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """The effects of values, given what they add to planes, on rows given by their planes without the column."""
+    if without is None or scores.is_additive:
+        without = scores.at_reference[None]
+    size = max(1, BLOCK // max(1, len(added) * added.shape[1]))
+    blocks = []
+    for start in range(0, len(without), size):
+        rest = without[start : start + size, None]
+        blocks.append(leads(scores.classes(rest + added)) - leads(scores.classes(rest)))
+    changes = np.concatenate(blocks)
+    if len(changes) == 1:
+        return changes[0], None, None
+    low, high = np.quantile(changes, BAND, axis=0)
+    return changes.mean(axis=0), low, high
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """Values of a column, or of a part of a date, and their features."""
+
+    part: str | None
+    values: tuple[Value, ...]
+    reference: Value
+    encoded: np.ndarray
+    counts: tuple[int, ...] | None = None
+    drawn: tuple[float, float] = (0.0, 0.0)
+    is_whole: bool = False
+    deciles: tuple[float, ...] | None = None
+
+
+def _axes(column: Column, model: TableModel, place: slice, seen: np.ndarray | None) -> list[_Axis]:
+    reference = decoded(column, column.reference)
+    width = len(column.features)
+    match column:
+        case CategoryColumn():
+            names = (*column.levels, OTHER) if column.has_other else column.levels
+            return [_Axis(None, names, reference, np.eye(len(names), width), column.counts)]
+        case BooleanColumn():
+            return [_Axis(None, ("false", "true"), reference, np.eye(2, width, -1))]
+        case NumberColumn():
+            return [_number_axis(None, column.range, column.reference, 0, column.is_whole, seen, _knots(model, place))]
+        case DateColumn():
+            is_long = column.range.high - column.range.low > GRID  # days are fine enough
+            first = _number_axis("days", column.range, column.reference, 0, is_long, seen, _knots(model, place))
+            return [first, *(_part_axis(column, k, part) for k, part in enumerate(column.parts, start=1))]
+    raise TypeError(f"There are no values of a {type(column).__name__}.")
+
+
+def _number_axis(
+    part: str | None,
+    seen_in_fit: Range,
+    reference: np.ndarray,
+    k: int,
+    is_whole: bool,
+    seen: np.ndarray | None,
+    knots: list[np.ndarray],
+) -> _Axis:
+    low, high, spread = seen_in_fit
+    middle = float(reference[k])
+    drawn = max(low, middle - SPREADS * spread), min(high, middle + SPREADS * spread)
+    deciles = None
+    if seen is not None and len(seen):
+        deciles = tuple(np.quantile(seen[:, k], np.arange(1, 10) / 10).tolist())
+        first, last = np.clip(np.quantile(seen[:, k], DRAWN), low, high)
+        drawn = (float(first), float(last)) if first < last else drawn
+    grid = np.concatenate([np.linspace(low, high, GRID), np.linspace(*drawn, GRID), [middle], *knots])
+    grid = np.unique(np.clip(np.round(grid) if is_whole else grid, low, high))
+    encoded = np.repeat(reference[None], len(grid), axis=0)
+    encoded[:, k] = grid
+    return _Axis(part, tuple(grid.tolist()), middle, encoded, None, drawn, is_whole, deciles)
+
+
+#: What the parts of a date may be.
+_CALENDAR = {"month": (1, 12), "day of week": (1, 7), "hour": (0, 23)}
+
+
+def _part_axis(column: DateColumn, k: int, part: str) -> _Axis:
+    ends = [column.of_day(day)[k] for day in (column.range.low, column.range.high)]
+    low, high = _CALENDAR.get(part, (int(min(ends)), int(max(ends))))
+    grid = np.arange(low, high + 1, dtype=float)
+    encoded = np.repeat(column.reference[None], len(grid), axis=0)
+    encoded[:, k] = grid
+    return _Axis(part, tuple(grid.tolist()), float(column.reference[k]), encoded, None, (low, high), True)
+
+
+def _not_missing(column: Column, features: np.ndarray) -> np.ndarray:
+    return features[features[:, -1] == 0] if column.has_gaps else features
+
+
+def _knots(model: TableModel, place: slice) -> list[np.ndarray]:
+    """The ends of the bins of the first feature of a column, machine by machine."""
+    found = []
+    for member in model.members:
+        numbers = np.flatnonzero(member.preparation.is_number).tolist()
+        if member.preparation.knots and place.start in numbers:
+            found.append(member.preparation.knots[numbers.index(place.start)])
+    return found
+
+
+def _gap(column: Column) -> np.ndarray:
+    """The features of a missing value, shape (1, n_features of the column)."""
+    out = np.zeros((1, len(column.features)))
+    form: Any = ("date", np.array(["NaT"], dtype=DATES)) if column.kind == "date" else ("number", np.array([np.nan]))
+    column.encode(Cells(column.name, *form), out)
+    return out

@@ -1,0 +1,155 @@
+"""The page about a model of a table: its columns, what their values do, and the reasons for rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyplane._plain import visible
+from polyplane.inspection._explain_table import explain_table
+from polyplane.inspection._explain_table_row import explain_table_row
+from polyplane.inspection._markup import Markup
+from polyplane.inspection._report_body import PageContent, Predictions, encoded_labels
+from polyplane.inspection._report_rows import as_text, flip_title, named_row
+from polyplane.inspection._svg import COLOURS, draw_effect
+from polyplane.inspection._table_explanation import TableExplanation
+from polyplane.inspection._table_row_explanation import TableRowExplanation
+from polyplane.inspection._table_values import shown
+from polyplane.inspection.rules import number
+from polyplane.tables._frames import read_table
+from polyplane.tables.classifier import TableClassifier
+
+#: Columns shown of one row, and effects that are drawn at once.
+SHOWN_COLUMNS, SHOWN_EFFECTS = 12, 6
+
+
+def table_page(estimator: TableClassifier, X: Any, y: Any, n_rows: int) -> PageContent:
+    """What the page shows of a classifier of tables."""
+    model = estimator.model_
+    table = read_table(X, model.encoding.gaps)
+    truth = encoded_labels(y, table.n_rows, estimator.classes_)
+    probabilities = model.probabilities(model.class_scores(model.encode(X, type(estimator).__name__)))
+    predicted = probabilities.argmax(axis=1)
+    labels = estimator.classes_.tolist()
+    sureness = probabilities.max(axis=1)
+    predictions = Predictions(labels, truth, predicted, sureness, "probability")
+    told = explain_table(estimator, X)
+    chosen = predictions.choose(_typical(predicted, sureness, len(labels)), n_rows)
+    rows = [
+        _row(predictions, i, explain_table_row(estimator, table.take(np.array([i])), true_label=labels[truth[i]]))
+        for i in chosen
+    ]
+    words = {"one": "column", "many": "columns", "share": "contribution to the log-odds", "head": "contribution"}
+    data = {"rows": rows, "image_shape": None, "planes": None, "words": {**words, "decimals": 2}}
+    rare = np.argsort(np.bincount(truth, minlength=len(labels)), kind="stable").tolist()
+    return PageContent(predictions, _about(told), lambda page: _columns(page, told, rare), chosen, data)
+
+
+def _typical(predicted: np.ndarray, sureness: np.ndarray, n_classes: int) -> list[int]:
+    """Rows of each predicted class whose probability is in the middle, in turn."""
+    by_class = []
+    for c in range(n_classes):
+        rows = np.flatnonzero(predicted == c)
+        rows = rows[np.argsort(sureness[rows], kind="stable")]
+        middle = max(0, len(rows) // 2 - 1)
+        by_class.append(rows[middle : middle + 3].tolist())
+    return [i for place in range(3) for rows in by_class for i in rows[place : place + 1]]
+
+
+def _about(told: TableExplanation) -> str:
+    machines = f"{told.machines} machines" if told.machines > 1 else "one machine"
+    classes = ", ".join(map(str, told.classes)) if len(told.classes) <= 10 else str(len(told.classes))
+    return (
+        f"{told.learner}: {machines} over {len(told.columns)} columns; classes: {classes}. Scores are log-odds: "
+        "logarithms of the ratio of two probabilities, to which the columns contribute. +0.7 doubles the ratio, -0.7 "
+        "halves it."
+    )
+
+
+def _columns(page: Markup, told: TableExplanation, rare: list[int]) -> None:
+    page.add("h2", "Importance of the columns")
+    page.add("p", told.meaning(), "quiet")
+    order = told.by_importance()
+    page.bars(["column", "importance"], [(told.columns[j], float(told.importance[j])) for j in order])
+    if told.dropped:
+        names = "; ".join(f"{name}: {reason}" for name, reason in told.dropped.items())
+        page.add("p", f"Columns that are not used: {names}.", "quiet")
+    page.add("h2", "Effects of the values")
+    page.add("p", _about_effects(told, rare), "quiet")
+    shown_first, others = order[:SHOWN_EFFECTS], order[SHOWN_EFFECTS:]
+    _effects(page, told, shown_first, rare)
+    if others:
+        with page.folded(f"The other {len(others)} columns"):
+            _effects(page, told, others, rare)
+    if told.planes:
+        with page.folded(f"The {len(told.planes)} planes"):
+            for line in told.plane_lines(8):
+                page.add("p", line)
+
+
+def _about_effects(told: TableExplanation, rare: list[int]) -> str:
+    band = "" if told.is_additive or len(told.classes) > 2 else " Bands and lines hold the middle 80 % of the rows."
+    rows = " Numbers in brackets are rows of the training table." if any(e.counts for e in told.effects) else ""
+    if len(told.classes) == 2:
+        what = f"above 0, or to the right, a value speaks for {told.classes[rare[0]]}"
+    else:
+        what = "each class against the mean of the others"
+    return (
+        f"In log-odds, {what}. {told.about_effects(brackets=False)} The open circle is the reference value: the median "
+        f"or the most frequent level.{rows}{band}"
+    )
+
+
+def _effects(page: Markup, told: TableExplanation, columns: list[int], rare: list[int]) -> None:
+    """Drawings of effects: of two classes on the rarer one, otherwise on the most frequent ones."""
+    if len(told.classes) == 2:
+        classes, sides = [rare[0]], (str(told.classes[rare[0]]), str(told.classes[rare[1]]))
+    else:
+        classes, sides = sorted(rare[::-1][: len(COLOURS)]), None
+        page.legend([(str(told.classes[c]), COLOURS[place]) for place, c in enumerate(classes)])
+    with page.group("effects"):
+        for j in columns:
+            for effect in told.of_column(told.columns[j]):
+                page.figure(draw_effect(effect, classes, sides), effect.name)
+
+
+def _row(predictions: Predictions, i: int, why: TableRowExplanation) -> dict[str, Any]:
+    """What the script of the page shows of a row."""
+    large, small = why.told(SHOWN_COLUMNS)
+    times = number(float(np.exp(min(why.difference, 50.0))), 2)
+    quoted = f"\N{LEFT DOUBLE QUOTATION MARK}{as_text(why.rival)}\N{RIGHT DOUBLE QUOTATION MARK}"
+    return {
+        **named_row(predictions, i),
+        "lead": (
+            f"Its probability is {why.probability:.3f}, {times} times that of class {quoted}: log-odds of "
+            f"{why.difference:.2f}."
+        ),
+        "base": why.base,
+        "shares": [
+            {
+                "name": visible(why.columns[j].name),
+                "value": visible(shown(why.columns[j], why.values[j])),
+                "reference": visible(shown(why.columns[j], why.reference[j])),
+                "share": why.contributions[j],
+            }
+            for j in large
+        ],
+        "n_others": len(small),
+        "others": float(why.contributions[small].sum()) if small else 0.0,
+        "image": None,
+        "flip": _flip(why),
+        "no_flip": "No change within what was seen in training leads to another class.",
+    }
+
+
+def _flip(why: TableRowExplanation) -> dict[str, Any] | None:
+    if why.flip is None:
+        return None
+    columns = dict(zip(why.column_names, why.columns, strict=True))
+    changes = [
+        {"name": visible(name), "from": visible(shown(columns[name], old)), "to": visible(shown(columns[name], new))}
+        for name, (old, new) in why.flip.changes.items()
+    ]
+    title = flip_title("The smallest change" if why.flip.proven else "A small change", why.flip.label)
+    return {"title": title, "changes": changes, "n_others": 0}

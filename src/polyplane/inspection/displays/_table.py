@@ -1,0 +1,19 @@
+"""What the displays of tables share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyplane.inspection._estimators import table_classifier
+from polyplane.inspection._explain_table import explain_table
+from polyplane.inspection._table_explanation import TableExplanation
+
+
+def table_explanation(estimator: Any, X: Any) -> TableExplanation:
+    """What is told of a classifier of tables."""
+    if isinstance(estimator, TableExplanation):
+        return estimator
+    table = table_classifier(estimator)
+    if table is None:
+        raise TypeError(f"This display is for a TableClassifier, not for a {type(estimator).__name__}.")
+    return explain_table(table, X)
