@@ -2,15 +2,32 @@
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from polyplane import ConvexPolytopeClassifier, CuttingPlaneSVC, MultiHyperplaneClassifier, PolyhedralMixtureClassifier
+from polyplane import (
+    ConvexPolytopeClassifier,
+    CuttingPlaneSVC,
+    MultiHyperplaneClassifier,
+    PolyhedralMixtureClassifier,
+    TableClassifier,
+)
 from polyplane.datasets import make_checkerboard
-from polyplane.inspection import HistoryDisplay, MarginDisplay, PlaneUsageDisplay, PlaneWeightsDisplay, RegionsDisplay
+from polyplane.inspection import (
+    EffectsDisplay,
+    HistoryDisplay,
+    ImportanceDisplay,
+    MarginDisplay,
+    PlaneUsageDisplay,
+    PlaneWeightsDisplay,
+    ReasonsDisplay,
+    RegionsDisplay,
+    explain_model,
+)
 
 matplotlib.use("agg")
 
@@ -134,3 +151,61 @@ def test_regions_show_a_slice_of_more_features(iris):
     point = X.mean(axis=0)
     point[[2, 3]] = display.cells_[0].vertices.mean(axis=0)
     assert machine.predict(point[None]) == [machine.classes_[display.cells_[0].c]]
+
+
+@pytest.fixture(scope="module")
+def table():
+    """A fitted classifier of a small table, with its rows."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(18, 80, 400), "job": rng.choice(["cook", "nurse", "smith"], 400)})
+    frame["height"] = np.where(rng.random(400) < 0.1, np.nan, rng.normal(size=400))
+    y = np.where(frame["age"] / 20 + (frame["job"] == "nurse") + rng.normal(size=400) > 3, "yes", "no")
+    return TableClassifier(1, n_planes=1, preparation="bins", random_state=0).fit(frame, y), frame, y
+
+
+def test_importance_bars_are_those_of_the_explanation(table):
+    model, frame, _ = table
+    display = ImportanceDisplay.from_estimator(model, frame)
+    widths = [bar.get_width() for bar in display.ax_.patches]
+    np.testing.assert_allclose(widths, np.sort(explain_model(model, frame).importance))
+    assert [text.get_text() for text in display.ax_.get_yticklabels()][-1] == "age"
+    assert len(ImportanceDisplay.from_estimator(model).plot(max_columns=2).ax_.patches) == 2
+
+
+def test_effects_are_curves_and_bars_for_the_class_asked_for(table):
+    model, frame, _ = table
+    told = explain_model(model, frame)
+    drawn = {label: EffectsDisplay.from_estimator(told, columns=["age", "job"], label=label) for label in ("yes", "no")}
+    [age], [job] = told.of_column("age"), told.of_column("job")
+    for label, sign in (("yes", 1), ("no", -1)):
+        curve = drawn[label].axes_[0].lines[0]
+        np.testing.assert_allclose(curve.get_ydata(), sign * np.interp(curve.get_xdata(), age.values, age.effect[:, 1]))
+        assert (curve.get_xdata().min(), curve.get_xdata().max()) == (18, 79)
+        widths = sorted(bar.get_width() for bar in drawn[label].axes_[1].patches)
+        np.testing.assert_allclose(widths, np.sort(sign * job.effect[:, 1]), atol=1e-9)
+        assert f"more {label}" in " ".join(text.get_text() for text in drawn[label].axes_[0].texts)
+    names = [text.get_text() for text in drawn["yes"].axes_[1].get_yticklabels()]
+    assert any(name.startswith(f"nurse ({(frame['job'] == 'nurse').sum()})") for name in names)
+    gaps = EffectsDisplay.from_estimator(told, columns=["height"])
+    assert "missing" in [text.get_text() for text in gaps.axes_[0].texts]
+
+
+def test_reasons_end_at_the_log_odds(table):
+    model, frame, y = table
+    display = ReasonsDisplay.from_estimator(model, frame.iloc[[3]], true_label=y[3])
+    why = display.explanation
+    last = display.ax_.patches[-1]
+    assert last.get_width() == pytest.approx(why.difference)
+    first, *middle = display.ax_.patches[:-1]
+    assert first.get_width() == pytest.approx(why.base)
+    assert sum(bar.get_width() for bar in middle) == pytest.approx(why.difference - why.base)
+    assert f"probability {why.probability:.2f}" in display.ax_.get_title(loc="left")
+
+
+def test_displays_of_tables_and_of_planes_refuse_each_other(table, machine, iris):
+    with pytest.raises(TypeError, match="for a TableClassifier, not for a"):
+        ImportanceDisplay.from_estimator(machine)
+    with pytest.raises(TypeError, match="for a TableClassifier, not for a"):
+        ReasonsDisplay.from_estimator(machine, iris[0][:1])
+    with pytest.raises(TypeError, match="use explain_model, explain_row, ImportanceDisplay"):
+        PlaneUsageDisplay.from_estimator(table[0], table[1])

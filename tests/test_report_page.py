@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import metrics
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier
+from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, TableClassifier
 from polyplane._plain import visible
 from polyplane.inspection import explain_row, model_report
 
@@ -153,11 +153,13 @@ def test_recall_precision_and_confusion_are_those_of_scikit_learn(tmp_path):
     text = model_report(machine, X[900:], y[900:], tmp_path / "page.html", n_rows=1).read_text(encoding="utf-8")
     by_class, confusion = (pd.DataFrame(rows[1:], columns=rows[0]) for rows in map(cells, text.split("<table>")[1:3]))
     predicted = machine.predict(X[900:])
-    recall, precision = (
-        score(y[900:], predicted, average=None).round(3) for score in (metrics.recall_score, metrics.precision_score)
+    recall, precision, f1 = (
+        score(y[900:], predicted, average=None).round(3)
+        for score in (metrics.recall_score, metrics.precision_score, metrics.f1_score)
     )
     np.testing.assert_allclose(by_class["recall, %"].astype(float) / 100, recall, atol=6e-4)
     np.testing.assert_allclose(by_class["precision, %"].astype(float) / 100, precision, atol=6e-4)
+    np.testing.assert_allclose(by_class["F1, %"].astype(float) / 100, f1, atol=6e-4)
     counts = confusion.iloc[:, 1:].replace("", "0").astype(int)
     np.testing.assert_array_equal(counts, metrics.confusion_matrix(y[900:], predicted))
     assert "Confusion matrix: true class by row, predicted class by column" in text
@@ -178,3 +180,72 @@ def test_bad_input_is_one_sentence(tmp_path, options, sentence):
     machine = CuttingPlaneSVC(C=1e-3, tol=0.1).fit(X, y)
     with pytest.raises(ValueError, match=sentence):
         model_report(machine, X, y, tmp_path / "page.html", **options)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A page about a table whose columns, levels and labels try to become markup."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({HOSTILE[0]: rng.integers(0, 90, 600), HOSTILE[1]: rng.choice([HOSTILE[2], HOSTILE[3]], 600)})
+    frame["noise"] = np.where(rng.random(600) < 0.1, np.nan, rng.normal(size=600))
+    score = frame[HOSTILE[0]] / 30 + (frame[HOSTILE[1]] == HOSTILE[3]) + 0.5 * rng.normal(size=600)
+    y = LABELS[(score > 2.5).astype(int)]
+    model = TableClassifier(2, preparation="bins", n_planes=1, random_state=0).fit(frame[::2], y[::2])
+    path = tmp_path_factory.mktemp("page") / "table.html"
+    return model_report(model, frame[1::2], y[1::2], path, n_rows=8), model, frame[1::2], y[1::2]
+
+
+def test_a_table_has_its_columns_effects_and_baseline(table):
+    path, model, frame, y = table
+    text = path.read_text(encoding="utf-8")
+    most = 100 * max(np.mean(y == label) for label in LABELS)
+    assert f"Accuracy: {100 * model.score(frame, y):.1f} % on 300 rows. Always predicting" in text
+    assert f"the most frequent class, would give {most:.1f} %." in text
+    assert text.count("<svg") == 3
+    assert "Importance of the columns" in text
+    assert len(re.findall(r"<script", text)) == 2
+    assert "<img" not in text
+    heading = re.search("<h1>(.*)</h1>", text)[1]
+    assert heading.startswith("Predicting &lt;/script&gt;")
+
+
+def test_rows_of_a_table_tell_what_explain_row_tells(table, opened):
+    path, model, frame, y = table
+    page = opened(path)
+    assert page.evaluate("window.hit") is None
+    for place in range(4):
+        page.locator("#row").select_option(index=place)
+        card = page.locator("#why").inner_text()
+        number = int(re.search(r"Row (\d+)", card)[1])
+        why = explain_row(model, frame.iloc[[number]], true_label=y[number])
+        assert f"predicted class “{why.label}”" in card
+        assert f"Its probability is {why.probability:.3f}" in card
+        leading = why.by_contribution()[0]
+        assert page.locator("#why tbody td").first.inner_text() == visible(why.column_names[leading])
+        assert f"{why.contributions[leading]:+.2f}" in card
+        assert why.flip.label in page.locator("#why caption").last.inner_text()
+
+
+@pytest.mark.parametrize("width", [360, 1100])
+def test_drawings_of_a_table_fit_their_frames(table, opened, width):
+    page = opened(table[0], viewport={"width": width, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    outside = """Array.from(document.querySelectorAll('svg')).flatMap((drawing) => {
+      const frame = drawing.getBoundingClientRect();
+      return Array.from(drawing.querySelectorAll('*')).filter((part) => {
+        const box = part.getBoundingClientRect();
+        return box.left < frame.left - 2 || box.right > frame.right + 2 || box.bottom > frame.bottom + 2;
+      }).map((part) => part.outerHTML);
+    })"""
+    assert page.evaluate(outside) == []
+
+
+def test_several_classes_of_a_table_have_a_legend(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = TableClassifier(1, n_planes=2, preparation="standard", random_state=0).fit(X[::2], y[::2])
+    text = model_report(model, X[1::2], y[1::2], tmp_path / "page.html", n_rows=3, title="Irises").read_text()
+    assert "<h1>Irises</h1>" in text
+    assert text.count('class="curve"') == 12
+    assert "The 6 planes" in text
+    with pytest.raises(TypeError, match="image_shape cannot be given"):
+        model_report(model, X, y, tmp_path / "page.html", image_shape=(2, 2))

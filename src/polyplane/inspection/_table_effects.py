@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from polyplane.inspection._table_axes import column_axes
 from polyplane.inspection._table_scores import TableScores
-from polyplane.inspection._table_values import OTHER, Value, decoded
+from polyplane.inspection._table_values import Value
 from polyplane.tables._cells import DATES, Cells
-from polyplane.tables._columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range
-from polyplane.tables._model import TableModel
+from polyplane.tables._columns import Column
 
-#: Places on an axis at which a curve is computed, beside the ends of bins; scores of planes that are computed at once.
-GRID, BLOCK = 33, 1 << 22
-#: Of rows, the middle part that a band around a curve holds, and the part that a curve is drawn over.
-BAND, DRAWN = (0.1, 0.9), (0.005, 0.995)
-#: Without rows a curve is drawn so many spreads around the median.
-SPREADS = 3.0
+#: Scores of planes that are computed at once.
+BLOCK = 1 << 22
+#: Of rows, the middle part that a band around a curve holds.
+BAND = (0.1, 0.9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +124,7 @@ def column_effects(scores: TableScores, j: int, Z: np.ndarray | None) -> list[Co
     if column.has_gaps:
         missing = _mean_effect(scores, scores.column(j, _gap(column)), without)[0][0]
     effects = []
-    for axis in _axes(column, scores.model, place, seen):
+    for axis in column_axes(column, scores.model, place, seen):
         added = scores.column(j, axis.encoded)
         mean, low, high = _mean_effect(scores, added, without)
         effects.append(
@@ -173,92 +171,13 @@ def _mean_effect(
     return changes.mean(axis=0), low, high
 
 
-@dataclass(frozen=True, eq=False)
-class _Axis:
-    """Values of a column, or of a part of a date, and their features."""
-
-    part: str | None
-    values: tuple[Value, ...]
-    reference: Value
-    encoded: np.ndarray
-    counts: tuple[int, ...] | None = None
-    drawn: tuple[float, float] = (0.0, 0.0)
-    is_whole: bool = False
-    deciles: tuple[float, ...] | None = None
-
-
-def _axes(column: Column, model: TableModel, place: slice, seen: np.ndarray | None) -> list[_Axis]:
-    reference = decoded(column, column.reference)
-    width = len(column.features)
-    match column:
-        case CategoryColumn():
-            names = (*column.levels, OTHER) if column.has_other else column.levels
-            return [_Axis(None, names, reference, np.eye(len(names), width), column.counts)]
-        case BooleanColumn():
-            return [_Axis(None, ("false", "true"), reference, np.eye(2, width, -1))]
-        case NumberColumn():
-            return [_number_axis(None, column.range, column.reference, 0, column.is_whole, seen, _knots(model, place))]
-        case DateColumn():
-            is_long = column.range.high - column.range.low > GRID  # days are fine enough
-            first = _number_axis("days", column.range, column.reference, 0, is_long, seen, _knots(model, place))
-            return [first, *(_part_axis(column, k, part) for k, part in enumerate(column.parts, start=1))]
-    raise TypeError(f"There are no values of a {type(column).__name__}.")
-
-
-def _number_axis(
-    part: str | None,
-    seen_in_fit: Range,
-    reference: np.ndarray,
-    k: int,
-    is_whole: bool,
-    seen: np.ndarray | None,
-    knots: list[np.ndarray],
-) -> _Axis:
-    low, high, spread = seen_in_fit
-    middle = float(reference[k])
-    drawn = max(low, middle - SPREADS * spread), min(high, middle + SPREADS * spread)
-    deciles = None
-    if seen is not None and len(seen):
-        deciles = tuple(np.quantile(seen[:, k], np.arange(1, 10) / 10).tolist())
-        first, last = np.clip(np.quantile(seen[:, k], DRAWN), low, high)
-        drawn = (float(first), float(last)) if first < last else drawn
-    grid = np.concatenate([np.linspace(low, high, GRID), np.linspace(*drawn, GRID), [middle], *knots])
-    grid = np.unique(np.clip(np.round(grid) if is_whole else grid, low, high))
-    encoded = np.repeat(reference[None], len(grid), axis=0)
-    encoded[:, k] = grid
-    return _Axis(part, tuple(grid.tolist()), middle, encoded, None, drawn, is_whole, deciles)
-
-
-#: What the parts of a date may be.
-_CALENDAR = {"month": (1, 12), "day of week": (1, 7), "hour": (0, 23)}
-
-
-def _part_axis(column: DateColumn, k: int, part: str) -> _Axis:
-    ends = [column.of_day(day)[k] for day in (column.range.low, column.range.high)]
-    low, high = _CALENDAR.get(part, (int(min(ends)), int(max(ends))))
-    grid = np.arange(low, high + 1, dtype=float)
-    encoded = np.repeat(column.reference[None], len(grid), axis=0)
-    encoded[:, k] = grid
-    return _Axis(part, tuple(grid.tolist()), float(column.reference[k]), encoded, None, (low, high), True)
-
-
-def _not_missing(column: Column, features: np.ndarray) -> np.ndarray:
-    return features[features[:, -1] == 0] if column.has_gaps else features
-
-
-def _knots(model: TableModel, place: slice) -> list[np.ndarray]:
-    """The ends of the bins of the first feature of a column, machine by machine."""
-    found = []
-    for member in model.members:
-        numbers = np.flatnonzero(member.preparation.is_number).tolist()
-        if member.preparation.knots and place.start in numbers:
-            found.append(member.preparation.knots[numbers.index(place.start)])
-    return found
-
-
 def _gap(column: Column) -> np.ndarray:
     """The features of a missing value, shape (1, n_features of the column)."""
     out = np.zeros((1, len(column.features)))
     form: Any = ("date", np.array(["NaT"], dtype=DATES)) if column.kind == "date" else ("number", np.array([np.nan]))
     column.encode(Cells(column.name, *form), out)
     return out
+
+
+def _not_missing(column: Column, features: np.ndarray) -> np.ndarray:
+    return features[features[:, -1] == 0] if column.has_gaps else features

@@ -9,8 +9,8 @@ import numpy as np
 
 from polyplane._plain import plain
 from polyplane.inspection._result import Explanation, data_frame
-from polyplane.inspection._table_explanation import signed
 from polyplane.inspection._table_values import Value, shown
+from polyplane.inspection._table_words import signed
 from polyplane.inspection.rules import number, quoted
 from polyplane.tables._columns import Column
 
