@@ -229,6 +229,18 @@ class TestModel:
         signed = np.array([why.contributions * (1 if why.label == "yes" else -1) for why in rows])
         np.testing.assert_allclose(told.importance, signed.std(axis=0), atol=1e-4)
 
+    @pytest.mark.parametrize("preparation", ["robust+norm", "squares", "robust"])
+    def test_each_preparation_is_a_sum_over_columns(self, people, preparation):
+        model = TableClassifier(1, n_planes=2, preparation=preparation, max_iter=5, random_state=0).fit(*people)
+        told = explain_model(model, people[0][:50])
+        rows = [explain_row(model, people[0].iloc[[i]], search=False) for i in range(50)]
+        signed = np.array([why.contributions * (1 if why.label == "yes" else -1) for why in rows])
+        np.testing.assert_allclose(told.importance, signed.std(axis=0), atol=1e-4)
+        wanted = log_odds(model, people[0][:50], 1, 0)
+        found = [why.difference * (1 if why.label == "yes" else -1) for why in rows]
+        np.testing.assert_allclose(found, wanted, atol=1e-4)
+        assert all(abs(why.base + why.contributions.sum() - why.difference) < 1e-5 for why in rows)
+
     @pytest.mark.parametrize("with_rows", [True, False])
     def test_what_matters_is_found(self, people, additive, with_rows):
         told = explain_model(additive, people[0] if with_rows else None)

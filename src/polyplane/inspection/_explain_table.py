@@ -14,8 +14,9 @@ from polyplane.inspection._table_values import TableRow
 from polyplane.tables._columns import BooleanColumn, CategoryColumn, Column, Range
 from polyplane.tables.classifier import TableClassifier
 
-#: Evenly chosen rows are looked at: up to so many, and so many numbers of what their columns add to planes.
-MOST_ROWS, MOST_PARTS = 1000, 1 << 24
+#: Evenly chosen rows are looked at: up to so many, and at least so many where that makes too many scores of planes, of
+#: all columns at once, or of about so many values of one.
+MOST_ROWS, LEAST_ROWS, MOST_SCORES, VALUES = 1000, 100, 1 << 22, 64
 #: Quantiles of a normal distribution, as the values of a number of which only the spread is known.
 QUANTILES = ndtri((np.arange(40) + 0.5) / 40)
 
@@ -34,11 +35,14 @@ def explain_table(estimator: TableClassifier, X: Any = None) -> TableExplanation
     encoding = model.encoding
     scores = TableScores(model, encoding.reference)
     Z = None if X is None else _some(scores, model.encode(X, type(estimator).__name__))
-    effects = [column_effects(scores, j, Z) for j in range(len(encoding.columns))]
     if Z is None:
+        effects = [column_effects(scores, j) for j in range(len(encoding.columns))]
         by_class = np.array([_estimated(*pair) for pair in zip(encoding.columns, effects, strict=True)])
     else:
-        by_class = leads(scores.contributions(scores.columns(Z))).std(axis=0)
+        parts = scores.columns(Z)
+        total = scores.at_reference + parts.sum(axis=1)
+        effects = [column_effects(scores, j, Z, total - parts[:, j]) for j in range(len(encoding.columns))]
+        by_class = leads(scores.contributions(parts)).std(axis=0)
     typical = TableRow.typical(encoding)
     return TableExplanation(
         learner=type(estimator).__name__,
@@ -58,8 +62,9 @@ def explain_table(estimator: TableClassifier, X: Any = None) -> TableExplanation
 
 
 def _some(scores: TableScores, Z: np.ndarray) -> np.ndarray:
-    size = int(scores.starts[-1]) * len(scores.model.encoding.columns)
-    n_rows = min(len(Z), MOST_ROWS, max(1, MOST_PARTS // size))
+    n_planes = int(scores.starts[-1])
+    size = n_planes * (len(scores.model.encoding.columns) if scores.is_additive else VALUES)
+    n_rows = min(len(Z), MOST_ROWS, max(LEAST_ROWS, MOST_SCORES // size))
     return Z[np.linspace(0, len(Z) - 1, n_rows).astype(np.intp)]
 
 

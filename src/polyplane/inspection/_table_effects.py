@@ -105,7 +105,9 @@ def leads(scores: np.ndarray) -> np.ndarray:
     return (scores - scores.mean(axis=-1, keepdims=True)) * (n_classes / (n_classes - 1))
 
 
-def column_effects(scores: TableScores, j: int, Z: np.ndarray | None) -> list[ColumnEffect]:
+def column_effects(
+    scores: TableScores, j: int, Z: np.ndarray | None = None, without: np.ndarray | None = None
+) -> list[ColumnEffect]:
     """The effects of column `j`: one, or one for each part of a date.
 
     Parameters
@@ -116,10 +118,11 @@ def column_effects(scores: TableScores, j: int, Z: np.ndarray | None) -> list[Co
         The column.
     Z : ndarray of shape (n_rows, n_features) or None
         Encoded rows: effects are means over them. None: effects with all other columns at their reference.
+    without : ndarray of shape (n_rows, n_planes) or None
+        The scores of the planes for these rows, without what the column adds.
     """
     column, place = scores.model.encoding.columns[j], scores.model.encoding.places[j]
     seen = None if Z is None else _not_missing(column, Z[:, place])
-    without = None if Z is None else scores.planes(Z) - scores.column(j, Z[:, place])
     missing = None
     if column.has_gaps:
         missing = _mean_effect(scores, scores.column(j, _gap(column)), without)[0][0]

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from polyplane.tables._model import TableModel
+from polyplane.tables._model import Member, TableModel
 
 #: Points of the path from the reference to a row: as many as the sum of the contributions asks for, from the least on.
 LEAST_NODES, MOST_NODES, TOLERANCE = 16, 1024, 1e-7
@@ -71,7 +71,7 @@ class TableScores:
 
     def columns(self, Z: np.ndarray) -> np.ndarray:
         """What each column adds to the scores of the planes, shape (n_rows, n_columns, n_planes)."""
-        return np.stack([self.column(j, Z[:, place]) for j, place in enumerate(self.model.encoding.places)], axis=1)
+        return np.concatenate([self._columns_of(member, Z) for member in self.model.members], axis=2)
 
     def of_row(self, z: np.ndarray) -> np.ndarray:
         """The same for one encoded row, shape (n_columns, n_planes): exactly 0 where it has the reference value."""
@@ -84,6 +84,24 @@ class TableScores:
                 rows[i, places[j]] = z[places[j]]
             parts[changed] = self.planes(rows) - self.at_reference
         return parts
+
+    def _columns_of(self, member: Member, Z: np.ndarray) -> np.ndarray:
+        """What each column adds to the scores of the planes of a machine."""
+        places = self.model.encoding.places
+        sources = np.array([j for j, _ in member.preparation.sources])
+        if (sources < 0).any():  # a feature of all columns: one column is changed after the other
+            base, rows = member.plane_scores(self.reference[None]), np.repeat(self.reference[None], len(Z), axis=0)
+            parts = []
+            for place in places:
+                rows[:, place] = Z[:, place]
+                parts.append(member.plane_scores(rows) - base)
+                rows[:, place] = self.reference[place]
+            return np.stack(parts, axis=1).astype(np.float64)
+        change = np.subtract(*map(member.preparation.transform, (Z, self.reference[None])), dtype=np.float64)
+        column_of = np.repeat(np.arange(len(places)), [place.stop - place.start for place in places])[sources]
+        coef = member.planes.coef.astype(np.float64)
+        own = [np.flatnonzero(column_of == j) for j in range(len(places))]
+        return np.stack([change[:, features] @ coef[:, features].T for features in own], axis=1)
 
     def contributions(self, parts: np.ndarray) -> np.ndarray:
         r"""What each column contributes to the scores of the classes, shape (n_rows, n_columns, n_classes).

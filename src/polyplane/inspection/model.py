@@ -83,6 +83,7 @@ def explain_model(
     table = table_classifier(estimator)
     if table is not None:
         given = {"tolerance": tolerance or None, "digits": digits, "feature_names": feature_names}
+        given["n_typical"] = None if n_typical == 3 else n_typical
         refuse_given(given, "it is for the rules of planes over features, and a table has columns")
         return explain_table(table, X)
     model = unwrap(estimator, feature_names)

@@ -1,0 +1,43 @@
+"""
+A table explains itself
+=======================
+
+A table goes to ``TableClassifier`` as it comes: gaps, any units. What it has learned is told in the columns of the
+table, as sums that a reader can check.
+"""
+
+# %%
+# The diabetes data of the Pima. Zeros in some columns stand for values that were not measured: they are gaps.
+import numpy as np
+import pandas as pd
+
+from polyplane import TableClassifier
+from polyplane.datasets import load_pima
+from polyplane.inspection import EffectsDisplay, ImportanceDisplay, ReasonsDisplay, explain_model, explain_row
+
+X, y = load_pima(return_X_y=True)
+names = ["pregnancies", "glucose", "blood pressure", "skin fold", "insulin", "BMI", "pedigree", "age"]
+frame = pd.DataFrame(np.asarray(X, dtype=np.float64), columns=names)
+frame[names[1:6]] = frame[names[1:6]].where(frame[names[1:6]] > 0)
+frame[["pregnancies", "age"]] = frame[["pregnancies", "age"]].astype(int)
+label = np.where(np.asarray(y) == "pos", "diabetes", "healthy")
+model = TableClassifier(random_state=0).fit(frame[::2], label[::2])
+print(f"accuracy on the other half: {model.score(frame[1::2], label[1::2]):.3f}")
+
+# %%
+# The importance of a column is the standard deviation, over persons, of what it contributes to the log-odds.
+told = explain_model(model, frame[1::2])
+display = ImportanceDisplay.from_estimator(told)
+
+# %%
+# Each curve says by how much a value raises or lowers the log-odds of diabetes, compared with the median.
+display = EffectsDisplay.from_estimator(told, label="diabetes")
+
+# %%
+# For a person, the contributions of the columns sum to the log-odds of the predicted class. Age and pregnancies do not
+# change, so they are no part of the change that would lead to the other class.
+person = frame.iloc[1]
+print(explain_row(model, person, true_label=label[1], frozen=["age", "pregnancies", "pedigree"]))
+
+# %%
+display = ReasonsDisplay.from_estimator(model, person, true_label=label[1])
