@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import shutil
@@ -85,6 +86,8 @@ class InputFile:
         known = [EXTENSIONS[suffix] for suffix in suffixes[-2:] if suffix in EXTENSIONS]
         if known and known[-1] in ("parquet", "npz"):
             raise ValueError(f"{self.name} is named like a {known[-1]} file, but is none.")
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return known[-1] if known else "csv"
         if b"\0" in start:
             raise ValueError(f"{self.name} is neither text nor Parquet nor npz.")
         return known[-1] if known else _text_format(start, self.name)

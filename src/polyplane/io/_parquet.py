@@ -17,12 +17,8 @@ VALUES = 1 << 20
 
 def parquet_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     """The rows, some at a time."""
-    parquet = _import_parquet(input_file.name)
     with input_file.open() as opened, seekable(opened) as file:
-        try:
-            table = parquet.ParquetFile(file)
-        except (ValueError, OSError) as error:  # Arrow's own errors are among these
-            raise ValueError(f"{input_file.name} is not a Parquet file, or is damaged: {error}") from None
+        table = open_parquet(file, input_file.name)
         columns = choose_columns(table.schema_arrow.names, options, input_file.name)
         _check_types(table.schema_arrow, columns, input_file.name)
         first = 1
@@ -31,12 +27,16 @@ def parquet_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows
             first += batch.num_rows
 
 
-def _import_parquet(name: str) -> Any:
+def open_parquet(file: Any, name: str) -> Any:
+    """A Parquet file, by Arrow."""
     try:
         from pyarrow import parquet
     except ImportError:
-        raise ImportError(f'{name} is a Parquet file: pip install "polyplane[parquet]" to read it.') from None
-    return parquet
+        raise ImportError(f'{name} is a Parquet file: pip install "polyplane[tables]" to read it.') from None
+    try:
+        return parquet.ParquetFile(file)
+    except (ValueError, OSError) as error:  # Arrow's own errors are among these
+        raise ValueError(f"{name} is not a Parquet file, or is damaged: {error}") from None
 
 
 def _is_numeric(column_type: Any) -> bool:

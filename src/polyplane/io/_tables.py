@@ -1,0 +1,252 @@
+"""`read_table` and `table_batches`: tables as they come, with columns of all kinds, from CSV, TSV and Parquet."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from polyplane.io._input_file import InputFile, seekable
+from polyplane.io._parquet import open_parquet
+from polyplane.io._rows import MOST_VALUES
+from polyplane.io._text_tables import check_encoding, open_text, read_texts
+from polyplane.io._typed import find_decimal, typed
+from polyplane.tables.encoder import GAPS
+
+FORMATS = ("csv", "parquet")
+#: How pandas names the column of an index that has no name: by nothing, as read again, or in Parquet.
+_INDEX = re.compile(r"(Unnamed: 0)?|__index_level_\d+__")
+
+
+class TableBatches:
+    """A table in parts, again at each iteration; made by `table_batches`.
+
+    Attributes
+    ----------
+    ignored : tuple of str
+        Columns that are an index of pandas and were left out; known once the first part is read.
+    """
+
+    def __init__(
+        self,
+        input_file: InputFile,
+        batch_size: int | None,
+        format: str | None,
+        encoding: str | None,
+        columns: Collection[str] | None,
+        keep_index: bool,
+    ) -> None:
+        self.input_file, self.batch_size = input_file, batch_size
+        self.format = format or table_format(input_file)
+        self.encoding, self.columns, self.keep_index = encoding, columns, keep_index
+        self.ignored: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        import_pyarrow(self.input_file.name)
+        pieces = self._parquet() if self.format == "parquet" else self._csv()
+        return _regroup(pieces, self.batch_size)
+
+    def _csv(self) -> Iterator[Any]:
+        import pyarrow
+
+        with self.input_file.open() as file:
+            text, parts = open_text(file, self.input_file.name, self.encoding)
+            names = [name or ("" if j == 0 else f"Unnamed: {j}") for j, name in enumerate(text.names)]
+            places = self._places(names, [])
+            for batch in read_texts(text, parts, places, self.input_file):
+                yield pyarrow.Table.from_batches([batch]).rename_columns([names[j] for j in places])
+
+    def _parquet(self) -> Iterator[Any]:
+        import pyarrow
+
+        with self.input_file.open() as opened, seekable(opened) as file:
+            table = open_parquet(file, self.input_file.name)
+            schema = table.schema_arrow
+            places = self._places(schema.names, (schema.pandas_metadata or {}).get("index_columns", []))
+            self._check_types([schema.field(j) for j in places])
+            names, n_rows = [schema.names[j] for j in places], max(1, MOST_VALUES // 8 // len(places))
+            for batch in table.iter_batches(n_rows, columns=names):
+                yield pyarrow.Table.from_batches([batch]).select(names).replace_schema_metadata(None)
+
+    def _places(self, names: Sequence[str], index: Sequence[Any]) -> list[int]:
+        """The columns to take."""
+        name = self.input_file.name
+        twice = [cell for cell, n in Counter(names).items() if n > 1]
+        if twice:
+            raise ValueError(f"{name}: the column {twice[0]!r} comes twice in the header.")
+        is_index = [(j == 0 or cell[:2] == "__") and _INDEX.fullmatch(cell) is not None for j, cell in enumerate(names)]
+        is_index = [found or cell in index for found, cell in zip(is_index, names, strict=True)]
+        ignored = [] if self.keep_index else [j for j, found in enumerate(is_index) if found]
+        self.ignored = tuple(names[j] for j in ignored)
+        if self.columns is not None:
+            places = [j for j, cell in enumerate(names) if cell in self.columns]
+        else:
+            places = [j for j in range(len(names)) if j not in ignored]
+        if not places:
+            raise ValueError(f"{name} has none of the columns that are wanted; it has {', '.join(names[:10])}.")
+        return places
+
+    def _check_types(self, fields: Sequence[Any]) -> None:
+        from pyarrow import types
+
+        for field in fields:
+            if types.is_nested(field.type):
+                raise ValueError(
+                    f"{self.input_file.name}: column {field.name!r} is of type {field.type}; a table has numbers, "
+                    "texts, booleans and dates. Leave it out, or make columns of its parts."
+                )
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    encoding: str | None = None,
+    columns: Collection[str] | None = None,
+    keep_index: bool = False,
+    numbers: bool = True,
+    decimal: str | None = None,
+) -> Any:
+    r"""Read a table as it is: all columns, whatever they hold.
+
+    Parameters
+    ----------
+    path : str or path
+        A file in CSV or TSV (with a header; separated by comma, semicolon, tab or bar) or Parquet format, plain or
+        compressed by gzip, bzip2 or xz; ``"-"`` is standard input.
+    format : {"csv", "parquet"}, default=None
+        The format; None: what the content and the extension say.
+    encoding : str, default=None
+        CSV: the encoding of the text, such as "latin-1". None: UTF-8, or what a byte order mark says. What cannot be
+        decoded is an error.
+    columns : collection of str, default=None
+        The columns to take, where the file has them. None: all.
+    keep_index : bool, default=False
+        Keep a column that pandas wrote for an index without a name.
+    numbers : bool, default=True
+        CSV: make numbers of columns of which all texts are numbers or stand for a gap ("", "?", "NA", ...), unless
+        that would change them, as in 00501. False: leave all cells as they are written.
+    decimal : {".", ","}, default=None
+        CSV: the decimal sign. None: a comma where some column has it and none has a point.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        Columns of Parquet files are of their types, those of CSV files numbers or texts: `TableClassifier` and
+        `TableEncoder` find out whether these are categories, booleans or dates.
+
+    Raises
+    ------
+    ValueError
+        What is wrong with the file, in a sentence with the number of the line.
+
+    See Also
+    --------
+    table_batches : A table in parts, in bounded memory.
+    read : Rows of numbers, as a matrix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from polyplane.io import read_table
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write('work;age;city\nState;39;"Paris; France"\n?;;Oslo\nPrivate;50;\n')
+    ...     file.flush()
+    ...     table = read_table(file.name)
+    >>> table.to_pydict()
+    {'work': ['State', '?', 'Private'], 'age': [39, None, 50], 'city': ['Paris; France', 'Oslo', '']}
+    """
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"decimal={decimal!r} is neither '.' nor ','.")
+    parts = table_batches(path, None, format=format, encoding=encoding, columns=columns, keep_index=keep_index)
+    table = whole_table(parts)
+    return typed(table, table.column_names, decimal or find_decimal(table, GAPS), GAPS) if numbers else table
+
+
+def table_batches(
+    path: str | os.PathLike[str],
+    batch_size: int | None = 65_536,
+    *,
+    format: str | None = None,
+    encoding: str | None = None,
+    columns: Collection[str] | None = None,
+    keep_index: bool = False,
+) -> TableBatches:
+    r"""Read a table in parts, in bounded memory.
+
+    Parameters
+    ----------
+    path : str or path
+        As for `read_table`.
+    batch_size : int or None, default=65536
+        Rows per part, fewer where they hold more than 8 million cells; None: as they come, a few MB at a time.
+    format, encoding, columns, keep_index
+        As for `read_table`.
+
+    Returns
+    -------
+    parts : TableBatches
+        An iterable of ``pyarrow.Table``, which can be iterated over again; standard input only once. Cells of CSV files
+        are texts, as a part does not tell what the whole column holds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from polyplane.io import table_batches
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("work,age\nState,39\nPrivate,50\nPrivate,38\n")
+    ...     file.flush()
+    ...     [part.column("age").to_pylist() for part in table_batches(file.name, batch_size=2)]
+    [['39', '50'], ['38']]
+    """
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"batch_size={batch_size} must be 1 or more.")
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"format={format!r} is none of {', '.join(map(repr, FORMATS))}.")
+    check_encoding(encoding)
+    input_file = path if isinstance(path, InputFile) else InputFile(path)
+    return TableBatches(input_file, batch_size, format, encoding, columns, keep_index)
+
+
+def whole_table(parts: TableBatches) -> Any:
+    """All parts in one table."""
+    found = list(parts)
+    return import_pyarrow(parts.input_file.name).concat_tables(found)
+
+
+def table_format(input_file: InputFile) -> str:
+    """CSV or Parquet; another format is refused."""
+    found = input_file.format()
+    if found not in FORMATS:
+        raise ValueError(f"{input_file.name} is in {found} format; tables are read from CSV, TSV and Parquet files.")
+    return found
+
+
+def import_pyarrow(name: str) -> Any:
+    """Arrow, which reads tables."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(f'{name} is a table: pip install "polyplane[tables]" to read it.') from None
+    return pyarrow
+
+
+def _regroup(pieces: Iterator[Any], n_rows: int | None) -> Iterator[Any]:
+    """The same rows in parts of `n_rows`, the last one smaller; None: as they come. Without rows, one empty part."""
+    import pyarrow
+
+    held, piece, is_empty = [], None, True
+    for piece in pieces:
+        if not len(piece):
+            continue
+        most = len(piece) if n_rows is None else max(1, min(n_rows, MOST_VALUES // piece.num_columns))
+        held.append(piece)
+        while sum(map(len, held)) >= most:
+            whole = pyarrow.concat_tables(held)
+            yield whole.slice(0, most)
+            held, is_empty = [whole.slice(most)], False
+    rest = pyarrow.concat_tables(held) if held else piece
+    if rest is not None and (len(rest) or is_empty):
+        yield rest

@@ -1,0 +1,224 @@
+"""CSV and TSV as tables of texts: decoded, checked and cut into rows, through Arrow."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+from polyplane.io._columns import check_number_of_columns
+from polyplane.io._csv import DELIMITERS
+from polyplane.io._input_file import BLOCK, InputFile
+
+#: A row of its own at the end of the text, for Arrow: a quotation that is not closed swallows it, without an error.
+_END = "\x1fend of the rows\x1f"
+#: What begins a text in another encoding than UTF-8, the longer ones first.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+class TextTable(NamedTuple):
+    """How a text is a table: its names are those of the header."""
+
+    name: str
+    encoding: str
+    delimiter: str
+    names: list[str]
+    header_lines: int
+
+
+def check_encoding(encoding: str | None) -> None:
+    """Refuse a name that no codec of texts has."""
+    if encoding is None:
+        return
+    try:
+        is_text = codecs.lookup(encoding)._is_text_encoding
+    except LookupError:
+        is_text = False
+    if not is_text:
+        raise ValueError(f"encoding={encoding!r} is no encoding that Python knows; usual ones are utf-8 and latin-1.")
+
+
+def open_text(file: Any, name: str, encoding: str | None) -> tuple[TextTable, Iterator[str]]:
+    """The header of a text, and the text after it in parts."""
+    if encoding is None:
+        start = file.peek(4)
+        encoding = next((found for mark, found in _MARKS.items() if start.startswith(mark)), "utf-8-sig")
+    elif codecs.lookup(encoding).name == "utf-8":
+        encoding = "utf-8-sig"  # with or without a mark
+    parts = _decoded(file, name, encoding)
+    text = next((part for part in parts if part.strip()), "")
+    if not text:
+        raise ValueError(f"{name} is empty.")
+    header = io.StringIO(text, newline="")
+    delimiter = _delimiter(text)
+    rows = csv.reader(header, delimiter=delimiter, skipinitialspace=True)
+    try:
+        cells = next((row for row in rows if any(cell.strip() for cell in row)), [])
+    except csv.Error as error:
+        raise ValueError(f"{name}: the header cannot be read, {error}.") from None
+    if not cells:
+        raise ValueError(f"{name}: the header holds no names of columns.")
+    check_number_of_columns(len(cells), name)
+    names = [cell.strip() for cell in cells]
+    if all(_is_number(cell) for cell in names):
+        raise ValueError(f"{name} has no header: its first line must hold the names of the columns, not numbers.")
+    table = TextTable(name, encoding, delimiter, names, rows.line_num)
+    return table, _chain(header.read(), parts)
+
+
+def read_texts(table: TextTable, parts: Iterator[str], places: Collection[int], input_file: InputFile) -> Iterator[Any]:
+    """The rows as record batches of Arrow, all cells texts; the columns at some places, which are also their names."""
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    wrong: list[Any] = []
+
+    def complain(row: Any) -> str:
+        wrong.append(row)
+        return "error"
+
+    names = [str(j) for j in range(len(table.names))]
+    taken = [str(j) for j in sorted({0, *places})]  # the first one shows where the rows end
+    try:
+        reader = arrow_csv.open_csv(
+            pyarrow.PythonFile(_Utf8File(parts, _end(table)), mode="r"),
+            arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=names),
+            arrow_csv.ParseOptions(delimiter=table.delimiter, newlines_in_values=True, invalid_row_handler=complain),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pyarrow.string()),
+                include_columns=taken,
+                strings_can_be_null=False,
+                check_utf8=False,  # it was made here
+            ),
+        )
+        for batch in reader:
+            is_last = bool(len(batch)) and batch.column(0)[-1].as_py() == _END
+            yield batch.slice(0, len(batch) - is_last).select([str(j) for j in places])
+            if is_last:
+                return
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(_complaint(table, wrong, error, input_file)) from None
+    raise ValueError(_not_closed(table, input_file))
+
+
+def _decoded(file: Any, name: str, encoding: str) -> Iterator[str]:
+    """The text in parts; bytes that are no text are an error that names their line."""
+    decoder, line = codecs.getincrementaldecoder(encoding)(), 1
+    while True:
+        raw = file.read(BLOCK)
+        try:
+            text = decoder.decode(raw, final=not raw)
+        except UnicodeDecodeError as error:
+            line += error.object[: error.start].decode(encoding, errors="replace").count("\n")
+            shown = "UTF-8" if encoding == "utf-8-sig" else encoding
+            raise ValueError(
+                f"{name}, line {line}: byte 0x{error.object[error.start]:02x} is not {shown}; name the encoding of the "
+                "text (--encoding latin-1, for one)."
+            ) from None
+        if "\0" in text:
+            line += text[: text.index("\0")].count("\n")
+            raise ValueError(f"{name}, line {line}: there is a zero byte, so this is not a text.")
+        line += text.count("\n")
+        yield text
+        if not raw:
+            return
+
+
+def _delimiter(text: str) -> str:
+    """The one that the header has most of, quotations aside."""
+    line = text.lstrip("\r\n ").partition("\n")[0]
+    bare = re.sub(r'"[^"]*"?', "", line)
+    return max(DELIMITERS, key=bare.count)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _chain(first: str, parts: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from parts
+
+
+def _end(table: TextTable) -> str:
+    return "\n" + _END + table.delimiter * (len(table.names) - 1) + "\n"
+
+
+class _Utf8File(io.RawIOBase):
+    """Parts of a text and what ends it, as a file of bytes."""
+
+    def __init__(self, parts: Iterator[str], end: str) -> None:
+        self._parts, self._end, self._held = parts, end, bytearray()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        while size < 0 or len(self._held) < size:
+            part = next(self._parts, None)
+            if part is None:
+                part, self._end = self._end, ""
+                if not part:
+                    break
+            self._held += part.encode()
+        size = len(self._held) if size < 0 else size
+        found = bytes(self._held[:size])
+        del self._held[:size]
+        return found
+
+
+def _complaint(table: TextTable, wrong: list[Any], error: Exception, input_file: InputFile) -> str:
+    """What Arrow found wrong, in a sentence."""
+    if "straddl" in str(error):
+        line = _line(table, input_file, lambda cells: False)
+        where = table.name if line is None else f"{table.name}, line {line}"
+        return f"{where}: a row of more than {BLOCK >> 20} MB begins; a quotation may not be closed."
+    if not wrong:
+        return f"{table.name} cannot be read: {str(error).rstrip('.')}."
+    row = wrong[0]
+    if _END in row.text:
+        return _not_closed(table, input_file)
+    line = _line(table, input_file, lambda cells: len(cells) != len(table.names))
+    where = f"row {row.number - 1} (from 0)" if line is None else f"line {line}"
+    amount = "fewer" if row.actual_columns < row.expected_columns else "more"
+    return f"{table.name}, {where}: {amount} columns than the {len(table.names)} of the header."
+
+
+def _not_closed(table: TextTable, input_file: InputFile) -> str:
+    line = _line(table, input_file, lambda cells: False)
+    where = table.name if line is None else f"{table.name}, line {line}"
+    return f"{where}: a quotation is not closed."
+
+
+def _line(table: TextTable, input_file: InputFile, is_wanted: Any) -> int | None:
+    """The line in which the first such row begins, or else the last row; None where a text cannot be read again."""
+    begins = last = None
+    try:
+        with input_file.open() as file:
+            text = io.TextIOWrapper(file, table.encoding, newline="")
+            rows = csv.reader(text, delimiter=table.delimiter)
+            begins = 1
+            for cells in rows:
+                if cells and begins > table.header_lines:
+                    last = begins
+                    if is_wanted(cells):
+                        break
+                begins = rows.line_num + 1
+            text.detach()
+    except csv.Error:  # a cell is too long for Python: the row that could not be read
+        return begins
+    except ValueError:  # a pipe
+        return None
+    return last
