@@ -46,7 +46,7 @@ def files(tmp_path_factory):
         codes = np.unique(y, return_inverse=True)[1]
         dump_svmlight_file(sparse.csr_matrix(X), codes, str(folder / f"{name}.svm"), zero_based=True)
     for name in ("csv", "svm"):
-        options = ["--label", "side"] if name == "csv" else []
+        options = ["--label", "side", "--learner", "multi-hyperplane"] if name == "csv" else []
         run("train", folder / f"train.{name}", "--out", folder / f"{name}.model", "--set", "max_iter=10", *options)
     return folder
 
@@ -180,9 +180,18 @@ def test_headers_that_do_not_fit(files, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(table(X, y, names=["width", "height", "deep"]))
     assert "x.csv has no column 'depth', which the model needs." in refused("predict", files / "csv.model", path)
-    path.write_text(table(np.column_stack([X, X[:, 0]]), y, names=[*NAMES, "weight"]))
-    said = refused("evaluate", files / "csv.model", path)
-    assert "x.csv has a column 'weight', which the model does not know." in said
+
+
+def test_columns_are_found_by_name_and_others_are_ignored(files, tmp_path):
+    X, y = made(300, 1)
+    path = tmp_path / "x.csv"
+    rows = [f"{d},note {i},{h},{w},{y[i]}" for i, (w, h, d) in enumerate(X.tolist())]
+    path.write_text("\n".join(["depth,remark,height,width,side", *rows]))
+    for command in ("predict", "evaluate"):
+        assert (
+            run(command, files / "csv.model", path).stdout
+            == run(command, files / "csv.model", files / "test.csv").stdout
+        )
 
 
 def test_labels_that_are_unknown(files, tmp_path):

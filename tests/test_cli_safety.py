@@ -99,7 +99,7 @@ def test_ctrl_c_while_testing_says_that_the_model_is_written(data, tmp_path, mon
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["polyplane.cli.evaluate"], "class_indices", interrupted)
+    monkeypatch.setattr(sys.modules["polyplane.cli._data"], "class_indices", interrupted)
     out = tmp_path / "m"
     result = run("train", data / "cancer.svm", *PEGASOS, *QUICK, "--out", out, "--test", data / "cancer.t", code=130)
     assert result.stderr.endswith("m is written, but not tested.\n")

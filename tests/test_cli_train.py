@@ -66,7 +66,7 @@ def test_an_unknown_learner_is_refused(data, tmp_path):
     arguments = ["train", data / "cancer.svm", "--out", tmp_path / "m", "--learner"]
     said = refused(*arguments, "pegasus")
     assert said == "polyplane train: --learner pegasus: there is no such learner. Did you mean 'pegasos'?"
-    assert f"there is no such learner. There are {', '.join(ESTIMATORS)}." in refused(*arguments, "zzz")
+    assert f"there is no such learner. There are table, {', '.join(ESTIMATORS)}." in refused(*arguments, "zzz")
 
 
 @pytest.mark.parametrize("method", ["standard", "maxabs"])
@@ -168,7 +168,8 @@ def test_streams_learn_what_memory_learns(data, tmp_path):
     assert parts["rows"] == 20 * 400
     assert parts["steps"] == 80
     assert abs(parts["test_error_percent"] - whole["test_error_percent"]) < 2
-    named = json.loads(run("train", data / "iris.csv", "--stream", "--json", "--out", out, "--batch-rows", 64).stdout)
+    options = ["--learner", "multi-hyperplane", "--stream", "--json", "--out", out, "--batch-rows", 64]
+    named = json.loads(run("train", data / "iris.csv", *options).stdout)
     assert named["classes"] == ["setosa", "versicolor", "virginica"]
     assert polyplane.load(out).feature_names_in_.tolist() == ["a", "b", "c", "d"]
 
@@ -236,7 +237,8 @@ def test_tuning_ends_in_time(data, tmp_path):
     assert json.loads(result.stdout)["tuned"]["n_tried"] >= 2
     lonely = tmp_path / "lonely.csv"
     lonely.write_text("a,label\n" + "\n".join(f"{i},{i // 9}" for i in range(10)))
-    assert "--tune needs more rows of each class" in refused("train", lonely, "--tune", "--out", tmp_path / "n")
+    said = refused("train", lonely, *options[:2], "--tune", "--out", tmp_path / "n")
+    assert "--tune needs more rows of each class" in said
 
 
 def test_a_time_limit_ends_training(data, tmp_path):
@@ -256,7 +258,7 @@ def test_a_time_limit_ends_training(data, tmp_path):
 
 def test_the_file_tells_how_to_read_more(data, tmp_path):
     out = tmp_path / "m.safetensors"
-    run("train", data / "iris.csv", "--scale", "maxabs", "--out", out, *QUICK)
+    run("train", data / "iris.csv", "--learner", "multi-hyperplane", "--scale", "maxabs", "--out", out, *QUICK)
     metadata = read_model(out).metadata
     assert metadata["label"] == "class"
     assert metadata["scaling"] == "maxabs"

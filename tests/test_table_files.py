@@ -112,7 +112,7 @@ def test_index_columns_of_pandas_are_left_out(write, tmp_path):
         frame.to_csv(path, index_label=header)
         parts = table_batches(path)
         assert [part.column_names for part in parts] == [["a", "b"]]
-        assert parts.ignored == (header,)
+        assert parts.index == (header,)
         assert read_table(path, keep_index=True).column(header).to_pylist() == [5, 9]
     frame.to_parquet(tmp_path / "i.parquet")
     assert read_table(tmp_path / "i.parquet").to_pydict() == {"a": [1, 2], "b": ["x", "y"]}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from polyplane.cli._common import UserError
+from polyplane.cli._learners import TABLE, name_of
+from polyplane.cli._table_data import LoadedTable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +26,8 @@ Label = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="The label column of a table, by name or number (0 is the first, -1 the last). Default: the one called "
-        "label, class, target or y, else the last.",
+        help="The label column of a table, by name or number (0 is the first, -1 the last). Default: as in training; "
+        "to train, the one called label, class, target or y, else the last if it holds classes.",
         rich_help_panel="The data",
     ),
 ]
@@ -44,6 +46,23 @@ Format = Annotated[
     typer.Option(
         metavar="FORMAT",
         help="svmlight, csv, parquet or npz. Default: what content and extension say.",
+        rich_help_panel="The data",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The encoding of a CSV table, such as latin-1. Default: UTF-8, or what its byte order mark says.",
+        rich_help_panel="The data",
+    ),
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="A column that names the rows of a table: no feature, and written beside each prediction.",
         rich_help_panel="The data",
     ),
 ]
@@ -76,6 +95,7 @@ class LoadedModel(NamedTuple):
         """Rows of a file to predict, in parts; `options` are those of the command line."""
         from polyplane.io import batches
 
+        refuse_table_options(options)
         expected = {**self.reading(), "part": "test"} | ({} if labels else {"labels": "ignore"})
         return batches(data, n_rows, **{**expected, **options})
 
@@ -89,6 +109,25 @@ class LoadedModel(NamedTuple):
         first = int(self.metadata.get("zero_based") is False)
         return [f"feature {first + j}" for j in range(self.model.n_features_in_)]
 
+    def predict(self, rows: Rows) -> np.ndarray:
+        """The class of each row, as an index."""
+        found: np.ndarray = self.model.planes_.predict(rows.X)
+        return found
+
+    def outcome(self, rows: Rows, wanted: Collection[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The class of each row, and what else is wanted: "score", "proba", "winner"."""
+        model = self.model
+        figures: dict[str, Callable[[], np.ndarray]] = {
+            "score": lambda: model.planes_.class_scores(rows.X),
+            "proba": lambda: model.predict_proba(rows.X),
+            "winner": lambda: model.planes_.winners(rows.X)[:, None],
+        }
+        return self.predict(rows), {name: figures[name]() for name in wanted}
+
+    def labelled(self, rows: Rows, name: str) -> tuple[np.ndarray, Rows]:
+        """The classes of rows, as indices, and the rows."""
+        return class_indices(rows, self.model.classes_, name), rows
+
     def predicting(self, threads: int | None) -> AbstractContextManager[Any]:
         """Predict in this number of threads; None: as many as the model was trained with."""
         from joblib import parallel_config
@@ -96,18 +135,32 @@ class LoadedModel(NamedTuple):
         return parallel_config("threading", n_jobs=threads or getattr(self.model, "n_jobs", None) or 1)
 
 
-def load_model(path: str) -> LoadedModel:
+def load_model(path: str) -> LoadedModel | LoadedTable:
     """Read a model file."""
     from polyplane.io import read_model
 
     found = read_model(path)
-    return LoadedModel(found.model, found.metadata)
+    return loaded(found.model, found.metadata)
 
 
-def reading_options(format: str | None, label: str | None, zero_based: bool | None) -> dict[str, Any]:
-    """What the command line says about a data file: options of `polyplane.io.read`."""
-    given = {"format": format, "label": label, "zero_based": zero_based}
+def loaded(model: Any, metadata: Mapping[str, Any]) -> LoadedModel | LoadedTable:
+    """A model with what is known of its data."""
+    return (LoadedTable if name_of(model) == TABLE else LoadedModel)(model, metadata)
+
+
+def reading_options(
+    format: str | None, label: str | None, zero_based: bool | None, encoding: str | None = None, id: str | None = None
+) -> dict[str, Any]:
+    """What the command line says about a data file: options of `polyplane.io.read`, and those of tables."""
+    given = {"format": format, "label": label, "zero_based": zero_based, "encoding": encoding, "id": id}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def refuse_table_options(options: Mapping[str, Any]) -> None:
+    """Refuse what only tables have."""
+    for name in ("encoding", "id"):
+        if name in options:
+            raise UserError(f"--{name} is for tables, as `--learner table` takes them; this model takes numbers only.")
 
 
 def label_kind(classes: np.ndarray) -> str:

@@ -13,7 +13,8 @@ from polyplane.learners import LEARNERS, find_learner
 if TYPE_CHECKING:
     import numpy as np
 
-DEFAULT = "multi-hyperplane"
+#: What is trained where no learner is named: on tables (CSV, Parquet), and on anything else.
+TABLE, DEFAULT = "table", "multi-hyperplane"
 #: Parameters that --set refuses, and what to do instead.
 RESERVED = {
     "random_state": "use --seed",
@@ -24,20 +25,33 @@ RESERVED = {
 
 
 def estimators() -> dict[str, str]:
-    """The estimator of each learner; the name of a learner is that of its module, with dashes."""
+    """The estimator of each learner of planes; the name of a learner is that of its module, with dashes."""
     return {module.replace("_", "-"): estimator for estimator, module in LEARNERS.items()}
+
+
+def learner_names() -> list[str]:
+    """All names that ``--learner`` takes."""
+    return [TABLE, *estimators()]
 
 
 def make(learner: str, settings: Mapping[str, Any], seed: int, threads: int | None) -> Any:
     """An estimator with its parameters set and checked."""
-    known = estimators()
+    known = learner_names()
     if learner not in known:
         hint = did_you_mean(learner, known) or f" There are {', '.join(known)}."
         raise UserError(f"--learner {learner}: there is no such learner.{hint}")
-    model = find_learner(known[learner])()
+    model = _estimator(learner)()
     set_known(model, random_state=seed)
     set_parameters(model, settings, threads)
     return model
+
+
+def _estimator(learner: str) -> Any:
+    if learner != TABLE:
+        return find_learner(estimators()[learner])
+    from polyplane.tables.classifier import TableClassifier
+
+    return TableClassifier
 
 
 def set_parameters(model: Any, settings: Mapping[str, Any], threads: int | None) -> None:
@@ -79,7 +93,8 @@ def check_resumable(model: Any, settings: Mapping[str, Any]) -> None:
 
 def name_of(model: Any) -> str:
     """The name of an estimator's learner on the command line."""
-    return LEARNERS[type(model).__name__].replace("_", "-")
+    name = type(model).__name__
+    return TABLE if name == "TableClassifier" else LEARNERS[name].replace("_", "-")
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from polyplane._plain import visible
 from polyplane.cli._common import Table, UserError, present
 from polyplane.cli._data import LoadedModel
+from polyplane.cli._errors import Error
 from polyplane.cli._learners import name_of, set_known
+from polyplane.cli._table_data import LoadedTable
 from polyplane.cli._train_options import TrainOptions
 from polyplane.cli._training import TrainedModel, scaling_of
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from polyplane.io import Rows
 
 
@@ -19,21 +29,14 @@ if TYPE_CHECKING:
 SHOWN = 10
 
 
-def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[float]:
-    """The error of each fold, in per cent; each is scaled by its own training rows, or as the model to go on with."""
-    import numpy as np
+def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[Error]:
+    """The error of each fold; each is scaled by its own training rows, or as the model to go on with."""
     from sklearn.base import clone
-    from sklearn.model_selection import StratifiedKFold
 
     from polyplane.engine.run import Limits
 
-    assert options.cv is not None
-    fewest = int(np.unique(rows.y, return_counts=True)[1].min())
-    if fewest < options.cv:
-        raise UserError(f"--cv {options.cv}: a class has only {fewest} rows, fewer than folds.")
     errors = []
-    folds = StratifiedKFold(options.cv, shuffle=True, random_state=options.seed)
-    for train_rows, test_rows in folds.split(rows.lines, rows.y):
+    for train_rows, test_rows in stratified_folds(rows.y, options):
         X, fold = rows.X[train_rows], clone(model)
         set_known(fold, warm_start=False)
         scaling = model._scaling or scaling_of(X, options.scaling)
@@ -41,25 +44,76 @@ def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[float]
             warnings.simplefilter("ignore")  # what there is to say was said of all rows
             fold._fit(X, rows.y[train_rows], None, Limits(options.time_limit), scaling)
         predicted = fold.classes_[fold.planes_.predict(rows.X[test_rows])]
-        errors.append(100 * float((predicted != rows.y[test_rows]).mean()))
+        errors.append(Error(int((predicted != rows.y[test_rows]).sum()), len(test_rows)))
     return errors
 
 
-def test_error(trained: TrainedModel, options: TrainOptions) -> float:
-    """The error on the rows of ``--test``, in per cent."""
-    from polyplane.cli.evaluate import confusion_matrix
+def stratified_folds(y: np.ndarray, options: TrainOptions) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows to train on and rows to test on, for each fold of ``--cv``."""
+    import numpy as np
+    from sklearn.model_selection import StratifiedKFold
+
+    assert options.cv is not None
+    fewest = int(np.unique(y, return_counts=True)[1].min())
+    if fewest < options.cv:
+        raise UserError(f"--cv {options.cv}: a class has only {fewest} rows, fewer than folds.")
+    folds = StratifiedKFold(options.cv, shuffle=True, random_state=options.seed)
+    yield from folds.split(np.empty(len(y)), y)
+
+
+def tested(model: LoadedModel | LoadedTable, options: TrainOptions) -> Error:
+    """The error on the rows of ``--test``."""
+    from polyplane.cli.evaluate import confusion_matrix, error_of
 
     assert options.test is not None
+    reading = {"encoding": options.reading["encoding"]} if "encoding" in options.reading else {}
     try:
-        matrix = confusion_matrix(LoadedModel(trained.model, trained.facts), options.test, {}, options.threads)
+        return error_of(confusion_matrix(model, options.test, reading, options.threads))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted; {options.out} is written, but not tested.") from None
     except (UserError, ValueError, OSError) as error:
         raise UserError(f"{options.out} is written, but could not be tested: {error}") from error
-    return 100 * (1 - matrix.accuracy)
 
 
-def report(trained: TrainedModel, options: TrainOptions, extra: dict[str, Any]) -> None:
+def error_content(folds: list[Error], test: Error | None) -> dict[str, Any]:
+    """The errors by cross-validation and on test rows, for programs."""
+    content: dict[str, Any] = {}
+    if folds:
+        content["cv_error_percent"] = [fold.percent for fold in folds]
+        content["cv_error_interval_percent"] = _pooled(folds).interval
+    if test is not None:
+        content["test_error_percent"] = test.percent
+        content["test_error_interval_percent"] = test.interval
+    return content
+
+
+def error_facts(folds: list[Error], test: Error | None) -> dict[str, str]:
+    """The same for people."""
+    facts = {}
+    if folds:
+        percents = [fold.percent for fold in folds]
+        facts["cv error %"] = f"{_pooled(folds)}, folds {min(percents):.4g} to {max(percents):.4g}"
+    if test is not None:
+        facts["test error %"] = str(test)
+    return facts
+
+
+def _pooled(folds: list[Error]) -> Error:
+    return Error(sum(fold.n_wrong for fold in folds), sum(fold.n_rows for fold in folds))
+
+
+def next_steps(options: TrainOptions) -> str:
+    """What a reader would do with a new model."""
+    data, model = shlex.quote(options.test or options.data), shlex.quote(options.out)
+    lines = [f"polyplane predict {model} {data}", f"polyplane explain {model} {data} --row 0"]
+    if options.test is None and options.cv is None:
+        lines.insert(0, "--test FILE or --cv 5, to know the error")
+    return "Next: " + "\n      ".join(map(visible, lines)) + "\n"
+
+
+def report(
+    trained: TrainedModel, options: TrainOptions, tuned: dict[str, Any] | None, folds: list[Error], test: Error | None
+) -> None:
     """Say what was done."""
     planes = trained.model.planes_
     content: dict[str, Any] = {
@@ -67,26 +121,23 @@ def report(trained: TrainedModel, options: TrainOptions, extra: dict[str, Any]) 
         "learner": name_of(trained.model),
         "rows": trained.n_rows,
         "features": planes.n_features,
+        "label": trained.facts.get("label"),
         "classes": trained.model.classes_,
         "planes": planes.n_planes,
         "steps": trained.model.n_iter_,
         "seconds": round(trained.seconds, 3),
         "interrupted": trained.interrupted,
-        **extra,
     }
-    shown = {**content, "classes": planes.n_classes}
-    if "tuned" in extra:
-        shown |= _about_tuning(shown.pop("tuned"))
-    if "cv_error_percent" in extra:
-        import numpy as np
-
-        errors = extra["cv_error_percent"]
-        shown["cv_error_percent"] = f"{np.mean(errors):.4g} +- {np.std(errors):.2g}"
+    shown = {**content, "classes": planes.n_classes} | ({} if tuned is None else _about_tuning(tuned))
     rows = [(name.replace("_percent", " %").replace("_", " "), value) for name, value in shown.items()]
+    rows = [*((name, value) for name, value in rows if value is not None), *error_facts(folds, test).items()]
     tables = [Table("Trained", (), rows)]
-    if "tuned" in extra:
-        tables.insert(0, _tried(extra["tuned"]["tried"]))
-    present(content, tables, options.as_json)
+    if tuned is not None:
+        content["tuned"] = tuned
+        tables.insert(0, _tried(tuned["tried"]))
+    present({**content, **error_content(folds, test)}, tables, options.as_json)
+    if sys.stdout.isatty() and not options.as_json:
+        typer.echo(next_steps(options))
 
 
 def _about_tuning(tuned: dict[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import typer
 
 from polyplane.cli._common import UserError
 from polyplane.cli._data import LoadedModel
-from polyplane.cli._learners import DEFAULT, estimators
+from polyplane.cli._learners import DEFAULT, TABLE, learner_names
 
 ScaleMethod = Literal["none", "standard", "maxabs"]
 
@@ -22,9 +22,10 @@ Learner = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"{', '.join(estimators())}. Default: {DEFAULT}, or that of --resume.",
+        help=f"{', '.join(learner_names())}. Default: {TABLE} for tables (CSV, TSV, Parquet), {DEFAULT} for other "
+        "data, or that of --resume.",
         rich_help_panel=TRAINING,
-        autocompletion=lambda: list(estimators()),
+        autocompletion=learner_names,
     ),
 ]
 Settings = Annotated[
@@ -88,7 +89,7 @@ Features = Annotated[
 
 
 class TrainOptions(NamedTuple):
-    """The options, as given; `reading` has those of `polyplane.io.read`."""
+    """The options, as given; `reading` has those of `polyplane.io.read`, and `source` is the opened file."""
 
     data: str
     learner: str | None
@@ -108,6 +109,7 @@ class TrainOptions(NamedTuple):
     n_features: int | None
     reading: dict[str, Any]
     as_json: bool
+    source: Any = None
 
     @property
     def scaling(self) -> ScaleMethod:
@@ -147,6 +149,12 @@ class TrainOptions(NamedTuple):
         for option, given in (("scale", self.scaling != "none"), ("tune", self.tune), ("classes", self.classes)):
             if self.resume is not None and given:
                 raise UserError(f"--{option} is for a new model; the one of --resume keeps what it was trained with.")
+
+    def opened(self) -> Self:
+        """The options with the data opened: what standard input says is kept, unless it is a stream."""
+        from polyplane.io._input_file import InputFile
+
+        return self._replace(source=InputFile(self.data, keep=not self.stream))
 
     def reading_for(self, resumed: LoadedModel | None) -> dict[str, Any]:
         """How to read the rows: as the model to go on with has seen them, and as the command line says."""

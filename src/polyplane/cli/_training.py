@@ -63,7 +63,7 @@ def train_on_stream(options: TrainOptions, model: Any, resumed: LoadedModel | No
     if resumed is not None:
         found = found._replace(classes=resumed.model.classes_)
     check_classes(model, found.classes)
-    parts = batches(options.data, options.batch_rows, **{**reading, **found.reading()})
+    parts = batches(options.source, options.batch_rows, **{**reading, **found.reading()})
     stream = StreamOptions(classes=found.classes, passes=options.passes or 1, progressive=False)
 
     def fit(limits: Limits) -> None:
@@ -142,7 +142,7 @@ def _survey(options: TrainOptions, reading: dict[str, Any]) -> _Survey:
     from polyplane.scaling import FeatureMoments
 
     moments, classes, part = FeatureMoments(), None, None
-    for part in batches(options.data, options.batch_rows, **reading):
+    for part in batches(options.source, options.batch_rows, **reading):
         found = np.unique(part.y)
         if classes is None and len(found) == 1:
             note(f"The first {len(part.lines)} rows are all of the class {found.tolist()[0]!r}; shuffle the stream.")

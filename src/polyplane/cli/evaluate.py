@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyplane.cli._common import AsJson, Table, command, present
+from polyplane.cli._common import AsJson, Table, UserError, command, present
 from polyplane.cli._data import (
     DataFile,
+    Encoding,
     Format,
     Label,
     LoadedModel,
     ModelFile,
     ZeroBased,
-    class_indices,
     load_model,
     reading_options,
 )
+from polyplane.cli._errors import Error
+from polyplane.cli._table_data import LoadedTable
 
 if TYPE_CHECKING:
     from polyplane.inspection.confusion import ConfusionMatrix
@@ -37,6 +39,7 @@ def evaluate(
     label: Label = None,
     zero_based: ZeroBased = None,
     format: Format = None,
+    encoding: Encoding = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads to predict with.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -44,14 +47,15 @@ def evaluate(
 
     Rows are read in parts, so that files may be larger than memory. A label that the model does not know is refused.
     """
-    matrix = confusion_matrix(load_model(model), data, reading_options(format, label, zero_based), threads)
-    by_class = _by_class(matrix)
+    matrix = confusion_matrix(load_model(model), data, reading_options(format, label, zero_based, encoding), threads)
+    by_class, error = _by_class(matrix), error_of(matrix)
     content = {
         "model": model,
         "data": data,
         "rows": matrix.n_rows,
         "accuracy": matrix.accuracy,
-        "error_percent": 100 * (1 - matrix.accuracy),
+        "error_percent": error.percent,
+        "error_interval_percent": error.interval,
         "classes": by_class,
         "confusion": matrix.counts,
     }
@@ -59,18 +63,29 @@ def evaluate(
 
 
 def confusion_matrix(
-    loaded: LoadedModel, data: str, options: dict[str, Any], threads: int | None = None
+    model: LoadedModel | LoadedTable, data: str, options: dict[str, Any], threads: int | None = None
 ) -> ConfusionMatrix:
     """Test a model on the rows of a file."""
     from polyplane.inspection.confusion import ConfusionMatrix
 
-    classes, planes = loaded.model.classes_, loaded.model.planes_
+    loaded: Any = model
+    classes = loaded.model.classes_
     matrix = ConfusionMatrix.of(classes, [], [])
     with loaded.predicting(threads):
         for part in loaded.batches(data, options):
-            truth = class_indices(part, classes, data)
-            matrix += ConfusionMatrix.of(classes, truth, planes.predict(part.X))
+            truth, rows = loaded.labelled(part, data)
+            if len(truth):
+                matrix += ConfusionMatrix.of(classes, truth, loaded.predict(rows))
+    if not matrix.n_rows:
+        raise UserError(f"{data}: no row has a label.")
     return matrix
+
+
+def error_of(matrix: ConfusionMatrix) -> Error:
+    """The share of wrong rows."""
+    import numpy as np
+
+    return Error(matrix.n_rows - int(np.trace(matrix.counts)), matrix.n_rows)
 
 
 def _by_class(matrix: ConfusionMatrix) -> list[dict[str, Any]]:
@@ -86,9 +101,10 @@ def _by_class(matrix: ConfusionMatrix) -> list[dict[str, Any]]:
 
 
 def _tables(matrix: ConfusionMatrix, by_class: list[dict[str, Any]]) -> list[Table]:
-    error = round(100 * (1 - matrix.accuracy), 4)
+    error = error_of(matrix)
+    facts = [("rows", matrix.n_rows), ("accuracy", matrix.accuracy), ("error %", round(error.percent, 4))]
     tables = [
-        Table("Evaluation", (), [("rows", matrix.n_rows), ("accuracy", matrix.accuracy), ("error %", error)]),
+        Table("Evaluation", (), [*facts, (error.interval_name, error.shown_interval)]),
         Table("By class", list(by_class[0]), [list(row.values()) for row in by_class]),
     ]
     if len(by_class) <= MOST_CLASSES:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyplane.cli._common import AsJson, Table, UserError, command, did_you_mean, note, present
+from polyplane.cli._common import AsJson, Table, UserError, command, present
 from polyplane.cli._data import (
     DATA_HELP,
+    Encoding,
     Format,
     Label,
     LoadedModel,
@@ -19,14 +19,12 @@ from polyplane.cli._data import (
     load_model,
     reading_options,
 )
+from polyplane.cli._explain_table import TableRequest, explain_table
+from polyplane.cli._explaining import MOST_ROWS, Page, check_frozen, class_of, first_rows, row_of
+from polyplane.cli._table_data import LoadedTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from polyplane.io import Rows
-
-#: Rules are checked on the first rows of a file, up to this many.
-MOST_ROWS = 1 << 16
 
 MaybeData = Annotated[
     str | None,
@@ -76,6 +74,7 @@ def explain(
     label: Label = None,
     zero_based: ZeroBased = None,
     format: Format = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the planes of a model as rules, in the units of the data.
@@ -89,18 +88,25 @@ def explain(
         raise UserError(f"{'--target' if target is not None else '--freeze'} needs --row.")
     if row is not None and html is not None:
         raise UserError("--row and --html cannot be combined: the page explains rows of its own choice.")
-    loaded = load_model(model)
-    if data is None:
+    loaded, options = load_model(model), reading_options(format, label, zero_based, encoding)
+    if isinstance(loaded, LoadedTable):
+        request = TableRequest(data, options, row, target, freeze, tolerance, html)
+        explanation = explain_table(loaded, request)
+    elif data is None:
         explanation = _of_model(loaded, None, tolerance)
     else:
-        parts = loaded.batches(data, reading_options(format, label, zero_based), MOST_ROWS, labels=html is not None)
-        rows = _first_rows(parts, data)
+        parts = loaded.batches(data, options, MOST_ROWS, labels=html is not None)
+        rows = first_rows(parts, data)
         if html is not None:
-            _write_page(loaded, rows, data, html, as_json)
-            return
-        x = None if row is None else _row(parts, rows, row, data)
-        explanation = _of_model(loaded, rows, tolerance) if x is None else _of_row(loaded, rows, x, target, freeze)
-    if as_json:
+            explanation = _page(loaded, rows, data, html)
+        elif row is not None:
+            explanation = _of_row(loaded, rows, row_of(parts, rows, row, data), target, freeze)
+        else:
+            explanation = _of_model(loaded, rows, tolerance)
+    if isinstance(explanation, Page):
+        facts = explanation._asdict()
+        present(facts, [Table("Page", (), list(facts.items()))], as_json)
+    elif as_json:
         present({"model": model, "data": data, "row": row, **explanation.to_dict()}, [], as_json)
     else:
         typer.echo(explanation.to_text(top))
@@ -117,44 +123,15 @@ def _of_row(loaded: LoadedModel, rows: Rows, x: Any, target: str | None, freeze:
     from polyplane.inspection import explain_row
 
     names = loaded.feature_names(rows)
-    for name in freeze or ():
-        if name not in names:
-            raise UserError(f"--freeze: {name!r} is not one of the features.{did_you_mean(name, names)}")
-    labels = {str(label): label for label in loaded.model.classes_.tolist()}
-    if target is not None and target not in labels:
-        raise UserError(f"--target: {target!r} is not one of the labels {', '.join(labels)}.")
-    goal = None if target is None else labels[target]
+    check_frozen(freeze, names)
+    goal = class_of(target, loaded.model)
     return explain_row(loaded.model, x, X=rows.X, target=goal, frozen=freeze or None, feature_names=names)
 
 
-def _write_page(loaded: LoadedModel, rows: Rows, data: str, html: str, as_json: bool) -> None:
+def _page(loaded: LoadedModel, rows: Rows, data: str, html: str) -> Page:
     from polyplane.inspection import model_report
 
     classes = loaded.model.classes_
     y = classes[class_indices(rows, classes, data)]
     page = model_report(loaded.model, rows.X, y, html, feature_names=loaded.feature_names(rows))
-    facts = {"data": data, "rows": int(rows.X.shape[0]), "page": str(page)}
-    present(facts, [Table("Page", (), list(facts.items()))], as_json)
-
-
-def _first_rows(parts: Iterable[Rows], data: str) -> Rows:
-    """The rows to explain the model on; a longer file is cut, with a note."""
-    iterator = iter(parts)
-    first = next(iterator)
-    if next(iterator, None) is not None:
-        note(f"{data} is long: only its first {first.X.shape[0]:,} rows are used.")
-    return first
-
-
-def _row(parts: Iterable[Rows], first: Rows, row: int, data: str) -> Any:
-    """One of the first rows, or of those beyond them."""
-    seen = first.X.shape[0]
-    if row < seen:
-        return first.X[[row]]
-    if data == "-":
-        raise UserError(f"--row {row}: only the first {MOST_ROWS:,} rows of standard input can be explained.")
-    for part in islice(parts, 1, None):
-        if row < seen + part.X.shape[0]:
-            return part.X[[row - seen]]
-        seen += part.X.shape[0]
-    raise UserError(f"--row {row}: {data} has {seen} rows, numbered from 0 to {seen - 1}.")
+    return Page(data, int(rows.X.shape[0]), str(page))

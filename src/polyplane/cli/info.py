@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from polyplane._plain import plain
 from polyplane.cli._common import AsJson, Table, command, present
 from polyplane.cli._data import ModelFile
-from polyplane.cli._learners import name_of
+from polyplane.cli._learners import TABLE, name_of
 
 if TYPE_CHECKING:
     from polyplane.io import ModelFile as Contents
@@ -30,10 +30,7 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
 
 def describe(path: str, found: Contents) -> dict[str, Any]:
     """The content of a model file."""
-    model, planes = found.model, found.model.planes_
-    members = getattr(planes, "members", [planes])
-    counts = sum(member.indptr[1:] - member.indptr[:-1] for member in members).tolist()
-    names = getattr(model, "feature_names_in_", None)
+    model = found.model
     return {
         "file": path,
         "size": found.size,
@@ -41,19 +38,51 @@ def describe(path: str, found: Contents) -> dict[str, Any]:
         "polyplane": found.version,
         "learner": name_of(model),
         "estimator": type(model).__name__,
+        **(_about_table(model) if name_of(model) == TABLE else _about_planes(model)),
+        "parameters": plain(model.get_params(deep=False)),
+        "metadata": {name: _short(value) for name, value in found.metadata.items()},
+    }
+
+
+def _about_planes(model: Any) -> dict[str, Any]:
+    planes, names = model.planes_, getattr(model, "feature_names_in_", None)
+    members = getattr(planes, "members", [planes])
+    return {
         "features": planes.n_features,
         "feature_names": None if names is None else [str(name) for name in names],
         "dtype": planes.coef.dtype.name,
         **({"machines": len(members)} if model._declaration.committee else {}),
         "planes": planes.n_planes,
-        "classes": [
-            {"label": label, "planes": count} for label, count in zip(model.classes_.tolist(), counts, strict=True)
-        ],
+        "classes": _classes(model, members),
         "steps": getattr(model, "n_iter_", None),
         "can_go_on_training": hasattr(model, "_state"),
-        "parameters": plain(model.get_params(deep=False)),
-        "metadata": {name: _short(value) for name, value in found.metadata.items()},
     }
+
+
+def _about_table(model: Any) -> dict[str, Any]:
+    encoding, members = model.model_.encoding, [member.planes for member in model.members_]
+    return {
+        "features": len(encoding.features),
+        "feature_names": None,
+        "dtype": members[0].coef.dtype.name,
+        "machines": len(members),
+        "planes": sum(member.n_planes for member in members),
+        "classes": _classes(model, members),
+        "steps": model.n_iter_,
+        "can_go_on_training": False,
+        "preparation": "; ".join(dict.fromkeys(model.preparation_)),
+        "temperature": model.temperature_,
+        "columns": [
+            {"column": column.name, "kind": column.kind, "gaps": column.has_gaps, "features": len(column.features)}
+            for column in encoding.columns
+        ],
+        "dropped": dict(encoding.dropped),
+    }
+
+
+def _classes(model: Any, members: list[Any]) -> list[dict[str, Any]]:
+    counts = sum(member.indptr[1:] - member.indptr[:-1] for member in members).tolist()
+    return [{"label": label, "planes": count} for label, count in zip(model.classes_.tolist(), counts, strict=True)]
 
 
 def _short(value: Any) -> Any:
@@ -67,11 +96,19 @@ def _tables(content: dict[str, Any]) -> list[Table]:
     facts = {name: value for name, value in content.items() if not isinstance(value, list | dict)}
     names = content["feature_names"]
     facts |= {"feature_names": "no" if names is None else "yes", "classes": len(content["classes"])}
+    if "columns" in content:
+        facts |= {"columns": len(content["columns"])}
+        del facts["feature_names"]
     tables = [
         Table(f"Model {content['file']}", (), list(facts.items())),
         Table("Classes", ("label", "planes"), [tuple(entry.values()) for entry in content["classes"]]),
         Table("Parameters", ("parameter", "value"), list(content["parameters"].items())),
     ]
+    if "columns" in content:
+        rows = [tuple(entry.values()) for entry in content["columns"][:MOST_NAMES]]
+        tables.append(Table("Columns", tuple(content["columns"][0]), rows))
+    if content.get("dropped"):
+        tables.append(Table("Dropped", ("column", "reason"), list(content["dropped"].items())))
     if content["metadata"]:
         tables.append(Table("Metadata", ("name", "value"), list(content["metadata"].items())))
     if names is not None and len(names) <= MOST_NAMES:

@@ -5,18 +5,27 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
 from polyplane._plain import visible, visible_json
 from polyplane.cli._common import Table, UserError, command, present
-from polyplane.cli._data import DataFile, Format, Label, ModelFile, ZeroBased, load_model, reading_options
-
-if TYPE_CHECKING:
-    import numpy as np
+from polyplane.cli._data import (
+    DataFile,
+    Encoding,
+    Format,
+    Id,
+    Label,
+    LoadedModel,
+    ModelFile,
+    ZeroBased,
+    load_model,
+    reading_options,
+)
+from polyplane.cli._table_data import LoadedTable
 
 Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is standard output.")]
 Scores = Annotated[bool, typer.Option("--scores", help="Add the score of each class.")]
@@ -42,28 +51,34 @@ def predict(
     label: Label = None,
     zero_based: ZeroBased = None,
     format: Format = None,
+    encoding: Encoding = None,
+    id: Id = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads to predict with.")] = None,
     as_json: Lines = False,
 ) -> None:
-    """Write the label of each row, one per line; with scores and the like, tab-separated columns under a header.
+    """Write the label of each row, one per line; with ids, scores and the like, tab-separated columns under a header.
+
+    Columns of tables are found by their names: they may come in another order, and others are ignored, as are labels.
 
     Rows are read and written in parts, so that files may be larger than memory. A file appears when all of it is
-    written, and not before. Labels in the data are not needed, and ignored.
+    written, and not before.
     """
-    loaded = load_model(model)
+    loaded: Any = load_model(model)
     if proba and not hasattr(loaded.model, "predict_proba"):
         raise UserError("--proba: this model has no probabilities; --scores gives its scores.")
-    if winners and not hasattr(loaded.model.planes_, "winners"):
-        raise UserError("--winners: this model is a committee, each machine of which has a best plane of its own.")
-    parts = loaded.batches(data, reading_options(format, label, zero_based), labels=False)
-    wanted = {"score": scores, "proba": proba, "winner": winners}
-    style = _JsonLines if as_json else _Columns if any(wanted.values()) else _Labels
-    began, n_rows = time.perf_counter(), 0
+    if winners:
+        _check_winners(loaded)
+    parts = loaded.batches(data, reading_options(format, label, zero_based, encoding, id), labels=False)
+    wanted = [name for name, is_wanted in {"score": scores, "proba": proba, "winner": winners}.items() if is_wanted]
+    began, n_rows, writer = time.perf_counter(), 0, None
     with _output(out) as file, loaded.predicting(threads):
-        writer = style(loaded.model, wanted)
-        file.write(writer.header())
         for part in parts:
-            file.write(writer.rows(part.X))
+            if writer is None:
+                has_ids = getattr(part, "ids", None) is not None
+                style = _JsonLines if as_json else _Columns if wanted or has_ids else _Labels
+                writer = style(loaded, wanted, _id_name(parts) if has_ids else None)
+                file.write(writer.header())
+            file.write(writer.rows(part))
             n_rows += part.X.shape[0]
     if out != "-":
         seconds = time.perf_counter() - began
@@ -92,48 +107,49 @@ def _one_line_each(labels: list[str]) -> list[str]:
     return [visible(label.replace("\\", "\\\\")) for label in labels]
 
 
+def _check_winners(loaded: LoadedModel | LoadedTable) -> None:
+    if isinstance(loaded, LoadedTable) or not hasattr(loaded.model.planes_, "winners"):
+        raise UserError("--winners: this model is a committee, each machine of which has a best plane of its own.")
+
+
+def _id_name(parts: Any) -> str:
+    """The name of the column that names the rows."""
+    return visible(str(parts.id_name))
+
+
 class _Labels:
     """Labels only."""
 
-    def __init__(self, model: Any, wanted: dict[str, bool]) -> None:
+    def __init__(self, loaded: Any, wanted: list[str], id_name: str | None) -> None:
         import numpy as np
 
-        self.model = model
-        self.wanted = [name for name, is_wanted in wanted.items() if is_wanted]
-        self.names = _one_line_each([str(label) for label in model.classes_.tolist()])
+        self.loaded, self.wanted, self.id_name = loaded, wanted, id_name
+        self.classes = loaded.model.classes_.tolist()
+        self.names = _one_line_each([str(label) for label in self.classes])
         self.lines = np.array([f"{name}\n".encode() for name in self.names], dtype=object)
 
     def header(self) -> bytes:
         """What comes before the rows."""
         return b""
 
-    def rows(self, X: Any) -> bytes:
+    def rows(self, part: Any) -> bytes:
         """The text of some rows."""
-        return b"".join(self.lines[self.model.planes_.predict(X)].tolist())
-
-    def columns(self, X: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The class of each row, and what else is wanted."""
-        model = self.model
-        figures: dict[str, Callable[[], np.ndarray]] = {
-            "score": lambda: model.planes_.class_scores(X),
-            "proba": lambda: model.predict_proba(X),
-            "winner": lambda: model.planes_.winners(X)[:, None],
-        }
-        return model.planes_.predict(X), {name: figures[name]() for name in self.wanted}
+        return b"".join(self.lines[self.loaded.predict(part)].tolist())
 
 
 class _Columns(_Labels):
     """Tab-separated columns."""
 
     def header(self) -> bytes:
-        names = ["label"]
+        names = ["label"] if self.id_name is None else [self.id_name, "label"]
         for name in self.wanted:
             names += ["winner"] if name == "winner" else [f"{name}:{label}" for label in self.names]
         return ("\t".join(names) + "\n").encode()
 
-    def rows(self, X: Any) -> bytes:
-        found, figures = self.columns(X)
-        cells = [[self.names[c] for c in found.tolist()]]
+    def rows(self, part: Any) -> bytes:
+        found, figures = self.loaded.outcome(part, self.wanted)
+        cells = [] if self.id_name is None else [[visible(cell) for cell in part.ids]]
+        cells.append([self.names[c] for c in found.tolist()])
         for figure in figures.values():
             cells += [[repr(value) for value in column.tolist()] for column in figure.T]
         return "".join("\t".join(row) + "\n" for row in zip(*cells, strict=True)).encode()
@@ -142,14 +158,14 @@ class _Columns(_Labels):
 class _JsonLines(_Labels):
     """A JSON object for each row."""
 
-    def rows(self, X: Any) -> bytes:
-        found, figures = self.columns(X)
-        labels = self.model.classes_.tolist()
+    def rows(self, part: Any) -> bytes:
+        found, figures = self.loaded.outcome(part, self.wanted)
         lines = []
         for i, c in enumerate(found.tolist()):
-            row: dict[str, Any] = {"label": labels[c]}
+            row: dict[str, Any] = {} if self.id_name is None else {"id": part.ids[i]}
+            row["label"] = self.classes[c]
             for name, figure in figures.items():
                 values = figure[i].tolist()
-                row[name] = values[0] if name == "winner" else dict(zip(map(str, labels), values, strict=True))
+                row[name] = values[0] if name == "winner" else dict(zip(map(str, self.classes), values, strict=True))
             lines.append(visible_json(json.dumps(row, ensure_ascii=False)) + "\n")
         return "".join(lines).encode()

@@ -10,18 +10,32 @@ import typer
 
 from polyplane.cli import _train_options as option
 from polyplane.cli._common import INTERRUPTED, AsJson, UserError, command, note
-from polyplane.cli._data import DataFile, Format, Label, LoadedModel, ZeroBased, load_model, reading_options
+from polyplane.cli._data import (
+    DataFile,
+    Encoding,
+    Format,
+    Id,
+    Label,
+    LoadedModel,
+    ZeroBased,
+    load_model,
+    reading_options,
+    refuse_table_options,
+)
 from polyplane.cli._learners import (
     DEFAULT,
     check_classes,
     check_resumable,
+    learner_names,
     make,
     name_of,
     parse_settings,
     set_known,
     set_parameters,
 )
-from polyplane.cli._report import cross_validate, report, test_error
+from polyplane.cli._report import cross_validate, report, tested
+from polyplane.cli._table_data import LoadedTable
+from polyplane.cli._table_training import takes_table, train_table
 from polyplane.cli._train_options import TrainOptions
 from polyplane.cli._training import train_in_memory, train_on_stream
 
@@ -30,8 +44,9 @@ if TYPE_CHECKING:
 
 
 @command(
+    "polyplane train people.csv.gz --label income --id person --test more.csv --out income.safetensors",
     "polyplane train a9a --test a9a.t",
-    "polyplane train train.csv.gz --label income --tune --out income.safetensors",
+    "polyplane train numbers.csv --learner pegasos --tune",
     "polyplane train digits.npz --learner convex-polytope --set n_planes=48 --set alpha=1e-5",
     "polyplane train huge.svm --learner pegasos --stream --passes 3",
     "polyplane train monday.svm --resume model.safetensors",
@@ -56,21 +71,32 @@ def train(
     label: Label = None,
     zero_based: ZeroBased = None,
     format: Format = None,
+    encoding: Encoding = None,
+    id: Id = None,
     classes: option.Classes = None,
     features: option.Features = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn planes from labelled rows and write them to a model file.
 
+    Tables (CSV, TSV, Parquet) are taken as they come: numbers of any scale, text, booleans, dates and gaps.
+
     The file is replaced when training is done: an error, or the end of the process, leaves an older model as it was.
     After Ctrl-C the model of the finished steps is written, and the exit code is 130.
     """
     options = TrainOptions(
         data, learner, out, test, cv, scale, seed, threads, time_limit, stream, passes, batch_rows, resume, tune,
-        classes, features, reading_options(format, label, zero_based), as_json,
+        classes, features, reading_options(format, label, zero_based, encoding, id), as_json,
     )  # fmt: skip
     options.check()
     parameters = parse_settings(settings or [])
+    if options.learner not in (None, *learner_names()):
+        make(str(options.learner), {}, seed, threads)  # refuses it
+    options = options.opened()
+    if takes_table(options):
+        train_table(options, parameters)
+        return
+    refuse_table_options(options.reading)
     resumed = None if resume is None else _resumed(options)
     if resumed is None:
         model = make(learner or DEFAULT, parameters, seed, threads)
@@ -88,6 +114,8 @@ def _resumed(options: TrainOptions) -> LoadedModel:
     """The model to go on with."""
     assert options.resume is not None
     loaded = load_model(options.resume)
+    if isinstance(loaded, LoadedTable):
+        raise UserError("--resume: the training of `table` cannot go on; train anew on all rows.")
     if options.learner not in (None, name_of(loaded.model)):
         raise UserError(f"--learner {options.learner}: {options.resume} was trained by {name_of(loaded.model)}.")
     if not hasattr(loaded.model, "_state"):
@@ -99,15 +127,15 @@ def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, paramet
     """Train, write, test, and report."""
     from polyplane.io import save
 
-    extra: dict[str, Any] = {}
+    tuned, folds, test = None, [], None
     if options.stream:
         trained = train_on_stream(options, model, resumed)
     else:
         rows = _read(options, model, resumed)
         if options.tune is not None:
-            options = _tuned(options, model, rows, parameters, extra)
+            options, tuned = _tuned(options, model, rows, parameters)
         if options.cv is not None:
-            extra["cv_error_percent"] = cross_validate(options, model, rows)
+            folds = cross_validate(options, model, rows)
         trained = train_in_memory(options, model, rows)
     set_known(model, warm_start=False, verbose=0)
     facts = {name: value for name, value in trained.facts.items() if value is not None}
@@ -116,8 +144,8 @@ def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, paramet
     if trained.interrupted:
         note(f"Interrupted after {model.n_iter_} steps: {options.out} is the model of these steps.")
     if options.test is not None:
-        extra["test_error_percent"] = test_error(trained, options)
-    report(trained, options, extra)
+        test = tested(LoadedModel(model, trained.facts), options)
+    report(trained, options, tuned, folds, test)
     if trained.interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -127,19 +155,24 @@ def _read(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> Row
     import numpy as np
 
     from polyplane.io import read
+    from polyplane.io._rows import NotNumbersError
 
-    rows = read(options.data, **options.reading_for(resumed))
+    try:
+        rows = read(options.source, **options.reading_for(resumed))
+    except NotNumbersError as error:
+        if resumed is not None:
+            raise
+        raise UserError(f"{str(error).rstrip('.')}; --learner table takes such columns as they are.") from error
     check_classes(model, np.unique(rows.y))
     return rows
 
 
 def _tuned(
-    options: TrainOptions, model: Any, rows: Rows, parameters: dict[str, Any], extra: dict[str, Any]
-) -> TrainOptions:
-    """Set the best parameters that a search finds; return the options with the best scaling."""
+    options: TrainOptions, model: Any, rows: Rows, parameters: dict[str, Any]
+) -> tuple[TrainOptions, dict[str, Any]]:
+    """Set the best parameters that a search finds; return the options with the best scaling, and what was found."""
     from polyplane.cli._tuning import tune
 
     found = tune(model, rows, options, set(parameters), show=sys.stdout.isatty() and not options.as_json)
     model.set_params(**found.settings)
-    extra["tuned"] = found._asdict()
-    return options._replace(scale=found.scaling)
+    return options._replace(scale=found.scaling), found._asdict()

@@ -42,7 +42,7 @@ def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> Co
     """Find the label and the features in a header.
 
     The label is the column that `options.label` names or counts to; else the only one with a usual name; else the last.
-    Where features are expected by name they may come in any order, and nothing but the label may come besides.
+    Where features are expected by name they may come in any order, and other columns are skipped.
     """
     header = list(header)
     check_number_of_columns(len(header), name)
@@ -109,10 +109,6 @@ def _check_names(places: Mapping[str, int], names: tuple[str, ...], label: int |
     missing = [feature for feature in names if places.get(feature, label) == label]
     if missing:
         raise ValueError(f"{name} has no column {missing[0]!r}, which the model needs.")
-    expected = set(names)
-    if len(expected) < len(names):
+    if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
         raise ValueError(f"{name}: two features are called {twice!r}, so that columns cannot be matched by name.")
-    extra = [cell for cell, j in places.items() if cell not in expected and j != label]
-    if extra:
-        raise ValueError(f"{name} has a column {extra[0]!r}, which the model does not know.")

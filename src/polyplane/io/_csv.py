@@ -16,7 +16,7 @@ import numpy as np
 
 from polyplane.io._columns import Columns, check_number_of_columns, choose_columns
 from polyplane.io._input_file import InputFile, line_blocks
-from polyplane.io._rows import ReadOptions, Rows
+from polyplane.io._rows import NotNumbersError, ReadOptions, Rows
 from polyplane.io._small import small_table
 from polyplane.io._text import (
     COLUMN,
@@ -89,7 +89,9 @@ def _parse(text: np.ndarray, line: int, delimiter: str, columns: Columns, name: 
     out = room_for(size, most_rows, np.empty((most_rows, len(columns.names))), none, none)
     status = parser.parse_delimited(text, size, line, ord(delimiter), columns.uses, out)
     if status != parser.DONE:
-        raise ValueError(_complaint(name, text, status, out.tally, columns, delimiter))
+        is_cell = status not in (parser.FEW_COLUMNS, parser.MANY_COLUMNS, parser.BAD_QUOTE)
+        kind = NotNumbersError if is_cell else ValueError
+        raise kind(_complaint(name, text, status, out.tally, columns, delimiter))
     return out
 
 

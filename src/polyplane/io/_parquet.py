@@ -9,7 +9,16 @@ import numpy as np
 
 from polyplane.io._columns import LABEL, Columns, choose_columns
 from polyplane.io._input_file import InputFile, seekable
-from polyplane.io._rows import MixedLabelsError, ReadOptions, Rows, settle_labels, text_labels, wants_text, whole_labels
+from polyplane.io._rows import (
+    MixedLabelsError,
+    NotNumbersError,
+    ReadOptions,
+    Rows,
+    settle_labels,
+    text_labels,
+    wants_text,
+    whole_labels,
+)
 
 #: Numbers taken out of a file at a time.
 VALUES = 1 << 20
@@ -49,7 +58,7 @@ def _check_types(schema: Any, columns: Columns, name: str) -> None:
     for j, (cell, use) in enumerate(zip(columns.header, columns.uses, strict=True)):
         column_type = schema.field(j).type
         if use >= 0 and not _is_numeric(column_type):
-            raise ValueError(
+            raise NotNumbersError(
                 f"{name}: column {cell!r} is of type {column_type}; encode such columns as numbers first (one column "
                 "of 0 and 1 for each value)."
             )
@@ -72,7 +81,7 @@ def _numbers(column: Any, cell: str, first: int, name: str) -> np.ndarray:
     wrong = ~np.isfinite(values)
     if wrong.any():
         row = first + int(wrong.argmax())
-        raise ValueError(
+        raise NotNumbersError(
             f"{name}, row {row}, column {cell!r}: the value is missing or infinite, and planes need numbers: fill or "
             "drop such rows first."
         )

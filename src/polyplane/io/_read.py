@@ -25,7 +25,7 @@ READERS: dict[str, Callable[[InputFile, ReadOptions], Iterator[Rows]]] = {
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | InputFile,
     *,
     format: str | None = None,
     label: str | int | None = None,
@@ -54,7 +54,7 @@ def read(
     n_features : int, default=None
         The number of features; more are refused. None: as many as there are.
     feature_names : sequence of str, default=None
-        CSV and Parquet: the columns to take, in this order; other columns than these and the label are refused.
+        CSV and Parquet: the columns to take, in this order; others are ignored.
     zero_based : bool or "auto", default="auto"
         svmlight: whether the first feature is 0 or 1. "auto": 0 if that index is met anywhere, as in scikit-learn.
     dtype : numpy.float64 or numpy.float32, default=numpy.float64
@@ -87,7 +87,7 @@ def read(
     array([ 1, -1])
     """
     options = ReadOptions(format, label, labels, n_features, feature_names, zero_based, dtype, part, whole=True)
-    input_file = InputFile(path, keep=True)
+    input_file = path if isinstance(path, InputFile) else InputFile(path, keep=True)
     try:
         return stack(list(_pieces(input_file, options)))
     except MixedLabelsError:
@@ -118,7 +118,7 @@ class Batches:
 
 
 def batches(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | InputFile,
     batch_size: int | None = 65_536,
     *,
     format: str | None = None,
@@ -162,5 +162,5 @@ def batches(
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size={batch_size} must be 1 or more.")
     options = ReadOptions(format, label, labels, n_features, feature_names, zero_based, dtype, part)
-    input_file = InputFile(path)
+    input_file = path if isinstance(path, InputFile) else InputFile(path)
     return Batches(input_file, replace(options, format=format or input_file.format()), batch_size)

@@ -81,6 +81,10 @@ class MixedLabelsError(ValueError):
     """A label that is text came after labels that are numbers, or one that no number holds."""
 
 
+class NotNumbersError(ValueError):
+    """A column of a table holds something else than numbers: a text, a gap, a date."""
+
+
 def settle_labels(values: np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
     """Numbers as labels: integers where all are."""
     options.decided.setdefault("labels", "number")

@@ -25,8 +25,8 @@ class TableBatches:
 
     Attributes
     ----------
-    ignored : tuple of str
-        Columns that are an index of pandas and were left out; known once the first part is read.
+    index : tuple of str
+        Columns that are an index of pandas, and left out unless `keep_index`; known once the first part is read.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class TableBatches:
         self.input_file, self.batch_size = input_file, batch_size
         self.format = format or table_format(input_file)
         self.encoding, self.columns, self.keep_index = encoding, columns, keep_index
-        self.ignored: tuple[str, ...] = ()
+        self.index: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Any]:
         import_pyarrow(self.input_file.name)
@@ -77,13 +77,11 @@ class TableBatches:
         if twice:
             raise ValueError(f"{name}: the column {twice[0]!r} comes twice in the header.")
         is_index = [(j == 0 or cell[:2] == "__") and _INDEX.fullmatch(cell) is not None for j, cell in enumerate(names)]
-        is_index = [found or cell in index for found, cell in zip(is_index, names, strict=True)]
-        ignored = [] if self.keep_index else [j for j, found in enumerate(is_index) if found]
-        self.ignored = tuple(names[j] for j in ignored)
+        self.index = tuple(cell for cell, found in zip(names, is_index, strict=True) if found or cell in index)
         if self.columns is not None:
             places = [j for j, cell in enumerate(names) if cell in self.columns]
         else:
-            places = [j for j in range(len(names)) if j not in ignored]
+            places = [j for j, cell in enumerate(names) if self.keep_index or cell not in self.index]
         if not places:
             raise ValueError(f"{name} has none of the columns that are wanted; it has {', '.join(names[:10])}.")
         return places
@@ -100,7 +98,7 @@ class TableBatches:
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | InputFile,
     *,
     format: str | None = None,
     encoding: str | None = None,
@@ -166,7 +164,7 @@ def read_table(
 
 
 def table_batches(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | InputFile,
     batch_size: int | None = 65_536,
     *,
     format: str | None = None,

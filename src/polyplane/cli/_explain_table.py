@@ -1,0 +1,64 @@
+"""`polyplane explain` for models of tables, in the columns of the table."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from polyplane.cli._common import UserError
+from polyplane.cli._explaining import MOST_ROWS, Page, check_frozen, class_of, first_rows, part_with
+from polyplane.cli._table_data import LoadedTable, TableParts
+
+
+class TableRequest(NamedTuple):
+    """What is to be explained: options of the command line."""
+
+    data: str | None
+    reading: dict[str, Any]
+    row: int | None
+    target: str | None
+    freeze: list[str] | None
+    tolerance: float
+    html: str | None
+
+
+def explain_table(loaded: LoadedTable, request: TableRequest) -> Any:
+    """The explanation of a model or of a row, or the page that was written."""
+    from polyplane.inspection import explain_model
+
+    if request.tolerance:
+        raise UserError(
+            "--tolerance is for rules of planes over numbers; a model of tables is explained by its columns."
+        )
+    if request.data is None:
+        return explain_model(loaded.model)
+    parts = loaded.batches(request.data, request.reading, MOST_ROWS, labels=request.html is not None)
+    rows = first_rows(parts, request.data)
+    if request.html is not None:
+        return _page(loaded, rows, request.data, request.html)
+    if request.row is not None:
+        return _of_row(loaded, parts, rows, request)
+    return explain_model(loaded.model, rows.X)
+
+
+def _of_row(loaded: LoadedTable, parts: TableParts, first: Any, request: TableRequest) -> Any:
+    from polyplane.inspection import explain_row
+
+    assert request.row is not None
+    assert request.data is not None
+    check_frozen(request.freeze, [column.name for column in loaded.model.model_.encoding.columns])
+    part, place = part_with(parts, first, request.row, request.data)
+    c = -1 if part.truth is None else int(part.truth[place])
+    aims: dict[str, Any] = {
+        "target": class_of(request.target, loaded.model),
+        "true_label": None if c < 0 else loaded.model.classes_.tolist()[c],
+        "frozen": request.freeze or None,
+    }
+    return explain_row(loaded.model, part.X.slice(place, 1), **aims)
+
+
+def _page(loaded: LoadedTable, rows: Any, data: str, html: str) -> Page:
+    from polyplane.inspection import model_report
+
+    truth, labelled = loaded.labelled(rows, data)
+    page = model_report(loaded.model, labelled.X, loaded.model.classes_[truth], html)
+    return Page(data, labelled.n_rows, str(page))

@@ -1,0 +1,64 @@
+"""What explanations of all models share on the command line: rows of a file, labels and names of features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from polyplane.cli._common import UserError, did_you_mean, note
+
+#: Rules are checked on the first rows of a file, up to this many.
+MOST_ROWS = 1 << 16
+
+
+class Page(NamedTuple):
+    """A page that was written."""
+
+    data: str
+    rows: int
+    page: str
+
+
+def check_frozen(freeze: Sequence[str] | None, names: Sequence[str]) -> None:
+    """Refuse a name that no feature has."""
+    for name in freeze or ():
+        if name not in names:
+            raise UserError(f"--freeze: {name!r} is not one of the features.{did_you_mean(name, names)}")
+
+
+def class_of(target: str | None, model: Any) -> Any:
+    """The label that ``--target`` writes."""
+    labels = {str(label): label for label in model.classes_.tolist()}
+    if target is not None and target not in labels:
+        raise UserError(f"--target: {target!r} is not one of the labels {', '.join(labels)}.")
+    return None if target is None else labels[target]
+
+
+def first_rows(parts: Iterable[Any], data: str) -> Any:
+    """The rows to explain the model on; a longer file is cut, with a note."""
+    iterator = iter(parts)
+    first = next(iterator)
+    if next(iterator, None) is not None:
+        note(f"{data} is long: only its first {first.X.shape[0]:,} rows are used.")
+    return first
+
+
+def row_of(parts: Iterable[Any], first: Any, row: int, data: str) -> Any:
+    """One of the first rows, or of those beyond them."""
+    part, place = part_with(parts, first, row, data)
+    return part.X[[place]]
+
+
+def part_with(parts: Iterable[Any], first: Any, row: int, data: str) -> tuple[Any, int]:
+    """The part of a file that holds a row, and the place of the row in it."""
+    seen = first.X.shape[0]
+    if row < seen:
+        return first, row
+    if data == "-":
+        raise UserError(f"--row {row}: only the first {MOST_ROWS:,} rows of standard input can be explained.")
+    for part in islice(parts, 1, None):
+        if row < seen + part.X.shape[0]:
+            return part, row - seen
+        seen += part.X.shape[0]
+    raise UserError(f"--row {row}: {data} has {seen} rows, numbered from 0 to {seen - 1}.")

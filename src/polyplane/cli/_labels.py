@@ -1,0 +1,150 @@
+"""The label column of a table: which one it is, and what its cells say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polyplane.cli._common import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+
+#: Numbers of more different values than this are not taken for labels unless they are named.
+MOST_NUMBERS = 20
+#: A label that differs in more than this share of the rows is an id or a quantity, not a class.
+MOST_DIFFERENT = 0.5
+
+
+class Labels(NamedTuple):
+    """The cells of a label column.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        The index of each label; -1 where there is none.
+    values : list of str, int or float
+        The different labels.
+    """
+
+    codes: np.ndarray
+    values: list[Any]
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the labels are numbers."""
+        return not any(isinstance(value, str) for value in self.values)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that have a label."""
+        return int((self.codes >= 0).sum())
+
+
+def read_labels(column: Any, gaps: Collection[str]) -> Labels:
+    """The labels of a column of Arrow: numbers where all are, integers where all of these are."""
+    import numpy as np
+
+    codes, cells = _cells(column, gaps)
+    numbers = [None if cell is None else _number(cell) for cell in cells]
+    if all((cell is None) == (number is None) for cell, number in zip(cells, numbers, strict=True)):
+        is_whole = all(number is None or (number.is_integer() and abs(number) < 2**53) for number in numbers)
+        cells = [None if n is None else int(n) if is_whole else n for n in numbers]
+    else:
+        cells = [None if cell is None else str(cell) for cell in cells]
+    known: dict[Any, int] = {}
+    new = [-1 if cell is None else known.setdefault(cell, len(known)) for cell in cells]
+    return Labels(np.array([*new, -1], dtype=np.intp)[codes], list(known))
+
+
+def match_labels(column: Any, gaps: Collection[str], classes: np.ndarray) -> tuple[np.ndarray, Any]:
+    """The labels as indices into `classes`, -1 where there is none and -2 for another label; the first such label."""
+    import numpy as np
+
+    codes, cells = _cells(column, gaps)
+    key = _number if classes.dtype.kind in "iuf" else str
+    known = {key(label): c for c, label in enumerate(classes.tolist())}
+    found = np.array([*(-1 if cell is None else known.get(key(cell), -2) for cell in cells), -1])[codes]
+    unknown = next((cells[code] for code in codes[found == -2][:1]), None)
+    return found, unknown
+
+
+def _cells(column: Any, gaps: Collection[str]) -> tuple[np.ndarray, list[Any]]:
+    """The index of each cell, and the different ones: texts or numbers; None where there is none."""
+    import numpy as np
+    from pyarrow import types
+
+    encoded = column.combine_chunks()
+    if not types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+    used = np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary)) > 0
+    values = encoded.dictionary.to_pylist()
+    return codes, [_cell(value, gaps) if is_used else None for value, is_used in zip(values, used, strict=True)]
+
+
+def _cell(value: Any, gaps: Collection[str]) -> Any:
+    """A label: a text or a number; None where there is none."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    text = str(value).strip()
+    return None if text in gaps else text
+
+
+def _number(cell: Any) -> float | None:
+    """A label as a number, if it would be the same written as such."""
+    if isinstance(cell, str) and cell.lstrip("+-")[:1] == "0" and cell.lstrip("+-")[1:2].isdigit():
+        return None
+    try:
+        number = float(cell)
+    except (ValueError, OverflowError):
+        return None
+    return number if number - number == 0 and not (isinstance(cell, str) and "_" in cell) else None
+
+
+def find_label(names: Sequence[str], wanted: str) -> str:
+    """The column that ``--label`` or ``--id`` names, or counts to."""
+    if wanted in names:
+        return wanted
+    if wanted.lstrip("-").isdigit() and -len(names) <= int(wanted) < len(names):
+        return names[int(wanted)]
+    hint = did_you_mean(wanted, names) or f" It has {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}."
+    raise UserError(f"the table has no column {wanted!r}.{hint}")
+
+
+def guess_label(table: Any, gaps: Collection[str], data: str) -> str:
+    """The only column with a usual name, or else the last one, if it can be nothing but labels."""
+    from polyplane.io._columns import USUAL_LABELS
+
+    names = table.column_names
+    usual = [name for name in names if name.lower() in USUAL_LABELS]
+    if len(usual) == 1:
+        return usual[0]
+    last = read_labels(table.column(len(names) - 1), gaps)
+    n_different = len(last.values)
+    many = last.are_numbers and n_different > MOST_NUMBERS
+    if many or n_different > max(2, MOST_DIFFERENT * last.n_rows):
+        what = "numbers" if last.are_numbers else "texts"
+        raise UserError(
+            f"{data}: which column is the label? The last one, {names[-1]!r}, holds {n_different:,} different {what}; "
+            f"name it with --label COLUMN. The columns are {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}."
+        )
+    return str(names[-1])
+
+
+def check_label(labels: Labels, name: str, option: str) -> None:
+    """Refuse a column that has no classes."""
+    n_different, n_rows = len(labels.values), labels.n_rows
+    if n_different == 0:
+        raise UserError(f"{option}: the column {name!r} has no labels.")
+    if n_different == 1:
+        only = labels.values[0]
+        raise UserError(f"The data hold a single class, {only!r} in {name!r}; a classifier needs at least two.")
+    are_fractions = labels.are_numbers and any(isinstance(value, float) for value in labels.values)
+    if n_different > max(2, MOST_DIFFERENT * n_rows) or (are_fractions and n_different > MOST_NUMBERS):
+        raise UserError(
+            f"{option}: the column {name!r} holds {n_different:,} different values in {n_rows:,} rows, which are no "
+            "classes; name another column, or make a few classes of its values first."
+        )

@@ -1,0 +1,188 @@
+"""Models of tables, and the rows for them: columns by name, whatever else a file has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polyplane.cli._common import UserError, note
+from polyplane.cli._labels import find_label, match_labels
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from polyplane.io import TableBatches
+
+
+class TableRows(NamedTuple):
+    """Some rows of a table.
+
+    Parameters
+    ----------
+    X : pyarrow.Table
+        The columns that the model knows.
+    truth : ndarray of shape (n_rows,) or None
+        The class of each row, as an index; -1 where it has no label. None where there is no label column.
+    ids : list of str or None
+        What names each row.
+    first : int
+        The number of the first row in the file.
+    """
+
+    X: Any
+    truth: np.ndarray | None
+    ids: list[str] | None
+    first: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+        return int(self.X.num_rows)
+
+
+class TableParts:
+    """The rows of a file for a model, in parts; again at each iteration.
+
+    Parameters
+    ----------
+    loaded : LoadedTable
+        The model.
+    tables : TableBatches
+        The file.
+    label, id : str or None
+        Columns by name or number.
+    needs_label : bool
+        Whether a file without the label column is refused.
+    """
+
+    def __init__(
+        self, loaded: LoadedTable, tables: TableBatches, label: str | None, id: str | None, needs_label: bool
+    ) -> None:
+        self.loaded, self.tables, self.needs_label = loaded, tables, needs_label
+        self.label, self.id, self.id_name = label, id, id
+
+    def __iter__(self) -> Iterator[TableRows]:
+        first, name = 0, self.tables.input_file.name
+        for table in self.tables:
+            if not table.num_rows:
+                raise UserError(f"{name} has no rows.")
+            yield self._rows(table, first, name)
+            first += table.num_rows
+
+    def _rows(self, table: Any, first: int, name: str) -> TableRows:
+        label = self._column(table, self.label, "label", is_needed=self.needs_label)
+        self.id_name = id_column = self._column(table, self.id, "id", is_needed=False)
+        truth = None if label is None else self._truth(table.column(label), first, name)
+        ids = None if id_column is None else [_shown(cell) for cell in table.column(id_column).to_pylist()]
+        return TableRows(self.loaded.columns_of(table, name), truth, ids, first)
+
+    def _column(self, table: Any, wanted: str | None, option: str, is_needed: bool) -> str | None:
+        """A column; where it is optional and the one of training, it may be missing."""
+        if wanted is None:
+            if is_needed:
+                raise UserError("--label COLUMN must name the label: the model file does not.")
+            return None
+        if not is_needed and wanted == self.loaded.metadata.get(option) and wanted not in table.column_names:
+            return None
+        try:
+            return find_label(table.column_names, wanted)
+        except UserError as error:
+            raise UserError(f"--{option} {wanted}: {error}") from None
+
+    def _truth(self, column: Any, first: int, name: str) -> np.ndarray:
+        import numpy as np
+
+        classes = self.loaded.model.classes_
+        found, unknown = match_labels(column, self.loaded.gaps, classes)
+        if unknown is not None and self.needs_label:
+            row, known = first + int(np.argmax(found == -2)), classes.tolist()
+            shown = ", ".join(map(str, known[:10])) + (", ..." if len(known) > 10 else "")
+            raise UserError(f"{name}, row {row}: the label {unknown!r} is not one of the model's: {shown}.")
+        return np.maximum(found, -1)
+
+
+class LoadedTable(NamedTuple):
+    """A model of tables, and what its file says about the data that it was trained on."""
+
+    model: Any
+    metadata: Mapping[str, Any]
+
+    @property
+    def gaps(self) -> Collection[str]:
+        """Texts that stand for a missing value."""
+        gaps: Collection[str] = self.model.model_.encoding.gaps
+        return gaps
+
+    def batches(
+        self, data: str, options: Mapping[str, Any], n_rows: int | None = 65_536, *, labels: bool = True
+    ) -> TableParts:
+        """Rows of a file to predict, in parts; `options` are those of the command line."""
+        from polyplane.io import table_batches
+
+        reading = {name: options[name] for name in ("format", "encoding") if name in options}
+        label = options.get("label", self.metadata.get("label"))
+        id_column = options.get("id", self.metadata.get("id"))
+        is_by_number = any(name in options for name in ("label", "id"))  # then all columns count
+        known = [column.name for column in self.model.model_.encoding.columns]
+        columns = None if is_by_number else {*known, *(name for name in (label, id_column) if name is not None)}
+        tables = table_batches(data, n_rows, columns=columns, keep_index=True, **reading)
+        return TableParts(self, tables, label, id_column, labels)
+
+    def columns_of(self, table: Any, name: str) -> Any:
+        """The columns of the model, with texts that are numbers as numbers; one that is missing is named."""
+        from polyplane.io._typed import typed
+
+        encoding = self.model.model_.encoding
+        missing = [column.name for column in encoding.columns if column.name not in table.column_names]
+        if missing:
+            listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if missing[5:] else "")
+            raise UserError(f"{name} has no column{'s' if missing[1:] else ''} {listed}, which the model needs.")
+        table = table.select([column.name for column in encoding.columns])
+        for decimal in (".", ","):
+            numbers = [c.name for c in encoding.columns if c.kind == "number" and c.decimal == decimal]
+            table = typed(table, numbers, decimal, encoding.gaps)
+        return table
+
+    def class_scores(self, rows: TableRows) -> np.ndarray:
+        """The score of each class."""
+        model = self.model.model_
+        try:
+            scores: np.ndarray = model.class_scores(model.encode(rows.X, "the model"), self.model.n_jobs)
+        except ValueError as error:
+            counted = f" (counted from row {rows.first} of the file)" if rows.first else ""
+            raise UserError(f"{error}{counted}") from error
+        return scores
+
+    def predict(self, rows: TableRows) -> np.ndarray:
+        """The class of each row, as an index."""
+        return self.class_scores(rows).argmax(axis=1)
+
+    def outcome(self, rows: TableRows, wanted: Collection[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The class of each row, and what else is wanted: "score", "proba"."""
+        scores = self.class_scores(rows)
+        figures = {"score": lambda: scores, "proba": lambda: self.model.model_.probabilities(scores)}
+        return scores.argmax(axis=1), {name: figures[name]() for name in wanted}
+
+    def labelled(self, rows: TableRows, name: str) -> tuple[np.ndarray, TableRows]:
+        """The classes of rows, as indices, and the rows; those without a label are left out, with a note."""
+        import numpy as np
+
+        assert rows.truth is not None
+        kept = np.flatnonzero(rows.truth >= 0)
+        if len(kept) < rows.n_rows:
+            note(f"{name}: {rows.n_rows - len(kept):,} rows without a label are ignored.")
+            ids = None if rows.ids is None else [rows.ids[i] for i in kept]
+            rows = TableRows(rows.X.take(kept), rows.truth[kept], ids, rows.first)
+        assert rows.truth is not None
+        return rows.truth, rows
+
+    def predicting(self, threads: int | None) -> AbstractContextManager[Any]:
+        """Predict in this number of threads; None: as many as the model was trained with."""
+        from joblib import parallel_config
+
+        return parallel_config("threading", n_jobs=threads or self.model.n_jobs or 1)
+
+
+def _shown(cell: Any) -> str:
+    return "" if cell is None else str(cell)

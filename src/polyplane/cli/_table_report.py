@@ -1,0 +1,160 @@
+"""What `polyplane train` says about a table and the model that it was learned from."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from polyplane.cli._common import Table, present, show_number
+from polyplane.cli._errors import Error
+from polyplane.cli._learners import TABLE
+from polyplane.cli._report import error_content, error_facts, next_steps
+
+if TYPE_CHECKING:
+    from polyplane.cli._table_training import TrainingTable
+    from polyplane.cli._train_options import TrainOptions
+
+#: So many classes, columns or levels are named in a line; --json has them all.
+SHOWN = 8
+
+
+class TableReport:
+    """Says what was read, trained and found: at once on a terminal, in the end elsewhere.
+
+    Parameters
+    ----------
+    options : TrainOptions
+        The command line.
+    data : TrainingTable
+        What was read.
+    """
+
+    def __init__(self, options: TrainOptions, data: TrainingTable) -> None:
+        self.options, self.data = options, data
+        self.is_live = sys.stdout.isatty() and not options.as_json
+        self.seconds = 0.0
+        self.cv_errors: list[Error] = []
+        self.test_error: Error | None = None
+        self._held: list[Table] = []
+        self._content: dict[str, Any] = {}
+
+    def show_read(self) -> None:
+        """The table: rows, label, classes, and what is no feature."""
+        import numpy as np
+
+        data = self.data
+        classes, counts = np.unique(data.y, return_counts=True)
+        self._counts = counts
+        self._content |= {
+            "data": self.options.data,
+            "rows": len(data.y),
+            "columns": data.X.num_columns,
+            "label": data.label,
+            "id": data.id,
+            "index": list(data.index_columns),
+            "unlabelled_rows": data.n_unlabelled,
+            "classes": classes,
+            "class_counts": counts,
+            "decimal": data.decimal,
+            "read_seconds": round(data.seconds, 3),
+        }
+        counted = [f"{show_number(label)} {n:,}" for label, n in zip(classes.tolist(), counts.tolist(), strict=True)]
+        facts = {
+            "data": self.options.data,
+            "rows": len(data.y),
+            "columns": data.X.num_columns,
+            "label": data.label,
+            "classes": _listed(counted),
+            "id": data.id,
+            "index": _listed(f"{name!r} is ignored" for name in data.index_columns),
+            "rows without a label": data.n_unlabelled or None,
+            "decimal sign": "comma" if data.decimal == "," else None,
+        }
+        self._say(_facts("Read", facts))
+
+    def show_trained(self, model: Any) -> None:
+        """The columns by kind, what was dropped and why, and what was chosen and why."""
+        encoding = model.model_.encoding
+        kinds: dict[str, list[str]] = {}
+        for column in encoding.columns:
+            kinds.setdefault(column.kind, []).append(column.name)
+        with_gaps = [column.name for column in encoding.columns if column.has_gaps]
+        rows = [(kind, len(names), _listed(names)) for kind, names in kinds.items()]
+        rows += [("with gaps", len(with_gaps), _listed(with_gaps))] if with_gaps else []
+        self._say(Table("Columns", ("kind", "columns", "names"), rows))
+        if encoding.dropped:
+            self._say(Table("Dropped", ("column", "reason"), list(encoding.dropped.items())))
+        planes = [member.planes for member in model.members_]
+        self._content |= {
+            "model": self.options.out,
+            "learner": TABLE,
+            "kinds": {column.name: column.kind for column in encoding.columns},
+            "gaps": with_gaps,
+            "dropped": dict(encoding.dropped),
+            "preparation": model.preparation_,
+            "choice": model.choice_,
+            "machines": len(planes),
+            "planes": sum(each.n_planes for each in planes),
+            "steps": model.n_iter_,
+            "seconds": round(self.seconds, 3),
+            "interrupted": False,
+        }
+        per_class = sorted({each.n_planes // each.n_classes for each in planes})
+        self._trained = {
+            "model": self.options.out,
+            "learner": TABLE,
+            "preparation": _preparation(model),
+            "chosen by log-loss on held-out rows": _why(model),
+            "machines": len(planes),
+            "planes per class": " and ".join(map(str, per_class)),
+            "passes": model.n_iter_,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def finish(self) -> None:
+        """The errors, and what to do next."""
+        self._content |= error_content(self.cv_errors, self.test_error)
+        self._trained |= error_facts(self.cv_errors, self.test_error)
+        if self.cv_errors or self.test_error is not None:
+            share = 100 * (1 - self._counts.max() / self._counts.sum())
+            label = show_number(self._content["classes"][self._counts.argmax()])
+            self._trained[f"always {label}, error %"] = f"{share:.4g} on the training rows"
+        self._say(_facts("Trained", self._trained))
+        if self.options.as_json or self._held:
+            present(self._content, self._held, self.options.as_json)
+        if self.is_live:
+            typer.echo(next_steps(self.options))
+
+    def _say(self, table: Table) -> None:
+        if self.is_live:
+            present({}, [table], as_json=False)
+        else:
+            self._held.append(table)
+
+
+def _facts(title: str, facts: dict[str, Any]) -> Table:
+    return Table(title, (), [(name, value) for name, value in facts.items() if value not in (None, "")])
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Some names, and how many more there are."""
+    found = list(names)
+    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else "")
+
+
+def _preparation(model: Any) -> str:
+    """What was chosen, and for how many machines."""
+    if not model.choice_:
+        return f"{model.preparation_[0]}, as given"
+    counts = Counter(model.preparation_)
+    return "; ".join(f"{name} ({n} machine{'s' if n > 1 else ''})" for name, n in counts.items())
+
+
+def _why(model: Any) -> str | None:
+    """The log-losses that the choice was made by."""
+    losses = list(model.choice_.items())[:SHOWN]
+    return "; ".join(f"{name} {loss:.4f}" for name, loss in losses) or None
