@@ -110,6 +110,7 @@ def test_what_was_read_and_found_is_told(files, tmp_path):
         "country\tit is constant: all values are 'US'",
         f"test error %\t{content['test_error_percent']:.4g} (95 % interval {low:.4g} to {high:.4g})",
         "preparation\tstandard, as given",
+        f"baseline error %\t{content['baseline_error_percent']:.4g} (always >50K)",
     ):
         assert line in text.split("\n"), (line, text)
 
@@ -120,7 +121,7 @@ def test_the_preparation_is_told_with_its_reason(files, tmp_path):
     best = min(content["choice"], key=content["choice"].get)
     text = run("train", files / "train.csv", *options).stdout
     assert f"preparation\t{content['preparation'][0]} (1 machine)" in text
-    assert f"chosen by log-loss on held-out rows\t{best} {content['choice'][best]:.4f}; " in text
+    assert f"held-out log-loss\t{best} {content['choice'][best]:.4f}; " in text
 
 
 def test_intervals_are_wilsons():
@@ -193,6 +194,7 @@ def test_evaluation_and_description(files):
     test, model = made(200, 1), polyplane.load(files / "model")
     found = told("evaluate", files / "model", files / "test.csv")
     assert found["accuracy"] == pytest.approx(model.score(test, np.array(test["income"])))
+    assert found["baseline_error_percent"] == pytest.approx(100 * np.mean(np.array(test["income"]) != ">50K"))
     low, high = found["error_interval_percent"]
     assert low < found["error_percent"] < high
     assert f"95 % interval\t{low:.4g} to {high:.4g}" in run("evaluate", files / "model", files / "test.csv").stdout

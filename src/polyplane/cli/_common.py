@@ -228,7 +228,7 @@ def _present_rich(tables: Iterable[Table]) -> None:
         )
         width = max((len(row) for row in table.rows), default=len(table.columns))
         for j in range(width):
-            numeric = any(isinstance(row[j], int | float) for row in table.rows)
+            numeric = bool(table.columns) and any(isinstance(row[j], int | float) for row in table.rows)
             header = escape(visible(table.columns[j])) if table.columns else ""
             drawn.add_column(header, justify="right" if numeric else "left")
         for row in table.rows:

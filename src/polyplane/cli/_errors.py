@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from polyplane.inspection.confusion import ConfusionMatrix
 
 #: Two-sided 95 % of a normal distribution.
 _Z = 1.959964
 
 
 class Error(NamedTuple):
-    """Wrong rows of all rows."""
+    """Wrong rows of all rows, and the rows of the most frequent class, to compare with.
+
+    Parameters
+    ----------
+    n_wrong, n_rows : int
+        Wrong rows, and all rows.
+    majority : label
+        The most frequent class.
+    n_majority : int
+        Its rows.
+    """
 
     n_wrong: int
     n_rows: int
+    majority: Any = None
+    n_majority: int = 0
+
+    @classmethod
+    def of_labels(cls, predicted: np.ndarray, truth: np.ndarray, majority: Any) -> Error:
+        """That of some predictions."""
+        return cls(int((predicted != truth).sum()), len(truth), majority, int((truth == majority).sum()))
+
+    @classmethod
+    def of_matrix(cls, matrix: ConfusionMatrix) -> Error:
+        """That of a confusion matrix."""
+        import numpy as np
+
+        majority = int(matrix.support.argmax())
+        n_right, label = int(np.trace(matrix.counts)), matrix.classes.tolist()[majority]
+        return cls(matrix.n_rows - n_right, matrix.n_rows, label, int(matrix.support[majority]))
+
+    @classmethod
+    def pooled(cls, errors: Iterable[Error]) -> Error:
+        """That of all rows together, where the most frequent class is the same."""
+        found = list(errors)
+        wrong, rows = sum(error.n_wrong for error in found), sum(error.n_rows for error in found)
+        return cls(wrong, rows, found[0].majority, sum(error.n_majority for error in found))
 
     @property
     def percent(self) -> float:
@@ -37,6 +76,16 @@ class Error(NamedTuple):
         """The interval for a reader."""
         low, high = self.interval
         return f"{low:.4g} to {high:.4g}"
+
+    @property
+    def baseline_percent(self) -> float:
+        """The error of always predicting the most frequent class, in per cent."""
+        return 100 * (1 - self.n_majority / self.n_rows)
+
+    @property
+    def shown_baseline(self) -> str:
+        """The same for a reader."""
+        return f"{self.baseline_percent:.4g} (always {self.majority})"
 
     def __str__(self) -> str:
         return f"{self.percent:.4g} ({self.interval_name} {self.shown_interval})"

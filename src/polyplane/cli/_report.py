@@ -35,7 +35,7 @@ def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[Error]
 
     from polyplane.engine.run import Limits
 
-    errors = []
+    errors, majority = [], most_frequent(rows.y)
     for train_rows, test_rows in stratified_folds(rows.y, options):
         X, fold = rows.X[train_rows], clone(model)
         set_known(fold, warm_start=False)
@@ -44,8 +44,16 @@ def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[Error]
             warnings.simplefilter("ignore")  # what there is to say was said of all rows
             fold._fit(X, rows.y[train_rows], None, Limits(options.time_limit), scaling)
         predicted = fold.classes_[fold.planes_.predict(rows.X[test_rows])]
-        errors.append(Error(int((predicted != rows.y[test_rows]).sum()), len(test_rows)))
+        errors.append(Error.of_labels(predicted, rows.y[test_rows], majority))
     return errors
+
+
+def most_frequent(y: np.ndarray) -> Any:
+    """The most frequent label."""
+    import numpy as np
+
+    labels, counts = np.unique(y, return_counts=True)
+    return labels.tolist()[counts.argmax()]
 
 
 def stratified_folds(y: np.ndarray, options: TrainOptions) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -63,12 +71,12 @@ def stratified_folds(y: np.ndarray, options: TrainOptions) -> Iterator[tuple[np.
 
 def tested(model: LoadedModel | LoadedTable, options: TrainOptions) -> Error:
     """The error on the rows of ``--test``."""
-    from polyplane.cli.evaluate import confusion_matrix, error_of
+    from polyplane.cli.evaluate import confusion_matrix
 
     assert options.test is not None
     reading = {"encoding": options.reading["encoding"]} if "encoding" in options.reading else {}
     try:
-        return error_of(confusion_matrix(model, options.test, reading, options.threads))
+        return Error.of_matrix(confusion_matrix(model, options.test, reading, options.threads))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted; {options.out} is written, but not tested.") from None
     except (UserError, ValueError, OSError) as error:
@@ -80,10 +88,12 @@ def error_content(folds: list[Error], test: Error | None) -> dict[str, Any]:
     content: dict[str, Any] = {}
     if folds:
         content["cv_error_percent"] = [fold.percent for fold in folds]
-        content["cv_error_interval_percent"] = _pooled(folds).interval
+        content["cv_error_interval_percent"] = Error.pooled(folds).interval
     if test is not None:
         content["test_error_percent"] = test.percent
         content["test_error_interval_percent"] = test.interval
+    if folds or test is not None:
+        content["baseline_error_percent"] = (test or Error.pooled(folds)).baseline_percent
     return content
 
 
@@ -92,14 +102,12 @@ def error_facts(folds: list[Error], test: Error | None) -> dict[str, str]:
     facts = {}
     if folds:
         percents = [fold.percent for fold in folds]
-        facts["cv error %"] = f"{_pooled(folds)}, folds {min(percents):.4g} to {max(percents):.4g}"
+        facts["cv error %"] = f"{Error.pooled(folds)}, folds {min(percents):.4g} to {max(percents):.4g}"
     if test is not None:
         facts["test error %"] = str(test)
+    if folds or test is not None:
+        facts["baseline error %"] = (test or Error.pooled(folds)).shown_baseline
     return facts
-
-
-def _pooled(folds: list[Error]) -> Error:
-    return Error(sum(fold.n_wrong for fold in folds), sum(fold.n_rows for fold in folds))
 
 
 def next_steps(options: TrainOptions) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: So many classes, columns or levels are named in a line; --json has them all.
 SHOWN = 8
+#: So many of the preparations that were tried are shown with their log-losses.
+BEST = 4
 
 
 class TableReport:
@@ -48,7 +50,6 @@ class TableReport:
 
         data = self.data
         classes, counts = np.unique(data.y, return_counts=True)
-        self._counts = counts
         self._content |= {
             "data": self.options.data,
             "rows": len(data.y),
@@ -108,7 +109,7 @@ class TableReport:
             "model": self.options.out,
             "learner": TABLE,
             "preparation": _preparation(model),
-            "chosen by log-loss on held-out rows": _why(model),
+            "held-out log-loss": _why(model),
             "machines": len(planes),
             "planes per class": " and ".join(map(str, per_class)),
             "passes": model.n_iter_,
@@ -119,10 +120,6 @@ class TableReport:
         """The errors, and what to do next."""
         self._content |= error_content(self.cv_errors, self.test_error)
         self._trained |= error_facts(self.cv_errors, self.test_error)
-        if self.cv_errors or self.test_error is not None:
-            share = 100 * (1 - self._counts.max() / self._counts.sum())
-            label = show_number(self._content["classes"][self._counts.argmax()])
-            self._trained[f"always {label}, error %"] = f"{share:.4g} on the training rows"
         self._say(_facts("Trained", self._trained))
         if self.options.as_json or self._held:
             present(self._content, self._held, self.options.as_json)
@@ -156,5 +153,5 @@ def _preparation(model: Any) -> str:
 
 def _why(model: Any) -> str | None:
     """The log-losses that the choice was made by."""
-    losses = list(model.choice_.items())[:SHOWN]
+    losses = list(model.choice_.items())[:BEST]
     return "; ".join(f"{name} {loss:.4f}" for name, loss in losses) or None

@@ -11,7 +11,7 @@ from polyplane.cli._data import loaded
 from polyplane.cli._errors import Error
 from polyplane.cli._labels import check_label, find_label, guess_label, read_labels
 from polyplane.cli._learners import TABLE, make, set_known
-from polyplane.cli._report import tested
+from polyplane.cli._report import most_frequent, stratified_folds, tested
 from polyplane.cli._table_report import TableReport
 
 if TYPE_CHECKING:
@@ -170,13 +170,10 @@ def _cross_validate(options: TrainOptions, model: Any, data: TrainingTable) -> l
     """The error of each fold."""
     from sklearn.base import clone
 
-    from polyplane.cli._report import stratified_folds
-
-    errors = []
+    errors, majority = [], most_frequent(data.y)
     for training, test in stratified_folds(data.y, options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there is to say was said of all rows
             fold = clone(model).fit(data.X.take(training), data.y[training])
-        wrong = fold.predict(data.X.take(test)) != data.y[test]
-        errors.append(Error(int(wrong.sum()), len(test)))
+        errors.append(Error.of_labels(fold.predict(data.X.take(test)), data.y[test], majority))
     return errors

@@ -48,7 +48,7 @@ def evaluate(
     Rows are read in parts, so that files may be larger than memory. A label that the model does not know is refused.
     """
     matrix = confusion_matrix(load_model(model), data, reading_options(format, label, zero_based, encoding), threads)
-    by_class, error = _by_class(matrix), error_of(matrix)
+    by_class, error = _by_class(matrix), Error.of_matrix(matrix)
     content = {
         "model": model,
         "data": data,
@@ -56,6 +56,7 @@ def evaluate(
         "accuracy": matrix.accuracy,
         "error_percent": error.percent,
         "error_interval_percent": error.interval,
+        "baseline_error_percent": error.baseline_percent,
         "classes": by_class,
         "confusion": matrix.counts,
     }
@@ -81,13 +82,6 @@ def confusion_matrix(
     return matrix
 
 
-def error_of(matrix: ConfusionMatrix) -> Error:
-    """The share of wrong rows."""
-    import numpy as np
-
-    return Error(matrix.n_rows - int(np.trace(matrix.counts)), matrix.n_rows)
-
-
 def _by_class(matrix: ConfusionMatrix) -> list[dict[str, Any]]:
     columns = {
         "label": matrix.classes,
@@ -101,10 +95,15 @@ def _by_class(matrix: ConfusionMatrix) -> list[dict[str, Any]]:
 
 
 def _tables(matrix: ConfusionMatrix, by_class: list[dict[str, Any]]) -> list[Table]:
-    error = error_of(matrix)
-    facts = [("rows", matrix.n_rows), ("accuracy", matrix.accuracy), ("error %", round(error.percent, 4))]
+    error = Error.of_matrix(matrix)
+    facts: list[tuple[str, Any]] = [
+        ("rows", matrix.n_rows),
+        ("accuracy", matrix.accuracy),
+        ("error %", round(error.percent, 4)),
+    ]
+    facts += [(error.interval_name, error.shown_interval), ("baseline error %", error.shown_baseline)]
     tables = [
-        Table("Evaluation", (), [*facts, (error.interval_name, error.shown_interval)]),
+        Table("Evaluation", (), facts),
         Table("By class", list(by_class[0]), [list(row.values()) for row in by_class]),
     ]
     if len(by_class) <= MOST_CLASSES:
