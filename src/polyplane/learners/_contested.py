@@ -10,7 +10,7 @@ import numpy as np
 
 from polyplane.engine.data import Data
 from polyplane.learners._epochs import EpochRandomness, EpochSampler
-from polyplane.learners._log_loss import Pace, Pass
+from polyplane.learners._log_loss import Pass
 
 #: Planes that contend for a row. With 32 errors are the same, with 8 some are larger.
 CONTENDERS = 16
@@ -55,32 +55,22 @@ class ContestedPass(Pass):
 
     contenders: np.ndarray = field(kw_only=True)
     renew: bool = field(kw_only=True)
+    _parts: tuple[Any, Any, Any] | None = field(default=None, init=False, repr=False)
 
-    def run(self, inputs: Sequence[Any], size: int, paces: Sequence[Pace], averaged_from: int) -> np.ndarray:
+    def run(self, inputs: Sequence[Any], size: int, paces: Any, averaged_from: int) -> np.ndarray:
         """Make all steps, `size` rows each; return the probability of each row's class just before it was learned from.
 
         `inputs` are the rows to visit and, where there is noise, from where on in it each of them gets its own. The
         planes join the average from the step number `averaged_from` on.
         """
-        from polyplane.kernels.log_loss import BLOCK, Machine, Room, Rows, Steps, Visits, train
+        from polyplane.kernels.log_loss import Steps, Visits, train
 
-        W, nothing = self.W, self.W[:0]
-        noise = np.empty(0, dtype=W.dtype) if self.noise is None else self.noise
-        rows = Rows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
-        mean, anchor = (nothing if array is None else array for array in (self.mean, self.anchor))
-        machine = Machine(W, self.adam.first, self.adam.second, mean, anchor)
         rate, shrink, n_averaged = np.array(paces, dtype=float).reshape(-1, 3).T.copy()
         n_averaged[:averaged_from] = 0
         visited, starts = inputs[0], inputs[-1]
-        probability = np.empty(len(visited), dtype=W.dtype)
-        room = Room(
-            gradient=np.zeros((W.shape[0] * W.shape[1], W.shape[2]), dtype=W.dtype),
-            inputs=np.empty((size, W.shape[2]), dtype=W.dtype),
-            all_scores=np.empty((size if self.renew else 0, W.shape[0] * W.shape[1]), dtype=W.dtype),
-            largest=np.empty(W.shape[0] * W.shape[1] // BLOCK, dtype=W.dtype),
-            scores=np.empty(self.contenders.shape[1], dtype=W.dtype),
-        )
-        at_once = max(1, MULTIPLICATIONS // (size * W.size))
+        probability = np.empty(len(visited), dtype=self.W.dtype)
+        rows, machine, room = self._rows_machine_room(size)
+        at_once = max(1, MULTIPLICATIONS // (size * self.W.size))
         for first in range(0, len(paces), at_once):
             steps, part = slice(first, first + at_once), slice(first * size, (first + at_once) * size)
             train(
@@ -88,3 +78,22 @@ class ContestedPass(Pass):
                 Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), room, self.renew,
             )  # fmt: skip
         return probability
+
+    def _rows_machine_room(self, size: int) -> tuple[Any, Any, Any]:
+        """What the kernel works on; the next pass can have the same."""
+        from polyplane.kernels.log_loss import BLOCK, Machine, Room, Rows
+
+        if self._parts is None:
+            W, nothing = self.W, self.W[:0]
+            noise = np.empty(0, dtype=W.dtype) if self.noise is None else self.noise
+            mean, anchor = (nothing if array is None else array for array in (self.mean, self.anchor))
+            room = Room(
+                gradient=np.zeros((W.shape[0] * W.shape[1], W.shape[2]), dtype=W.dtype),
+                inputs=np.empty((size, W.shape[2]), dtype=W.dtype),
+                all_scores=np.empty((size if self.renew else 0, W.shape[0] * W.shape[1]), dtype=W.dtype),
+                largest=np.empty(W.shape[0] * W.shape[1] // BLOCK, dtype=W.dtype),
+                scores=np.empty(self.contenders.shape[1], dtype=W.dtype),
+            )
+            rows = Rows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
+            self._parts = rows, Machine(W, self.adam.first, self.adam.second, mean, anchor), room
+        return self._parts

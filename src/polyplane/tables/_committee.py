@@ -77,11 +77,16 @@ def train_committee(rows: EncodedRows, plan: Plan) -> tuple[list[Member], float,
     preparations = {candidate: rows.prepare(candidate) for candidate in dict.fromkeys(plan.candidates)}
     first = _first_machines(rows, plan, preparations)
     temperature, n_planes = _calibrate(rows, plan, {c: np.asarray(machine.n_planes) for c, machine in first.items()})
-    pairs = list(zip(plan.candidates, plan.seeds, strict=True))
-    machines = [replace(first[c], seed=seed, n_planes=n_planes[c]) for c, seed in pairs]
-    trained = train_members(machines, plan.n_jobs, plan.verbose)
-    members = [Member(preparations[c], each.planes) for (c, _), each in zip(pairs, trained, strict=True)]
-    return members, temperature, max(each.n_iter for each in trained)
+    settled = {c: replace(machine, n_planes=n_planes[c]) for c, machine in first.items()}
+    pairs = [
+        (c, settled[c].seed if settled[c].is_convex else seed)
+        for c, seed in zip(plan.candidates, plan.seeds, strict=True)
+    ]
+    different = list(dict.fromkeys(pairs))  # one plane per class has one minimum, whatever the seed
+    machines = [replace(settled[c], seed=seed) for c, seed in different]
+    trained = dict(zip(different, train_members(machines, plan.n_jobs, plan.verbose), strict=True))
+    members = [Member(preparations[c], trained[c, seed].planes) for c, seed in pairs]
+    return members, temperature, max(each.n_iter for each in trained.values())
 
 
 def _first_machines(

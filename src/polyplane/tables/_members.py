@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
-from typing import NamedTuple
 
 import numpy as np
 
 from polyplane._threads import in_threads
 from polyplane.engine.data import Data
 from polyplane.engine.progress import Progress
-from polyplane.engine.run import Run
 from polyplane.learners._select_n_planes import select_n_planes
 from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
-from polyplane.learners._tangent import tangent_start
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
+from polyplane.tables._training import Trained, train
 
 
 @dataclass(frozen=True)
@@ -54,20 +51,24 @@ class Machine:
         """How training sees its rows."""
         return AffineScaling.common(self.data.X, self.data.training_weight)
 
+    @property
+    def is_convex(self) -> bool:
+        """Whether it is the same whatever its seed."""
+        return self.method.is_convex(int(np.asarray(self.n_planes).max()))
+
     def with_planes(self) -> Machine:
         """The same with a number of planes for each class."""
         if self.n_planes is None:
             trial = SmoothMultiHyperplane(noise=self.noise)
-            return replace(self, n_planes=select_n_planes(self.data, self.scaling, trial, self.seed))
+            return replace(self, n_planes=select_n_planes(self.data, self.scaling, trial, self.seed, _planes))
         most = np.maximum(self.data.class_counts, 1)
         return replace(self, n_planes=np.minimum(most, self.n_planes))
 
 
-class Trained(NamedTuple):
-    """A trained machine: its planes over prepared rows, and the passes that it made."""
-
-    planes: PlaneSet
-    n_iter: int
+def _planes(
+    trial: SmoothMultiHyperplane, data: Data, n_planes: np.ndarray, scaling: AffineScaling, seed: int
+) -> PlaneSet:
+    return train(trial, data, n_planes, scaling, seed).planes
 
 
 def train_members(machines: Sequence[Machine], n_jobs: int | None = None, verbose: int = 0) -> list[Trained]:
@@ -83,14 +84,17 @@ def train_members(machines: Sequence[Machine], n_jobs: int | None = None, verbos
         Show progress.
     """
 
-    def train(number: int) -> Trained:
+    def train_one(number: int) -> Trained:
         machine = machines[number].with_planes()
-        data, scaling, method = machine.data, machine.scaling, machine.method
-        tangents = tangent_start(data, np.asarray(machine.n_planes), scaling, method.scale, machine.seed)
-        title = f"TableClassifier, machine {number + 1} of {len(machines)}"
-        observers = [Progress(title, method.max_iter)] if verbose else []
-        run = Run(method, method.begin(tangents, scaling, machine.seed), observers=observers)
-        run.go(repeat(data, method.max_iter))
-        return Trained(method.planes(run.state), run.n_steps)
+        method, n_planes = machine.method, np.asarray(machine.n_planes)
+        parts = machine.data, n_planes, machine.scaling, machine.seed
+        if not verbose:
+            return train(method, *parts)
+        progress = Progress(f"TableClassifier, machine {number + 1} of {len(machines)}", method.max_iter)
+        progress.begin()
+        try:
+            return train(method, *parts, lambda done, loss: progress.update(done, {"loss": loss}))
+        finally:
+            progress.end()
 
-    return in_threads(train, range(len(machines)), 1 if verbose else n_jobs)
+    return in_threads(train_one, range(len(machines)), 1 if verbose else n_jobs)

@@ -66,8 +66,11 @@ class TableModel:
 
     def class_scores(self, Z: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Scores of the classes for encoded rows, shape (n_rows, n_classes)."""
-        parts = [member.class_scores(Z, n_jobs) for member in self.members]
-        return np.mean(parts, axis=0)
+        preparations = {id(member.preparation): member.preparation for member in self.members}
+        prepared = {key: preparation.transform(Z) for key, preparation in preparations.items()}
+        different = {(id(member.preparation), id(member.planes)): member.planes for member in self.members}
+        parts = {key: soft_class_scores(planes, prepared[key[0]], n_jobs) for key, planes in different.items()}
+        return np.mean([parts[id(member.preparation), id(member.planes)] for member in self.members], axis=0)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the classes from their scores."""
