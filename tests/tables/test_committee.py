@@ -10,7 +10,7 @@ from polyplane.engine.run import Run
 from polyplane.learners._tangent import tangent_start
 from polyplane.tables import _committee
 from polyplane.tables._choice import Candidate, EncodedRows, candidates, choose_preparation
-from polyplane.tables._committee import Plan, mixed, n_passes, train_committee
+from polyplane.tables._committee import Plan, _held_out_parts, mixed, n_passes, train_committee
 from polyplane.tables._members import Machine, train_members
 
 
@@ -94,6 +94,24 @@ def test_training_in_a_row_is_that_of_the_engine():
     again = train_members([machine, replace(machine, seed=1)], n_jobs=2)
     assert again[0].planes == planes
     assert again[1].planes != planes
+
+
+@pytest.mark.parametrize(("n_rows", "n_parts"), [(103, 4), (2001, 1)])
+def test_all_of_few_rows_ask_for_the_temperature(n_rows, n_parts):
+    rows = board(n_rows)
+    parts = _held_out_parts(rows, 0)
+    assert [len(training.y) + len(held_out.y) for training, held_out in parts] == [n_rows] * n_parts
+    shares = [held_out.y.mean() - rows.y.mean() for _, held_out in parts]
+    assert np.abs(shares).max() < 0.03
+    if n_parts == 4:
+        held_out = np.concatenate([held_out.Z for _, held_out in parts])
+        assert sorted(map(tuple, held_out)) == sorted(map(tuple, rows.Z))
+
+
+def test_two_rows_have_no_temperature():
+    rows = EncodedRows(np.array([[0.0], [1.0]]), np.array([0, 1]), np.ones(2), np.zeros(1, dtype=bool), 2)
+    assert _held_out_parts(rows, 0) == []
+    assert train_committee(rows, Plan([Candidate("standard")], 1, 5, [0]))[1] == 1.0
 
 
 def _one_plane_where_none_is_given(machine):

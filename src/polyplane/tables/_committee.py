@@ -18,8 +18,9 @@ from polyplane.tables._probabilities import best_temperature, log_losses, softma
 #: From so many machines on, one of them is on the second-best preparation, and from so many on one on the third-best.
 #: (Five machines on 17 tables: 16.5 % error with one preparation, 16.3 with two, 16.1 with three.)
 SECOND_FROM, THIRD_FROM = 3, 5
-#: For the temperature a quarter of the rows is held out, and at most so many.
-HELD_OUT = 2000
+#: For the temperature a quarter of the rows is held out, and at most so many; of up to so many rows each quarter, one
+#: after the other. (30 small tables: a log-loss of 0.278; 0.293 with one quarter, 0.297 without a temperature.)
+HELD_OUT, FEW_ROWS = 2000, 2000
 #: With more rows than this, it is that of a machine on the best preparation alone; and these numbers of planes are
 #: tried on all of them.
 MANY_ROWS, LEVELS = 10_000, (4, 16, 64)
@@ -107,6 +108,7 @@ def _first_machines(
 
 
 Planes = dict[Candidate, np.ndarray]
+Part = tuple[EncodedRows, EncodedRows]
 
 
 def _calibrate(rows: EncodedRows, plan: Plan, n_planes: Planes) -> tuple[float, Planes]:
@@ -115,22 +117,19 @@ def _calibrate(rows: EncodedRows, plan: Plan, n_planes: Planes) -> tuple[float, 
     The number of planes was chosen on a sample, with a preference for one. Where there are many more rows, more planes
     are tried on them for as long as held-out rows gain: what over-fits a sample need not over-fit them all.
     """
-    order = np.random.default_rng(plan.seeds[0]).permutation(len(rows.y))
-    order = order[np.argsort(rows.y[order], kind="stable")]  # so that both parts have their share of each class
-    every = slice(0, None, max(4, len(order) // HELD_OUT))
-    held_out, training = rows.take(order[every]), rows.take(np.delete(order, every))
-    if np.count_nonzero(np.bincount(training.y, minlength=rows.n_classes)) < 2:
+    parts = _held_out_parts(rows, plan.seeds[0])
+    if not parts:
         return 1.0, n_planes
-    if len(order) <= MANY_ROWS:
-        return _judge(training, held_out, plan, Counter(plan.candidates), n_planes)[0], n_planes
+    if len(rows.y) <= MANY_ROWS:
+        return _judge(parts, plan, Counter(plan.candidates), n_planes)[0], n_planes
     best = Counter(plan.candidates[:1])
-    temperature, loss = _judge(training, held_out, plan, best, n_planes)
+    temperature, loss = _judge(parts, plan, best, n_planes)
     for level in LEVELS if plan.n_planes is None else ():
         now = int(n_planes[plan.candidates[0]].max())
         if now >= level:
             continue
         more = {c: np.maximum(n, level) for c, n in n_planes.items()}
-        hotter, lower = _judge(training, held_out, plan, best, more)
+        hotter, lower = _judge(parts, plan, best, more)
         averaged = lower * (1.0 - GAIN_OF_AVERAGING) if now == 1 and len(plan.seeds) > 1 else lower
         if averaged >= loss:
             break
@@ -138,18 +137,36 @@ def _calibrate(rows: EncodedRows, plan: Plan, n_planes: Planes) -> tuple[float, 
     return temperature, n_planes
 
 
-def _judge(
-    training: EncodedRows, held_out: EncodedRows, plan: Plan, shares: Counter[Candidate], n_planes: Planes
-) -> tuple[float, float]:
+def _held_out_parts(rows: EncodedRows, seed: int) -> list[Part]:
+    """Rows to train on and rows held out, which have their share of each class; of few rows all are held out once."""
+    order = np.random.default_rng(seed).permutation(len(rows.y))
+    order = order[np.argsort(rows.y[order], kind="stable")]
+    n_parts = max(4, len(order) // HELD_OUT)
+    parts = []
+    for number in range(n_parts if len(order) <= FEW_ROWS else 1):
+        held_out, training = order[number::n_parts], np.delete(order, slice(number, None, n_parts))
+        if len(held_out) and len(np.unique(rows.y[training])) > 1:
+            parts.append((rows.take(training), rows.take(held_out)))
+    return parts
+
+
+def _judge(parts: list[Part], plan: Plan, shares: Counter[Candidate], n_planes: Planes) -> tuple[float, float]:
     """The temperature of one machine for each preparation, weighted as in the committee, and its log-loss."""
-    preparations = [training.prepare(candidate) for candidate in shares]
+    prepared = [(training, c, training.prepare(c)) for training, _ in parts for c in shares]
     machines = [
         Machine(training.data(p), n_planes[c], training.noise(c.name), plan.max_iter, plan.seeds[0]).with_planes()
-        for c, p in zip(shares, preparations, strict=True)
+        for training, c, p in prepared
     ]
-    trained = train_members(machines, plan.n_jobs)
-    parts = [Member(p, each.planes).class_scores(held_out.Z) for p, each in zip(preparations, trained, strict=True)]
-    scores = np.average(parts, axis=0, weights=list(shares.values()))
-    temperature = best_temperature(scores, held_out.y, held_out.weight)
-    losses = log_losses(softmax(scores / temperature), held_out.y)
-    return temperature, float(np.average(losses, weights=held_out.weight))
+    members = [
+        Member(p, each.planes) for (_, _, p), each in zip(prepared, train_members(machines, plan.n_jobs), strict=True)
+    ]
+    scores = []
+    for number, (_, held_out) in enumerate(parts):
+        own = [member.class_scores(held_out.Z) for member in members[number * len(shares) : (number + 1) * len(shares)]]
+        scores.append(np.average(own, axis=0, weights=list(shares.values())))
+    y = np.concatenate([held_out.y for _, held_out in parts])
+    weight = np.concatenate([held_out.weight for _, held_out in parts])
+    together = np.concatenate(scores)
+    temperature = best_temperature(together, y, weight)
+    losses = log_losses(softmax(together / temperature), y)
+    return temperature, float(np.average(losses, weights=weight))
