@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -67,6 +67,11 @@ class Encoding:
         return tuple(feature for column in self.columns for feature in column.features)
 
     @cached_property
+    def is_indicator(self) -> np.ndarray:
+        """Which of them are 0 or 1, shape (n_features,)."""
+        return np.array([feature.is_indicator for feature in self.features])
+
+    @cached_property
     def reference(self) -> np.ndarray:
         """A typical row, encoded: of each column the median or the most frequent level, shape (n_features,)."""
         return np.concatenate([column.reference for column in self.columns])
@@ -94,18 +99,8 @@ class Encoding:
         return out
 
     def positions(self, table: Table, owner: str) -> list[int]:
-        """Where the columns are in a table: by name where both have names, in any order; otherwise by position."""
-        if self.is_named and table.is_named:
-            place = {name: j for j, name in enumerate(table.names)}
-            missing = [column.name for column in self.columns if column.name not in place]
-            if missing:
-                raise ValueError(_missing_sentence(missing, table.names))
-            return [place[column.name] for column in self.columns]
-        if len(table.names) != len(self.names):
-            raise ValueError(
-                f"X has {len(table.names)} features, but {owner} is expecting {len(self.names)} features as input."
-            )
-        return [self.names.index(column.name) for column in self.columns]
+        """Where the columns are in a table."""
+        return positions_of([column.name for column in self.columns], self.names, self.is_named, table, owner)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -131,6 +126,19 @@ class Encoding:
         if set(encoded) | set(dropped) != set(names):
             raise ValueError("The encoding must say of each of its names how it is encoded, or why it is dropped.")
         return cls(names, is_named, gaps, columns, dropped)
+
+
+def positions_of(wanted: Sequence[str], names: Sequence[str], is_named: bool, table: Table, owner: str) -> list[int]:
+    """Where the `wanted` ones of known columns are in a table: by name if all have names, otherwise by position."""
+    if is_named and table.is_named:
+        place = {name: j for j, name in enumerate(table.names)}
+        missing = [name for name in wanted if name not in place]
+        if missing:
+            raise ValueError(_missing_sentence(missing, table.names))
+        return [place[name] for name in wanted]
+    if len(table.names) != len(names):
+        raise ValueError(f"X has {len(table.names)} features, but {owner} is expecting {len(names)} features as input.")
+    return [names.index(name) for name in wanted]
 
 
 def _missing_sentence(missing: list[str], names: tuple[str, ...]) -> str:

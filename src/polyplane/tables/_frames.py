@@ -44,11 +44,13 @@ def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
 
     Parameters
     ----------
-    X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
+    X : data frame of pandas, Polars or Arrow, array-like of shape (n_rows, n_columns), or Table
         The rows.
     gaps : collection of str
         Texts that stand for a missing value.
     """
+    if isinstance(X, Table):
+        return X
     if sparse.issparse(X):
         raise TypeError("Sparse input is not supported: a table has columns of all kinds. Pass X.toarray().")
     library = type(X).__module__.partition(".")[0]

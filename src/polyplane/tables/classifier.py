@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -19,6 +19,7 @@ from polyplane.tables._choice import Candidate, Choice, EncodedRows, candidates,
 from polyplane.tables._committee import Plan, mixed, n_passes, train_committee
 from polyplane.tables._model import Member, TableModel
 from polyplane.tables._preparation import RECIPES
+from polyplane.tables._stream import FIRST_ROWS, TableStream, partial_fit
 from polyplane.tables.encoder import GAPS, TableEncoder
 
 
@@ -72,7 +73,11 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     temperature_ : float
         What mean scores are divided by before the softmax.
     n_iter_ : int
-        Passes of the machine that made most of them.
+        Passes of the machine that made most of them; after `fit_stream` and `partial_fit`, the number of parts.
+    encoder_rows_ : int
+        Rows that the encoder, the preparation and the number of planes were learned from; in `fit` all of them.
+    history_ : dict of str to list of float
+        After `fit_stream` and `partial_fit`: figures of each part.
     choice_ : dict of str to float
         The log-losses of the preparations on held-out rows, the best first; those of weighted features with a standard
         error added. Empty where `preparation` is given.
@@ -137,7 +142,105 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             The fitted estimator. When `fit` fails or is interrupted, the estimator is left as it was.
         """
         self._validate_params()
-        encoder, classes, rows = self._encode(X, y, sample_weight)
+        return self._fit_encoded(*self._encode(X, y, sample_weight))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from one more part of the rows.
+
+        The first part is learned from as in `fit`: from it come the encoder, the preparation and the number of planes,
+        so it should have some thousand rows. On later parts the machines go on training. `fit_stream` does that for
+        many parts, and waits for enough rows first.
+
+        Parameters
+        ----------
+        X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
+            The new rows.
+        y : array-like of shape (n_rows,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come; needed at the first call.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : object
+            The estimator. When a step fails, it is left as it was.
+        """
+        self._validate_params()
+        return partial_fit(self, X, y, classes, sample_weight)
+
+    def fit_stream(
+        self,
+        batches: Iterable[Any] | Callable[..., Iterable[Any]],
+        *,
+        classes: Any = None,
+        passes: int = 1,
+        first_rows: int = FIRST_ROWS,
+        time_limit: float | None = None,
+        prefetch: int = 0,
+    ) -> Self:
+        """Learn from a table that comes in parts, each of which is seen once per pass.
+
+        From the first rows come the encoder, the preparation, the number of planes and a first model, as `fit` learns
+        it; a stream that ends there gives the model of `fit`. On later parts the machines go on training; a uniform
+        sample of 50,000 rows is kept, to be visited again beside new ones, and the temperature of the probabilities is
+        that of the last rows, scored before they were learned from. Levels that do not occur in the first rows
+        are "other".
+
+        When the stream breaks off, by an error of its own, a part that is refused or Ctrl-C, the exception is raised
+        and the model is that of the parts before. There are no checkpoints.
+
+        Parameters
+        ----------
+        batches : iterable, or function that returns one
+            ``(X, y)`` or ``(X, y, weight)`` again and again, where X is a table as `fit` takes it; its columns may come
+            in another order. A function is called for each pass.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come; None: those of the first rows. A part with another label is refused.
+        passes : int, default=1
+            How often to go through the stream.
+        first_rows : int, default=50000
+            The encoder and all that is chosen are learned when so many rows have come.
+        time_limit : float or None, default=None
+            Seconds after which to end, when the part at hand is done.
+        prefetch : int, default=0
+            Parts to read ahead, in a thread of their own.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. Its ``encoder_rows_`` is the number of rows that the encoder was learned from; its
+            ``history_`` holds, for the first rows and for each part after them, "time", "rows" (up to here), "pass" and
+            "progressive_error" (of the part, before training on it; NaN for the first rows).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from polyplane import TableClassifier
+        >>> def parts(n_parts=20):
+        ...     rng = np.random.default_rng(0)
+        ...     for _ in range(n_parts):
+        ...         frame = pd.DataFrame({"size": rng.normal(size=100), "colour": rng.choice(["red", "blue"], 100)})
+        ...         yield frame, np.where((frame["size"] > 0) == (frame["colour"] == "red"), "ripe", "raw")
+        >>> model = TableClassifier(random_state=0).fit_stream(parts, first_rows=300)
+        >>> model.encoder_rows_, model.n_iter_
+        (300, 20)
+        >>> print(f"{model.history_['progressive_error'][-1]:.2f}")
+        0.00
+        """
+        self._validate_params()
+        stream = TableStream(self, classes, first_rows)
+        try:
+            stream.go(batches, passes, time_limit, prefetch)
+        finally:
+            if stream.is_fitted:
+                self.__dict__ = stream.draft.__dict__
+        return self
+
+    def _fit_encoded(self, encoder: TableEncoder, classes: np.ndarray, rows: EncodedRows) -> Self:
+        """Learn from rows that are encoded."""
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31, size=self.n_estimators)]
         if self.preparation is not None:
@@ -153,7 +256,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         self.choice_ = choice.losses
         self.preparation_ = [candidate.label for candidate in prepared]
         self.n_features_in_ = encoder.n_features_in_
-        self.__dict__.pop("feature_names_in_", None)
+        self.encoder_rows_ = len(rows.y)
+        for name in ("feature_names_in_", "history_", "_training"):
+            self.__dict__.pop(name, None)
         if hasattr(encoder, "feature_names_in_"):
             self.feature_names_in_ = encoder.feature_names_in_
         return self
@@ -240,14 +345,16 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     def _class_scores(self, X: Any) -> np.ndarray:
         return self.model_.class_scores(self.model_.encode(X, type(self).__name__), self.n_jobs)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any) -> tuple[TableEncoder, np.ndarray, EncodedRows]:
+    def _encode(
+        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None = None
+    ) -> tuple[TableEncoder, np.ndarray, EncodedRows]:
         """The encoder, the labels, and the rows of positive weight as numbers."""
         encoder = TableEncoder(
             self.kinds, min_rows=self.min_rows, max_levels=self.max_levels, decimal=self.decimal, gaps=self.gaps
         )
         table = encoder._read(X)
         y = check_targets(y, table.n_rows)
-        classes = check_classes(y)
+        classes = check_classes(y) if classes is None else classes
         codes = encode(y, classes)
         weight = check_weights(np.empty((table.n_rows, 1)), y, codes, classes, sample_weight, self.class_weight)
         used = np.flatnonzero(weight > 0)
@@ -257,5 +364,4 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("Fewer than two classes have rows of positive weight.")
         encoder._fit_table(table)
         Z = encoder.encoding_.encode(table, type(self).__name__)
-        indicator = np.array([feature.is_indicator for feature in encoder.features_])
-        return encoder, classes, EncodedRows(Z, codes, weight, indicator, len(classes))
+        return encoder, classes, EncodedRows(Z, codes, weight, encoder.encoding_.is_indicator, len(classes))

@@ -1,0 +1,255 @@
+"""`TableClassifier` on tables that come in parts."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from polyplane import TableClassifier
+from polyplane.tables import _further_training
+from polyplane.tables._cells import Cells
+from polyplane.tables._concatenation import concatenated_cells
+from polyplane.tables._further_training import FurtherTraining, Memory
+from polyplane.tables._stream import encoded, seeds_of
+from polyplane.tables._warm_start import warm_start
+from tests.tables.test_classifier import QUICK, shop
+
+pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
+
+FRAME, Y = shop(1500)
+TEST, Y_TEST = shop(1000, seed=9)
+
+
+def parts(size=250, stop=None):
+    """The rows of the shop, the columns of each second part in another order."""
+    for number, start in enumerate(range(0, len(Y), size)):
+        if number == stop:
+            return
+        frame = FRAME[start : start + size]
+        yield frame if number % 2 == 0 else frame[frame.columns[::-1]], Y[start : start + size]
+
+
+def same(one, other):
+    """Whether two models are the same."""
+    return one.temperature_ == other.temperature_ and all(
+        a.planes == b.planes for a, b in zip(one.members_, other.members_, strict=True)
+    )
+
+
+class TestFitStream:
+    def test_a_stream_that_ends_within_the_first_rows_gives_the_model_of_fit(self):
+        streamed = TableClassifier(**QUICK).fit_stream(parts())
+        local = TableClassifier(**QUICK).fit(FRAME, Y)
+        assert same(streamed, local)
+        assert streamed.encoder_.to_dict() == local.encoder_.to_dict()
+        assert streamed.encoder_rows_ == local.encoder_rows_ == 1500
+        assert streamed.n_iter_ == 6
+        assert not hasattr(local, "history_")
+
+    def test_later_parts_are_learned_from(self):
+        start = TableClassifier(random_state=0, n_planes=4).fit(FRAME[:500], Y[:500])
+        streamed = TableClassifier(random_state=0, n_planes=4).fit_stream(parts, first_rows=500, passes=3)
+        assert streamed.encoder_rows_ == 500
+        assert streamed.n_iter_ == 2 + 4 + 6 + 6
+        assert streamed.history_["rows"] == [500, *range(750, 4501, 250)]
+        assert streamed.history_["pass"] == [1.0] * 5 + [2.0] * 6 + [3.0] * 6
+        assert streamed.encoder_.to_dict() == start.encoder_.to_dict()
+        losses = [log_loss(Y_TEST, model.predict_proba(TEST)) for model in (start, streamed)]
+        assert losses[1] < losses[0] - 0.02
+
+    def test_the_error_of_a_part_is_that_of_the_model_before_it(self):
+        model = TableClassifier(**QUICK).fit_stream(parts(stop=5), first_rows=500)
+        before = TableClassifier(**QUICK).fit_stream(parts(stop=4), first_rows=500)
+        assert model.history_["progressive_error"][-1] == np.mean(before.predict(FRAME[1000:1250]) != Y[1000:1250])
+
+    def test_the_same_whatever_the_threads_and_the_reading_ahead(self):
+        one = TableClassifier(**QUICK).fit_stream(parts(), first_rows=500)
+        assert same(one, TableClassifier(**QUICK, n_jobs=3).fit_stream(parts(), first_rows=500, prefetch=2))
+
+    def test_levels_unseen_in_the_first_rows_are_other(self):
+        frame = FRAME.assign(colour=np.where(np.arange(1500) < 750, FRAME["colour"], "violet"))
+        stream = [(frame[i : i + 250], Y[i : i + 250]) for i in range(0, 1500, 250)]
+        model = TableClassifier(**QUICK).fit_stream(stream, first_rows=750)
+        assert "colour = violet" not in [feature.name for feature in model.encoder_.features_]
+        assert np.isfinite(model.predict_proba(frame)).all()
+
+    def test_a_class_that_comes_late_must_be_announced(self):
+        y, late = np.where(np.arange(1500) < 1000, Y, "lost"), FRAME.copy()
+        late.loc[1000:, "noise"] = 5.0
+        stream = [(late[i : i + 250], y[i : i + 250]) for i in range(0, 1500, 250)]
+        with pytest.raises(ValueError, match=r"Batch 5 of the stream: y holds the label 'lost'"):
+            TableClassifier(**QUICK).fit_stream(stream, first_rows=500)
+        classes = ["kept", "lost", "returned"]
+        model = TableClassifier(**QUICK).fit_stream(stream, first_rows=500, classes=classes, passes=5)
+        assert model.classes_.tolist() == classes
+        assert (model.predict(late[1000:]) == "lost").mean() > 0.9
+        assert (model.predict(late[:1000]) == "lost").mean() < 0.1
+
+    def test_weights_count_and_rows_without_weight_do_not(self):
+        weight = np.where(np.arange(1500) % 3 == 0, 0.0, 1.0)
+        weighted = [(FRAME[i : i + 300], Y[i : i + 300], weight[i : i + 300]) for i in range(0, 1500, 300)]
+        kept = [(X[w > 0], y[w > 0]) for X, y, w in weighted]
+        one = TableClassifier(**QUICK).fit_stream(weighted, first_rows=600)
+        assert same(one, TableClassifier(**QUICK).fit_stream(kept, first_rows=400))
+
+    def test_the_temperature_is_that_of_rows_not_yet_learned_from(self, monkeypatch):
+        monkeypatch.setattr(_further_training, "LEAST_SCORED", 10_000)
+        first = TableClassifier(**QUICK).fit_stream(parts(), first_rows=500)
+        monkeypatch.setattr(_further_training, "LEAST_SCORED", 100)
+        later = TableClassifier(**QUICK).fit_stream(parts(), first_rows=500)
+        assert first.temperature_ == TableClassifier(**QUICK).fit(FRAME[:500], Y[:500]).temperature_
+        assert later.temperature_ != first.temperature_
+        losses = [log_loss(Y_TEST, model.predict_proba(TEST)) for model in (first, later)]
+        assert losses[1] < losses[0] + 0.01
+
+    def test_progress_says_what_the_columns_are_learned_from(self, capsys):
+        TableClassifier(**QUICK, verbose=1).fit_stream(parts(), first_rows=500)
+        shown = capsys.readouterr().out
+        assert "learning the columns from the first 500 rows" in shown
+        assert "rows/s" in shown
+
+
+class TestBreaks:
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("the disk is gone")])
+    @pytest.mark.parametrize("stop", [2, 4])
+    def test_the_model_is_that_of_the_parts_before(self, error, stop):
+        def breaks():
+            yield from parts(stop=stop)
+            raise error
+
+        model = TableClassifier(**QUICK)
+        with pytest.raises(type(error) if isinstance(error, Exception) else error) as raised:
+            model.fit_stream(breaks(), first_rows=700)
+        assert f"had learned from {250 * stop} rows" in raised.value.__notes__[-1]
+        assert same(model, TableClassifier(**QUICK).fit_stream(parts(stop=stop), first_rows=700))
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda X, y: (X.drop(columns="price"), y), "has no column 'price'"),
+            (lambda X, y: (X.assign(price=np.inf), y), "Column 'price' holds inf in row 0"),
+            (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+            (lambda X, y: (X, np.arange(len(y)) % 2), "some are texts, others are not|which is not among"),
+            (lambda X, y: (X, y, -np.ones(len(y))), "[Nn]egative"),
+            (lambda X, y: (X[:0], y[:0]), "has no rows"),
+        ],
+    )
+    @pytest.mark.parametrize("number", [2, 5])
+    def test_a_bad_part_is_refused_and_spoils_nothing(self, change, message, number):
+        stream = list(parts())
+        stream[number - 1] = change(FRAME[:250], Y[:250])
+        model = TableClassifier(**QUICK)
+        with pytest.raises(ValueError, match=f"Batch {number} of the stream.*({message})"):
+            model.fit_stream(stream, first_rows=700)
+        assert same(model, TableClassifier(**QUICK).fit_stream(parts(stop=number - 1), first_rows=700))
+
+    def test_an_error_before_there_is_a_model_leaves_the_estimator_as_it_was(self):
+        model = TableClassifier(**QUICK).fit(FRAME, Y)
+        before = dict(vars(model))
+        for stream, message in (
+            ([], "The stream is empty"),
+            ([(FRAME[:50], np.full(50, "kept"))], "only one class"),
+        ):
+            with pytest.raises((ValueError, TypeError), match=message):
+                model.fit_stream(stream)
+        assert vars(model) == before
+
+    def test_an_interrupted_step_changes_nothing(self, monkeypatch):
+        model = TableClassifier(**QUICK).fit(FRAME, Y)
+        rows = encoded(model, model.encoder_._read(FRAME), Y, None)
+        training = FurtherTraining(model.model_, rows, seeds_of(model))
+        monkeypatch.setattr(FurtherTraining, "_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            training.step(rows)
+        assert training.model is model.model_
+        monkeypatch.undo()
+        again = FurtherTraining(model.model_, rows, seeds_of(model))
+        assert all((a.W == b.W).all() for a, b in zip(training._states, again._states, strict=True))
+
+    def test_refusals(self):
+        with pytest.raises(ValueError, match="class_weight='balanced' needs all rows at once"):
+            TableClassifier(class_weight="balanced").fit_stream(parts())
+        with pytest.raises(ValueError, match="first_rows=0 must be 1 or more"):
+            TableClassifier().fit_stream(parts(), first_rows=0)
+        with pytest.raises(ValueError, match="runs dry after one pass"):
+            TableClassifier().fit_stream(parts(), passes=2)
+
+
+class TestPartialFit:
+    def test_one_part_after_the_other(self):
+        model, stream = TableClassifier(**QUICK), list(parts())
+        for X, y in stream:
+            model.partial_fit(X, y, classes=["kept", "returned"])
+        assert same(model, TableClassifier(**QUICK).fit_stream(stream, first_rows=1))
+        assert model.n_iter_ == 6
+        assert not hasattr(model.fit(FRAME, Y), "_training")
+
+    def test_goes_on_from_a_fitted_model(self):
+        model = TableClassifier(random_state=0, n_planes=4).fit(FRAME[:500], Y[:500])
+        before = log_loss(Y_TEST, model.predict_proba(TEST))
+        for start in range(500, 1500, 250):
+            model.partial_fit(FRAME[start : start + 250], Y[start : start + 250])
+        assert log_loss(Y_TEST, model.predict_proba(TEST)) < before
+
+    def test_refusals_leave_the_estimator_as_it_was(self):
+        with pytest.raises(ValueError, match="classes must be passed on the first call"):
+            TableClassifier(**QUICK).partial_fit(FRAME, Y)
+        model = TableClassifier(**QUICK).fit(FRAME, Y)
+        before = dict(vars(model))
+        with pytest.raises(ValueError, match="is not the same as on the last call"):
+            model.partial_fit(FRAME, Y, classes=["kept", "lost"])
+        with pytest.raises(ValueError, match="has no column 'new'"):
+            model.partial_fit(FRAME.drop(columns="new"), Y)
+        assert vars(model) == before
+
+
+class TestPieces:
+    def test_a_warm_start_has_the_planes_that_it_is_given(self):
+        model = TableClassifier(**QUICK).fit(FRAME, Y)
+        rows = encoded(model, model.encoder_._read(FRAME[:3]), Y[:3], None)  # fewer rows than planes of a class
+        method, state = warm_start(model.members_[0], rows, 2, seed=0)
+        found, planes = method.planes(state), model.members_[0].planes
+        np.testing.assert_allclose(found.coef, planes.coef, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(found.intercept, planes.intercept, rtol=1e-4, atol=1e-4)
+
+    def test_the_memory_is_a_uniform_sample(self, monkeypatch):
+        monkeypatch.setattr(_further_training, "MEMORY", 400)
+        model = TableClassifier(**QUICK).fit(FRAME, Y)
+        rows = encoded(model, model.encoder_._read(FRAME), Y, None)
+        rng = np.random.default_rng(0)
+        marked = _further_training.replace(rows, weight=np.arange(1500) + 1.0)
+        kept = np.zeros(1500)
+        for _ in range(60):
+            memory = Memory.of(marked.take(np.arange(300)), rng)
+            for start in range(300, 1500, 150):
+                memory = memory.add(marked.take(np.arange(start, start + 150)), rng)
+            assert memory.n_seen == 1500
+            kept[memory.rows.weight.astype(int) - 1] += 1
+        share = kept.reshape(5, 300).mean(axis=1) / 60
+        np.testing.assert_allclose(share, 400 / 1500, atol=0.03)
+
+    def test_columns_meet_in_one_form(self):
+        number, text = Cells("a", "number", np.array([3.0, np.nan])), Cells("a", "text", np.array([0, -1]), ("x",))
+        gaps = Cells("a", "date", np.array(["NaT"], dtype="datetime64[us]"))
+        found = concatenated_cells([gaps, number, number])
+        assert (found.form, len(found.values)) == ("number", 5)
+        assert found.is_gap.tolist() == [True, False, True, False, True]
+        found = concatenated_cells([text, gaps, number])
+        assert (found.form, found.levels) == ("text", ("x", "3"))
+        assert found.values.tolist() == [0, -1, -1, 1, -1]
+
+
+def test_adult_in_parts_is_as_good_as_whole(local_table):
+    """On bins, four planes, all rows at once 13.4 %; 13.4 % too when the rows after the first 20,000 come in parts."""
+    train, test = local_table("adult.train.csv.xz"), local_table("adult.test.csv.xz")
+
+    def read(size=4071):
+        for start in range(0, len(train), size):
+            part = train[start : start + size]
+            columns = sorted(part.columns) if start % 2 else part.columns
+            yield part[columns].drop(columns="income"), part["income"]
+
+    given = {"preparation": "bins", "n_planes": 4, "n_estimators": 3, "random_state": 0}
+    model = TableClassifier(**given).fit_stream(read(), first_rows=20_000)
+    assert model.n_iter_ == 8
+    error = np.mean(model.predict(test.drop(columns="income")) != test["income"])
+    assert error < 0.1344 + 0.003
