@@ -8,6 +8,7 @@ from polyplane.learners import LEARNERS
 
 if TYPE_CHECKING:
     from polyplane.committee import PlaneCommittee
+    from polyplane.io._export import export
     from polyplane.io._model import load, save
     from polyplane.learners import *  # noqa: F403
     from polyplane.model_selection import PlaneSearchCV
@@ -23,6 +24,7 @@ _HOMES = {
     "PlaneSet": "planes",
     "TableClassifier": "tables.classifier",
     "TableEncoder": "tables.encoder",
+    "export": "io._export",
     "load": "io._model",
     "save": "io._model",
 }
@@ -34,6 +36,7 @@ __all__ = [
     "TableClassifier",
     "TableEncoder",
     "__version__",
+    "export",
     "load",
     "save",
 ]

@@ -1,0 +1,126 @@
+"""`export`: a model as a file for other programs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+from polyplane._files import replace_file
+from polyplane.base import PlaneClassifier
+from polyplane.io._json import to_json
+from polyplane.io.exports import single, to_c, to_javascript, to_sql
+
+#: The formats, and the options that each takes.
+FORMATS: dict[str, tuple[str, ...]] = {
+    "onnx": ("dtype", "opset"),
+    "json": (),
+    "c": ("dtype", "name"),
+    "js": ("dtype",),
+    "sql": ("dtype", "dialect", "table", "key"),
+}
+
+
+def export(
+    model: Any,
+    path: str | os.PathLike[str],
+    to: str | None = None,
+    *,
+    dtype: str | None = None,
+    opset: int | None = None,
+    name: str | None = None,
+    dialect: str | None = None,
+    table: str | None = None,
+    key: str | Sequence[str] | None = None,
+) -> None:
+    """Write a fitted model as a file for other programs: C, JavaScript, SQL, ONNX or JSON.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of Polyplane. A `TableClassifier` goes to C, JavaScript and SQL, with its columns as they
+        come.
+    path : str or path-like
+        The file to write. It is replaced when everything is written.
+    to : {"c", "js", "sql", "onnx", "json"} or None, default=None
+        The format. None: by the suffix of `path`.
+    dtype : str or None, default=None
+        What weights are rounded to: "float32" or "float64"; in C also "int8". Of ONNX it is the type of the rows.
+        None: that of the planes.
+    opset : int or None, default=None
+        ONNX: the version of the operator set.
+    name : str or None, default=None
+        C: what all names begin with. None: the stem of the file.
+    dialect : {"sqlite", "duckdb", "postgresql"} or None, default=None
+        SQL: the database. None: DuckDB.
+    table : str or None, default=None
+        SQL: the table with the rows. None: "rows".
+    key : str, sequence of str or None, default=None
+        SQL: columns of the table that are part of the result, to tell its rows by.
+
+    See Also
+    --------
+    save : Write a model for Polyplane itself.
+    polyplane.io.to_c, polyplane.io.to_javascript, polyplane.io.to_sql : The texts of such files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polyplane
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = polyplane.PegasosSVC(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "iris.c"
+    ...     polyplane.export(model, path, dtype="float32")
+    ...     print(path.read_text().splitlines()[1])  # doctest: +ELLIPSIS
+     * A PegasosSVC as C99, written by polyplane ...
+    """
+    given = {"dtype": dtype, "opset": opset, "name": name, "dialect": dialect, "table": table, "key": key}
+    content = exported(model, to or format_of(path), PurePath(path).stem, given)
+    with replace_file(path) as file:
+        file.write(content)
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The format that the suffix of a file names."""
+    suffix = PurePath(path).suffix.lower().removeprefix(".")
+    known = {**{name: name for name in FORMATS}, "mjs": "js"}
+    if suffix not in known:
+        raise ValueError(f"Choose a format, to= one of {', '.join(FORMATS)}, or a file with such a suffix: model.c.")
+    return known[suffix]
+
+
+def exported(model: Any, to: str, stem: str, options: dict[str, Any]) -> bytes:
+    """The bytes of a file; options that are None were not given, and others that the format has not are refused."""
+    if to not in FORMATS:
+        raise ValueError(f"to={to!r} must be one of {', '.join(FORMATS)}.")
+    given = {option: value for option, value in options.items() if value is not None}
+    for option in given:
+        if option not in FORMATS[to]:
+            owners = " and ".join(name for name, own in FORMATS.items() if option in own)
+            raise ValueError(f"{option} is for {owners}; {to} has no such option.")
+    model = single(model)
+    if to == "c":
+        return to_c(model, **{"name": _c_name(stem), **given}).encode()
+    if to == "js":
+        return to_javascript(model, **given).encode()
+    if to == "sql":
+        return to_sql(model, **given).encode()
+    if not isinstance(model, PlaneClassifier):
+        raise TypeError(f"{to} holds planes over numbers: export a {type(model).__name__} to c, js or sql.")
+    if to == "json":
+        return f"{to_json(model)}\n".encode()
+    from polyplane.io.onnx import to_onnx
+
+    content: bytes = to_onnx(model, **given).SerializeToString()
+    return content
+
+
+def _c_name(stem: str) -> str:
+    """A name of C from that of a file."""
+    name = re.sub(r"[^A-Za-z0-9]+", "_", stem).strip("_")
+    return name if name[:1].isalpha() else f"model_{name}".rstrip("_")

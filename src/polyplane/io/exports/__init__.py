@@ -1,0 +1,167 @@
+"""Models as programs of other languages: C, JavaScript and SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from polyplane.base import PlaneClassifier
+
+if TYPE_CHECKING:
+    from polyplane.io.exports._program import Program
+
+
+def to_c(model: Any, dtype: str | None = None, *, name: str = "model") -> str:
+    """A fitted model as C99: one file with static tables, which allocates nothing.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of Polyplane.
+    dtype : {"float32", "float64", "int8"} or None, default=None
+        The type of the weights; None: that of the planes. With "int8" a weight takes one byte, with one scale for each
+        plane.
+    name : str, default="model"
+        What all names begin with.
+
+    Returns
+    -------
+    text : str
+        The file. Its first comment has an example of use and the memory that it takes.
+
+    See Also
+    --------
+    polyplane.export : Write the file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polyplane import PegasosSVC
+    >>> from polyplane.io import to_c
+    >>> X, y = load_iris(return_X_y=True)
+    >>> text = to_c(PegasosSVC(random_state=0).fit(X, y), "int8", name="iris")
+    >>> [line for line in text.splitlines() if line.startswith("int iris_predict")]
+    ['int iris_predict(const float *x, float *scores);', 'int iris_predict(const float *x, float *scores)']
+    """
+    from polyplane.io.exports._c import write_c
+
+    return write_c(program_of(model, dtype, ("float32", "float64", "int8")), name)
+
+
+def to_javascript(model: Any, dtype: str | None = None, *, name: str | None = None) -> str:
+    """A fitted model as JavaScript: one ES module without dependencies.
+
+    It exports ``predict(row)``, which takes an object by the names of the columns and returns ``{label, scores,
+    probabilities}``, the labels as ``classes``, and what is known of the columns as ``columns``. It can be part of a
+    page: no text in it ends a script.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of Polyplane.
+    dtype : {"float32", "float64"} or None, default=None
+        What weights are rounded to; None: the type of the planes. Sums are made in float64.
+    name : str or None, default=None
+        With a name the text is a script that defines an object of this name, and exports nothing.
+
+    Returns
+    -------
+    text : str
+        The module, or the script.
+
+    See Also
+    --------
+    polyplane.export : Write the module to a file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polyplane import PegasosSVC
+    >>> from polyplane.io import to_javascript
+    >>> X, y = load_iris(return_X_y=True)
+    >>> text = to_javascript(PegasosSVC(random_state=0).fit(X, y))
+    >>> text.splitlines()[-1]
+    'export {classes, columns, predict};'
+    """
+    from polyplane.io.exports._javascript import write_javascript
+
+    return write_javascript(program_of(model, dtype, ("float32", "float64")), name)
+
+
+def to_sql(
+    model: Any,
+    dtype: str | None = None,
+    *,
+    dialect: str = "duckdb",
+    table: str = "rows",
+    key: str | Sequence[str] = (),
+) -> str:
+    """A fitted model as a query: one SELECT that gives the label, the scores and the probabilities of each row.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of Polyplane.
+    dtype : {"float32", "float64"} or None, default=None
+        What weights are rounded to; None: the type of the planes. Sums are made in float64.
+    dialect : {"sqlite", "duckdb", "postgresql"}, default="duckdb"
+        The database. SQLite must be 3.35 or newer, with its mathematical functions.
+    table : str, default="rows"
+        The table with the rows.
+    key : str or sequence of str, default=()
+        Columns of the table that are part of the result, to tell its rows by.
+
+    Returns
+    -------
+    text : str
+        The query. Its result has the columns of `key`, "label", and for each class "score_LABEL" and, where the model
+        has probabilities, "probability_LABEL". (The numbers of the classes stand for labels that are too long for names
+        of columns, or differ in case only.)
+
+    See Also
+    --------
+    polyplane.export : Write the query to a file.
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> from polyplane import PegasosSVC
+    >>> from polyplane.io import to_sql
+    >>> model = PegasosSVC(random_state=0).fit([[0.0], [1.0]], ["no", "yes"])
+    >>> database = sqlite3.connect(":memory:")
+    >>> _ = database.execute("CREATE TABLE rows AS SELECT 7 AS id, 1.5 AS x0")
+    >>> database.execute(to_sql(model, dialect="sqlite", key="id")).fetchone()[:2]
+    (7, 'yes')
+    """
+    from polyplane.io.exports._sql import write_sql
+
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    return write_sql(program_of(model, dtype, ("float32", "float64")), dialect, table, keys)
+
+
+def program_of(model: Any, dtype: str | None, allowed: tuple[str, ...]) -> Program:
+    """The model as the steps that all languages write."""
+    from polyplane.io.exports._program import learner_program
+    from polyplane.io.exports._table_program import table_program
+    from polyplane.tables.classifier import TableClassifier
+
+    if dtype is not None and dtype not in allowed:
+        raise ValueError(f"dtype={dtype!r} must be one of {', '.join(allowed)}.")
+    model = single(model)
+    if isinstance(model, TableClassifier):
+        check_is_fitted(model)
+        program = table_program(model)
+    elif isinstance(model, PlaneClassifier):
+        program = learner_program(model)
+    else:
+        hint = " Export its last step, and scale rows as before." if hasattr(model, "steps") else ""
+        raise TypeError(f"A fitted estimator of Polyplane is wanted, not a {type(model).__name__}.{hint}")
+    return program if dtype is None else replace(program, dtype=dtype)
+
+
+def single(model: Any) -> Any:
+    """The model itself, or the best one of a search."""
+    return getattr(model, "best_estimator_", model)

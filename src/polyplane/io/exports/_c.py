@@ -1,0 +1,245 @@
+"""Models as C99: one file, static tables, no allocation."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+import numpy as np
+
+from polyplane._version import __version__
+from polyplane.io.exports import _c_parts as parts
+from polyplane.io.exports._c_tables import POINTER, SIZES, Tables, index_type, label_literals
+from polyplane.io.exports._program import LARGEST_CELL, LEAST, Input, Program
+from polyplane.io.exports._quantized import quantize
+from polyplane.io.exports._text import c_comment, c_comment_string, c_names, real
+
+#: What a date is read as.
+_DATE_PARTS = ("days", "year", "month", "day of week", "hour")
+
+
+def write_c(program: Program, name: str) -> str:
+    """The text of a C file; what it defines begins with `name`."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+        raise ValueError(f"name={name!r} must be a name of C: letters, digits and underscores.")
+    return _Writer(program, name).text()
+
+
+class _Writer:
+    """Collects tables, counts their bytes, and puts everything together."""
+
+    def __init__(self, program: Program, name: str) -> None:
+        self.program, self.name = program, name
+        self.real = "double" if program.dtype == "float64" else "float"
+        self.element = "signed char" if program.dtype == "int8" else self.real
+        self.digits = "float64" if program.dtype == "float64" else "float32"
+        self.tables = Tables()
+        self.fields = c_names(item.name for item in program.inputs)
+
+    def text(self) -> str:
+        """The file."""
+        body = self._tables() + self._functions() + self._predict()
+        return self._fill(self._about() + self._head() + self.tables.text + body)
+
+    def _fill(self, text: str) -> str:
+        program, is_double = self.program, self.real == "double"
+        words = {
+            "PREFIX": self.name,
+            "NAME": self.name.upper(),
+            "REAL": self.real,
+            "ELEMENT": self.element,
+            "EDGE": index_type(program.n_planes),
+            "ZERO": self._real(0.0),
+            "ONE": self._real(1.0),
+            "LEASTR": self._real(LEAST),
+            "EXP": "exp" if is_double else "expf",
+            "LOG": "log" if is_double else "logf",
+            "N_CLASSES": str(len(program.classes)),
+            "N_PLANES": str(program.n_planes),
+            "N_MACHINES": str(len(program.machines)),
+            "N_GAPS": str(len(program.gaps)),
+            "TEMPERATURE": self._real(program.temperature or 1.0),
+        }
+        # Texts of the model are literals and comments: those are left as they are.
+        pattern = re.compile(r'"(?:[^"\\]|\\.)*"|\b(PREFIX|NAME)_|\b(' + "|".join(words) + r")\b", flags=re.DOTALL)
+
+        def replaced(found: re.Match[str]) -> str:
+            if found[1]:
+                return f"{words[found[1]]}_"
+            return words[found[2]] if found[2] else found[0]
+
+        return pattern.sub(replaced, text)
+
+    # Tables.
+
+    def _tables(self) -> str:
+        program = self.program
+        weights, intercept = program.weights, program.intercept
+        if program.dtype == "int8":
+            quantized = quantize(program)
+            weights = quantized.weights
+            self.tables.add("scales", self.real, quantized.planes)
+            if quantized.features is not None:
+                self.tables.add("units", self.real, quantized.features)
+        self.tables.add("weights", self.element, np.concatenate([row.values for row in weights]))
+        if not program.is_uniform:
+            offsets = np.cumsum([0, *(len(row.values) for row in weights)])
+            self.tables.add("offsets", index_type(int(offsets[-1])), offsets)
+            self.tables.add("starts", index_type(program.n_planes), [row.start for row in weights])
+        self.tables.add("intercepts", self.real, intercept)
+        self.tables.add("edges", index_type(program.n_planes), [edge for edges in program.machines for edge in edges])
+        if program.of_table and program.terms:
+            self.tables.add("centres", "double", [term.centre for term in program.terms])
+            self.tables.add("factors", self.real, [term.factor for term in program.terms])
+            if any(term.kind == "square" for term in program.terms):
+                self.tables.add("limits", self.real, [min(term.most, 3e38) for term in program.terms])
+        if self._has_text and program.gaps:
+            self.tables.add_texts("gaps", program.gaps)
+        for item, field in zip(program.inputs, self.fields, strict=True):
+            if item.levels:
+                self.tables.add_texts(f"levels_{field}", item.levels)
+        return self.tables.labels(program.classes)
+
+    # Functions.
+
+    def _functions(self) -> str:
+        program = self.program
+        text = parts.ADD_UNIFORM if program.is_uniform else parts.ADD_RANGES
+        kinds = {term.kind for term in program.terms} - {"value"}
+        text += "".join(part for kind, part in parts.TERMS.items() if kind in kinds)
+        kinds = {item.kind for item in program.inputs}
+        if self._has_text:
+            text += parts.TEXT if program.gaps else _without_gaps(parts.TEXT)
+        text += parts.CATEGORY if "category" in kinds else ""
+        text += parts.DATE if "date" in kinds else ""
+        return text + (parts.SOFT if program.is_soft else parts.HARD)
+
+    @property
+    def _has_text(self) -> bool:
+        return any(item.kind in ("category", "date") for item in self.program.inputs)
+
+    def _predict(self) -> str:
+        program = self.program
+        kinds = {item.kind for item in program.inputs}
+        lines = ["REAL planes[NAME_PLANES], classes[NAME_CLASSES];", "int k, c, winner = 0;"]
+        if not program.of_table:
+            lines.append("int j;")
+        if kinds & {"number", "boolean"} and program.of_table:
+            lines.append("double x;")
+        if "date" in kinds:
+            lines.append("double parts[5];")
+        if kinds & {"number", "boolean", "date"} and program.of_table:
+            lines.append("int missing;")
+        declared = "".join(f"    {line}\n" for line in lines)
+        begin, end = (parts.BEGIN_INT8, parts.END_INT8) if program.dtype == "int8" else (parts.BEGIN, "")
+        end += parts.END + (parts.PROBABILITIES if program.temperature is not None else "")
+        return f"\n{self._signature()}\n{{\n{declared}{begin}{self._inputs()}{end}    return winner;\n}}\n"
+
+    def _inputs(self) -> str:
+        if not self.program.of_table:
+            value = "x[j] * PREFIX_units[j]" if self.program.dtype == "int8" else "x[j]"
+            return (
+                "    for (j = 0; j < NAME_FEATURES; j++) {\n        if (!isfinite(x[j]))\n            return -1;\n"
+                f"        PREFIX_add(planes, j, {value});\n    }}\n"
+            )
+        pairs = zip(self.program.inputs, self.fields, strict=True)
+        return "".join(self._category(*pair) if pair[0].kind == "category" else self._numbers(*pair) for pair in pairs)
+
+    def _category(self, item: Input, field: str) -> str:
+        levels = f"PREFIX_levels_{field}" if item.levels else "NULL"
+        rows = ", ".join("-1" if row is None else str(row) for row in (item.first, item.other, item.missing))
+        return f"    PREFIX_category(planes, row->{field}, {levels}, {len(item.levels)}, {rows});\n"
+
+    def _numbers(self, item: Input, field: str) -> str:
+        if item.kind == "date":
+            names = {value.part: f"parts[{_DATE_PARTS.index(value.part)}]" for value in item.values}
+            lines = [f"missing = PREFIX_date(row->{field}, parts);", "if (missing < 0)", "    return -1;"]
+        else:
+            names = {value.part: "x" for value in item.values}
+            refused = f"fabs(x) > {LARGEST_CELL:g}" if item.kind == "number" else "!isnan(x) && x != 0.0 && x != 1.0"
+            lines = [f"x = row->{field};", f"if ({refused})", "    return -1;", "missing = isnan(x);"]
+        gap = [f"    {names[value.part]} = {real(value.neutral)};" for value in item.values]
+        if item.missing is not None:
+            gap.append(f"    PREFIX_add(planes, {item.missing}, {self._real(1.0)});")
+        lines += ["if (missing) {", *gap, "}"] if len(gap) > 1 else ["if (missing)", *gap]
+        for value in item.values:
+            for kind, run in groupby(value.terms, key=lambda j: self.program.terms[j].kind):
+                rows = list(run)
+                called = f"PREFIX_{kind.replace(' ', '_')}"
+                lines.append(f"{called}(planes, {names[value.part]}, {rows[0]}, {rows[-1] + 1});")
+        return "".join(f"    {line}\n" for line in lines)
+
+    # The top of the file.
+
+    def _signature(self) -> str:
+        rows = "const struct PREFIX_row *row" if self.program.of_table else "const REAL *x"
+        third = ", REAL *probabilities" if self.program.temperature is not None else ""
+        return f"int PREFIX_predict({rows}, REAL *scores{third})"
+
+    def _head(self) -> str:
+        if self.program.of_table:
+            pairs = zip(self.program.inputs, self.fields, strict=True)
+            types = {"category": "const char *", "date": "const char *"}
+            lines = [(f"{types.get(item.kind, 'double ')}{field};", item) for item, field in pairs]
+            width = max(len(line) for line, _ in lines)
+            rows = (f"    {line:<{width}} /* {c_comment(item.name)}: {_expected(item)} */\n" for line, item in lines)
+            given = "struct PREFIX_row {\n" + "".join(rows) + "};\n"
+        else:
+            given = f"#define NAME_FEATURES {len(self.program.inputs)}\n"
+        kind, _ = label_literals(self.program.classes)
+        return f"{parts.HEAD}\n{given}\nextern {kind}PREFIX_labels[NAME_CLASSES];\n{self._signature()};\n\n"
+
+    def _about(self) -> str:
+        program = self.program
+        stack = (program.n_planes + len(program.classes)) * SIZES[self.real]
+        what = "row of the table" if program.of_table else "row of features"
+        wanted = ", NULL" if program.temperature is not None else ""
+        shown = ", ".join(c_comment(item.name) for item in program.inputs[:20])
+        more = f", and {len(program.inputs) - 20} more" if len(program.inputs) > 20 else ""
+        lines = [
+            f"A {program.learner} as C99, written by polyplane {__version__}.",
+            "",
+            f"PREFIX_predict takes a {what} and returns the number of its class, an index of PREFIX_labels, or -1",
+            "where a value cannot be used (an infinite number, a text that is no date). It writes the scores"
+            + (" and the probabilities" if wanted else ""),
+            "of the classes where pointers to NAME_CLASSES numbers are given, and may be called by many threads.",
+            "",
+            f"    {self._example()}",
+            f"    int winner = PREFIX_predict({'&' if program.of_table else ''}row, NULL{wanted});",
+            "",
+            *([f"Features: {shown}{more}."] if not program.of_table else []),
+            f"Memory: {self.tables.n_bytes} bytes of constant tables ({program.dtype}), {self.tables.n_text} of texts",
+            f"with pointers of {8 * POINTER} bits, about {stack} bytes of stack. Nothing is allocated. Link with -lm.",
+        ]
+        return "/*\n" + "".join(f" * {line}".rstrip() + "\n" for line in lines) + " */\n"
+
+    def _example(self) -> str:
+        if not self.program.of_table:
+            return "REAL row[NAME_FEATURES] = {...};"
+        fields = []
+        for item, field in list(zip(self.program.inputs, self.fields, strict=True))[:3]:
+            text = item.levels[0] if item.levels else "2024-05-31"
+            given = c_comment_string(text) if item.kind in ("category", "date") else str(item.values[0].neutral)
+            fields.append(f".{field} = {given}")
+        more = ", ..." if len(self.fields) > len(fields) else ""
+        return f"struct PREFIX_row row = {{{', '.join(fields)}{more}}};"
+
+    def _real(self, value: float) -> str:
+        return real(value, self.digits) + ("" if self.real == "double" else "f")
+
+
+def _expected(item: Input) -> str:
+    match item.kind:
+        case "category":
+            return f"a text, of which {len(item.levels)} are known; NULL where it is missing"
+        case "date":
+            return "a date like 2024-05-31 or 2024-05-31 17:30; NULL where it is missing"
+        case "boolean":
+            return "1 or 0; NAN where it is missing"
+    return "a number; NAN where it is missing"
+
+
+def _without_gaps(text: str) -> str:
+    """The function without the loop over texts that stand for gaps."""
+    head, _, tail = text.partition("    for (i = 0; i < N_GAPS")
+    return head.replace("size_t n, i;", "size_t n;") + tail[tail.index("    return text;") :]

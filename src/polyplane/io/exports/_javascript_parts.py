@@ -1,0 +1,204 @@
+"""The fixed parts of a program in JavaScript."""
+
+from polyplane.io.exports._program import CLIP, LARGEST, LARGEST_CELL, LEAST
+
+HEAD = """\
+// A {learner} as JavaScript, written by polyplane {version}.
+//
+// predict(row) takes an object by the names of the columns, or an array of all columns in the order of the table, and
+// returns {{label, scores, probabilities}}: scores and probabilities are in the order of `classes`, and probabilities
+// null where the model has none. null, NaN and texts that stand for a gap are missing values.
+"use strict";
+
+"""
+
+TERMS = f"""
+// What features are, as functions of u = (x - centre) * factor.
+const features = {{
+  "scaled": (u) => Math.min(Math.max(u, -{LARGEST:g}), {LARGEST:g}),
+  "clipped": (u) => u / Math.sqrt(1 + u * u / {CLIP**2:g}),
+  "clipped square": (u) => u * u / (1 + u * u / {CLIP**2:g}),
+  "square": (u, most) => Math.min(u * u, most),
+  "bin": (u) => Math.min(Math.max(u, 0), 1),
+}};
+"""
+
+NUMBER = f"""
+// Blanks, as Python sees them.
+const blanks = "[\\\\t-\\\\r\\\\x1c-\\\\x20\\\\x85\\\\xa0\\\\u1680\\\\u2000-\\\\u200a\\\\u2028\\\\u2029\\\\u202f" +
+  "\\\\u205f\\\\u3000]+";
+const ends = new RegExp("^" + blanks + "|" + blanks + "$", "g");
+
+function refuse(column, cell, wanted) {{
+  throw new Error(`Column ${{JSON.stringify(column.name)}} holds ${{String(cell)}}, which is not a ${{wanted}}.`);
+}}
+
+// A cell without blanks at its ends; null where it is missing.
+function trimmed(cell) {{
+  if (typeof cell === "string") cell = cell.replace(ends, "");
+  return cell === null || cell === undefined || Number.isNaN(cell) || gaps.includes(cell) ? null : cell;
+}}
+
+const signs = {{
+  ".": /^[+-]?(\\d+(\\.\\d*)?|\\.\\d+)([eE][+-]?\\d+)?$/,
+  ",": /^[+-]?(\\d+(,\\d*)?|,\\d+)([eE][+-]?\\d+)?$/,
+}};
+
+// The functions below read the numbers of a cell that is not missing.
+function number(column, cell) {{
+  const text = typeof cell === "string" && signs[column.decimal ?? "."].test(cell);
+  const x = text ? Number(cell.replace(",", ".")) : typeof cell === "boolean" ? Number(cell) : cell;
+  if (typeof x !== "number" || !(Math.abs(x) <= {LARGEST_CELL:g})) refuse(column, cell, "finite number");
+  return [x];
+}}
+"""
+
+KINDS = {
+    "category": """
+// The number of a level, or -1 where it is unknown.
+const levels = new Map();
+for (const column of columns) {
+  if (column.kind === "category") levels.set(column, new Map(column.levels.map((level, i) => [level, i])));
+}
+
+function category(column, cell) {
+  return levels.get(column).get(String(cell)) ?? -1;
+}
+""",
+    "boolean": """
+const words = {true: 1, t: 1, yes: 1, y: 1, 1: 1, on: 1, false: 0, f: 0, no: 0, n: 0, 0: 0, off: 0};
+
+function boolean(column, cell) {
+  const text = String(cell).toLowerCase();
+  if (!Object.hasOwn(words, text)) refuse(column, cell, "boolean (true, false, yes, no, 1, 0)");
+  return [words[text]];
+}
+""",
+    "date": """
+const zone = /\\s?(?:Z|[+-]\\d\\d:?\\d\\d)$/;
+const form = /^(\\d{4})-(\\d\\d)-(\\d\\d)(?:[T ](\\d\\d):(\\d\\d)(?::(\\d\\d(?:[.,]\\d{1,9})?))?)?$/;
+
+// Days since 1970 and the parts of the calendar, as the clock on the wall showed them.
+function date(column, cell) {
+  const found = form.exec(String(cell).replace(zone, ""));
+  if (!found) refuse(column, cell, "date like 2024-05-31 or 2024-05-31 17:30");
+  const digits = found.slice(1).map((text) => Number((text ?? "0").replace(",", ".")));
+  const [year, month, day, hour, minute, second] = digits;
+  const midnight = new Date(0);
+  midnight.setUTCFullYear(year, month - 1, day);
+  const isDate = midnight.getUTCMonth() === month - 1 && midnight.getUTCDate() === day;
+  if (!isDate || hour > 23 || minute > 59 || second >= 60) refuse(column, cell, "date");
+  const days = midnight.getTime() / 864e5;
+  const microseconds = Math.floor(second * 1e6 + 1e-3);
+  const parts = {
+    "days": days + (hour * 3600 + minute * 60 + microseconds / 1e6) / 86400,
+    "year": year,
+    "month": month,
+    "day of week": ((days + 3) % 7 + 7) % 7 + 1,
+    "hour": hour,
+  };
+  return column.values.map((value) => parts[value.part]);
+}
+""",
+}
+
+READ = """
+const readers = {KINDS};
+
+function cellOf(row, column) {
+  if (Array.isArray(row)) return row[column.position];
+  if (!Object.hasOwn(row, column.name)) throw new Error(`The row has no column ${JSON.stringify(column.name)}.`);
+  return row[column.name];
+}
+"""
+
+ADD = """
+// Adds a feature of some value to the scores of the planes that it counts for.
+function add(planes, feature, value) {
+  const end = offsets[feature + 1];
+  for (let i = offsets[feature], k = starts[feature]; i < end; i++, k++) planes[k] += value * weights[i];
+}
+"""
+
+ADD_NUMBERS = """
+function addColumn(planes, column, cell) {
+  if (trimmed(cell) === null) throw new Error(`Column ${JSON.stringify(column.name)} has no value.`);
+  add(planes, column.values[0].terms[0], readers[column.kind](column, trimmed(cell))[0]);
+}
+"""
+
+ADD_CELLS = """
+function addColumn(planes, column, cell) {
+  cell = trimmed(cell);
+  if (cell === null && column.missing !== null) add(planes, column.missing, 1);
+  if (column.kind === "category") {
+    const level = cell === null ? null : category(column, cell);
+    if (level !== null && level >= 0) add(planes, column.first + level, 1);
+    if (level === -1 && column.other !== null) add(planes, column.other, 1);
+    return;
+  }
+  const numbers = cell === null ? null : readers[column.kind](column, cell);
+  column.values.forEach((value, i) => {
+    const x = numbers === null ? value.neutral : numbers[i];
+    for (let j = value.terms[0]; j < value.terms[1]; j++) {
+      const [kind, centre, factor, most] = terms[j];
+      add(planes, j, features[kind]((x - centre) * factor, most));
+    }
+  });
+}
+"""
+
+HARD = """
+// The score of a class is the mean over the machines of the largest score of its planes.
+function classScores(planes) {
+  return classes.map((_, c) => {
+    let sum = 0;
+    for (const edges of machines) {
+      let best = -Infinity;
+      for (let k = edges[c]; k < edges[c + 1]; k++) best = Math.max(best, planes[k]);
+      sum += best;
+    }
+    return sum / machines.length;
+  });
+}
+"""
+
+SOFT = f"""
+// The score of a class is the mean over the machines of the log-sum-exp of its planes.
+function classScores(planes) {{
+  const scores = classes.map(() => 0);
+  for (const edges of machines) {{
+    let most = -Infinity;
+    for (let k = edges[0]; k < edges[classes.length]; k++) most = Math.max(most, planes[k]);
+    for (let c = 0; c < classes.length; c++) {{
+      let sum = 0;
+      for (let k = edges[c]; k < edges[c + 1]; k++) sum += Math.exp(planes[k] - most);
+      scores[c] += (Math.log(Math.max(sum, {LEAST:g})) + most) / machines.length;
+    }}
+  }}
+  return scores;
+}}
+"""
+
+PREDICT = """
+function predict(row) {
+  const planes = Float64Array.from(intercept);
+  for (const column of columns) addColumn(planes, column, cellOf(row, column));
+  const scores = classScores(planes);
+  const best = Math.max(...scores);
+  const label = classes[scores.indexOf(best)];
+  if (temperature === null) return {label, scores, probabilities: null};
+  const shares = scores.map((score) => Math.exp((score - best) / temperature));
+  const sum = shares.reduce((a, b) => a + b, 0);
+  return {label, scores, probabilities: shares.map((share) => share / sum)};
+}
+"""
+
+MODULE = """
+export {classes, columns, predict};
+"""
+
+SCRIPT = """
+return {classes, columns, predict};
+})();
+"""

@@ -1,0 +1,52 @@
+"""Weights of one byte."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from polyplane.io.exports._program import Program, Weights
+
+#: The largest weight of one byte.
+MOST = 127
+
+
+class Quantized(NamedTuple):
+    """Weights as integers from -127 to 127.
+
+    A weight is the integer times the scale of its plane times the scale of its feature.
+
+    Parameters
+    ----------
+    weights : tuple of Weights
+        The integers.
+    planes : ndarray of shape (n_planes,)
+        Scales of the planes.
+    features : ndarray of shape (n_features,) or None
+        Scales of the features, where they may be of different sizes; None: 1.
+    """
+
+    weights: tuple[Weights, ...]
+    planes: np.ndarray
+    features: np.ndarray | None
+
+
+def quantize(program: Program) -> Quantized:
+    """Round weights to one byte, with one scale for each plane.
+
+    The features of a table are brought to one size before they are weighted. Those of other learners may be millions or
+    thousandths: their weights are then thousandths or millions, and are brought to one size by a scale of the feature.
+    """
+    rows = [np.abs(row.values).max(initial=0.0) for row in program.weights]
+    features = None if program.of_table else np.array([most or 1.0 for most in rows])
+    dense = np.zeros((len(program.weights), program.n_planes))
+    for i, (start, values) in enumerate(program.weights):
+        dense[i, start : start + len(values)] = values / (1.0 if features is None else features[i])
+    most = np.abs(dense).max(axis=0, initial=0.0)
+    planes = np.where(most > 0, most, 1.0) / MOST
+    whole = np.rint(dense / planes).astype(np.int8)
+    weights = tuple(
+        Weights(start, whole[i, start : start + len(values)]) for i, (start, values) in enumerate(program.weights)
+    )
+    return Quantized(weights, planes, features)

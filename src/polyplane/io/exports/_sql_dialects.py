@@ -1,0 +1,168 @@
+"""What differs between databases: how cells are read, and what functions are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from polyplane.io.exports._text import sql_string
+
+#: Texts of booleans; 1.0 and 0.0 are how some databases write numbers.
+TRUE = ("true", "t", "yes", "y", "1", "1.0", "on")
+FALSE = ("false", "f", "no", "n", "0", "0.0", "off")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A database.
+
+    Parameters
+    ----------
+    name, title : str
+        How it is asked for, and what it is called.
+    text_type : str
+        Its type of texts.
+    least, greatest : str
+        Its functions for the smaller and the larger of two numbers.
+    is_case_sensitive : bool
+        Whether names of columns that differ in case only are different names.
+    """
+
+    name: str
+    title: str
+    text_type: str
+    least: str = "least"
+    greatest: str = "greatest"
+    is_case_sensitive: bool = False
+
+    #: Blanks that are cut off at the ends of texts.
+    blanks = r"E' \t\n\x0b\f\r\x1c\x1d\x1e\x1f'"
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Refuse names of columns that the database cannot tell apart."""
+        seen: dict[str, str] = {}
+        for name in names:
+            twin = seen.setdefault(name if self.is_case_sensitive else name.lower(), name)
+            if twin is not name and twin != name:
+                raise ValueError(f"{self.title} cannot tell the columns {twin!r} and {name!r} apart: rename one.")
+
+    def text(self, cell: str, levels: Sequence[str]) -> str:
+        """A cell as text, without blanks at its ends; a whole number as such, where levels are whole numbers."""
+        return self._trim(self._plain_text(cell, levels))
+
+    def number(self, cell: str, decimal: str) -> str:
+        """A cell as a number; NULL where it is none."""
+        if decimal == ",":
+            cell = f"replace(CAST({cell} AS {self.text_type}), ',', '.')"
+        return f"TRY_CAST({cell} AS DOUBLE)"
+
+    def boolean(self, cell: str) -> str:
+        """A cell as 1.0 or 0.0; NULL where it is neither."""
+        text = f"lower({self._trim(f'CAST({cell} AS {self.text_type})')})"
+        yes, no = (", ".join(map(sql_string, words)) for words in (TRUE, FALSE))
+        return f"CASE WHEN {text} IN ({yes}) THEN 1.0 WHEN {text} IN ({no}) THEN 0.0 END"
+
+    def timestamp(self, text: str) -> str:
+        """A text as a point in time, whatever follows its date and time."""
+        return f"TRY_CAST({self._wall_time(text)} AS TIMESTAMP)"
+
+    def part(self, cell: str, part: str) -> str:
+        """A part of a point in time as a number."""
+        if part == "days":
+            return f"CAST(extract(epoch FROM {cell}) AS DOUBLE PRECISION) / 86400.0"
+        field = {"day of week": "isodow"}.get(part, part)
+        return f"CAST(extract({field} FROM {cell}) AS DOUBLE PRECISION)"
+
+    def no_underflow(self, exponent: str) -> str:
+        """An exponent whose exponential the database can compute."""
+        return exponent
+
+    def _trim(self, text: str) -> str:
+        return f"trim({text}, {self.blanks})"
+
+    def _plain_text(self, cell: str, levels: Sequence[str]) -> str:
+        text = f"CAST({cell} AS {self.text_type})"
+        return f"regexp_replace({text}, '^(-?[0-9]+)\\.0$', '\\1')" if _are_whole(levels) else text
+
+    @staticmethod
+    def _wall_time(text: str) -> str:
+        return f"regexp_replace(replace({text}, ',', '.'), '^(.{{10}}([T ][0-9:.]+)?).*$', '\\1')"
+
+
+class PostgreSQL(Dialect):
+    """Casts of PostgreSQL fail where DuckDB gives NULL, and exponentials where they are too small."""
+
+    def number(self, cell: str, decimal: str) -> str:
+        """A cell as a number."""
+        return super().number(cell, decimal).replace("TRY_CAST", "CAST").replace("DOUBLE", "double precision")
+
+    def timestamp(self, text: str) -> str:
+        """A text as a point in time."""
+        return super().timestamp(text).replace("TRY_CAST", "CAST")
+
+    def no_underflow(self, exponent: str) -> str:
+        """An exponent of at least -700."""
+        return f"greatest({exponent}, -700.0)"
+
+    def _trim(self, text: str) -> str:
+        return f"btrim({text}, {self.blanks})"
+
+
+class SQLite(Dialect):
+    """SQLite has types of values, not of columns, and neither dates nor regular expressions."""
+
+    blanks = "char(32, 9, 10, 11, 12, 13, 28, 29, 30, 31)"
+
+    def number(self, cell: str, decimal: str) -> str:
+        """A cell as a number; a text is one where it has nothing but digits and signs."""
+        text = f"replace({self._trim(cell)}, ',', '.')" if decimal == "," else self._trim(cell)
+        is_number = f"{text} GLOB '*[0-9]*' AND {text} NOT GLOB '*[^-+.eE0-9]*'"
+        return (
+            f"CASE WHEN typeof({cell}) IN ('integer', 'real') THEN {cell} + 0.0 "
+            f"WHEN typeof({cell}) = 'text' AND {is_number} THEN CAST({text} AS REAL) END"
+        )
+
+    def timestamp(self, text: str) -> str:
+        """The text itself, where its first part is a date."""
+        return f"CASE WHEN julianday(substr({text}, 1, 10)) IS NOT NULL THEN {text} END"
+
+    def part(self, cell: str, part: str) -> str:
+        """A part of a date that is a text."""
+        has_time = f"substr({cell}, 11, 1) IN ('T', ' ') AND substr({cell}, 14, 1) = ':'"
+        hour = f"CASE WHEN {has_time} THEN CAST(substr({cell}, 12, 2) AS REAL) ELSE 0.0 END"
+        match part:
+            case "year":
+                return f"CAST(substr({cell}, 1, 4) AS REAL)"
+            case "month":
+                return f"CAST(substr({cell}, 6, 2) AS REAL)"
+            case "day of week":
+                return f"(strftime('%w', substr({cell}, 1, 10)) + 6) % 7 + 1.0"
+            case "hour":
+                return hour
+        minute = f"CASE WHEN {has_time} THEN CAST(substr({cell}, 15, 2) AS REAL) ELSE 0.0 END"
+        second = (
+            f"CASE WHEN {has_time} AND substr({cell}, 17, 1) = ':' "
+            f"THEN CAST(replace(substr({cell}, 18), ',', '.') AS REAL) ELSE 0.0 END"
+        )
+        return (
+            f"julianday(substr({cell}, 1, 10)) - 2440587.5 + ({hour}) / 24.0 + ({minute}) / 1440.0 "
+            f"+ ({second}) / 86400.0"
+        )
+
+    def _plain_text(self, cell: str, levels: Sequence[str]) -> str:
+        if not _are_whole(levels):
+            return f"CAST({cell} AS TEXT)"
+        return f"CASE typeof({cell}) WHEN 'real' THEN printf('%.15g', {cell}) ELSE CAST({cell} AS TEXT) END"
+
+
+def _are_whole(levels: Sequence[str]) -> bool:
+    """Whether some levels are whole numbers, which databases may write with a point, and none has a point."""
+    return any(re.fullmatch(r"-?\d+", level) for level in levels) and not any(level.endswith(".0") for level in levels)
+
+
+DIALECTS: dict[str, Dialect] = {
+    "sqlite": SQLite("sqlite", "SQLite", "TEXT", "min", "max"),
+    "duckdb": Dialect("duckdb", "DuckDB", "VARCHAR"),
+    "postgresql": PostgreSQL("postgresql", "PostgreSQL", "text", is_case_sensitive=True),
+}

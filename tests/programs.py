@@ -1,0 +1,169 @@
+"""Exported programs, run: C by gcc, JavaScript by node, SQL by SQLite and DuckDB."""
+
+import ctypes
+import json
+import math
+import re
+import shutil
+import sqlite3
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from polyplane.io import to_c, to_javascript, to_sql
+from polyplane.io.exports._c import _DATE_PARTS  # noqa: F401
+
+FLAGS = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+REALS = {"float32": ctypes.c_float, "int8": ctypes.c_float, "float64": ctypes.c_double}
+
+
+def needed(program):
+    found = shutil.which(program)
+    if found is None:
+        pytest.skip(f"{program} is not installed")
+    return found
+
+
+def plain(value):
+    """A cell in the types of JSON: None for a gap."""
+    if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return value.item() if isinstance(value, np.generic) else str(value) if isinstance(value, pd.Timestamp) else value
+
+
+def cells(frame):
+    """The rows of a data frame as lists."""
+    return [[plain(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+
+
+class Outcome:
+    """Labels, scores and probabilities (None where there are none) of some rows."""
+
+    def __init__(self, labels, scores, probabilities):
+        self.labels, self.scores = list(labels), np.array(scores, dtype=float)
+        self.probabilities = None if probabilities is None else np.array(probabilities, dtype=float)
+
+
+def run_c(model, X, folder, dtype=None, name="model", optimise="-O1"):
+    """Predict rows, a matrix for learners and a data frame for tables, by compiled C."""
+    gcc, text = needed("gcc"), to_c(model, dtype, name=name)
+    source, library = folder / f"{name}.c", folder / f"{name}_{dtype}.so"
+    source.write_text(text, encoding="utf-8")
+    subprocess.run([gcc, *FLAGS, optimise, "-shared", "-fPIC", "-o", library, source, "-lm"], check=True)
+    loaded = ctypes.CDLL(str(library))
+    predict = getattr(loaded, f"{name}_predict")
+    has_probabilities = "*probabilities" in text
+    real = ctypes.c_double if "double *scores" in text else ctypes.c_float
+    n_classes = len(model.classes_)
+    scores, probabilities = (real * n_classes)(), (real * n_classes)()
+    fields = re.findall(r"^    (double |const char \*)(\w+); ", text, flags=re.MULTILINE)
+    given = rows_in_c(X, fields, real)
+    winners, all_scores, all_probabilities = [], [], []
+    for row in given:
+        winners.append(predict(row, scores, *([probabilities] if has_probabilities else [])))
+        all_scores.append(list(scores))
+        all_probabilities.append(list(probabilities))
+    labels = [None if winner < 0 else model.classes_[winner] for winner in winners]
+    return Outcome(labels, all_scores, all_probabilities if has_probabilities else None)
+
+
+def rows_in_c(X, fields, real):
+    if not isinstance(X, pd.DataFrame):
+        return [(real * len(row))(*row) for row in X.tolist()]
+    kinds = {"double ": ctypes.c_double, "const char *": ctypes.c_char_p}
+    struct = type("Row", (ctypes.Structure,), {"_fields_": [(name, kinds[kind]) for kind, name in fields]})
+
+    def cell(value, kind):
+        if kind == "double ":
+            return math.nan if value is None else float(value)
+        return None if value is None else str(value).encode()
+
+    kinds = [kind for kind, _ in fields]
+    return [
+        ctypes.byref(struct(*(cell(value, kind) for value, kind in zip(row, kinds, strict=True)))) for row in cells(X)
+    ]
+
+
+NODE = """
+import {predict} from "./FILE";
+import {readFileSync, writeFileSync} from "node:fs";
+const {names, rows} = JSON.parse(readFileSync("rows.json", "utf8"));
+const results = rows.map((row) => {
+  try {
+    return predict(names === null ? row : Object.fromEntries(names.map((name, j) => [name, row[j]])));
+  } catch (error) {
+    return {error: error.message};
+  }
+});
+writeFileSync("results.json", JSON.stringify(results));
+"""
+
+
+def run_node(model, X, folder, dtype=None):
+    """Predict rows by node."""
+    node = needed("node")
+    names = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else None
+    rows = cells(X) if isinstance(X, pd.DataFrame) else X.tolist()
+    (folder / "rows.json").write_text(json.dumps({"names": names, "rows": rows}), encoding="utf-8")
+    (folder / "model.mjs").write_text(to_javascript(model, dtype), encoding="utf-8")
+    (folder / "main.mjs").write_text(NODE.replace("FILE", "model.mjs"))
+    subprocess.run([node, "main.mjs"], cwd=folder, check=True)
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    if any("error" in result for result in results):
+        return results
+    probabilities = [result["probabilities"] for result in results]
+    return Outcome(
+        [result["label"] for result in results],
+        [result["scores"] for result in results],
+        None if probabilities[0] is None else probabilities,
+    )
+
+
+def run_sqlite(model, X, dtype=None):
+    """Predict rows by SQLite, the table in the order of its rows."""
+    frame = as_frame(model, X)
+    database = sqlite3.connect(":memory:")
+    names = ", ".join('"' + name.replace('"', '""') + '"' for name in ["#", *frame.columns])
+    database.execute(f"CREATE TABLE rows ({names})")
+    marks = ", ".join("?" * (len(frame.columns) + 1))
+    database.executemany(f"INSERT INTO rows VALUES ({marks})", [[i, *row] for i, row in enumerate(cells(frame))])
+    try:
+        found = database.execute(to_sql(model, dtype, dialect="sqlite", key="#")).fetchall()
+    except sqlite3.OperationalError as error:
+        if "no such function" in str(error):
+            pytest.skip(f"this SQLite is without mathematical functions ({error})")
+        raise
+    finally:
+        database.close()
+    return from_rows(model, found)
+
+
+def run_duckdb(model, X, dtype=None):
+    """Predict rows by DuckDB, over a data frame as it is."""
+    duckdb = pytest.importorskip("duckdb")
+    frame = as_frame(model, X)
+    frame.insert(0, "#", np.arange(len(frame)))
+    with duckdb.connect() as database:
+        database.register("rows", frame)
+        return from_rows(model, database.execute(to_sql(model, dtype, key="#")).fetchall())
+
+
+def as_frame(model, X):
+    if isinstance(X, pd.DataFrame):
+        return X.rename(columns=str)
+    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
+    return pd.DataFrame(X, columns=list(names))
+
+
+def from_rows(model, found):
+    found = sorted(found)
+    n = len(model.classes_)
+    assert [row[0] for row in found] == list(range(len(found)))
+    has_probabilities = len(found[0]) > n + 2
+    return Outcome(
+        [row[1] for row in found],
+        [row[2 : n + 2] for row in found],
+        [row[n + 2 :] for row in found] if has_probabilities else None,
+    )
