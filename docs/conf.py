@@ -1,11 +1,15 @@
 """How the documentation is built: ``make docs``."""
 
 import os
+import sys
 from datetime import date
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import polyplane
+
+sys.path.append(str(Path(__file__).parent / "_extensions"))
 
 project = "Polyplane"
 author = "The Polyplane developers"
@@ -15,17 +19,26 @@ version = release = polyplane.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
     "numpydoc",
-    "myst_parser",
+    "myst_nb",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "auto_examples/*.ipynb", "**/GALLERY_HEADER.rst"]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "_extensions", "auto_examples/*.ipynb", "**/GALLERY_HEADER.rst"]
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+
+html_math_renderer = "mathml"
+
+# The guides are run when they are built, and show what they print and draw.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 180
+nb_execution_in_temp = True
+nb_merge_streams = True
 
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -47,12 +60,18 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
-html_title = "Polyplane"
+html_title = f"Polyplane {release}"
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["polyplane.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_align": "left",
+    "logo": {"text": html_title},
+    "icon_links": [{"name": "PyPI", "url": "https://pypi.org/project/polyplane", "icon": "fa-custom fa-pypi"}],
+    "header_links_before_dropdown": 5,
+    "show_nav_level": 1,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

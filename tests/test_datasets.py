@@ -39,3 +39,19 @@ def test_makers_refuse_what_cannot_be_made():
         make_checkerboard(-1)
     with pytest.raises(ValueError, match="flip_y is a share"):
         make_checkerboard(flip_y=2.0)
+
+
+def test_loans_are_a_table_as_people_have_them():
+    pytest.importorskip("pandas", reason="pandas is a development dependency")
+    frame, y = make_loans(4000, random_state=0)
+    again, _ = make_loans(4000, random_state=0)
+    assert frame.equals(again)
+    assert [str(dtype)[:8] for dtype in frame.dtypes] == [
+        "int64", "float64", "float64", "object", "object", "datetime", "bool",
+    ]  # fmt: skip
+    assert 0.03 < frame["income"].isna().mean() < 0.07
+    assert 0.05 < frame["employed since"].isna().mean() < 0.11
+    default = y == "default"
+    assert default[frame["purpose"] == "business"].mean() > default[frame["purpose"] == "car"].mean() + 0.1
+    large = frame["debt"] > frame["income"]
+    assert default[large & ~frame["guarantor"]].mean() > default[large & frame["guarantor"]].mean() + 0.2
