@@ -148,8 +148,8 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         self : object
-            The fitted estimator. When `fit` fails, the estimator is left as it was. After Ctrl-C it is the model of
-            the last finished step, and `KeyboardInterrupt` is raised.
+            The fitted estimator. When `fit` fails, the estimator is unchanged. After Ctrl-C it holds the model of the
+            last finished step, and `KeyboardInterrupt` is raised.
         """
         return self._fit(X, y, sample_weight, Limits())
 
@@ -164,14 +164,14 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         y : array-like of shape (n_rows,)
             Their labels.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come; needed at the first call.
+            All classes that can occur; required at the first call.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows.
 
         Returns
         -------
         self : object
-            The estimator, one step further. When the step fails, the estimator is left as it was.
+            The estimator after one more step. When the step fails, the estimator is unchanged.
         """
         if not hasattr(self, "_state") or self._method(self.classes_) != self._trained_by:
             self._validate_params()  # a tenth of the time of a small step, and parameters seldom change between them
@@ -204,23 +204,23 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     ) -> Self:
         r"""Learn from a stream of batches, each of which is seen once per pass.
 
-        Each batch is one step, as in `partial_fit`; the planes are computed only at the end, and for a checkpoint. When
-        the stream breaks off, by an error of its own, a batch that is refused or Ctrl-C, the exception is raised and
-        the model is that of the batches before.
+        Each batch is one step, as in `partial_fit`; the planes are computed only at the end and for checkpoints. When
+        the stream ends early (an error in the source, an invalid batch or Ctrl-C), the exception is raised and the
+        model is the one learned from the batches before.
 
         Parameters
         ----------
         batches : iterable, or function that returns one
-            ``(X, y)`` or ``(X, y, weight)`` again and again: a list, a generator, a file reader. A function is called
-            for each pass; if it has a parameter `start`, with the number of rows to leave out (to go on after a
+            Yields ``(X, y)`` or ``(X, y, sample_weight)``: a list, a generator, a file reader. A function is called
+            once per pass; if it has a parameter `start`, with the number of rows to skip (to continue after a
             checkpoint). Sparse rows may bring new features, more columns at the right: their weights begin at 0, and
             ``n_features_in_`` grows (`ConvexPolytopeClassifier` and `PegasosSVC`).
         classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come; None: those of the first batch. A batch with another label is refused.
+            All classes that can occur; None: those of the first batch. A batch with another label raises an error.
         passes : int, default=1
-            How often to go through the stream.
+            Number of passes over the stream.
         time_limit : float or None, default=None
-            Seconds after which to end, when the batch at hand is done.
+            Seconds after which training ends, once the current batch is finished.
         half_life : float or None, default=None
             For data that drift: the number of rows after which what a row has taught counts for half. The steps
             :math:`1 / (\alpha t)` fall until :math:`t = \tau`, half_life over log 2, and then stay; from there on
@@ -228,22 +228,22 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             :math:`e^{-s / \tau}`. None: all rows count alike (`ConvexPolytopeClassifier` and `PegasosSVC`; other
             learners take no `half_life`).
         progressive : bool, default=True
-            Test the model on each batch before it is trained on it.
+            Whether to test the model on each batch before training on it.
         validation : (X, y), (X, y, weight), or list or function of batches, default=None
-            Held-out rows, to test on after the first batch and at the end.
+            Held-out rows to test on after the first batch and at the end.
         validate_every : int or None, default=None
-            Test on them after each such number of batches too.
+            Also test on them after every this many batches.
         checkpoint : path-like, default=None
-            A model file to write now and then, at the end, and when training is broken off, by Ctrl-C or by SIGTERM
-            (which then ends the process). Both then wait until the batch at hand is learned from. It can be loaded as
-            a model at any time.
+            A model file to write at intervals, at the end, and when training is interrupted by Ctrl-C or SIGTERM (which
+            then ends the process). Both wait until the current batch is finished. The file can be loaded as a model at
+            any time.
         checkpoint_every : float, default=300.0
             Seconds between checkpoints.
         resume : bool, default=False
-            Go on from the checkpoint, if there is one; batches that were learned from are passed over. The planes are
-            those of a training that was never broken off.
+            Continue from the checkpoint, if there is one; batches that were already used are skipped. The planes are
+            those of uninterrupted training.
         prefetch : int, default=0
-            Batches to read ahead, in a thread of their own.
+            Number of batches to read ahead, in a separate thread.
 
         Returns
         -------

@@ -26,7 +26,7 @@ def make_loans(n_samples: int = 2000, *, random_state: Any = None) -> tuple[Any,
     n_samples : int, default=2000
         Number of loans.
     random_state : int, RandomState or None, default=None
-        Source of randomness.
+        Controls the random numbers. Pass an int for reproducible output.
 
     Returns
     -------

@@ -25,7 +25,7 @@ def make_checkerboard(
     flip_y : float, default=0.0
         Share of the points whose class is drawn anew, at random.
     random_state : int, RandomState or None, default=None
-        Source of randomness.
+        Controls the random numbers. Pass an int for reproducible output.
 
     Returns
     -------

@@ -198,9 +198,9 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     per class. Where no row changes its plane, the box ends; here its last round goes on for the passes that are left.
 
     The papers do not average: ``average_fraction=0``. `MultiHyperplaneClassifier`, which starts from k-means centres,
-    is faster and errs less.
+    is faster and more accurate.
 
-    Training sees the features centred and multiplied by one number; the planes are over `X` as it is. Standardise
+    Internally the features are centred and multiplied by one number; the fitted planes apply to `X` itself. Standardise
     features of different kinds; leave pixels as they are.
 
     Parameters
@@ -214,12 +214,12 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
         of the round. A round is one pass ("epoch"), or that many passes. In a stream rows are assigned when they come,
         and one round goes on.
     growth : float, default=0.2
-        The probability that a plane that errs, and has a positive score, is duplicated (p).
+        The probability that a plane with a positive score for a row of another class is duplicated (p).
     growth_decay : float, default=0.99
-        What it is multiplied with at each duplication (:math:`\beta`).
+        Factor by which `growth` is multiplied at each duplication (:math:`\beta`).
     prune : float or None, default=None
-        The smallest planes are removed as long as the norm of all of them is at most this over :math:`\alpha t` (c).
-        0: none are. None: 50, and 0 for MM. The paper has 10 for AMM.
+        Pruning threshold (c): the smallest planes are removed as long as their joint norm is at most this over
+        :math:`\alpha t`. 0: no pruning. None: 50, and 0 for MM. The paper uses 10 for AMM.
     prune_every : int, default=10000
         Visits between prunings; in rounds, counted from the start of each.
     alpha : float, default=1e-5
@@ -232,23 +232,23 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
         than about the last thirty states, of which a batch has up to eight, and on none from before planes were last
         pruned. 0: no averaging, as in the papers.
     max_iter : int, default=60
-        Passes over the rows.
+        Number of passes over the training rows (epochs).
     tol : float or None, default=None
         Stop when the loss, or with `early_stopping` the validation error, has not fallen by this fraction for
-        `n_iter_no_change` passes. None: make all passes, unless `early_stopping` is on (then 0).
+        `n_iter_no_change` passes. None: make all passes; with `early_stopping`: 0.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
-        Go on from where the last `fit` ended.
+        Continue from the solution of the previous `fit`.
     early_stopping : bool or float, default=False
         Hold out this share of the rows (True: a tenth), stop when their error no longer falls, and keep the planes that
         were best on them.
     n_iter_no_change : int, default=10
-        Passes without progress before stopping.
+        Number of passes without improvement before training stops.
     random_state : int, RandomState or None, default=None
-        Source of the orders, the first assignments and the duplications.
+        Controls the order in which rows are visited, the first assignments and the duplications.
     verbose : int, default=0
-        Show progress.
+        If positive, show progress.
 
     Attributes
     ----------
@@ -259,7 +259,7 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     coef_, intercept_ : ndarray
         The planes, class by class: those of ``planes_``.
     n_iter_ : int
-        Passes made.
+        Number of passes made.
     history_ : dict
         After each pass: "time", "loss" (mean of the losses met), "planes", and with `early_stopping`
         "validation_error".

@@ -38,7 +38,7 @@ class _StopAll(Interrupt):
 
 @dataclass(eq=False, repr=False)
 class CommitteeClassifier(PlaneClassifier):
-    """Committee of multi-hyperplane machines: more accurate than one of them, and still made of planes.
+    """Committee of multi-hyperplane machines trained from different seeds, whose class scores are averaged.
 
     The machines are those of `MultiHyperplaneClassifier` with ``loss="log"``, trained on the same rows from different
     seeds. The number of planes is chosen once for all. The score of a class is the mean of the machines' scores, and
@@ -47,14 +47,14 @@ class CommitteeClassifier(PlaneClassifier):
     Parameters
     ----------
     n_estimators : int, default=5
-        Number of machines. Where one plane per class is enough, as chosen or given, there is only one machine, whatever
-        the seed, and the committee has that one member.
+        Number of machines. With one plane per class, as chosen or given, all machines would be the same, and the
+        committee has one member.
     n_planes, alpha, scale, eta0, noise, batch_size, backoff, max_iter, class_weight
         As in `MultiHyperplaneClassifier`.
     random_state : int, RandomState or None, default=None
-        Source of the machines' seeds.
+        Controls the seeds of the machines.
     n_jobs : int or None, default=None
-        Threads; the machines are the same whatever their number.
+        Threads; results do not depend on their number.
 
     Attributes
     ----------

@@ -378,39 +378,40 @@ class ConvexPolytopeClassifier(PlaneClassifier):
         square length of a row over the number of rows, chosen on held-out rows by short trainings; in a stream 1e-6
         times the mean square length; 1e-4 where polytopes are trained alone.
     max_iter : int, default=100
-        Passes over the rows. The paper fixes the number of visits T and looks for ``alpha`` in 1/T, 10/T, ..., 10000/T.
+        Number of passes over the training rows (epochs). The paper fixes the number of visits T and searches ``alpha``
+        in 1/T, 10/T, ..., 10000/T.
     tol : float or None, default=None
         Stop when the loss, or with `early_stopping` the validation error, has not fallen by this fraction for
-        `n_iter_no_change` passes. None: make all passes, unless `early_stopping` is on (then 0).
+        `n_iter_no_change` passes. None: make all passes; with `early_stopping`: 0.
     min_entropy : float, default=0.0
-        The paper's h, as a fraction of log K. While the shares of the planes, among rows when they last violated their
-        margin, are less even than this, such rows lift rarer planes: 0 is free, 1 aims at equal shares. It steers
-        training and guarantees nothing of the fitted planes: `plane_counts_` tells their shares. 0.8 to 0.9 helps when
-        K is large.
+        The paper's h, as a fraction of log K. While the assignment of margin violators to planes has less entropy than
+        this, violators are assigned to rarer planes: 0 leaves the assignment free, 1 aims at equal shares. It guides
+        training and guarantees nothing about the fitted planes, see `plane_counts_`. Try 0.8 to 0.9 when K is large.
     backoff : int, default=31
-        A row is skipped for as many passes, at most so many, as its margin is sure to hold at the pace at which the
-        planes move. 0 visits all rows: the paper's loop, several times slower.
+        Maximum number of passes for which a row is skipped. A row is skipped for as long as its margin cannot be
+        violated at the rate at which the planes move. 0: visit all rows in each pass, as in the paper; several times
+        slower.
     average : bool, default=True
-        Use a running average of the planes, late passes weighing most, instead of the last ones, unless these err
-        clearly less on the rows of `fit`.
+        Whether to use a running average of the planes, in which late passes weigh most, instead of the last planes. The
+        last planes are used where they make clearly fewer errors on the training rows.
     fit_intercept : bool, default=True
-        Learn an offset of each plane, regularised like the rest.
+        Whether to learn the offsets of the planes, which are regularised like the weights.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
-        Go on from where the last `fit` ended.
+        Continue from the solution of the previous `fit`.
     early_stopping : bool or float, default=False
         Hold out this share of the rows (True: a tenth), stop when their error no longer falls, and keep the planes that
         were best on them.
     n_iter_no_change : int, default=10
-        Passes without progress before stopping.
+        Number of passes without improvement before training stops.
     random_state : int, RandomState or None, default=None
-        Source of the orders.
+        Controls the order in which rows are visited.
     n_jobs : int or None, default=None
         Threads, in training (over short trainings, or over polytopes that are trained alone) and in prediction. The
         planes do not depend on it.
     verbose : int, default=0
-        Show progress.
+        If positive, show progress.
 
     Attributes
     ----------
@@ -425,7 +426,7 @@ class ConvexPolytopeClassifier(PlaneClassifier):
     plane_counts_ : ndarray of shape (n_planes,)
         How many rows are assigned to each plane.
     n_iter_ : int
-        Passes made.
+        Number of passes made.
     history_ : dict
         After each pass: "time", "loss" (mean of the losses met, over all polytopes), "updates" (share of the visits
         that moved a plane) and "step" (its length), and with `early_stopping` "validation_error".

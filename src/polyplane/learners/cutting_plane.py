@@ -342,27 +342,29 @@ class CuttingPlaneSVC(PlaneClassifier):
     multi_class : {"crammer_singer", "ovr"}, default="crammer_singer"
         For more than two classes: one joint problem, or each class against the rest.
     line_search : {"three-point", "exact", "non-greedy", "none"}, default="three-point"
-        How to go on from the current planes towards those that the cuts suggest: by comparing three points (OCA-T); to
-        the exact minimum (OCA-E, sorts all rows at each cut), which can stand still for thousands of cuts; to the exact
-        minimum, but a fiftieth of the way on instead of standing still twice in a row; or all the way (CPA, needs many
-        more cuts). The model is that of the best planes met.
+        Line search from the current planes to the minimiser of the cuts. "three-point" compares three points (OCA-T);
+        "exact" finds the minimum (OCA-E; it sorts all rows at each cut, and can stall for thousands of cuts);
+        "non-greedy" finds the minimum, but makes a fiftieth of the full step rather than stall twice in a row; "none"
+        makes the full step (CPA; needs many more cuts). The model is the best solution found.
     cut_point : float, default=0.1
-        Where the next cut is made (lambda in the papers): this far from where the line search ended (0) to the planes
-        that the cuts suggest (1).
+        Where the next cut is made, between the result of the line search (0) and the minimiser of the cuts (1); lambda
+        in the papers.
     tol : float or None, default=0.01
-        Stop when the objective is proven to be within this share of the optimum. None: make all cuts.
+        Stop when the objective is proven to be within this relative distance of the optimum. None: make `max_iter`
+        cuts.
     max_iter : int, default=10000
-        Cuts at the most.
+        Maximum number of cuts.
     fit_intercept : bool, default=True
-        Learn an offset of each plane, regularised like the rest: the weight of a constant feature 1.
+        Whether to learn the offsets of the planes. They are regularised like the weights: as those of a constant
+        feature 1.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
-        Go on from where the last `fit` ended. On the same rows all cuts are kept, also for another C.
+        Continue from the solution of the previous `fit`. On the same rows all cuts are kept, also for another C.
     n_jobs : int or None, default=None
-        Threads, over blocks of rows or with "ovr" over classes, and in prediction. The planes do not depend on it.
+        Threads, over blocks of rows or with "ovr" over classes, and in prediction. Results do not depend on it.
     verbose : int, default=0
-        Show progress.
+        If positive, show progress.
 
     Attributes
     ----------

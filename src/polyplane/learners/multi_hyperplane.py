@@ -120,8 +120,8 @@ class MultiHyperplaneClassifier(PlaneClassifier):
 
     .. math:: \frac{1}{n} \sum_i \Big[1 + \max_{k \notin y_i} (w_k x_i + b_k) - \max_{k \in y_i} (w_k x_i + b_k)\Big]_+
 
-    by stochastic gradient descent. In both the steps fall linearly to 0 and the planes of the last fifth of the passes
-    are averaged. The papers' own machines are `AdaptiveMultiHyperplaneClassifier`.
+    by stochastic gradient descent. In both cases the step size decreases linearly to 0, and the planes of the last
+    fifth of the passes are averaged. The papers' own machines are `AdaptiveMultiHyperplaneClassifier`.
 
     With one plane per class the log-loss is that of logistic regression, a convex problem: `fit` then finds its minimum
     by L-BFGS, five iterations for a pass, unless `alpha` or `noise` is given. As in scikit-learn's
@@ -129,10 +129,10 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     `scale`, `eta0`, `batch_size`, `backoff` and `random_state`; so that units matter less, features whose variances
     sum to more than 25, or less than 5, are treated as if they summed to that.
 
-    Training sees the features centred and multiplied by one number; the planes are over `X` as it is. Standardise
+    Internally the features are centred and multiplied by one number; the fitted planes apply to `X` itself. Standardise
     features of different kinds; leave pixels as they are. Dense and sparse rows give the same machine with
-    ``backoff=0``; otherwise dense rows on the host train only the planes in contention for them (see `backoff`), which
-    takes a fraction of the time, and the machine is another one of the same error.
+    ``backoff=0``; otherwise dense rows on the host update only the planes with the best scores for them (see
+    `backoff`), which takes a fraction of the time and gives a different machine with the same error.
 
     Under ``sklearn.config_context(array_api_dispatch=True)`` the log-loss trains on arrays of PyTorch and CuPy where
     they are, and the planes live there: see `to_numpy`. PyTorch's own
@@ -142,44 +142,44 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     ----------
     n_planes : int or None, default=None
         Planes of each class (b). None: small machines with 1, 2, 4, 16 and up to 64 planes (96 for two classes) are
-        compared on held-out training rows first; one plane is kept unless more are clearly better.
+        compared on held-out training rows first; one plane is used unless more are clearly better.
     loss : {"log", "hinge"}, default="log"
-        What to minimise.
+        The loss function.
     alpha : float or None, default=None
-        Log-loss: how strongly planes are drawn back to where they began. None: not at all.
+        Log-loss: strength of a penalty on the distance of the planes from their start. None: no penalty.
     scale : float, default=2.5
-        Curvature of the paraboloid, relative to what the data suggest.
+        Curvature of the paraboloid of the start, relative to an estimate from the data.
     eta0 : float, default=0.3
-        The first step, relative to the way from a row to the nearest centre of its class.
+        Initial step size, relative to the distance from a row to the nearest centre of its class.
     noise : float or None, default=None
         Log-loss: standard deviation of the noise added to rows in training, relative to their distance from the
-        nearest wall between classes. None: 0.2, less in few dimensions, none in two, and none with one plane per class.
+        decision boundary. None: 0.2, less in few dimensions, none in two, and none with one plane per class.
     batch_size : int or None, default=None
-        Log-loss: rows per step. None: 256. A GPU wants 4,096 or more: steps then grow with the square root of the
-        batch. Batches above 256 are made smaller where a pass would have fewer than 64 of them.
+        Log-loss: rows per step. None: 256. Use 4,096 or more on a GPU: step sizes grow with the square root of the
+        batch size. Batches above 256 are made smaller where an epoch would have fewer than 64 of them.
     backoff : int, default=31
-        Rows whose margin is ample are not visited for some epochs, at most this many: with the log-loss for 1, 3, 7,
-        ..., with the hinge loss for as many as the margin would last if the planes moved on as in the last epoch. And
-        with the log-loss a dense row moves only the 16 planes with the best scores for it, which are found anew in
-        passes 0, 1, 3, 7, 15, 23 and so on. 0 visits all rows and moves all planes.
+        Maximum number of epochs for which rows with a large margin are skipped: with the log-loss 1, 3, 7, ..., with
+        the hinge loss as long as the margin would last if the planes kept moving as in the last epoch. In addition,
+        with the log-loss a dense row updates only the 16 planes with the best scores for it, which are determined in
+        epochs 0, 1, 3, 7, 15, 23 and so on. 0: visit all rows and update all planes.
     max_iter : int, default=60
-        Passes over the rows, at most.
+        Maximum number of passes over the training rows (epochs).
     tol : float or None, default=None
         Stop when the loss, or with `early_stopping` the validation error, has not fallen by this fraction for
-        `n_iter_no_change` passes. None: make all passes, unless `early_stopping` is on (then 0).
+        `n_iter_no_change` passes. None: make all passes; with `early_stopping`: 0.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
-        Go on from where the last `fit` ended.
+        Continue from the solution of the previous `fit`.
     early_stopping : bool or float, default=False
         Hold out this share of the rows (True: a tenth), stop when their error no longer falls, and keep the planes that
         were best on them.
     n_iter_no_change : int, default=10
-        Passes without progress before stopping.
+        Number of passes without improvement before training stops.
     random_state : int, RandomState or None, default=None
-        Source of the centres, the orders and the noise.
+        Controls the k-means centres, the order in which rows are visited and the noise.
     verbose : int, default=0
-        Show progress.
+        If positive, show progress.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     coef_, intercept_ : ndarray
         The planes, class by class: those of ``planes_``.
     n_iter_ : int
-        Passes made.
+        Number of passes made.
     history_ : dict
         After each pass: "time", "loss" (mean of the losses met), "planes", and with `early_stopping`
         "validation_error".

@@ -19,39 +19,39 @@ class PegasosSVC(PlaneClassifier):
 
     .. math:: \frac{\alpha}{2} |w|^2 + \frac{1}{n} \sum_i \left[1 - y_i \, w x_i\right]_+
 
-    with the step :math:`1 / (\alpha t)`. For more than two classes, one plane for each against the rest.
+    with the step size :math:`1 / (\alpha t)`. For more than two classes, one plane for each against the rest.
 
     Parameters
     ----------
     alpha : float, default=1e-4
         Strength of the regularisation on the mean loss (:math:`\lambda`); ``1 / (n_rows * C)`` of `LinearSVC`.
     max_iter : int, default=100
-        Passes over the rows.
+        Number of passes over the training rows (epochs).
     tol : float or None, default=None
         Stop when the loss, or with `early_stopping` the validation error, has not fallen by this fraction for
-        `n_iter_no_change` passes. None: make all passes, unless `early_stopping` is on (then 0).
+        `n_iter_no_change` passes. None: make all passes; with `early_stopping`: 0.
     backoff : int, default=31
-        A row is skipped for as many passes, at most so many, as its margin is sure to hold at the pace at which the
-        plane moves. 0 visits all rows.
+        Maximum number of passes for which a row is skipped. A row is skipped for as long as its margin cannot be
+        violated at the rate at which the plane moves. 0: visit all rows in each pass.
     average : bool, default=True
-        Use a running average of the planes, late passes weighing most, instead of the last ones.
+        Whether to use a running average of the planes, in which late passes weigh most, instead of the last planes.
     fit_intercept : bool, default=True
-        Learn an offset, regularised like the rest.
+        Whether to learn the offset, which is regularised like the weights.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
-        Go on from where the last `fit` ended.
+        Continue from the solution of the previous `fit`.
     early_stopping : bool or float, default=False
         Hold out this share of the rows (True: a tenth), stop when their error no longer falls, and keep the plane that
         was best on them.
     n_iter_no_change : int, default=10
-        Passes without progress before stopping.
+        Number of passes without improvement before training stops.
     random_state : int, RandomState or None, default=None
-        Source of the orders.
+        Controls the order in which rows are visited.
     n_jobs : int or None, default=None
-        Threads, in training (over classes) and in prediction. The planes do not depend on it.
+        Threads, in training (over classes) and in prediction. Results do not depend on it.
     verbose : int, default=0
-        Show progress.
+        If positive, show progress.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class PegasosSVC(PlaneClassifier):
     coef_, intercept_ : ndarray
         The planes, one per class, or for two classes one, of shapes (1, n_features) and (1,) as in `LinearSVC`.
     n_iter_ : int
-        Passes made.
+        Number of passes made.
     history_ : dict
         After each pass: "time", "loss" (mean of the losses met), "updates" (share of the visits that moved a plane) and
         "step" (its length), and with `early_stopping` "validation_error".

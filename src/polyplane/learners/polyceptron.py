@@ -195,7 +195,7 @@ class PolyceptronClassifier(PolyhedronClassifier):
 
     .. math:: E(\Theta) = - \sum_{i: \, y_i h(x_i) \le 0} y_i \, h(x_i)
 
-    A row on the wrong side moves its lowest plane by :math:`\eta \, y x`. The batch form moves all planes at once by
+    A misclassified row moves its lowest plane by :math:`\eta \, y x`. The batch form moves all planes at once by
     the sums over the wrong rows; the online form moves one plane at each mistake. Steps may add errors, so the planes
     with the fewest training errors are kept (the pocket).
 
@@ -203,7 +203,7 @@ class PolyceptronClassifier(PolyhedronClassifier):
     Algorithm 1 are corrected: it goes on while the gradients are longer than the threshold, not shorter, and sums over
     the wrong rows of each plane, not over all.
 
-    The perceptron rule is not blind to units: standardise the features first. For more than two classes:
+    The perceptron rule depends on the units of the features: standardise them first. For more than two classes:
     ``sklearn.multiclass.OneVsRestClassifier(PolyceptronClassifier())``. Under
     ``sklearn.config_context(array_api_dispatch=True)`` the batch form learns from arrays of PyTorch and CuPy where they
     are.
@@ -211,13 +211,13 @@ class PolyceptronClassifier(PolyhedronClassifier):
     Parameters
     ----------
     n_planes : int, default=2
-        Sides of the polyhedron (K).
+        Number of planes, the sides of the polyhedron (K).
     mode : "batch" or "online", default="batch"
         Move on sums over all wrong rows, or row by row.
     inside : label, default=None
-        The class in the convex region. None: each class is tried for 100 steps, and the one with fewer errors goes on.
+        The class in the convex region. None: each class is tried for 100 steps, and the one with fewer errors is kept.
     eta0 : float, default=0.1
-        Length of a step (:math:`\eta`), which stays as it is.
+        Step size (:math:`\eta`), constant.
     average : bool, default=True
         Let the mean of the planes after each step compete for the pocket, not the planes themselves: steadier where
         the classes overlap, though the mean of planes that come to separate the rows need not separate them.
@@ -225,21 +225,21 @@ class PolyceptronClassifier(PolyhedronClassifier):
         Keep the planes with the fewest training errors. False: the last ones, as in the paper.
     n_init : int, default=1
         Number of starts. The first splits the class outside along its long axes, the others at random; each is given
-        100 steps, and the one with the fewest errors goes on. A wrong split of the class outside is seldom repaired by
+        100 steps, and the one with the fewest errors is kept. A wrong split of the class outside is seldom repaired by
         later steps: 10 starts are worth their time on small data.
     tol : float or None, default=0.0
         Batch: stop when the sum of the lengths of the planes' gradients is no more than this (:math:`\gamma`, 50 in the
         paper). Online: stop after a pass with no more mistakes than this.
     max_iter : int, default=1000
-        Batch steps, or passes over the rows.
+        Maximum number of batch steps, or of passes over the rows.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
-        Go on from where the last `fit` ended.
+        Continue from the solution of the previous `fit`.
     random_state : int, RandomState or None, default=None
-        Source of the orders, and of the starts after the first.
+        Controls the order in which rows are visited, and the random starts after the first.
     verbose : int, default=0
-        Show progress.
+        If positive, show progress.
 
     Attributes
     ----------

@@ -182,7 +182,7 @@ class PolyhedralMixtureClassifier(PolyhedronClassifier):
     Parameters
     ----------
     n_planes : int, default=2
-        Sides of the polyhedron (K).
+        Number of planes, the sides of the polyhedron (K).
     gating : "soft" or "hard", default="soft"
         "soft" is PLUME, "hard" is SPLA1.
     gamma : float or None, default=None
@@ -196,26 +196,27 @@ class PolyhedralMixtureClassifier(PolyhedronClassifier):
     standardize : bool, default=True
         Train in units of zero mean and unit variance of each feature. False: in those of the rows.
     inside : label, default=None
-        The class in the convex region. None: each class is tried for 20 steps, and the likelier goes on.
+        The class in the convex region. None: each class is tried for 20 steps, and the one with the higher likelihood
+        is kept.
     n_init : int, default=1
         Number of starts. The first splits the class outside along its long axes, the others at random; each is given 20
-        steps, and the likeliest goes on.
+        steps, and the one with the highest likelihood is kept.
     alpha : float or None, default=None
-        Strength of the ridge, in the units that `standardize` says. None: 3 over the number of rows (over the sum of
-        their weights, and of a stream over that of all rows so far). With 0 the likelihood of separable rows has no
-        maximum: the planes grow until `tol` or `max_iter` stops them, and a warning says so.
+        Strength of the L2 penalty, in the units that `standardize` implies. None: 3 over the number of rows (over the
+        sum of         their weights, and of a stream over that of all rows so far). With 0 the likelihood of separable
+        rows has no maximum: the planes grow until `tol` or `max_iter` stops them, and a warning says so.
     tol : float or None, default=1e-5
         Stop when a step raises the mean log-likelihood by no more than this (the paper's :math:`\epsilon`, on the sum).
     max_iter : int, default=200
-        EM steps.
+        Maximum number of EM steps.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
-        Go on from where the last `fit` ended.
+        Continue from the solution of the previous `fit`.
     random_state : int, RandomState or None, default=None
-        Source of the starts after the first.
+        Controls the random starts after the first.
     verbose : int, default=0
-        Show progress.
+        If positive, show progress.
 
     Attributes
     ----------

@@ -248,29 +248,29 @@ class SuccessiveLPClassifier(PolyhedronClassifier):
     Parameters
     ----------
     n_planes : int, default=2
-        Sides of the polyhedron (K).
+        Number of planes, the sides of the polyhedron (K).
     inside : label, default=None
-        The class in the convex region. None: each class is tried for ten programs, and the one of the lower objective
-        goes on.
+        The class in the convex region. None: each class is tried for ten programs, and the one with the lower
+        objective is kept.
     radius : float or None, default=0.05
-        How far each number of the planes may move in the first step, in units of scaled features. None: any distance.
+        Trust region: how far each weight may move in the first step, in units of scaled features. None: unbounded.
     alpha : float or None, default=None
-        Strength of the ridge on absolute weights. None: 3 over the number of rows (over the sum of their weights).
+        Strength of the L1 penalty on the weights. None: 3 over the number of rows (over the sum of their weights).
     n_init : int, default=1
         Number of starts. The first splits the class outside along its long axes, the others at random; each solves ten
-        programs, and the best goes on.
+        programs, and the best is kept.
     tol : float or None, default=1e-6
         Stop when a step lowers the objective by no more than this fraction.
     max_iter : int, default=50
-        Steps.
+        Maximum number of steps.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
-        Go on from where the last `fit` ended.
+        Continue from the solution of the previous `fit`.
     random_state : int, RandomState or None, default=None
-        Source of the starts after the first.
+        Controls the random starts after the first.
     verbose : int, default=0
-        Show progress.
+        If positive, show progress.
 
     Attributes
     ----------

@@ -159,25 +159,25 @@ class WorstCasePolytopeClassifier(PlaneClassifier):
     Parameters
     ----------
     n_planes : int, default=16
-        Sides of each polytope (K).
+        Number of planes, the sides of each polytope (K).
     enclosed : label or None, default=None
         The class that a single polytope encloses. None: each class is outside a polytope of its own.
     alpha : float, default=1e-2
         Strength of the regularisation on the mean loss (the paper's :math:`\lambda`).
     max_iter : int, default=100
-        Passes over the rows.
+        Number of passes over the training rows (epochs).
     average : bool, default=True
-        Use a running average of the planes, late passes weighing most, instead of the last ones.
+        Whether to use a running average of the planes, in which late passes weigh most, instead of the last planes.
     fit_intercept : bool, default=True
-        Learn an offset of each plane, regularised like the rest.
+        Whether to learn the offsets of the planes, which are regularised like the weights.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
-        Go on from where the last `fit` ended.
+        Continue from the solution of the previous `fit`.
     random_state : int, RandomState or None, default=None
-        Source of the orders.
+        Controls the order in which rows are visited.
     verbose : int, default=0
-        Show progress.
+        If positive, show progress.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class WorstCasePolytopeClassifier(PlaneClassifier):
     coef_, intercept_ : ndarray
         The planes, class by class: those of ``planes_``.
     n_iter_ : int
-        Passes made.
+        Number of passes made.
     history_ : dict
         After each pass: "time", "loss" (mean of the losses met, over all polytopes), "updates" (share of the visits
         that moved a plane) and "step" (its length).
