@@ -83,8 +83,9 @@ bench: .venv/dev  ## print the speed comparisons (needs POLYPLANE_DATA)
 reproduce: .venv/dev  ## measure every table and figure of the papers (PAPER=cpm, QUICK=1, FRESH=1), write the report
 	$(TEST_ENV) $(BIN)/python -m benchmarks.reproduce $(PAPER) $(if $(QUICK),--quick --jobs 2) $(if $(FRESH),--fresh)
 
-docs: .venv/docs  ## build the documentation, with its examples, in build/docs; warnings are errors
+docs: .venv/docs  ## build the documentation, its guides and examples run, in build/docs; look at each page in a browser
 	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/sphinx-build -W --keep-going -q -j auto -b html docs build/docs
+	$(BIN)/python docs/walk.py build/docs
 	@echo "Open build/docs/index.html"
 
 clean:  ## remove what the other targets made

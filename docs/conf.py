@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": None,
     "show_memory": False,
     "min_reported_time": 5,
+    "write_computation_times": False,
     "within_subsection_order": "FileNameSortKey",
 }
 
@@ -66,6 +67,7 @@ html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["polyplane.css"]
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navbar_align": "left",
     "logo": {"text": html_title},
