@@ -353,3 +353,15 @@ def test_notebooks_show_text_whatever_is_in_it():
         assert "&lt;" in explanation._repr_html_()
         assert "<i>" not in explanation._repr_html_()
         assert "<script>" not in explanation._repr_html_()
+
+
+def test_the_true_label_is_aimed_at_where_another_is_predicted(machine):
+    predicted = machine.predict(X)
+    wrong, right = int(np.flatnonzero(predicted != y)[0]), int(np.flatnonzero(predicted == y)[0])
+    assert explain_row(machine, X.iloc[[wrong]], true_label=y.iloc[wrong]).flip.label == y.iloc[wrong]
+    assert explain_row(machine, X.iloc[[right]], true_label=y.iloc[right]).flip.label != y.iloc[right]
+    alone = explain_row(machine, X.iloc[[right]], search=False)
+    assert alone.flip is None
+    assert "change" not in str(alone)
+    with pytest.raises(TypeError, match="increasing cannot be given: it is for a TableClassifier"):
+        explain_row(machine, X.iloc[[0]], increasing=["mean radius"])

@@ -150,7 +150,7 @@ def _levels(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str]
         left, right = min(at(0.0), at(size)), max(at(0.0), at(size))
         drawing.bar(left, y, right - left, ROW - 6, "for" if size > 0 else "against")
         if bands is not None:
-            drawing.line([(at(end[i, classes[0]]), y + 6) for end in bands], "zero")
+            drawing.line([(at(end[i, classes[0]]), y + 6) for end in bands], "whisker")
         if names[i] == effect.reference:
             drawing.dot(at(0.0), y + 7, "reference")
         elif bands is None:
@@ -176,7 +176,7 @@ def _places(effect: ColumnEffect) -> list[float]:
     low, high = effect.drawn
     if effect.part == "days":
         return [low, 0.5 * (low + high), high]
-    ticks = [tick for tick in nice_ticks(low, high, 3) if low <= tick <= high]
+    ticks = [tick for tick in nice_ticks(low, high) if low <= tick <= high]
     return [tick for tick in ticks if not effect.is_whole or tick == round(tick)]
 
 

@@ -40,7 +40,7 @@ def table_page(estimator: TableClassifier, X: Any, y: Any, n_rows: int) -> PageC
         _row(predictions, i, explain_table_row(estimator, table.take(np.array([i])), true_label=labels[truth[i]]))
         for i in chosen
     ]
-    words = {"one": "column", "many": "columns", "share": "contribution to the log-odds", "head": "contribution"}
+    words = {"one": "column", "many": "columns", "share": "contribution to the log-odds", "head": "log-odds"}
     data = {"rows": rows, "image_shape": None, "planes": None, "words": {**words, "decimals": 2}}
     rare = np.argsort(np.bincount(truth, minlength=len(labels)), kind="stable").tolist()
     return PageContent(predictions, _about(told), lambda page: _columns(page, told, rare), chosen, data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from textwrap import fill
 from typing import Any, Self
 
 import numpy as np
@@ -133,7 +134,7 @@ class EffectsDisplay:
         if len(self.classes) > 2:
             handles, names = self.axes_[0].get_legend_handles_labels()
             self.figure_.legend(handles, names, loc="outside lower center", ncols=min(6, len(names)), frameon=False)
-        self.figure_.suptitle(self.title, fontsize=11)
+        self.figure_.suptitle(fill(self.title, int(14 * self.figure_.get_figwidth())), fontsize=10)
         return self
 
     @property
@@ -243,7 +244,7 @@ REFERENCE: dict[str, Any] = {
 def _title(told: TableExplanation) -> str:
     ticks = "" if told.n_rows is None else "; ticks: deciles of the rows"
     curve = "" if told.is_additive or told.n_rows is None else "; band or line: the middle 80 % of the rows"
-    return f"What the values of the columns do (open circle: the value that others are compared with{ticks}{curve})"
+    return f"Effects of the values (open circle: the value that others are compared with{ticks}{curve})"
 
 
 def _moments(days: Any) -> Any:
