@@ -100,6 +100,19 @@ def explain_row(
       -0.5022  at the reference row
     The smallest change that leads to class 'benign' (at a distance of 0.3695):
       mean radius: 17.99 -> 16.69
+
+    A row of a table, as a dict:
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from polyplane import TableClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"age": rng.integers(18, 80, 400), "member": rng.choice(["yes", "no"], 400)})
+    >>> price = np.where((frame["age"] >= 60) | (frame["member"] == "yes"), "reduced", "full")
+    >>> table = TableClassifier(random_state=0).fit(frame, price)
+    >>> why = explain_row(table, {"age": 30, "member": "yes"}, frozen=["age"])
+    >>> why.label, why.reason(1), why.flip.changes
+    ('reduced', 'member = yes (reference no)', {'member': ('yes', 'no')})
     """
     table, of_tables = table_classifier(estimator), {"increasing": increasing, "decreasing": decreasing}
     if table is not None:
