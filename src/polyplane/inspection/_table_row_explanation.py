@@ -29,7 +29,8 @@ class ChangedRow:
     changes : dict of str to pair of values
         Of each column that changes, the value before and after.
     distance : float
-        The sum of the changes, numbers in units of the spread of their column; another level counts 1.
+        The sum of the changes: numbers and dates in units of the spread of their column, the interquartile range of the
+        training rows (the standard deviation where that is 0); another level counts 1.
     proven : bool
         Whether it is proven that no smaller change leads there.
     """
@@ -202,7 +203,8 @@ class TableRowExplanation(Explanation):
         if not self.flip.changes:
             return [f"Class {self.flip.label!r} is predicted already."]
         smallest = "The smallest change" if self.flip.proven else "A small change"
-        lines = [f"{smallest} that leads to class {self.flip.label!r}:"]
+        far = f"distance {number(self.flip.distance, 3)}, in spreads of the columns"
+        lines = [f"{smallest} that leads to class {self.flip.label!r} ({far}):"]
         for name, (before, after) in self.flip.changes.items():
             column = self.columns[self.column_names.index(name)]
             lines.append(f"  {quoted(name)}: {shown(column, before)} -> {shown(column, after)}")
