@@ -220,7 +220,7 @@ class TestFrames:
         X = np.array([[1.0, 2.0, np.nan], [2.0, 2.0, 3.0], [4.0, 2.0, 5.0]])
         encoder = TableEncoder().fit(X)
         assert names(encoder) == ["x0", "x2", "x2 is missing"]
-        assert encoder.transform(X.tolist()).tolist() == [[1, 4, 1], [2, 3, 0], [4, 5, 0]]
+        assert encoder.transform(X.tolist()).tolist() == [[1, 3, 1], [2, 3, 0], [4, 5, 0]]
         with pytest.raises(ValueError, match="X has 2 features, but TableEncoder is expecting 3 features as input"):
             encoder.transform(X[:, :2])
 

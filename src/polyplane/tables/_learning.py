@@ -137,11 +137,23 @@ def _learn_category(cells: Cells, limits: Limits) -> Column | str:
 def _learn_numbers(name: str, kind: str, values: np.ndarray, has_gaps: bool, decimal: str) -> Column:
     if kind == "number":
         is_whole = bool((values % 1 == 0).all())
-        return NumberColumn(name, has_gaps, float(np.median(values)), decimal, Range.of(values), is_whole)
+        return NumberColumn(
+            name,
+            has_gaps,
+            _middle(values) if is_whole else float(np.median(values)),
+            decimal,
+            Range.of(values),
+            is_whole,
+        )
     if kind == "boolean":
         return BooleanColumn(name, has_gaps, float(values.mean()))
     parts = tuple(part for part in DATE_PARTS if np.ptp(date_part(values, part)) > 0)
-    return DateColumn(name, has_gaps, float(np.median(days(values))), parts, Range.of(days(values)))
+    return DateColumn(name, has_gaps, _middle(days(values)), parts, Range.of(days(values)))
+
+
+def _middle(values: np.ndarray) -> float:
+    """The median, as one of the values: between two whole numbers, or dates, there may be none that can occur."""
+    return float(np.quantile(values, 0.5, method="lower"))
 
 
 def _by_size(level: str) -> tuple[bool, float, str]:
