@@ -18,6 +18,7 @@ KINDS = {
     "npz": tables.npz,
     "command": commands.command,
     "forge_table": models.forge_table,
+    "forge_pipeline": models.forge_pipeline,
 }
 #: What has been found once.
 KEPT = [

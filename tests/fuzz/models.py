@@ -6,8 +6,12 @@ from copy import deepcopy
 from functools import cache
 
 import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 import polyplane
+from polyplane.base import PlaneClassifier
 from polyplane.io import ModelFileError
 from tests.machines import make, some_rows
 from tests.tables.test_classifier import shop
@@ -26,11 +30,12 @@ MACHINES = [
     ("PegasosSVC", {"class_weight": "balanced"}),
     ("SuccessiveLPClassifier", {}),
 ]
-#: Classifiers of tables; the cases of others stay what they are.
+#: Classifiers of tables, and a learner for the end of a pipeline; the cases of others stay what they are.
 TABLES = [
     ("TableClassifier", {"preparation": "bins", "n_planes": 2, "n_estimators": 2, "gaps": ["?"]}),
     ("TableClassifier", {"preparation": "robust+norm", "n_planes": 1, "n_estimators": 1}),
 ]
+LAST = ("PegasosSVC", {"average": False})
 #: What a value may become.
 ODD = [
     None,
@@ -60,8 +65,10 @@ def saved(number):
     import tempfile
     from pathlib import Path
 
-    machine = make(*[*MACHINES, *TABLES][number])
-    X, y = some_rows(machine, number) if number < len(MACHINES) else shop(60)
+    machine = make(*[*MACHINES, *TABLES, LAST][number])
+    X, y = shop(60) if isinstance(machine, polyplane.TableClassifier) else some_rows(machine, number)
+    if number == len(MACHINES) + len(TABLES):
+        machine = make_pipeline(SimpleImputer(), StandardScaler(), MinMaxScaler(), RobustScaler(), machine)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         polyplane.save(machine.fit(X, y), f"{folder}/model", metadata={"a": 1, "b": [1, "x"][1]})
@@ -106,6 +113,11 @@ def forge_table(rng, folder):
     _forge(rng, folder, len(MACHINES) + int(rng.integers(len(TABLES))))
 
 
+def forge_pipeline(rng, folder):
+    """The same of a pipeline."""
+    _forge(rng, folder, len(MACHINES) + len(TABLES))
+
+
 def _forge(rng, folder, number):
     content, X, y = saved(number)
     header, description, data = parts(content)
@@ -133,7 +145,7 @@ def _go_on(model, X, y):
     """Train on, within a second."""
     from polyplane.engine.run import Limits
 
-    if hasattr(model, "_fit") and len(model.classes_) == len(np.unique(y)):
+    if isinstance(model, PlaneClassifier) and len(model.classes_) == len(np.unique(y)):
         y = model.classes_[np.unique(y, return_inverse=True)[1]]
         model.warm_start = True
         model._fit(X, y, None, Limits(1.0))

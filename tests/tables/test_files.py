@@ -3,6 +3,8 @@
 import contextlib
 import json
 import tracemalloc
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -129,7 +131,22 @@ class TestRoundTrip:
     def test_a_preparation_is_there_once(self, saved):
         description = parts(saved)[1]
         assert len(description["preparations"]) == 1
-        assert [member["preparation"] for member in description["members"]] == [0, 0]
+        assert description["members"] == [{"preparation": 0, "planes": 0}, {"preparation": 0, "planes": 1}]
+
+    def test_machines_may_share_their_planes(self, path, bins):
+        frame, _ = shop(50)
+        model = copy(bins)
+        model.model_ = replace(bins.model_, members=(bins.members_[0],) * 2)
+        polyplane.save(model, path)
+        loaded = polyplane.load(path)
+        assert loaded.members_[0].planes is loaded.members_[1].planes
+        check_same(loaded, model, frame)
+
+    def test_figures_of_a_stream(self, path, bins):
+        model = copy(bins)
+        model.encoder_rows_, model.history_ = 123, {"rows": [10.0, 20.0], "progressive_error": [float("nan"), 0.25]}
+        polyplane.save(model, path)
+        assert_same_model(polyplane.load(path), model)
 
     def test_other_programs_can_read_it(self, bins, saved, path):
         from safetensors import safe_open
@@ -138,7 +155,7 @@ class TestRoundTrip:
         with safe_open(path, framework="np") as file:
             described = json.loads(file.metadata()["polyplane"])
             assert [column["name"] for column in described["encoding"]["columns"]] == list(bins.encoder_.kinds_)
-            np.testing.assert_array_equal(file.get_tensor("members.1.coef"), bins.members_[1].planes.coef)
+            np.testing.assert_array_equal(file.get_tensor("planes.1.coef"), bins.members_[1].planes.coef)
 
 
 class TestRefusal:
@@ -218,29 +235,32 @@ class TestForgery:
             (["preparations", 0, "centre"], {"array": "preparations.0.factor"}, "the array of another"),
             (
                 ["preparations", 0, "centre"],
-                {"array": "members.0.intercept"},
+                {"array": "planes.0.intercept"},
                 "invalid value for preparations.0.centre",
             ),
             (["preparations", 0, "extra"], 1, "invalid value for preparations.0"),
             (["members"], [], "invalid value for members"),
             (["members", 0], 1, "invalid value for members.0"),
-            (["members", 0, "preparation"], 1, "invalid value for members.0.preparation"),
-            (["members", 0, "preparation"], -1, "invalid value for members.0.preparation"),
+            (["members", 0, "preparation"], 1, "invalid value for members.0"),
+            (["members", 0, "preparation"], -1, "invalid value for members.0"),
             (["members", 0, "preparation"], True, "invalid value for members.0"),
-            (["members", 0, "planes", "coef"], {"array": "members.1.coef"}, "the array of another"),
-            (
-                ["members", 0, "planes", "indptr"],
-                {"array": "members.0.intercept"},
-                "invalid value for members.0.indptr",
-            ),
+            (["planes", 0, "coef"], {"array": "planes.1.coef"}, "the array of another"),
+            (["planes"], [], "invalid value for planes"),
+            (["planes", 0], [], "invalid value for planes.0"),
+            (["members", 0, "planes"], 2, "invalid value for members.0"),
+            (["members", 0, "planes"], 1, "has a preparation, or planes, that no machine uses"),
+            (["members", 0, "extra"], 1, "invalid value for members.0"),
+            (["planes", 0, "indptr"], {"array": "planes.0.intercept"}, "invalid value for planes.0.indptr"),
             (["temperature"], 0.0, "invalid value for temperature"),
             (["temperature"], -1.0, "invalid value for temperature"),
             (["temperature"], 1e-30, "invalid value for temperature"),
             (["temperature"], True, "invalid value for temperature"),
             (["fitted", "n_iter_"], -1, "invalid value for n_iter_"),
-            (["fitted", "preparation_"], ["bins"], "invalid value for preparation_"),
-            (["fitted", "preparation_"], ["bins", "standard"], "invalid value for preparation_"),
+            (["fitted", "preparation_"], {"tuple": ["bins"]}, "invalid value for preparation_"),
+            (["fitted", "preparation_"], {"tuple": ["bins", "standard"]}, "invalid value for preparation_"),
             (["fitted", "choice_"], {"dict": [["bins", "x"]]}, "invalid value for choice_"),
+            (["fitted", "history_"], {"dict": [["rows", 1]]}, "invalid value for history_"),
+            (["fitted", "encoder_rows_"], -1, "invalid value for encoder_rows_"),
             (["fitted", "__class__"], "x", "invalid value for fitted"),
         ],
     )
@@ -252,7 +272,8 @@ class TestForgery:
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
-            (["members", 1], "holds an unused array: 'members.1"),
+            (["planes", 1], "invalid value for members.1"),
+            (["members", 1], "has a preparation, or planes, that no machine uses"),
             (["encoding", "columns", 1], "must say of each of its names"),
             (["preparations", 0, "gain"], "invalid value for preparations.0"),
             (["fitted", "choice_"], "invalid value for fitted"),
@@ -264,7 +285,7 @@ class TestForgery:
         header, description, data = parts(saved)
         forged = without(description, *keys)
         if keys[0] == "members":
-            del forged["fitted"]["preparation_"][1]
+            del forged["fitted"]["preparation_"]["tuple"][1]
         with pytest.raises(ModelFileError, match=message):
             reload(path, assembled(header, forged, data))
 
@@ -276,7 +297,7 @@ class TestForgery:
             ("preparations.0.more_factor", np.nan, "preparations.0: its factors must be positive"),
             ("preparations.0.centre", np.inf, "'centre': it must be a list of finite numbers"),
             ("preparations.0.knots", 1e9, "invalid 'knots': they must rise"),
-            ("members.0.coef", np.float32(np.nan), "coef and intercept must be finite"),
+            ("planes.0.coef", np.float32(np.nan), "coef and intercept must be finite"),
         ],
     )
     def test_of_numbers(self, path, saved, array, value, message):
@@ -291,7 +312,7 @@ class TestForgery:
             ("preparations.0.knot_counts", 127, "invalid value for preparations.0.knot_counts"),
             ("preparations.0.knot_counts", 255, "invalid value for preparations.0.knot_counts"),
             ("preparations.0.is_number", 0, "must have knots for each number"),
-            ("members.0.indptr", 1, "indptr must rise"),
+            ("planes.0.indptr", 1, "indptr must rise"),
         ],
     )
     def test_of_an_index(self, path, saved, array, byte, message):
@@ -318,7 +339,7 @@ class TestForgery:
     @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         pick=st.integers(0, 10**6),
-        value=st.sampled_from([None, -1, 7, 1e308, "x", [], {}, {"array": "members.0.coef"}, True, [0.5], 2**70]),
+        value=st.sampled_from([None, -1, 7, 1e308, "x", [], {}, {"array": "planes.0.coef"}, True, [0.5], 2**70]),
     )
     def test_of_any_value_is_refused_or_harmless(self, path, saved, pick, value):
         header, description, data = parts(saved)
@@ -339,7 +360,7 @@ def bomb(description, **changes):
 
 
 @pytest.mark.parametrize(
-    "what", ["levels", "dropped", "names", "columns", "gaps", "preparations", "members", "nothing"]
+    "what", ["levels", "dropped", "names", "columns", "gaps", "preparations", "planes", "members", "nothing"]
 )
 def test_memory_is_bounded_by_the_file(path, saved, what):
     header, description, data = parts(saved)
@@ -357,7 +378,7 @@ def test_memory_is_bounded_by_the_file(path, saved, what):
             forged = bomb(description, **{what: texts})
         case "columns":
             forged = bomb(description, columns=[{**columns[0], "name": text} for text in texts[:10_000]])
-        case "preparations" | "members":
+        case "preparations" | "planes" | "members":
             forged = {**description, what: description[what][:1] * 5_000}
         case "nothing":
             forged = description

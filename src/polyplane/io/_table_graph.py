@@ -59,7 +59,7 @@ def inputs_of(encoding: Encoding, dtype: np.dtype[Any]) -> list[TableInput]:
 
 def feed(encoding: Encoding, inputs: list[TableInput], table: Table, owner: str) -> dict[str, np.ndarray]:
     """The arrays of the inputs for a table."""
-    positions = encoding.positions(table, owner)
+    positions = encoding._positions(table, owner)
     return {
         name: _array(column, table.read(position)).astype(dtype)[:, None]
         for (name, column, dtype), position in zip(inputs, positions, strict=True)
@@ -99,13 +99,15 @@ def build_table_graph(
     """The graph from columns to the outputs, whose names and dtypes are returned."""
     encoded = _encode(model.encoding, inputs, sink)
     prepared: dict[int, str] = {}
-    parts = []
-    for m, (preparation, planes) in enumerate(model.members):
+    scored: dict[tuple[int, int], str] = {}
+    for preparation, planes in model.members:
         if id(preparation) not in prepared:
             own = Expressions(f"preparation_{len(prepared)}", sink)
             prepared[id(preparation)] = _prepare(preparation, encoded, own)
-        parts.append(_soft_class_scores(planes, prepared[id(preparation)], Expressions(f"machine_{m}", sink)))
-    express = Expressions("committee", sink)
+        if (id(preparation), id(planes)) not in scored:
+            own = Expressions(f"machine_{len(scored)}", sink)
+            scored[id(preparation), id(planes)] = _soft_class_scores(planes, prepared[id(preparation)], own)
+    express, parts = Expressions("committee", sink), [scored[id(p), id(planes)] for p, planes in model.members]
     scores = express("Div", express("Sum", *parts), np.array(float(len(parts))))
     labels = decide(scores, classes, sink)
     sink.node("Softmax", [express("Div", scores, np.array(model.temperature))], "probabilities", axis=1)

@@ -140,7 +140,7 @@ def parse_json(text: str | bytes) -> dict[str, Any]:
         raise ValueError(f"{constant} is not a number of JSON")
 
     if _n_nodes(text) > MOST_NODES:
-        raise DamagedError("has a damaged header")
+        raise DamagedError(f"has more objects and lists in its header than the {MOST_NODES:,} that are read")
     try:
         found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
     except ValueError as error:

@@ -35,6 +35,8 @@ SCALERS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 #: What `set_output` may have asked of a scaler.
 CONTAINERS = ("default", "pandas", "polars")
+#: Steps before the estimator, at most: each is fitted once, and takes the time of its features.
+MOST_STEPS = 100
 #: No limit that is asked of a scaler is larger.
 LARGEST_LIMIT = 1e15
 
@@ -69,7 +71,7 @@ class PipelineForm:
         form = self.find(str(last.get("learner")))
         if form is None:
             raise DamagedError(f"names an unknown learner, {str(last.get('learner'))[:40]!r}")
-        if not isinstance(nodes, list) or not isinstance(verbose, bool):
+        if not isinstance(nodes, list) or len(nodes) > MOST_STEPS or not isinstance(verbose, bool):
             raise DamagedError("has an invalid value for steps")
         names = [part.get("name") if isinstance(part, dict) else None for part in (*nodes, last)]
         if not all(isinstance(name, str) and "__" not in name for name in names) or len({*names}) < len(names):

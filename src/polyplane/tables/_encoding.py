@@ -88,7 +88,7 @@ class Encoding:
 
     def encode(self, table: Table, owner: str, dtype: Any = np.float64) -> np.ndarray:
         """The numbers of a table, shape (n_rows, n_features); `owner` is who wants them, for messages."""
-        positions = self.positions(table, owner)
+        positions = self._positions(table, owner)
         out = np.zeros((table.n_rows, sum(self._sizes)), dtype=dtype)
         for column, position, place in zip(self.columns, positions, self.places, strict=True):
             with np.errstate(over="ignore"):
@@ -98,7 +98,7 @@ class Encoding:
             raise ValueError(f"Column {name!r} holds numbers too large for float32: use dtype=numpy.float64.")
         return out
 
-    def positions(self, table: Table, owner: str) -> list[int]:
+    def _positions(self, table: Table, owner: str) -> list[int]:
         """Where the columns are in a table."""
         return positions_of([column.name for column in self.columns], self.names, self.is_named, table, owner)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from polyplane.engine.kinds import Array, Whole
+from polyplane.engine.kinds import Array
 from polyplane.model_files.container import DamagedError
 from polyplane.model_files.parts import (
     all_text,
@@ -21,6 +22,7 @@ from polyplane.model_files.parts import (
     unpack_planes,
 )
 from polyplane.model_files.values import Packer, Sizes, Unpacker, Value, pack, unpack
+from polyplane.planes import PlaneSet
 from polyplane.tables._encoding import Encoding
 from polyplane.tables._model import Member, TableModel
 from polyplane.tables._preparation import Preparation
@@ -53,12 +55,8 @@ class TableForm:
 
     def describe(self, model: TableClassifier, packer: Packer) -> dict[str, Any]:
         """What is to be JSON; the arrays are left with the packer."""
-        preparations = list({id(member.preparation): member.preparation for member in model.members_}.values())
-        places = {id(preparation): i for i, preparation in enumerate(preparations)}
-        members = [
-            {"preparation": places[id(p)], "planes": pack_planes(planes, f"members.{i}", packer)}
-            for i, (p, planes) in enumerate(model.members_)
-        ]
+        preparations, prepared = _different([member.preparation for member in model.members_])
+        planes, owned = _different([member.planes for member in model.members_])
         return {
             "learner": type(model).__name__,
             "parameters": _pack_parameters(model, "parameters", packer),
@@ -66,13 +64,10 @@ class TableForm:
             "classes": pack_labels(model.classes_, packer),
             "encoding": model.model_.encoding.to_dict(),
             "preparations": [_pack_preparation(p, f"preparations.{i}", packer) for i, p in enumerate(preparations)],
-            "members": members,
+            "planes": [pack_planes(each, f"planes.{i}", packer) for i, each in enumerate(planes)],
+            "members": [{"preparation": i, "planes": j} for i, j in zip(prepared, owned, strict=True)],
             "temperature": model.temperature_,
-            "fitted": {
-                "n_iter_": int(model.n_iter_),
-                "preparation_": list(model.preparation_),
-                "choice_": pack(Value(), model.choice_, "choice", packer),
-            },
+            "fitted": _pack_attributes(model, packer),
         }
 
     def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> TableClassifier:
@@ -88,7 +83,8 @@ class TableForm:
             ]
             encoding = Encoding.from_dict(description.get("encoding"))
             _check_fit(encoding, preparations)
-            members = _members(_list(description, "members"), preparations, unpacker)
+            planes = _planes(_list(description, "planes"), unpacker)
+            members = _members(_list(description, "members"), preparations, planes)
             model.encoder_ = encoder._keep(encoding)
             model.model_ = TableModel(encoding, members, _temperature(description.get("temperature")))
             model.classes_ = unpack_labels(description.get("classes"), model.model_.n_classes, unpacker)
@@ -122,6 +118,13 @@ def _parameters(learner: Any, description: dict[str, Any], name: str, unpacker: 
         raise DamagedError(f"has an invalid value for {name}.gaps")
     del nodes["gaps"]
     return {**unpack_parameters(learner, nodes, unpacker, name), "gaps": COLLECTIONS[kind](texts)}
+
+
+def _different(values: list[Any]) -> tuple[list[Any], list[int]]:
+    """The different objects among some, and which of these each one is."""
+    different = list({id(value): value for value in values}.values())
+    places = {id(value): i for i, value in enumerate(different)}
+    return different, [places[id(value)] for value in values]
 
 
 def _list(description: dict[str, Any], name: str) -> list[Any]:
@@ -166,26 +169,35 @@ def _check_fit(encoding: Encoding, preparations: list[Preparation]) -> None:
             raise DamagedError("has a preparation that takes an indicator for a number")
 
 
-def _members(nodes: list[Any], preparations: list[Preparation], unpacker: Unpacker) -> tuple[Member, ...]:
-    """The machines, each with its preparation; all of them know the same number of classes."""
-    members, common = [], None
+def _planes(nodes: list[Any], unpacker: Unpacker) -> list[PlaneSet]:
+    """The planes of the machines; all of them know the same number of classes."""
+    found: list[PlaneSet] = []
     for i, node in enumerate(nodes):
-        match node:
-            case {"preparation": int(place), "planes": dict(planes), **rest} if not rest and type(place) is int:
-                sizes: Sizes = {} if common is None else {"classes": common}
-                found = unpack_planes(planes, f"members.{i}", unpacker, sizes)
-                common = sizes["classes"]
-            case _:
-                raise DamagedError(f"has an invalid value for members.{i}")
-        if not 0 <= place < len(preparations):
-            raise DamagedError(f"has an invalid value for members.{i}.preparation")
-        n_prepared = len(preparations[place].is_number) + len(preparations[place].more_centre)
-        if found.n_features != n_prepared:
-            raise DamagedError(f"has planes over {found.n_features} features, and a preparation of {n_prepared}")
-        members.append(Member(preparations[place], found))
-    if len({id(member.preparation) for member in members}) < len(preparations):
-        raise DamagedError("has a preparation that no machine uses")
-    return tuple(members)
+        if not isinstance(node, dict):
+            raise DamagedError(f"has an invalid value for planes.{i}")
+        sizes: Sizes = {"classes": found[0].n_classes} if found else {}
+        found.append(unpack_planes(node, f"planes.{i}", unpacker, sizes))
+    return found
+
+
+def _members(nodes: list[Any], preparations: list[Preparation], planes: list[PlaneSet]) -> tuple[Member, ...]:
+    """The machines: which preparation and which planes each of them has; no one's are left over."""
+    places = [_place(node, i, len(preparations), len(planes)) for i, node in enumerate(nodes)]
+    for i, j in places:
+        n_prepared = len(preparations[i].is_number) + len(preparations[i].more_centre)
+        if planes[j].n_features != n_prepared:
+            raise DamagedError(f"has planes over {planes[j].n_features} features, and a preparation of {n_prepared}")
+    if len({i for i, _ in places}) < len(preparations) or len({j for _, j in places}) < len(planes):
+        raise DamagedError("has a preparation, or planes, that no machine uses")
+    return tuple(Member(preparations[i], planes[j]) for i, j in places)
+
+
+def _place(node: Any, number: int, n_preparations: int, n_planes: int) -> tuple[int, int]:
+    match node:
+        case {"preparation": int(i), "planes": int(j), **rest} if not rest and {type(i), type(j)} == {int}:
+            if 0 <= i < n_preparations and 0 <= j < n_planes:
+                return i, j
+    raise DamagedError(f"has an invalid value for members.{number}")
 
 
 def _temperature(value: Any) -> float:
@@ -195,18 +207,57 @@ def _temperature(value: Any) -> float:
     return float(value)
 
 
+def _pack_attributes(model: TableClassifier, packer: Packer) -> dict[str, Any]:
+    own = {name: value for name, value in vars(model).items() if name in ATTRIBUTES}
+    if "history_" in own:
+        own["history_"] = {name: np.array(figures, dtype=float) for name, figures in own["history_"].items()}
+    own["preparation_"] = tuple(own["preparation_"])
+    return {name: pack(Value(), own[name], f"fitted.{name}", packer) for name in ATTRIBUTES if name in own}
+
+
 def _restore_attributes(model: TableClassifier, nodes: dict[str, Any], unpacker: Unpacker) -> None:
     """What else was learned, and what follows from the encoding."""
-    if nodes.keys() != {"n_iter_", "preparation_", "choice_"}:
+    if not nodes.keys() <= ATTRIBUTES.keys() or not nodes.keys() >= {"n_iter_", "preparation_", "choice_"}:
         raise DamagedError("has an invalid value for fitted")
-    model.n_iter_ = unpack(Whole(), nodes["n_iter_"], "n_iter_", unpacker, {})
-    labels, choice = nodes["preparation_"], unpack(Value(), nodes["choice_"], "choice_", unpacker, {})
+    for name, node in nodes.items():
+        value = unpack(Value(), node, name, unpacker, {})
+        if not ATTRIBUTES[name](value):
+            raise DamagedError(f"has an invalid value for {name}")
+        setattr(model, name, value)
     names = [member.preparation.name for member in model.members_]
-    if not isinstance(labels, list) or [str(label).removesuffix(", weighted") for label in labels] != names:
+    model.preparation_ = list(model.preparation_)
+    if [str(label).removesuffix(", weighted") for label in model.preparation_] != names:
         raise DamagedError("has an invalid value for preparation_")
-    if not isinstance(choice, dict) or not all(type(k) is str and type(v) is float for k, v in choice.items()):
-        raise DamagedError("has an invalid value for choice_")
-    model.preparation_, model.choice_ = labels, choice
+    if "history_" in nodes:
+        history = model.__dict__["history_"]
+        model.__dict__["history_"] = {name: figures.tolist() for name, figures in history.items()}
     model.n_features_in_ = model.encoder_.n_features_in_
     if hasattr(model.encoder_, "feature_names_in_"):
         model.feature_names_in_ = model.encoder_.feature_names_in_
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**62
+
+
+def _are_figures(value: Any) -> bool:
+    """Whether these are the figures of a training, by name."""
+    return isinstance(value, dict) and all(
+        type(name) is str and isinstance(figures, np.ndarray) and figures.dtype == np.float64 and figures.ndim == 1
+        for name, figures in value.items()
+    )
+
+
+def _are_losses(value: Any) -> bool:
+    """Whether these are the losses of preparations."""
+    return isinstance(value, dict) and all(type(k) is str and type(v) is float for k, v in value.items())
+
+
+#: What else a classifier may have learned, and whether a value can be it.
+ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
+    "n_iter_": _is_count,
+    "preparation_": lambda value: isinstance(value, tuple) and all_text([*value]),
+    "choice_": _are_losses,
+    "encoder_rows_": _is_count,
+    "history_": _are_figures,
+}
