@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane._version import __version__
 from polyplane.base import PlaneClassifier
-from polyplane.io._graph import build_graph, element_type, import_package
+from polyplane.io._graph import build_graph, import_package
+from polyplane.io._onnx_graph import OnnxGraph
 from polyplane.learners import LEARNERS, find_learner
 from polyplane.tables._frames import read_table
 from polyplane.tables.classifier import TableClassifier
@@ -20,9 +18,6 @@ from polyplane.tables.classifier import TableClassifier
 OLDEST_OPSET, OPSET, NEWEST_OPSET = 13, 18, 21
 #: A file in the format of ONNX cannot be larger; graphs need but a little beside the planes.
 LARGEST_PLANES = 2_000_000_000
-#: Version of the operators of machine learning, which knows texts.
-ML_OPSET = 2
-OUTPUTS = ("label", "scores", "probabilities")
 
 
 def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opset: int = OPSET) -> Any:
@@ -63,9 +58,9 @@ def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opse
     the name of the column; columns that were dropped are no inputs, and the order of inputs does not matter.
 
     * **Numbers** are float64, or of the `dtype` that is asked for; NaN is a gap.
-    * **Categories and booleans** are strings: the levels as `str` writes them, without blanks at their ends; "true",
-      "false" and what else `TableEncoder` takes for a boolean. The empty string is a gap, and so are the texts that
-      were gaps in fitting ("?", "NA" and so on). Unknown levels are those that they are in Python.
+    * **Categories and booleans** are strings: levels without blanks at their ends, whole numbers without a point ("3",
+      not "3.0"); "true", "false" and what else `TableEncoder` takes for a boolean. The empty string is a gap, and so
+      are the texts that were gaps in fitting ("?", "NA" and so on). Unknown levels are those that they are in Python.
     * **Dates** are float64, as days since 1970 with their fractions; NaN is a gap. In pandas,
       ``(column - pandas.Timestamp(0)) / pandas.Timedelta(days=1)``.
 
@@ -133,7 +128,7 @@ def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opse
     _check(model, opset)
     model = model.to_numpy()
     rows = _float_type(model.planes_.coef.dtype if dtype is None else dtype)
-    sink = _Graph(opset)
+    sink = OnnxGraph(opset)
     outputs = build_graph(model, "X", rows, sink)
     about = {"classes": model.classes_.tolist()}
     if hasattr(model, "feature_names_in_"):
@@ -148,7 +143,7 @@ def _table_to_onnx(model: TableClassifier, dtype: Any, opset: int) -> Any:
     check_is_fitted(model)
     _check_size(sum(member.planes.coef.nbytes for member in model.members_), opset)
     inputs = inputs_of(model.model_.encoding, _float_type(np.float64 if dtype is None else dtype))
-    sink = _Graph(opset, taken=[each.name for each in inputs])
+    sink = OnnxGraph(opset, taken=[each.name for each in inputs])
     outputs = build_table_graph(model.model_, model.classes_, inputs, sink)
     columns = [{"input": each.name, "column": each.column.name, "kind": each.column.kind} for each in inputs]
     about = {"classes": model.classes_.tolist(), "columns": columns}
@@ -233,85 +228,6 @@ def register() -> None:
             parser=declare_outputs,
             options={"zipmap": [True, False, "columns"]},
         )
-
-
-class _Graph:
-    """Collects the parts of a graph of ONNX's own.
-
-    Parameters
-    ----------
-    opset : int
-        Version of the operator set.
-    taken : sequence of str
-        The names of the inputs, which no other part may have.
-    """
-
-    def __init__(self, opset: int, taken: Sequence[str] = ()) -> None:
-        self.opset = opset
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self._taken = frozenset(taken)
-        self._prefix = "_" * max((len(name) - len(name.lstrip("_")) + 1 for name in taken), default=0)
-
-    def _own(self, name: str) -> str:
-        """The name of an output, or of anything that is neither input nor output."""
-        if name not in OUTPUTS:
-            return self._prefix + name
-        while name in self._taken:
-            name += "_"
-        return name
-
-    def constant(self, name: str, array: np.ndarray) -> str:
-        """Add an array, and say under what name."""
-        name = self._own(name)
-        self.constants.append(import_package("onnx").numpy_helper.from_array(array, name))
-        return name
-
-    def several(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> list[str]:
-        """Add an operator with several outputs, and say what they are called."""
-        outputs = [self._own(name) for name in outputs]
-        self.nodes.append(import_package("onnx").helper.make_node(op, inputs, outputs, name=outputs[0], **attributes))
-        return outputs
-
-    def node(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add an operator, and say what its output is called."""
-        return self.several(op, inputs, [output], **attributes)[0]
-
-    def finish(
-        self,
-        name: str,
-        inputs: list[tuple[str, np.dtype[Any], int]],
-        outputs: dict[str, np.dtype[Any]],
-        about: dict[str, Any],
-    ) -> Any:
-        """The whole: inputs by name, dtype and number of columns, outputs, and what the file says of itself."""
-        onnx = import_package("onnx")
-        n_classes, info = len(about["classes"]), onnx.helper.make_tensor_value_info
-        shapes: dict[str, list[Any]] = {
-            "label": ["rows"],
-            "scores": ["rows"] if n_classes == 2 else ["rows", n_classes],
-            "probabilities": ["rows", n_classes],
-        }
-        graph = onnx.helper.make_graph(
-            self.nodes,
-            name,
-            [info(each, element_type(dtype), ["rows", width]) for each, dtype, width in inputs],
-            [info(self._own(each), element_type(dtype), shapes[each]) for each, dtype in outputs.items()],
-            self.constants,
-        )
-        domains = {node.domain: ML_OPSET for node in self.nodes if node.domain} | {"": self.opset}
-        imports = [onnx.helper.make_opsetid(*each) for each in sorted(domains.items())]
-        # Not the newest version of the file format but the oldest that will do: runtimes refuse what they do not know.
-        proto = onnx.helper.make_model(
-            graph,
-            opset_imports=imports,
-            ir_version=onnx.helper.find_min_ir_version_for(imports),
-            producer_name="polyplane",
-            producer_version=__version__,
-        )
-        onnx.helper.set_model_props(proto, {key: json.dumps(value) for key, value in about.items()})
-        onnx.checker.check_model(proto, full_check=True)
-        return proto
 
 
 def _check(model: Any, opset: int) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.engine.kinds import Array
 from polyplane.model_files.container import DamagedError
 from polyplane.model_files.parts import (
     all_text,
@@ -19,29 +18,20 @@ from polyplane.model_files.parts import (
     possible,
     unpack_labels,
     unpack_parameters,
-    unpack_planes,
 )
-from polyplane.model_files.values import Packer, Sizes, Unpacker, Value, pack, unpack
-from polyplane.planes import PlaneSet
+from polyplane.model_files.values import Packer, Unpacker, Value, pack, unpack
 from polyplane.tables._encoding import Encoding
-from polyplane.tables._model import Member, TableModel
-from polyplane.tables._preparation import Preparation
+from polyplane.tables._file_machines import (
+    check_fit,
+    pack_preparation,
+    unpack_all_planes,
+    unpack_members,
+    unpack_preparation,
+)
+from polyplane.tables._model import TableModel
 from polyplane.tables.classifier import TableClassifier
 from polyplane.tables.encoder import TableEncoder
 
-#: The arrays of a preparation; the knots of all numbers stand one after the other.
-PREPARATION = {
-    "is_number": Array("b", "features"),
-    "centre": Array("float64", "features"),
-    "factor": Array("float64", "features"),
-    "gain": Array("float64", "features"),
-    "knots": Array("float64", "knots"),
-    "knot_counts": Array("i", "binned"),
-    "more_centre": Array("float64", "more"),
-    "more_factor": Array("float64", "more"),
-}
-#: What multiplies features: none of them vanishes, or is turned over.
-FACTORS = ("factor", "gain", "more_factor")
 #: Temperatures beyond these would make certainty, or nothing, of any score.
 LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e6
 #: Ways to write down the texts that stand for gaps, beside tuples.
@@ -63,7 +53,7 @@ class TableForm:
             "encoder": _pack_parameters(model.encoder_, "encoder", packer),
             "classes": pack_labels(model.classes_, packer),
             "encoding": model.model_.encoding.to_dict(),
-            "preparations": [_pack_preparation(p, f"preparations.{i}", packer) for i, p in enumerate(preparations)],
+            "preparations": [pack_preparation(p, f"preparations.{i}", packer) for i, p in enumerate(preparations)],
             "planes": [pack_planes(each, f"planes.{i}", packer) for i, each in enumerate(planes)],
             "members": [{"preparation": i, "planes": j} for i, j in zip(prepared, owned, strict=True)],
             "temperature": model.temperature_,
@@ -78,13 +68,13 @@ class TableForm:
             encoder = TableEncoder(**_parameters(TableEncoder, description, "encoder", unpacker))
             encoder._validate_params()
             preparations = [
-                _preparation(node, f"preparations.{i}", unpacker)
+                unpack_preparation(node, f"preparations.{i}", unpacker)
                 for i, node in enumerate(_list(description, "preparations"))
             ]
             encoding = Encoding.from_dict(description.get("encoding"))
-            _check_fit(encoding, preparations)
-            planes = _planes(_list(description, "planes"), unpacker)
-            members = _members(_list(description, "members"), preparations, planes)
+            check_fit(encoding, preparations)
+            planes = unpack_all_planes(_list(description, "planes"), unpacker)
+            members = unpack_members(_list(description, "members"), preparations, planes)
             model.encoder_ = encoder._keep(encoding)
             model.model_ = TableModel(encoding, members, _temperature(description.get("temperature")))
             model.classes_ = unpack_labels(description.get("classes"), model.model_.n_classes, unpacker)
@@ -132,72 +122,6 @@ def _list(description: dict[str, Any], name: str) -> list[Any]:
     if not isinstance(value, list) or not value:
         raise DamagedError(f"has an invalid value for {name}")
     return value
-
-
-def _pack_preparation(preparation: Preparation, name: str, packer: Packer) -> dict[str, Any]:
-    arrays = {part: np.array(getattr(preparation, part)) for part in PREPARATION if not part.startswith("knot")}
-    arrays["knots"] = np.concatenate([np.empty(0), *preparation.knots])
-    arrays["knot_counts"] = np.array([len(knots) for knots in preparation.knots], dtype=np.int64)
-    packed = {part: pack(kind, arrays[part], f"{name}.{part}", packer) for part, kind in PREPARATION.items()}
-    return {"name": preparation.name, **packed}
-
-
-def _preparation(node: Any, name: str, unpacker: Unpacker) -> Preparation:
-    if not isinstance(node, dict) or node.keys() != {"name", *PREPARATION}:
-        raise DamagedError(f"has an invalid value for {name}")
-    sizes: Sizes = {}
-    arrays = {part: unpack(kind, node[part], f"{name}.{part}", unpacker, sizes) for part, kind in PREPARATION.items()}
-    counts = arrays.pop("knot_counts")
-    if counts.min(initial=0) < 0 or counts.max(initial=0) > sizes["knots"] or counts.sum() != sizes["knots"]:
-        raise DamagedError(f"has an invalid value for {name}.knot_counts")
-    if not all((arrays[part] > 0).all() for part in FACTORS):
-        raise DamagedError(f"has an invalid value for {name}: its factors must be positive")
-    knots = [part.tolist() for part in np.split(arrays.pop("knots"), np.cumsum(counts)[:-1])] if len(counts) else []
-    plain = {part: array.tolist() for part, array in arrays.items()}
-    return Preparation.from_dict({"name": node["name"], "knots": knots, **plain})
-
-
-def _check_fit(encoding: Encoding, preparations: list[Preparation]) -> None:
-    """Refuse preparations of other features than those of the encoding."""
-    is_indicator = np.array([feature.is_indicator for column in encoding.columns for feature in column.features])
-    for preparation in preparations:
-        if preparation.is_number.shape != is_indicator.shape:
-            raise DamagedError(
-                f"has a preparation of {len(preparation.is_number)} features, and an encoding of {len(is_indicator)}"
-            )
-        if (preparation.is_number & is_indicator).any():
-            raise DamagedError("has a preparation that takes an indicator for a number")
-
-
-def _planes(nodes: list[Any], unpacker: Unpacker) -> list[PlaneSet]:
-    """The planes of the machines; all of them know the same number of classes."""
-    found: list[PlaneSet] = []
-    for i, node in enumerate(nodes):
-        if not isinstance(node, dict):
-            raise DamagedError(f"has an invalid value for planes.{i}")
-        sizes: Sizes = {"classes": found[0].n_classes} if found else {}
-        found.append(unpack_planes(node, f"planes.{i}", unpacker, sizes))
-    return found
-
-
-def _members(nodes: list[Any], preparations: list[Preparation], planes: list[PlaneSet]) -> tuple[Member, ...]:
-    """The machines: which preparation and which planes each of them has; no one's are left over."""
-    places = [_place(node, i, len(preparations), len(planes)) for i, node in enumerate(nodes)]
-    for i, j in places:
-        n_prepared = len(preparations[i].is_number) + len(preparations[i].more_centre)
-        if planes[j].n_features != n_prepared:
-            raise DamagedError(f"has planes over {planes[j].n_features} features, and a preparation of {n_prepared}")
-    if len({i for i, _ in places}) < len(preparations) or len({j for _, j in places}) < len(planes):
-        raise DamagedError("has a preparation, or planes, that no machine uses")
-    return tuple(Member(preparations[i], planes[j]) for i, j in places)
-
-
-def _place(node: Any, number: int, n_preparations: int, n_planes: int) -> tuple[int, int]:
-    match node:
-        case {"preparation": int(i), "planes": int(j), **rest} if not rest and {type(i), type(j)} == {int}:
-            if 0 <= i < n_preparations and 0 <= j < n_planes:
-                return i, j
-    raise DamagedError(f"has an invalid value for members.{number}")
 
 
 def _temperature(value: Any) -> float:
