@@ -217,8 +217,10 @@ class CategoryColumn(Column):
     @property
     def reference(self) -> np.ndarray:
         """The features of the most frequent level."""
-        most = max(self.counts, default=0)
-        return self._present(*(float(j == self.counts.index(most)) for j in range(len(self.counts))))
+        levels = np.zeros(len(self.counts))
+        if len(levels):
+            levels[np.argmax(self.counts)] = 1.0
+        return self._present(*levels.tolist())
 
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
