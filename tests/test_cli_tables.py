@@ -105,7 +105,7 @@ def test_what_was_read_and_found_is_told(files, tmp_path):
     text = run(*common, *QUICK).stdout
     for line in (
         "label\tincome",
-        f"classes\t<=50K {content['class_counts'][0]}, >50K {content['class_counts'][1]}",
+        "classes\t<=50K ({}), >50K ({})".format(*content["class_counts"]),
         "with gaps\t2\tage, work",
         "country\tit is constant: all values are 'US'",
         f"test error %\t{content['test_error_percent']:.4g} (95 % interval {low:.4g} to {high:.4g})",
@@ -236,6 +236,10 @@ def test_the_label_is_not_guessed_among_many_values(tmp_path):
         "train", path, "--label", "price", *out
     )
     assert "Did you mean 'price'?" in refused("train", path, "--label", "prize", *out)
+    path.write_text("\n".join(["kind,size,price", *(f"{i % 2},{i % 7},{i * 1.25}" for i in range(60))]))
+    other = ["--learner", "pegasos", "--out", tmp_path / "m"]
+    assert "'price', holds 60 different numbers; name it with --label COLUMN." in refused("train", path, *other)
+    assert told("train", path, "--label", "kind", *other)["label"] == "kind"
     path.write_text("\n".join(["size,text", *(f"{i % 7},text {i}" for i in range(60))]))
     assert "'text', holds 60 different texts" in refused("train", path, *out)
 

@@ -2,6 +2,8 @@
 
 import bz2
 import codecs
+import contextlib
+import csv
 import gzip
 import io
 import lzma
@@ -209,6 +211,36 @@ def test_what_is_wrong_is_said_in_a_sentence_with_its_line(write, content, sente
     path = write(content)
     with pytest.raises(ValueError, match=re.escape(sentence)):
         read_table(path)
+
+
+CELLS = ["", "a", "é日", "1.5", "007", " x ", "?", 'q"q', "c,c", "n\nn", "r\r\nr", ";", "\t", "|", "'", '"', "\u2028"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_pythons_writer_writes_is_read_as_it_was(write, seed):
+    """Random cells, delimiters, quoting, line ends and encodings; and some bytes changed, never a crash."""
+    rng = np.random.default_rng(seed)
+    n_columns, text = int(rng.integers(2, 6)), io.StringIO(newline="")
+    rows = [[CELLS[i] for i in rng.integers(len(CELLS), size=n_columns)] for _ in range(rng.integers(30))]
+    rows = [row for row in rows if any(row)]
+    writer = csv.writer(
+        text,
+        delimiter=",;\t|"[rng.integers(4)],
+        lineterminator=["\n", "\r\n"][rng.integers(2)],
+        quoting=[csv.QUOTE_MINIMAL, csv.QUOTE_ALL][rng.integers(2)],
+    )
+    writer.writerows([[f"c{j}" for j in range(n_columns)], *rows])
+    raw = bytearray(text.getvalue().encode(["utf-8", "utf-8-sig", "utf-16"][rng.integers(3)]))
+    found = read_table(write(bytes(raw)), numbers=False).to_pydict()
+    assert [list(row) for row in zip(*found.values(), strict=True)] == rows
+    raw[rng.integers(len(raw))] = rng.integers(256)
+    with contextlib.suppress(ValueError):
+        list(table_batches(write(bytes(raw)), 7))
+
+
+def test_wide_tables_are_read_in_time(write):
+    path = write("\n".join([",".join(f"c{j}" for j in range(5000)), *[",".join(["1.5", "2"] * 2500)] * 3, "3," * 4999]))
+    assert read_table(path).num_columns == 5000
 
 
 def test_wrong_parameters_are_refused(write):

@@ -116,22 +116,37 @@ def find_label(names: Sequence[str], wanted: str) -> str:
 
 def guess_label(table: Any, gaps: Collection[str], data: str) -> str:
     """The only column with a usual name, or else the last one, if it can be nothing but labels."""
-    from polyplane.io._columns import USUAL_LABELS
-
     names = table.column_names
-    usual = [name for name in names if name.lower() in USUAL_LABELS]
+    usual = [name for name in names if _is_usual(name)]
     if len(usual) == 1:
         return usual[0]
     last = read_labels(table.column(len(names) - 1), gaps)
-    n_different = len(last.values)
-    many = last.are_numbers and n_different > MOST_NUMBERS
-    if many or n_different > max(2, MOST_DIFFERENT * last.n_rows):
-        what = "numbers" if last.are_numbers else "texts"
-        raise UserError(
-            f"{data}: which column is the label? The last one, {names[-1]!r}, holds {n_different:,} different {what}; "
-            f"name it with --label COLUMN. The columns are {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}."
-        )
+    _refuse_guess(names[-1], len(last.values), last.n_rows, last.are_numbers, data, names)
     return str(names[-1])
+
+
+def check_guess(name: str | None, y: np.ndarray, data: str) -> None:
+    """Refuse the last column of a table of numbers as its label where it can be something else."""
+    import numpy as np
+
+    if name is not None and not _is_usual(name):
+        _refuse_guess(name, len(np.unique(y)), len(y), y.dtype.kind in "iuf", data, [])
+
+
+def _is_usual(name: str) -> bool:
+    from polyplane.io._columns import USUAL_LABELS
+
+    return name.lower() in USUAL_LABELS
+
+
+def _refuse_guess(name: str, n_different: int, n_rows: int, are_numbers: bool, data: str, names: Sequence[str]) -> None:
+    if n_different <= max(2, MOST_DIFFERENT * n_rows) and not (are_numbers and n_different > MOST_NUMBERS):
+        return
+    columns = f" The columns are {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}." if names else ""
+    raise UserError(
+        f"{data}: which column is the label? The last one, {name!r}, holds {n_different:,} different "
+        f"{'numbers' if are_numbers else 'texts'}; name it with --label COLUMN.{columns}"
+    )
 
 
 def check_label(labels: Labels, name: str, option: str) -> None:

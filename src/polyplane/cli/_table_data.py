@@ -133,14 +133,14 @@ class LoadedTable(NamedTuple):
         """The columns of the model, with texts that are numbers as numbers; one that is missing is named."""
         from polyplane.io._typed import typed
 
-        encoding = self.model.model_.encoding
-        missing = [column.name for column in encoding.columns if column.name not in table.column_names]
+        encoding, there = self.model.model_.encoding, set(table.column_names)
+        missing = [column.name for column in encoding.columns if column.name not in there]
         if missing:
             listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if missing[5:] else "")
             raise UserError(f"{name} has no column{'s' if missing[1:] else ''} {listed}, which the model needs.")
         table = table.select([column.name for column in encoding.columns])
         for decimal in (".", ","):
-            numbers = [c.name for c in encoding.columns if c.kind == "number" and c.decimal == decimal]
+            numbers = {c.name for c in encoding.columns if c.kind == "number" and c.decimal == decimal}
             table = typed(table, numbers, decimal, encoding.gaps)
         return table
 

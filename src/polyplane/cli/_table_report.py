@@ -63,7 +63,7 @@ class TableReport:
             "decimal": data.decimal,
             "read_seconds": round(data.seconds, 3),
         }
-        counted = [f"{show_number(label)} {n:,}" for label, n in zip(classes.tolist(), counts.tolist(), strict=True)]
+        counted = [f"{show_number(label)} ({n:,})" for label, n in zip(classes.tolist(), counts.tolist(), strict=True)]
         facts = {
             "data": self.options.data,
             "rows": len(data.y),

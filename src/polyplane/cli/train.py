@@ -22,6 +22,7 @@ from polyplane.cli._data import (
     reading_options,
     refuse_table_options,
 )
+from polyplane.cli._labels import check_guess
 from polyplane.cli._learners import (
     DEFAULT,
     check_classes,
@@ -82,7 +83,7 @@ def train(
     Tables (CSV, TSV, Parquet) are taken as they come: numbers of any scale, text, booleans, dates and gaps.
 
     The file is replaced when training is done: an error, or the end of the process, leaves an older model as it was.
-    After Ctrl-C the model of the finished steps is written, and the exit code is 130.
+    After Ctrl-C the model of the finished steps is written (by `table` none), and the exit code is 130.
     """
     options = TrainOptions(
         data, learner, out, test, cv, scale, seed, threads, time_limit, stream, passes, batch_rows, resume, tune,
@@ -163,6 +164,8 @@ def _read(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> Row
         if resumed is not None:
             raise
         raise UserError(f"{str(error).rstrip('.')}; --learner table takes such columns as they are.") from error
+    if resumed is None and "label" not in options.reading:
+        check_guess(rows.facts.get("label"), rows.y, options.source.name)
     check_classes(model, np.unique(rows.y))
     return rows
 

@@ -79,7 +79,8 @@ class TableBatches:
         is_index = [(j == 0 or cell[:2] == "__") and _INDEX.fullmatch(cell) is not None for j, cell in enumerate(names)]
         self.index = tuple(cell for cell, found in zip(names, is_index, strict=True) if found or cell in index)
         if self.columns is not None:
-            places = [j for j, cell in enumerate(names) if cell in self.columns]
+            wanted = set(self.columns)
+            places = [j for j, cell in enumerate(names) if cell in wanted]
         else:
             places = [j for j, cell in enumerate(names) if self.keep_index or cell not in self.index]
         if not places:
@@ -160,7 +161,7 @@ def read_table(
         raise ValueError(f"decimal={decimal!r} is neither '.' nor ','.")
     parts = table_batches(path, None, format=format, encoding=encoding, columns=columns, keep_index=keep_index)
     table = whole_table(parts)
-    return typed(table, table.column_names, decimal or find_decimal(table, GAPS), GAPS) if numbers else table
+    return typed(table, set(table.column_names), decimal or find_decimal(table, GAPS), GAPS) if numbers else table
 
 
 def table_batches(

@@ -17,12 +17,14 @@ def typed(table: Any, columns: Collection[str], decimal: str, gaps: Collection[s
 
     What a `TableEncoder` learns from the columns is the same before and after.
     """
-    for j, name in enumerate(table.column_names):
-        if name in columns and (texts := _texts(table.column(j), gaps)) is not None:
-            numbers = _numbers(texts, decimal)
-            if numbers is not None:
-                table = table.set_column(j, name, numbers)
-    return table
+    import pyarrow
+
+    found = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        texts = _texts(column, gaps) if name in columns else None
+        numbers = None if texts is None else _numbers(texts, decimal)
+        found.append(column if numbers is None else numbers)
+    return pyarrow.table(found, names=table.column_names)
 
 
 def find_decimal(table: Any, gaps: Collection[str]) -> str:
