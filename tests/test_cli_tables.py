@@ -288,8 +288,8 @@ def test_kinds_are_set_and_keep_their_texts(tmp_path):
     [
         (["--tune"], "--tune: `table` chooses its preparation and its planes on held-out rows by itself"),
         (["--scale", "standard"], "--scale: `table` scales each column by itself"),
-        (["--stream"], "--stream: `table` needs all rows in memory"),
-        (["--time-limit", "5"], "--time-limit: `table` cannot be stopped in time"),
+        (["--time-limit", "5"], "--time-limit: `table` ends in time on a stream only (--stream)"),
+        (["--classes", "a,b"], "--classes is for a stream from standard input"),
         (["--features", "5"], "--features: tables have as many columns as they have"),
         (["--set", "n_estimaters=3"], "table has no such parameter. Did you mean 'n_estimators'?"),
         (["--set", "n_planes=-1"], "The 'n_planes' parameter of TableClassifier must be"),
@@ -328,7 +328,7 @@ def test_models_of_tables_refuse_what_they_cannot(files, tmp_path):
     [
         ("", "x.csv is empty."),
         ("a,b\n", "x.csv has no rows."),
-        ("label\nx\ny\nx\ny\n", "x.csv has no column besides the label."),
+        ("label\nx\ny\nx\ny\n", "The table has no column besides the label."),
         ("label,\nx,\ny,\nx,\ny,\n", "No column is left to learn from"),
         ("a,a,label\n1,2,x\n", "the column 'a' comes twice in the header."),
         ("a,label\n1,x\n2,y,z\n", "x.csv, line 3: more columns than the 2 of the header."),
@@ -400,6 +400,37 @@ def test_on_a_terminal_what_was_read_comes_first_and_what_to_do_next_last(files,
     places = [text.index(word) for word in ("Read", "label", "Columns", "Dropped", "Trained", "test error %", "Next: ")]
     assert places == sorted(places)
     assert f"polyplane explain {tmp_path / 'm'} {files / 'test.csv'} --row 0" in text
+
+
+def test_a_stream_is_learned_from_in_parts(files, tmp_path, monkeypatch):
+    """From a file, whose labels are looked at first, and from a pipe; numbers are typed as in the first rows."""
+    monkeypatch.setattr("polyplane.cli._table_stream.FIRST_ROWS", 150)
+    out, options = tmp_path / "m", ["--label", "income", "--id", "person", "--stream", "--batch-rows", 60, *QUICK]
+    content = told("train", files / "train.csv", *options, "--test", files / "test.csv", "--out", out)
+    assert (content["rows"], content["columns"], sum(content["class_counts"])) == (400, 5, 400)
+    assert content["kinds"] == {"age": "number", "work": "category", "since": "date", "owner": "boolean"}
+    model = polyplane.load(out)
+    assert content["steps"] == 5  # 180 rows, and four parts
+    assert content["test_error_percent"] < 40
+    table = made(400, 0).drop_columns(["person"])
+    parts = [table.slice(0, 180), *(table.slice(first, 60) for first in range(180, 400, 60))]
+    twin = TableClassifier(**BARE, random_state=0).fit_stream(
+        [(part.drop_columns(["income"]), np.array(part["income"])) for part in parts],
+        classes=["<=50K", ">50K"],
+        first_rows=150,
+    )
+    test = made(200, 1)
+    np.testing.assert_array_equal(model.predict_proba(test), twin.predict_proba(test))
+    shown = run("train", files / "train.csv", *options, "--passes", 2, "--out", out).stdout
+    assert "columns learned from\tthe first 180 rows" in shown
+    text = (files / "train.csv").read_bytes()
+    assert "give --classes and --label" in refused("train", "-", *options[:5], "--out", out, text=text)
+    run("train", "-", *options, "--classes", "<=50K,>50K", "--out", out, text=text)
+    np.testing.assert_array_equal(polyplane.load(out).predict_proba(test), twin.predict_proba(test))
+    said = refused("train", "-", *options, "--classes", "<=50K,none", "--out", out, text=text)
+    assert "the label '>50K' is none of --classes." in said
+    said = refused("train", files / "train.csv", "--stream", "--out", out)
+    assert "--stream: name the label with --label COLUMN." in said
 
 
 def test_adult_raw(tmp_path):

@@ -46,15 +46,31 @@ def read_labels(column: Any, gaps: Collection[str]) -> Labels:
     import numpy as np
 
     codes, cells = _cells(column, gaps)
-    numbers = [None if cell is None else _number(cell) for cell in cells]
-    if all((cell is None) == (number is None) for cell, number in zip(cells, numbers, strict=True)):
-        is_whole = all(number is None or (number.is_integer() and abs(number) < 2**53) for number in numbers)
-        cells = [None if n is None else int(n) if is_whole else n for n in numbers]
-    else:
-        cells = [None if cell is None else str(cell) for cell in cells]
+    values = iter(parse_labels([cell for cell in cells if cell is not None]))
     known: dict[Any, int] = {}
-    new = [-1 if cell is None else known.setdefault(cell, len(known)) for cell in cells]
+    new = [-1 if cell is None else known.setdefault(next(values), len(known)) for cell in cells]
     return Labels(np.array([*new, -1], dtype=np.intp)[codes], list(known))
+
+
+def parse_labels(cells: Sequence[Any]) -> list[Any]:
+    """Numbers where all cells are, integers where all of these are; otherwise texts."""
+    numbers = [_number(cell) for cell in cells]
+    if any(number is None for number in numbers):
+        return [str(cell) for cell in cells]
+    is_whole = all(n is not None and n.is_integer() and abs(n) < 2**53 for n in numbers)
+    return [int(n) if is_whole else n for n in numbers if n is not None]
+
+
+def cell_counts(column: Any, gaps: Collection[str]) -> dict[Any, int]:
+    """How often each cell of a label column occurs; None is a gap."""
+    import numpy as np
+
+    codes, cells = _cells(column, gaps)
+    counts: dict[Any, int] = {None: int((codes < 0).sum())}
+    for cell, n in zip(cells, np.bincount(codes[codes >= 0], minlength=len(cells)).tolist(), strict=True):
+        if n:
+            counts[cell] = counts.get(cell, 0) + n
+    return counts
 
 
 def match_labels(column: Any, gaps: Collection[str], classes: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -117,12 +133,18 @@ def find_label(names: Sequence[str], wanted: str) -> str:
 def guess_label(table: Any, gaps: Collection[str], data: str) -> str:
     """The only column with a usual name, or else the last one, if it can be nothing but labels."""
     names = table.column_names
-    usual = [name for name in names if _is_usual(name)]
-    if len(usual) == 1:
-        return usual[0]
+    usual = usual_label(names)
+    if usual is not None:
+        return usual
     last = read_labels(table.column(len(names) - 1), gaps)
     _refuse_guess(names[-1], len(last.values), last.n_rows, last.are_numbers, data, names)
     return str(names[-1])
+
+
+def usual_label(names: Sequence[str]) -> str | None:
+    """The only column that is called as labels usually are."""
+    usual = [name for name in names if _is_usual(name)]
+    return usual[0] if len(usual) == 1 else None
 
 
 def check_guess(name: str | None, y: np.ndarray, data: str) -> None:

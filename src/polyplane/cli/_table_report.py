@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from polyplane.cli._common import Table, present, show_number
+from polyplane.cli._common import INTERRUPTED, Table, note, present, show_number
+from polyplane.cli._data import loaded
 from polyplane.cli._errors import Error
 from polyplane.cli._learners import TABLE
-from polyplane.cli._report import error_content, error_facts, next_steps
+from polyplane.cli._report import error_content, error_facts, next_steps, tested
 
 if TYPE_CHECKING:
-    from polyplane.cli._table_training import TrainingTable
+    from polyplane.cli._table_source import TableFacts
     from polyplane.cli._train_options import TrainOptions
 
 #: So many classes, columns or levels are named in a line; --json has them all.
@@ -31,51 +32,47 @@ class TableReport:
     ----------
     options : TrainOptions
         The command line.
-    data : TrainingTable
-        What was read.
     """
 
-    def __init__(self, options: TrainOptions, data: TrainingTable) -> None:
-        self.options, self.data = options, data
+    def __init__(self, options: TrainOptions) -> None:
+        self.options = options
         self.is_live = sys.stdout.isatty() and not options.as_json
-        self.seconds = 0.0
+        self.seconds, self.interrupted = 0.0, False
         self.cv_errors: list[Error] = []
         self.test_error: Error | None = None
         self._held: list[Table] = []
         self._content: dict[str, Any] = {}
+        self._trained: dict[str, Any] = {}
 
-    def show_read(self) -> None:
+    def show_read(self, facts: TableFacts) -> None:
         """The table: rows, label, classes, and what is no feature."""
-        import numpy as np
-
-        data = self.data
-        classes, counts = np.unique(data.y, return_counts=True)
+        counts = facts.class_counts
+        counted = [show_number(label) + (f" ({n:,})" if n else "") for label, n in counts.items()]
         self._content |= {
             "data": self.options.data,
-            "rows": len(data.y),
-            "columns": data.X.num_columns,
-            "label": data.label,
-            "id": data.id,
-            "index": list(data.index_columns),
-            "unlabelled_rows": data.n_unlabelled,
-            "classes": classes,
-            "class_counts": counts,
-            "decimal": data.decimal,
-            "read_seconds": round(data.seconds, 3),
+            "rows": facts.n_rows,
+            "columns": facts.n_columns,
+            "label": facts.label,
+            "id": facts.id,
+            "index": list(facts.index_columns),
+            "unlabelled_rows": facts.n_unlabelled,
+            "classes": list(counts),
+            "class_counts": list(counts.values()),
+            "decimal": facts.decimal,
+            "read_seconds": round(facts.seconds, 3),
         }
-        counted = [f"{show_number(label)} ({n:,})" for label, n in zip(classes.tolist(), counts.tolist(), strict=True)]
-        facts = {
+        shown = {
             "data": self.options.data,
-            "rows": len(data.y),
-            "columns": data.X.num_columns,
-            "label": data.label,
+            "rows": facts.n_rows,
+            "columns": facts.n_columns,
+            "label": facts.label,
             "classes": _listed(counted),
-            "id": data.id,
-            "index": _listed(f"{name!r} is ignored" for name in data.index_columns),
-            "rows without a label": data.n_unlabelled or None,
-            "decimal sign": "comma" if data.decimal == "," else None,
+            "id": facts.id,
+            "index": _listed(f"{name!r} is ignored" for name in facts.index_columns),
+            "rows without a label": facts.n_unlabelled or None,
+            "decimal sign": "comma" if facts.decimal == "," else None,
         }
-        self._say(_facts("Read", facts))
+        self._say(_facts("Read", shown))
 
     def show_trained(self, model: Any) -> None:
         """The columns by kind, what was dropped and why, and what was chosen and why."""
@@ -102,7 +99,7 @@ class TableReport:
             "planes": sum(each.n_planes for each in planes),
             "steps": model.n_iter_,
             "seconds": round(self.seconds, 3),
-            "interrupted": False,
+            "interrupted": self.interrupted,
         }
         per_class = sorted({each.n_planes // each.n_classes for each in planes})
         self._trained = {
@@ -112,9 +109,14 @@ class TableReport:
             "held-out log-loss": _why(model),
             "machines": len(planes),
             "planes per class": " and ".join(map(str, per_class)),
-            "passes": model.n_iter_,
+            "parts" if self.options.stream else "passes": model.n_iter_,
+            "columns learned from": self._first_rows(model),
             "seconds": round(self.seconds, 3),
         }
+
+    def _first_rows(self, model: Any) -> str | None:
+        rows = getattr(model, "encoder_rows_", None) if self.options.stream else None
+        return None if rows is None else f"the first {rows:,} rows"
 
     def finish(self) -> None:
         """The errors, and what to do next."""
@@ -125,12 +127,28 @@ class TableReport:
             present(self._content, self._held, self.options.as_json)
         if self.is_live:
             typer.echo(next_steps(self.options))
+        if self.interrupted:
+            raise typer.Exit(INTERRUPTED)
 
     def _say(self, table: Table) -> None:
         if self.is_live:
             present({}, [table], as_json=False)
         else:
             self._held.append(table)
+
+
+def keep_and_test(model: Any, facts: TableFacts, report: TableReport) -> None:
+    """Write a model, test it, and report."""
+    from polyplane.io import save
+
+    options = report.options
+    save(model, options.out, metadata=facts.metadata)
+    if report.interrupted:
+        note(f"Interrupted: {options.out} is the model of the parts before.")
+    report.show_trained(model)
+    if options.test is not None:
+        report.test_error = tested(loaded(model, facts.metadata), options)
+    report.finish()
 
 
 def _facts(title: str, facts: dict[str, Any]) -> Table:

@@ -1,0 +1,98 @@
+"""The file of a table to train on: which columns are features, and what there is to say about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from polyplane.cli._common import UserError
+from polyplane.cli._labels import find_label
+
+if TYPE_CHECKING:
+    from polyplane.cli._train_options import TrainOptions
+    from polyplane.io import TableBatches
+
+
+class TableFacts(NamedTuple):
+    """What was read.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Rows with a label, and columns that may be features.
+    label : str
+        The label column.
+    id : str or None
+        The column that names the rows.
+    index_columns : tuple of str
+        Columns that are an index of pandas.
+    n_unlabelled : int
+        Rows without a label, which are left out.
+    class_counts : dict of label to int
+        The rows of each class.
+    format : str
+        CSV or Parquet.
+    decimal : str
+        The decimal sign.
+    seconds : float
+        Time that reading took.
+    """
+
+    n_rows: int
+    n_columns: int
+    label: str
+    id: str | None
+    index_columns: tuple[str, ...]
+    n_unlabelled: int
+    class_counts: dict[Any, int]
+    format: str
+    decimal: str
+    seconds: float
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """How to read such tables again, for the model file."""
+        given = {"format": self.format, "label": self.label, "id": self.id}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class NamedColumns(NamedTuple):
+    """The columns that the command line names, and those of an index of pandas; label and id may be among them."""
+
+    label: str | None
+    id: str | None
+    index_columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: Any, options: TrainOptions, index: tuple[str, ...]) -> Self:
+        """Find them in a table."""
+        found = {option: _named(table, options.reading.get(option), option) for option in ("label", "id")}
+        return cls(**found, index_columns=tuple(name for name in index if name not in found.values()))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What is neither a feature nor the label."""
+        return self.index_columns if self.id is None else (*self.index_columns, self.id)
+
+    def features(self, table: Any, label: str) -> Any:
+        """The columns that may be features."""
+        X = table.drop_columns([*self.others, label])
+        if not X.num_columns:
+            raise UserError("The table has no column besides the label.")
+        return X
+
+
+def open_table(options: TrainOptions, n_rows: int | None = None, columns: set[str] | None = None) -> TableBatches:
+    """The file in parts of some rows, as the command line says."""
+    from polyplane.io import table_batches
+
+    reading = {name: options.reading[name] for name in ("format", "encoding") if name in options.reading}
+    return table_batches(options.source, n_rows, keep_index=True, columns=columns, **reading)
+
+
+def _named(table: Any, wanted: str | None, option: str) -> str | None:
+    if wanted is None:
+        return None
+    try:
+        return find_label(table.column_names, wanted)
+    except UserError as error:
+        raise UserError(f"--{option} {wanted}: {error}") from None
