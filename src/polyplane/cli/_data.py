@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from polyplane.cli._common import UserError
-from polyplane.cli._learners import TABLE, name_of
+from polyplane.cli._learners import TABLE, learner_of, name_of
 from polyplane.cli._table_data import LoadedTable
 
 if TYPE_CHECKING:
@@ -74,6 +74,17 @@ class LoadedModel(NamedTuple):
     model: Any
     metadata: Mapping[str, Any]
 
+    @property
+    def planes(self) -> Any:
+        """The planes, over rows as the scalers of a pipeline leave them."""
+        return learner_of(self.model).planes_
+
+    def scaled(self, X: Any) -> Any:
+        """Rows as the planes take them."""
+        if not hasattr(self.model, "steps"):
+            return X
+        return self.model[:-1].transform(X)
+
     def reading(self) -> dict[str, Any]:
         """How to read rows for the model: options of `polyplane.io.read`."""
         import numpy as np
@@ -86,7 +97,7 @@ class LoadedModel(NamedTuple):
             "labels": label_kind(self.model.classes_),
             "label": self.metadata.get("label"),
             "zero_based": "auto" if zero_based is None else bool(zero_based),
-            "dtype": np.dtype(self.model.planes_.coef.dtype),
+            "dtype": np.dtype(self.planes.coef.dtype),
         }
 
     def batches(
@@ -111,16 +122,16 @@ class LoadedModel(NamedTuple):
 
     def predict(self, rows: Rows) -> np.ndarray:
         """The class of each row, as an index."""
-        found: np.ndarray = self.model.planes_.predict(rows.X)
+        found: np.ndarray = self.planes.predict(self.scaled(rows.X))
         return found
 
     def outcome(self, rows: Rows, wanted: Collection[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """The class of each row, and what else is wanted: "score", "proba", "winner"."""
-        model = self.model
+        X = self.scaled(rows.X) if {"score", "winner"} & set(wanted) else rows.X
         figures: dict[str, Callable[[], np.ndarray]] = {
-            "score": lambda: model.planes_.class_scores(rows.X),
-            "proba": lambda: model.predict_proba(rows.X),
-            "winner": lambda: model.planes_.winners(rows.X)[:, None],
+            "score": lambda: self.planes.class_scores(X),
+            "proba": lambda: self.model.predict_proba(rows.X),
+            "winner": lambda: self.planes.winners(X)[:, None],
         }
         return self.predict(rows), {name: figures[name]() for name in wanted}
 
@@ -132,7 +143,7 @@ class LoadedModel(NamedTuple):
         """Predict in this number of threads; None: as many as the model was trained with."""
         from joblib import parallel_config
 
-        return parallel_config("threading", n_jobs=threads or getattr(self.model, "n_jobs", None) or 1)
+        return parallel_config("threading", n_jobs=threads or getattr(learner_of(self.model), "n_jobs", None) or 1)
 
 
 def load_model(path: str) -> LoadedModel | LoadedTable:
@@ -145,7 +156,11 @@ def load_model(path: str) -> LoadedModel | LoadedTable:
 
 def loaded(model: Any, metadata: Mapping[str, Any]) -> LoadedModel | LoadedTable:
     """A model with what is known of its data."""
-    return (LoadedTable if name_of(model) == TABLE else LoadedModel)(model, metadata)
+    if name_of(model) != TABLE:
+        return LoadedModel(model, metadata)
+    if hasattr(model, "steps"):
+        raise UserError("The model is a pipeline that ends in a TableClassifier; save the TableClassifier alone.")
+    return LoadedTable(model, metadata)
 
 
 def reading_options(

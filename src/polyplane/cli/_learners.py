@@ -91,9 +91,14 @@ def check_resumable(model: Any, settings: Mapping[str, Any]) -> None:
             ) from None
 
 
+def learner_of(model: Any) -> Any:
+    """The estimator of this library: the model, or the last step of a pipeline."""
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
 def name_of(model: Any) -> str:
     """The name of an estimator's learner on the command line."""
-    name = type(model).__name__
+    name = type(learner_of(model)).__name__
     return TABLE if name == "TableClassifier" else LEARNERS[name].replace("_", "-")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from polyplane._plain import plain
 from polyplane.cli._common import AsJson, Table, command, present
 from polyplane.cli._data import ModelFile
-from polyplane.cli._learners import TABLE, name_of
+from polyplane.cli._learners import TABLE, learner_of, name_of
 
 if TYPE_CHECKING:
     from polyplane.io import ModelFile as Contents
@@ -30,7 +30,7 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
 
 def describe(path: str, found: Contents) -> dict[str, Any]:
     """The content of a model file."""
-    model = found.model
+    model, steps = learner_of(found.model), [type(step).__name__ for _, step in getattr(found.model, "steps", ())]
     return {
         "file": path,
         "size": found.size,
@@ -38,6 +38,7 @@ def describe(path: str, found: Contents) -> dict[str, Any]:
         "polyplane": found.version,
         "learner": name_of(model),
         "estimator": type(model).__name__,
+        **({"pipeline": ", ".join(steps)} if steps else {}),
         **(_about_table(model) if name_of(model) == TABLE else _about_planes(model)),
         "parameters": plain(model.get_params(deep=False)),
         "metadata": {name: _short(value) for name, value in found.metadata.items()},

@@ -108,7 +108,7 @@ def _one_line_each(labels: list[str]) -> list[str]:
 
 
 def _check_winners(loaded: LoadedModel | LoadedTable) -> None:
-    if isinstance(loaded, LoadedTable) or not hasattr(loaded.model.planes_, "winners"):
+    if isinstance(loaded, LoadedTable) or not hasattr(loaded.planes, "winners"):
         raise UserError("--winners: this model is a committee, each machine of which has a best plane of its own.")
 
 

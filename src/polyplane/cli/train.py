@@ -117,6 +117,8 @@ def _resumed(options: TrainOptions) -> LoadedModel:
     loaded = load_model(options.resume)
     if isinstance(loaded, LoadedTable):
         raise UserError("--resume: the training of `table` cannot go on; train anew on all rows.")
+    if hasattr(loaded.model, "steps"):
+        raise UserError(f"--resume: {options.resume} is a pipeline; only the training of a learner alone can go on.")
     if options.learner not in (None, name_of(loaded.model)):
         raise UserError(f"--learner {options.learner}: {options.resume} was trained by {name_of(loaded.model)}.")
     if not hasattr(loaded.model, "_state"):
