@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from polyplane.geometry._table_effects import Cells, ColumnEffect
-from polyplane.tables._columns import CategoryColumn, Column, DateColumn
+from polyplane.geometry._table_effects import Cells, ColumnEffect, ModelEffects
+from polyplane.tables._columns import CategoryColumn, Column
 
 #: A range of numbers that is this share of the spread wide is a single value; numbers are given to about this share.
 FINEST, READABLE = 1e-4, 1e-3
 #: A range of at most so many times as many whole numbers as it would get parts is split into single values.
 FEW = 4
-#: Between levels that cost the same, the more frequent is preferred: by so much it is cheaper.
-PREFERENCE = 1e-6
+#: Joined tables that are kept for a model.
+MOST_JOINED = 32
 
 
 class Limits(NamedTuple):
@@ -98,17 +97,22 @@ class RowColumn(ABC):
         What its values do.
     features : ndarray
         Its features in the row.
+    limits : Limits
+        What it may change to, and in which directions.
+    spread : float
+        The unit of changes.
     """
 
-    def __init__(self, position: int, effect: ColumnEffect, features: np.ndarray) -> None:
-        self.position, self.effect = position, effect
+    def __init__(
+        self, position: int, effect: ColumnEffect, features: np.ndarray, limits: Limits, spread: float = 1.0
+    ) -> None:
+        self.position, self.effect, self.limits, self.spread = position, effect, limits, spread
         self.value = value_of(effect.column, features)
-        self.spread = 1.0
-        self._features = features
+        self.own = effect.scores_of(features)
 
     @abstractmethod
-    def changes(self) -> Changes:
-        """All changes, in ranges."""
+    def table(self) -> tuple[Cells, np.ndarray]:
+        """All values, in ranges, and what each costs, whatever the value of the row; NaN: its distance from that."""
 
     @abstractmethod
     def cost_of(self, value: float) -> float:
@@ -124,61 +128,34 @@ class RowColumn(ABC):
 
     def added(self, value: float) -> np.ndarray:
         """What the change to a value adds to the scores."""
-        return self.effect.scores_of(self.effect.encode(np.array([value]))[0]) - self._own
-
-    def _made(self, cells: Cells, cost: np.ndarray, value: np.ndarray, near: np.ndarray) -> Changes:
-        own, position = self._own, np.full(len(cost), self.position)
-        return Changes(position, cells.low, cells.high, cost, value, near - own, cells.least - own, cells.most - own)
-
-    @cached_property
-    def _own(self) -> np.ndarray:
-        """What the value of the row adds to the scores."""
-        return self.effect.scores_of(self._features)
+        return self.effect.scores_of(self.effect.encode(np.array([value]))[0]) - self.own
 
 
 class SwitchingColumn(RowColumn):
     """A category that may become another of its levels, or a boolean."""
 
-    def changes(self) -> Changes:
-        """All other levels."""
-        cells = self.effect.levels
-        return self._made(cells, self._costs, cells.low, cells.at_low).take(cells.low != self.value)
+    def table(self) -> tuple[Cells, np.ndarray]:
+        """All levels; each costs 1, and a little more if it is less frequent than others."""
+        return self.effect.levels, self.effect.level_costs
+
+    def cost_of(self, value: float) -> float:
+        """What a level costs."""
+        return float(self.effect.level_costs[int(value)])
 
     def split(self, changes: Changes, n_parts: int) -> tuple[Changes, np.ndarray]:
         """Levels are single values."""
         return changes, np.arange(len(changes.cost))
 
-    def cost_of(self, value: float) -> float:
-        """1, and a little more for levels that are less frequent."""
-        return float(self._costs[int(value)])
-
-    @cached_property
-    def _costs(self) -> np.ndarray:
-        column = self.effect.column
-        if not isinstance(column, CategoryColumn):
-            return np.ones(2)
-        counts = np.array(column.counts[: len(column.levels)])
-        return 1.0 + PREFERENCE * (1.0 - counts / max(counts.sum(), 1))
-
 
 class MovingColumn(RowColumn):
     """A number or a date that may rise and fall within limits; a date keeps its time of the day."""
 
-    def __init__(
-        self, position: int, effect: ColumnEffect, features: np.ndarray, spread: float, limits: Limits
-    ) -> None:
-        super().__init__(position, effect, features)
-        self.spread, self.limits = spread, limits
-        self._offset = self.value % 1.0 if isinstance(effect.column, DateColumn) else 0.0
-
-    def changes(self) -> Changes:
-        """All other values, in ranges between the knots of the preparations."""
+    def table(self) -> tuple[Cells, np.ndarray]:
+        """All values between the limits."""
         low, high = self.limits.low, self.limits.high
-        if self.effect.is_whole:
-            low, high = self._up(low), self._down(high)
         empty = np.empty(0)
-        changes = self._changes(self.effect.table(low, high) if low <= high else self.effect.cells(empty, empty))
-        return changes.take(self._is_allowed(changes.low, changes.high))
+        cells = self.effect.table(low, high) if low <= high else self.effect.cells(empty, empty)
+        return cells, np.full(len(cells.low), np.nan)
 
     def cost_of(self, value: float) -> float:
         """The distance in units of the spread."""
@@ -198,21 +175,11 @@ class MovingColumn(RowColumn):
         ranges = zip(changes.low.tolist(), changes.high.tolist(), strict=True)
         ends = [self._parts(low, high, n_parts) for low, high in ranges]
         low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
-        allowed = self._is_allowed(low, high)
         origin = np.repeat(np.arange(len(ends)), [len(starts) for starts, _ in ends])
-        return self._changes(self.effect.cells(low[allowed], high[allowed])), origin[allowed]
-
-    def _is_allowed(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Which ranges hold values where the column may go."""
-        return (self.limits.may_fall & (low < self.value)) | (self.limits.may_rise & (high > self.value))
-
-    def _changes(self, cells: Cells) -> Changes:
-        """Ranges as changes."""
-        below, above = cells.high < self.value, cells.low > self.value
-        cheapest = np.where(below, cells.high, np.where(above, cells.low, np.nan))
-        near = np.where(below[:, None], cells.at_high, cells.at_low)
-        cost = np.nan_to_num(np.abs(cheapest - self.value)) / self.spread
-        return self._made(cells, cost, cheapest, near)
+        is_allowed = (self.limits.may_fall & (low < self.value)) | (self.limits.may_rise & (high > self.value))
+        cells = self.effect.cells(low[is_allowed], high[is_allowed])
+        index, distance = np.zeros(len(cells.low), dtype=int), np.full(len(cells.low), np.nan)
+        return changes_to([self], index, cells, distance), origin[is_allowed]
 
     def _parts(self, low: float, high: float, n_parts: int) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the parts of a range, which is cut at the value of the row where it holds that."""
@@ -220,7 +187,7 @@ class MovingColumn(RowColumn):
             return self._even(low, high, n_parts)
         down = up = self.value
         if self.effect.is_whole:
-            down, up = self._up(self.value - 1.0), self._down(self.value + 1.0)
+            down, up = low + np.ceil(self.value - 1.0 - low), low + np.floor(self.value + 1.0 - low)
         sides = self._even(low, down, n_parts), self._even(up, high, n_parts)
         return np.concatenate([sides[0][0], sides[1][0]]), np.concatenate([sides[0][1], sides[1][1]])
 
@@ -237,8 +204,46 @@ class MovingColumn(RowColumn):
         knots = np.linspace(low, high, n_parts + 1)
         return knots[:-1], knots[1:]
 
-    def _up(self, value: float) -> float:
-        return float(np.ceil(value - self._offset)) + self._offset
 
-    def _down(self, value: float) -> float:
-        return float(np.floor(value - self._offset)) + self._offset
+def changes_to(columns: Sequence[RowColumn], index: np.ndarray, cells: Cells, fixed_cost: np.ndarray) -> Changes:
+    """Ranges of values as changes of a row.
+
+    Parameters
+    ----------
+    columns : sequence of RowColumn
+        The columns of the row.
+    index : ndarray of shape (n_cells,)
+        The place in `columns` of each range's column.
+    cells : Cells
+        The ranges.
+    fixed_cost : ndarray of shape (n_cells,)
+        What each costs; NaN where the distance from the value of the row counts.
+    """
+    value, spread = (np.array(values)[index] for values in zip(*((c.value, c.spread) for c in columns), strict=True))
+    own = np.array([column.own for column in columns])[index]
+    below = cells.high < value
+    cheapest = np.where(below, cells.high, np.where(cells.low > value, cells.low, np.nan))
+    distance = np.abs(np.where(np.isnan(cheapest), value, cheapest) - value) / spread
+    cost = np.where(np.isnan(fixed_cost), distance, fixed_cost)
+    near = np.where(below[:, None], cells.at_high, cells.at_low)
+    position = np.array([column.position for column in columns])[index]
+    return Changes(position, cells.low, cells.high, cost, cheapest, near - own, cells.least - own, cells.most - own)
+
+
+def root_changes(effects: ModelEffects, columns: Sequence[RowColumn]) -> Changes:
+    """All changes that are allowed, in ranges; the tables of the columns are joined once for all rows alike."""
+    key = tuple((column.position, column.limits.low, column.limits.high) for column in columns)
+    if key not in effects.joined:
+        if len(effects.joined) == MOST_JOINED:
+            effects.joined.clear()
+        tables = [column.table() for column in columns]
+        index = np.repeat(np.arange(len(columns)), [len(cost) for _, cost in tables])
+        cells = Cells(*(np.concatenate(arrays) for arrays in zip(*(cells for cells, _ in tables), strict=True)))
+        effects.joined[key] = index, cells, np.concatenate([cost for _, cost in tables])
+    index, cells, fixed_cost = effects.joined[key]
+    changes = changes_to(columns, index, cells, fixed_cost)
+    value, falls, rises = (
+        np.array(values)[index]
+        for values in zip(*((c.value, c.limits.may_fall, c.limits.may_rise) for c in columns), strict=True)
+    )
+    return changes.take((falls & (cells.low < value)) | (rises & (cells.high > value)))

@@ -17,6 +17,8 @@ from polyplane.tables._preparation import Preparation
 MOST_POINTS = 128
 #: Parts of dates that go round: how many there are, and the days after which the same may come again.
 CYCLES = {"month": (12, 334), "day of week": (7, 7)}
+#: Between levels that cost the same, the more frequent is preferred: by so much it is cheaper.
+PREFERENCE = 1e-6
 #: What is remembered of a column at most: tables of different bounds, and values of rows.
 MOST_TABLES, MOST_ROWS = 16, 256
 
@@ -105,7 +107,11 @@ class ColumnEffect:
         """The effect of a column by the preparations of a model, and their weights in all planes."""
         return cls(column, tuple(ColumnPart.of(*pair, place) for pair in weights), {}, {})
 
-    @property
+    @cached_property
+    def _n_features(self) -> int:
+        return len(self.column.features)
+
+    @cached_property
     def is_whole(self) -> bool:
         """Whether values move in steps of 1."""
         return isinstance(self.column, DateColumn) or (isinstance(self.column, NumberColumn) and self.column.is_whole)
@@ -125,7 +131,7 @@ class ColumnEffect:
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         """The features of numbers, of days, or of levels by their places."""
-        rows = np.zeros((len(values), len(self.column.features)))
+        rows = np.zeros((len(values), self._n_features))
         match self.column:
             case CategoryColumn():
                 rows[np.arange(len(values)), values.astype(int)] = 1.0
@@ -163,6 +169,14 @@ class ColumnEffect:
         n_levels = len(self.column.levels) if isinstance(self.column, CategoryColumn) else 2
         places = np.arange(n_levels, dtype=np.float64)
         return self.cells(places, places)
+
+    @cached_property
+    def level_costs(self) -> np.ndarray:
+        """What each level costs: 1, and a little more if it is less frequent than others."""
+        if not isinstance(self.column, CategoryColumn):
+            return np.ones(2)
+        counts = np.array(self.column.counts[: len(self.column.levels)])
+        return 1.0 + PREFERENCE * (1.0 - counts / max(counts.sum(), 1))
 
     def _ends(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
         if self.is_whole and high - low < MOST_POINTS and isinstance(self.column, NumberColumn):
@@ -207,7 +221,8 @@ class ModelEffects:
         )
         counts = np.concatenate([np.diff(member.planes.indptr) for member in model.members])
         self.starts = np.concatenate([[0], np.cumsum(counts)])
-        self.n_members, self.n_classes = len(model.members), model.n_classes
+        self.n_members, self.n_classes, self.n_planes = len(model.members), model.n_classes, int(self.starts[-1])
+        self.joined: dict[tuple[tuple[int, float, float], ...], tuple[np.ndarray, Cells, np.ndarray]] = {}
         self._places = encoding.places
         whole = np.concatenate([member.plane_scores(encoding.reference[None])[0] for member in model.members])
         self._constant = whole - sum(self.parts_of(encoding.reference))

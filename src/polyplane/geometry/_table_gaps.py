@@ -40,11 +40,12 @@ class Gaps:
             gaps[:, np.isnan(right.value)] = -np.inf
         return gaps
 
-    def of_pairs(self, left: Changes, right: Changes, is_bound: bool) -> np.ndarray:
-        """Each of the left changes with the right one beside it, shape (n_pairs,)."""
-        upper = self._sums(*((part.most if is_bound else part.near) for part in (left, right)))
-        gaps = self._lead(upper, self._sums(left.least, right.least) if is_bound else upper)
-        return gaps if is_bound else np.where(np.isnan(left.value + right.value), -np.inf, gaps)
+    def of_pairs(self, changes: Changes, left: np.ndarray, right: np.ndarray, is_bound: bool) -> np.ndarray:
+        """Pairs of changes by their places, shape (n_pairs,)."""
+        most = changes.most if is_bound else changes.near
+        upper = self._sums(most[left], most[right])
+        gaps = self._lead(upper, self._sums(changes.least[left], changes.least[right]) if is_bound else upper)
+        return gaps if is_bound else np.where(np.isnan(changes.value[left] + changes.value[right]), -np.inf, gaps)
 
     def _lead(self, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
         best = np.full(upper.shape[1:], -np.inf)

@@ -15,6 +15,8 @@ from polyplane.tables._encoding import Encoding
 from polyplane.tables._model import TableModel
 
 Bounds = Mapping[str, tuple[Any, Any]]
+#: Levels have no limits.
+ANYWHERE = Limits(-np.inf, np.inf)
 
 
 def free_columns(
@@ -35,18 +37,22 @@ def free_columns(
         raise ValueError(f"increasing and decreasing both name {both[0]!r}: put it in frozen if it must not change.")
     free: list[RowColumn] = []
     for position, (effect, place) in enumerate(zip(ModelEffects.of(model).columns, encoding.places, strict=True)):
-        column = effect.column
-        if column.name in frozen or np.isnan(value_of(column, z[place])):
+        column, features = effect.column, z[place]
+        value = value_of(column, features)
+        if column.name in frozen or np.isnan(value):
             continue
         if isinstance(column, NumberColumn | DateColumn):
             limits = _limits(column, bounds.get(column.name), column.name in increasing, column.name in decreasing)
-            free.append(MovingColumn(position, effect, z[place], column.range.spread, limits))
+            limits = _in_steps(limits, value % 1.0 if column.kind == "date" else 0.0) if effect.is_whole else limits
+            free.append(MovingColumn(position, effect, features, limits, column.range.spread))
         else:
-            free.append(SwitchingColumn(position, effect, z[place]))
+            free.append(SwitchingColumn(position, effect, features, ANYWHERE))
     return free
 
 
 def _check_names(encoding: Encoding, parameter: str, names: Collection[str]) -> None:
+    if not names:
+        return
     if isinstance(names, str):
         raise ValueError(f"{parameter}={names!r} must be a list of columns: use [{names!r}].")
     ordered = {column.name for column in encoding.columns if isinstance(column, NumberColumn | DateColumn)}
@@ -69,6 +75,12 @@ def _limits(column: NumberColumn | DateColumn, given: Any, rises: bool, falls: b
     if ends[0] > ends[1]:
         raise ValueError(f"bounds of {column.name!r} must rise: nothing lies between {ends[0]:g} and {ends[1]:g}.")
     return Limits(ends[0], ends[1], may_fall=not rises, may_rise=not falls)
+
+
+def _in_steps(limits: Limits, offset: float) -> Limits:
+    """Limits that are whole numbers and a time of the day."""
+    low, high = np.ceil(limits.low - offset) + offset, np.floor(limits.high - offset) + offset
+    return limits._replace(low=float(low), high=float(high))
 
 
 def _bound(column: Column, bound: Any) -> float:

@@ -51,7 +51,7 @@ class RowChanges:
         self.model, self.z, self.goals = model, z, goals
         self.effects = ModelEffects.of(model)
         self.base = self.effects.plane_scores(z)
-        self.tree = ChangeTree(columns, len(self.base))
+        self.tree = ChangeTree(self.effects, columns)
         self.is_strict = False  # whether the model is asked about each change that seems to reach a goal
 
     def changed(self, values: dict[int, float]) -> np.ndarray:
@@ -150,7 +150,7 @@ class PairSearch:
         return self._unless_single(left, right)
 
     def _gaps(self, left: np.ndarray, right: np.ndarray, is_bound: bool) -> np.ndarray:
-        return self.gaps.of_pairs(self.tree.changes.take(left), self.tree.changes.take(right), is_bound)
+        return self.gaps.of_pairs(self.tree.changes, left, right, is_bound)
 
     def _cost(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return self.tree.changes.cost[left] + self.tree.changes.cost[right]

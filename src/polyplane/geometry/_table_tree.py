@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from polyplane.geometry._table_candidates import Changes, RowColumn
+from polyplane.geometry._table_candidates import Changes, RowColumn, root_changes
+from polyplane.geometry._table_effects import ModelEffects
 
 #: Ranges are split into so many parts together, but each into no fewer and no more than these.
 PARTS, PARTS_OF_ONE = 64, (4, 16)
@@ -17,10 +18,10 @@ class ChangeTree:
 
     Parameters
     ----------
+    effects : ModelEffects
+        What the columns do.
     columns : sequence of RowColumn
         The columns that may change.
-    n_planes : int
-        Number of planes of the model.
 
     Attributes
     ----------
@@ -32,24 +33,25 @@ class ChangeTree:
         So many of the first cover all that is allowed.
     """
 
-    def __init__(self, columns: Sequence[RowColumn], n_planes: int) -> None:
-        changes = [column.changes() for column in columns]
-        self.columns = {column.position: column for column, own in zip(columns, changes, strict=True) if len(own.cost)}
-        self.changes = Changes.join([Changes.none(n_planes), *changes])
+    def __init__(self, effects: ModelEffects, columns: Sequence[RowColumn]) -> None:
+        changes = root_changes(effects, columns)
+        used = set(changes.column.tolist())
+        self.columns = {column.position: column for column in columns if column.position in used}
+        self.changes = Changes.join([Changes.none(effects.n_planes), changes])
         self.n_roots = len(self.changes.cost)
         self._starts = self._stops = np.full(self.n_roots, -1)
+        self._spreads = np.ones(len(effects.columns) + 1)  # the last is that of no change
+        self._spreads[list(self.columns)] = [column.spread for column in self.columns.values()]
 
     def roots(self, columns: list[int]) -> np.ndarray:
         """The roots of some columns; -1 stands for no change."""
-        return np.flatnonzero(np.isin(self.changes.column[: self.n_roots], columns))
+        is_own = np.zeros(len(self._spreads), dtype=bool)
+        is_own[columns] = True
+        return np.flatnonzero(is_own[self.changes.column[: self.n_roots]])
 
     def widths(self, some: np.ndarray) -> np.ndarray:
         """How wide some ranges are, in units of the spread; single values are 0 wide."""
-        width = self.changes.high[some] - self.changes.low[some]
-        scale = np.ones(1 + max(self.columns, default=0))
-        for j, column in self.columns.items():
-            scale[j] = column.spread
-        return width / scale[self.changes.column[some]]
+        return (self.changes.high[some] - self.changes.low[some]) / self._spreads[self.changes.column[some]]
 
     def parts(self, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The parts of some ranges, and the place in `some` of the range that each is a part of."""
