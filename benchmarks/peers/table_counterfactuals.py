@@ -29,7 +29,7 @@ RARE = 5
 #: Values of a column with many that are tried out, besides all that some training row has.
 TRIED = 4000
 #: Rows with one changed column whose change is compared with all others of one column.
-N_COMPARED = 200
+N_COMPARED = 100
 
 
 def adult(part):
