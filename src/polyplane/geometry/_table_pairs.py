@@ -21,8 +21,9 @@ SLACK = 1e-4
 TOLERANCE = 1e-3
 #: Cheapest pairs that the model is asked about at a time, where rounding can make another class of a near tie.
 TRIES = 8
-#: Rows of the matrix of pairs are looked at in blocks of about this many entries.
-BLOCK = 1 << 20
+#: The matrix of all pairs is looked at in so many blocks of rows or more, each of about so many entries at most: pairs
+#: whose columns are in the other order are left out.
+N_BLOCKS, BLOCK = 4, 1 << 20
 
 
 class Found(NamedTuple):
@@ -118,9 +119,23 @@ class PairSearch:
 
     def _start(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """All pairs of undivided ranges that may lead to a goal, as two lists."""
-        n_rows = max(1, BLOCK // max(len(right), 1))
-        blocks = [self._of_all(left[i : i + n_rows], right) for i in range(0, len(left), n_rows)]
+        if len(left) == 1:
+            return self._of_pairs(np.repeat(left, len(right)), right)
+        n_rows, column = max(1, min(BLOCK // max(len(right), 1), len(left) // N_BLOCKS)), self.tree.changes.column
+        starts = range(0, len(left), n_rows)
+        blocks = [self._of_all(left[i : i + n_rows], right[column[right] > column[left[i]]]) for i in starts]
         return np.concatenate([block[0] for block in blocks]), np.concatenate([block[1] for block in blocks])
+
+    def _of_pairs(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of some pairs that may lead to a goal; the bounds of single values are their gaps."""
+        is_open = self._cost(left, right) < self.limit
+        left, right = left[is_open], right[is_open]
+        self._keep_cheapest(left, right, self._gaps(left, right, is_bound=False))
+        left, right = self._unless_single(left, right)
+        is_open = self._cost(left, right) < self.limit
+        left, right = left[is_open], right[is_open]
+        is_open = self._gaps(left, right, is_bound=True) > -SLACK
+        return left[is_open], right[is_open]
 
     def _of_all(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         changes = self.tree.changes
@@ -141,13 +156,7 @@ class PairSearch:
         is_left = self.tree.widths(left) > self.tree.widths(right)
         parts, origin = self.tree.parts(np.where(is_left, left, right))
         of_left = is_left[origin]
-        left, right = np.where(of_left, parts, left[origin]), np.where(of_left, right[origin], parts)
-        is_open = self._cost(left, right) < self.limit
-        left, right = left[is_open], right[is_open]
-        is_open = self._gaps(left, right, is_bound=True) > -SLACK
-        left, right = left[is_open], right[is_open]
-        self._keep_cheapest(left, right, self._gaps(left, right, is_bound=False))
-        return self._unless_single(left, right)
+        return self._of_pairs(np.where(of_left, parts, left[origin]), np.where(of_left, right[origin], parts))
 
     def _gaps(self, left: np.ndarray, right: np.ndarray, is_bound: bool) -> np.ndarray:
         return self.gaps.of_pairs(self.tree.changes, left, right, is_bound)
