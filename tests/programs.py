@@ -1,6 +1,7 @@
 """Exported programs, run: C by gcc, JavaScript by node, SQL by SQLite and DuckDB."""
 
 import ctypes
+import itertools
 import json
 import math
 import re
@@ -13,10 +14,9 @@ import pandas as pd
 import pytest
 
 from polyplane.io import to_c, to_javascript, to_sql
-from polyplane.io.exports._c import _DATE_PARTS  # noqa: F401
 
+COUNT = itertools.count()
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
-REALS = {"float32": ctypes.c_float, "int8": ctypes.c_float, "float64": ctypes.c_double}
 
 
 def needed(program):
@@ -49,7 +49,7 @@ class Outcome:
 def run_c(model, X, folder, dtype=None, name="model", optimise="-O1"):
     """Predict rows, a matrix for learners and a data frame for tables, by compiled C."""
     gcc, text = needed("gcc"), to_c(model, dtype, name=name)
-    source, library = folder / f"{name}.c", folder / f"{name}_{dtype}.so"
+    source, library = folder / f"{name}.c", folder / f"{name}_{next(COUNT)}.so"  # one that is loaded must stay
     source.write_text(text, encoding="utf-8")
     subprocess.run([gcc, *FLAGS, optimise, "-shared", "-fPIC", "-o", library, source, "-lm"], check=True)
     loaded = ctypes.CDLL(str(library))

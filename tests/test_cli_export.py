@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import polyplane
 from polyplane.cli import app
-from polyplane.io import to_json
+from polyplane.io import to_c, to_javascript, to_json, to_sql
 from tests.machines import METADATA, machine_with_everything, make, some_rows
 
 
@@ -161,12 +161,33 @@ class TestExport:
         graph = onnx.load_from_string(run("export", path, "--to", "onnx").stdout_bytes)
         assert graph.graph.name == "ConvexPolytopeClassifier"
 
+    @pytest.mark.parametrize("to", ["c", "js", "sql"])
+    def test_programs_through_a_pipe_and_to_a_file(self, model, path, tmp_path, to):
+        write = {"c": to_c, "js": to_javascript, "sql": to_sql}[to]
+        assert run("export", path, "--to", to).stdout_bytes.decode() == write(model)
+        result = run("export", path, "-o", tmp_path / f"model.{to}", "--dtype", "float32")
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / f"model.{to}").read_text(encoding="utf-8") == write(model, "float32")
+
+    def test_options_of_a_query_and_of_c(self, model, path):
+        found = run("export", path, "--to", "sql", "--dialect", "sqlite", "--table", "a b", "--key", "i", "--key", "j")
+        assert found.stdout_bytes.decode() == to_sql(model, dialect="sqlite", table="a b", key=["i", "j"])
+        text = run("export", path, "--to", "c", "--dtype", "int8", "--name", "blue").stdout_bytes.decode()
+        assert text == to_c(model, "int8", name="blue")
+
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "Choose a format: --to onnx or --to json"),
-            (["-o", "m.txt"], "Choose a format: --to onnx or --to json"),
-            (["--to", "json", "--dtype", "float32"], "--dtype and --opset are for ONNX"),
+            ([], "Choose a format: --to one of onnx, json, c, js, sql"),
+            (["-o", "m.txt"], "Choose a format: --to one of onnx, json, c, js, sql"),
+            (
+                ["--to", "json", "--dtype", "float32"],
+                "dtype is an option of onnx, c, js, sql, and json",
+            ),
+            (["--to", "sql", "--opset", "18"], "opset is an option of onnx, and sql has no such option."),
+            (["--to", "js", "--dtype", "int8"], "dtype='int8' must be one of float32, float64."),
+            (["--to", "onnx", "--dtype", "int8"], "must be 'float32' or 'float64'"),
+            (["--to", "c", "--name", "2 b"], "must be a name of C"),
             (["--to", "onnx", "--opset", "3"], "opset=3 must be from 13 to 21"),
             (["--to", "json", "-o", "none/m.json"], "No such file or directory"),
         ],

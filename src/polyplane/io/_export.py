@@ -94,15 +94,21 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return known[suffix]
 
 
-def exported(model: Any, to: str, stem: str, options: dict[str, Any]) -> bytes:
-    """The bytes of a file; options that are None were not given, and others that the format has not are refused."""
+def check_options(to: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given, those that are not None; one that the format has not is refused."""
     if to not in FORMATS:
         raise ValueError(f"to={to!r} must be one of {', '.join(FORMATS)}.")
     given = {option: value for option, value in options.items() if value is not None}
     for option in given:
         if option not in FORMATS[to]:
-            owners = " and ".join(name for name, own in FORMATS.items() if option in own)
-            raise ValueError(f"{option} is for {owners}; {to} has no such option.")
+            owners = ", ".join(name for name, own in FORMATS.items() if option in own)
+            raise ValueError(f"{option} is an option of {owners}, and {to} has no such option.")
+    return given
+
+
+def exported(model: Any, to: str, stem: str, options: dict[str, Any]) -> bytes:
+    """The bytes of a file."""
+    given = check_options(to, options)
     model = single(model)
     if to == "c":
         return to_c(model, **{"name": _c_name(stem), **given}).encode()

@@ -51,14 +51,13 @@ class _Writer:
             "EDGE": index_type(program.n_planes),
             "ZERO": self._real(0.0),
             "ONE": self._real(1.0),
-            "LEASTR": self._real(LEAST),
+            "LEASTR": real(LEAST),
             "EXP": "exp" if is_double else "expf",
-            "LOG": "log" if is_double else "logf",
             "N_CLASSES": str(len(program.classes)),
             "N_PLANES": str(program.n_planes),
             "N_MACHINES": str(len(program.machines)),
             "N_GAPS": str(len(program.gaps)),
-            "TEMPERATURE": self._real(program.temperature or 1.0),
+            "TEMPERATURE": real(program.temperature or 1.0),
         }
         # Texts of the model are literals and comments: those are left as they are.
         pattern = re.compile(r'"(?:[^"\\]|\\.)*"|\b(PREFIX|NAME)_|\b(' + "|".join(words) + r")\b", flags=re.DOTALL)
@@ -121,7 +120,7 @@ class _Writer:
     def _predict(self) -> str:
         program = self.program
         kinds = {item.kind for item in program.inputs}
-        lines = ["REAL planes[NAME_PLANES], classes[NAME_CLASSES];", "int k, c, winner = 0;"]
+        lines = ["REAL planes[NAME_PLANES];", "double classes[NAME_CLASSES];", "int k, c, winner = 0;"]
         if not program.of_table:
             lines.append("int j;")
         if kinds & {"number", "boolean"} and program.of_table:
@@ -191,7 +190,7 @@ class _Writer:
 
     def _about(self) -> str:
         program = self.program
-        stack = (program.n_planes + len(program.classes)) * SIZES[self.real]
+        stack = program.n_planes * SIZES[self.real] + len(program.classes) * SIZES["double"]
         what = "row of the table" if program.of_table else "row of features"
         wanted = ", NULL" if program.temperature is not None else ""
         shown = ", ".join(c_comment(item.name) for item in program.inputs[:20])
@@ -242,4 +241,4 @@ def _expected(item: Input) -> str:
 def _without_gaps(text: str) -> str:
     """The function without the loop over texts that stand for gaps."""
     head, _, tail = text.partition("    for (i = 0; i < N_GAPS")
-    return head.replace("size_t n, i;", "size_t n;") + tail[tail.index("    return text;") :]
+    return head.replace("size_t n, k, i;", "size_t n, k;") + tail[tail.index("    return text;") :]

@@ -56,18 +56,37 @@ static void PREFIX_{name}(REAL *planes, double x, int first, int last)
 }
 
 TEXT = """
+/* How many bytes the blank at the start of a text of n bytes takes, in UTF-8; 0 where there is none. */
+static size_t PREFIX_blank(const char *text, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (n >= 1 && (s[0] == 32 || (s[0] >= 9 && s[0] <= 13) || (s[0] >= 28 && s[0] <= 31)))
+        return 1;
+    if (n >= 2 && s[0] == 0xC2 && (s[1] == 0x85 || s[1] == 0xA0))
+        return 2;
+    if (n >= 3 && ((s[0] == 0xE1 && s[1] == 0x9A && s[2] == 0x80) || (s[0] == 0xE3 && s[1] == 0x80 && s[2] == 0x80)
+                   || (s[0] == 0xE2 && s[1] == 0x81 && s[2] == 0x9F)
+                   || (s[0] == 0xE2 && s[1] == 0x80 && (s[2] <= 0x8A || s[2] == 0xA8 || s[2] == 0xA9 || s[2] == 0xAF))))
+        return 3;
+    return 0;
+}
+
 /* The text without blanks at its ends, and its length; NULL where it is missing. */
 static const char *PREFIX_trim(const char *text, size_t *length)
 {
-    size_t n, i;
+    size_t n, k, i;
     if (text == NULL)
         return NULL;
-    while (*text == ' ' || (*text >= 9 && *text <= 13) || (*text >= 28 && *text <= 31))
-        text++;
     n = strlen(text);
-    while (n > 0 && (text[n - 1] == ' ' || (text[n - 1] >= 9 && text[n - 1] <= 13)
-                     || (text[n - 1] >= 28 && text[n - 1] <= 31)))
-        n--;
+    while ((k = PREFIX_blank(text, n)) > 0) {
+        text += k;
+        n -= k;
+    }
+    for (k = 1; k <= 3; k++)
+        while (n >= k && PREFIX_blank(text + n - k, k) == k) {
+            n -= k;
+            k = 1;
+        }
     *length = n;
     for (i = 0; i < N_GAPS; i++)
         if (strlen(PREFIX_gaps[i]) == n && memcmp(PREFIX_gaps[i], text, n) == 0)
@@ -179,11 +198,11 @@ static int PREFIX_date(const char *text, double *parts)
 #: The scores of the classes from those of their planes.
 HARD = """
 /* The score of a class is the mean over the machines of the largest score of its planes. */
-static void PREFIX_classes(const REAL *planes, REAL *classes)
+static void PREFIX_classes(const REAL *planes, double *classes)
 {
     int c, m, k;
     for (c = 0; c < NAME_CLASSES; c++) {
-        classes[c] = ZERO;
+        classes[c] = 0.0;
         for (m = 0; m < N_MACHINES; m++) {
             const EDGE *edge = PREFIX_edges + m * (NAME_CLASSES + 1) + c;
             REAL best = planes[edge[0]];
@@ -192,18 +211,18 @@ static void PREFIX_classes(const REAL *planes, REAL *classes)
                     best = planes[k];
             classes[c] += best;
         }
-        classes[c] /= (REAL)N_MACHINES;
+        classes[c] /= N_MACHINES;
     }
 }
 """
 
 SOFT = """
 /* The score of a class is the mean over the machines of the log-sum-exp of its planes. */
-static void PREFIX_classes(const REAL *planes, REAL *classes)
+static void PREFIX_classes(const REAL *planes, double *classes)
 {
     int c, m, k;
     for (c = 0; c < NAME_CLASSES; c++)
-        classes[c] = ZERO;
+        classes[c] = 0.0;
     for (m = 0; m < N_MACHINES; m++) {
         const EDGE *edge = PREFIX_edges + m * (NAME_CLASSES + 1);
         REAL most = planes[edge[0]];
@@ -214,11 +233,11 @@ static void PREFIX_classes(const REAL *planes, REAL *classes)
             REAL sum = ZERO;
             for (k = edge[c]; k < edge[c + 1]; k++)
                 sum += EXP(planes[k] - most);
-            classes[c] += LOG(sum > LEASTR ? sum : LEASTR) + most;
+            classes[c] += log(sum > LEASTR ? sum : LEASTR) + most;
         }
     }
     for (c = 0; c < NAME_CLASSES; c++)
-        classes[c] /= (REAL)N_MACHINES;
+        classes[c] /= N_MACHINES;
 }
 """
 
@@ -241,13 +260,13 @@ END = """\
             winner = c;
     if (scores != NULL)
         for (c = 0; c < NAME_CLASSES; c++)
-            scores[c] = classes[c];
+            scores[c] = (REAL)classes[c];
 """
 PROBABILITIES = """\
     if (probabilities != NULL) {
         REAL sum = ZERO;
         for (c = 0; c < NAME_CLASSES; c++)
-            sum += probabilities[c] = EXP((classes[c] - classes[winner]) / TEMPERATURE);
+            sum += probabilities[c] = EXP((REAL)((classes[c] - classes[winner]) / TEMPERATURE));
         for (c = 0; c < NAME_CLASSES; c++)
             probabilities[c] /= sum;
     }

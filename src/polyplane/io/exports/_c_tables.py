@@ -31,8 +31,8 @@ class Tables:
 
     def add_texts(self, name: str, texts: Sequence[str]) -> None:
         """Add texts."""
-        self._count(texts)
         self.text += _array("static const char *const ", name, [c_string(text) for text in texts])
+        self._count(texts)
 
     def labels(self, classes: np.ndarray) -> str:
         """The array of the labels, which others may read."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from polyplane._version import __version__
 from polyplane.io.exports._program import CLIP, LARGEST, LARGEST_CELL, LEAST, Input, Program, Term
 from polyplane.io.exports._sql_dialects import DIALECTS, Dialect
 from polyplane.io.exports._sql_text import GROUP, listed, literal, sum_of
-from polyplane.io.exports._text import check_text, label_value, real, sql_comment, sql_name, sql_string
+from polyplane.io.exports._text import check_text, label_value, sql_comment, sql_name, sql_string
 
 #: The longest name of a column, in bytes; PostgreSQL cuts off at 63.
 LONGEST_NAME = 60
@@ -41,12 +42,18 @@ class _Writer:
 
     def text(self) -> str:
         """The query."""
-        steps = [self._step("cells", self._cells(), f"{self._name(self.table)} AS r")]
+        source = f"{self._name(self.table)} AS r"
+        steps = []
+        if any(item.kind != "number" or self.dialect.name == "sqlite" for item in self.program.inputs):
+            steps.append(self._step("blanks", [self._column(self.dialect.blanks, "blanks")]))
+            source += f" CROSS JOIN {self.prefix}blanks AS w"
+        steps.append(self._step("cells", self._cells(), source))
         if self.program.of_table:
             steps.append(self._step("known", [*self._kept(), *self._known()], "cells"))
             steps.append(self._step("numbers", [*self._kept(self.texts), *self._numbers()], "known"))
             steps.append(self._step("features", [*self._kept(self.texts), *self._features()], "numbers"))
-        steps.append(self._step("planes", [*self._kept(), *self._planes()], "features" if len(steps) > 1 else "cells"))
+        features = "features" if self.program.of_table else "cells"
+        steps.append(self._step("planes", [*self._kept(), *self._planes()], features))
         scored = [f"s{c}" for c in range(len(self.program.classes))]
         if self.program.is_soft:
             planes = [f"p{k}" for k in range(self.program.n_planes)]
@@ -66,9 +73,10 @@ class _Writer:
         note = "NULL, and texts that stand for a gap, are missing values; what is no number or date is one too."
         return f"-- {title}\n" + (f"-- {note}\n" if self.program.of_table else "")
 
-    def _step(self, name: str, columns: Iterable[str], source: str) -> str:
-        source = source if source.endswith(" AS r") else f"{self.prefix}{source}"
-        return f"{self.prefix}{name} AS MATERIALIZED (\n  SELECT\n{listed(columns)}\n  FROM {source}\n)"
+    def _step(self, name: str, columns: Iterable[str], source: str = "") -> str:
+        source = source if " AS r" in source or not source else f"{self.prefix}{source}"
+        text = f"  SELECT\n{listed(columns)}" + (f"\n  FROM {source}" if source else "")
+        return f"{self.prefix}{name} AS MATERIALIZED (\n{text}\n)"
 
     def _kept(self, more: Iterable[str] = ()) -> list[str]:
         names = ", ".join((*self.keys, *more))
@@ -116,7 +124,7 @@ class _Writer:
         for j, item in enumerate(self.program.inputs):
             for i, value in enumerate(item.values):
                 part = f"c{j}" if item.kind in ("number", "boolean") else self.dialect.part(f"c{j}", value.part)
-                filled = f"CASE WHEN c{j} IS NULL THEN {real(value.neutral)} ELSE {part} END"
+                filled = f"CASE WHEN c{j} IS NULL THEN {self.dialect.literal(value.neutral)} ELSE {part} END"
                 name = item.name if item.kind == "number" else f"{item.name} ({value.part})"
                 columns.append(self._column(filled, f"v{j}_{i}", name))
             if item.values and item.missing is not None:
@@ -136,7 +144,9 @@ class _Writer:
         return columns
 
     def _feature(self, value: str, term: Term) -> str:
-        u = f"({value} - {real(term.centre)}) * {real(term.factor)}".replace("- -", "+ ")
+        u = f"({value} - {self.dialect.literal(term.centre)}) * {self.dialect.literal(term.factor)}".replace(
+            "- -", "+ "
+        )
         least, most = self.dialect.least, self.dialect.greatest
         match term.kind:
             case "scaled":
@@ -146,7 +156,7 @@ class _Writer:
             case "clipped square":
                 return f"({u}) * ({u}) / (1.0 + ({u}) * ({u}) / {CLIP**2})"
             case "square":
-                return f"{least}(({u}) * ({u}), {real(term.most)})"
+                return f"{least}(({u}) * ({u}), {self.dialect.literal(term.most)})"
         return f"{least}({most}({u}, 0.0), 1.0)"
 
     def _planes(self) -> list[str]:
@@ -160,30 +170,30 @@ class _Writer:
             comment = f"a plane of {label_value(program.classes.tolist()[c])!s}"
             if len(program.machines) > 1:
                 comment += f", machine {m + 1}"
-            terms = [real(intercept), *(term for j in range(len(program.inputs)) for term in self._terms(j, k))]
+            terms = [
+                self.dialect.literal(intercept),
+                *(term for j in range(len(program.inputs)) for term in self._terms(j, k)),
+            ]
             columns.append(self._column(sum_of(terms), f"p{k}", comment))
         return columns
 
     def _terms(self, j: int, k: int) -> list[str]:
         """What a column adds to the score of a plane."""
         item, terms = self.program.inputs[j], []
-        for value in item.values:
-            for t in value.terms:
-                weight = self._weight(t, k)
-                if weight:
-                    terms.append(
-                        f"{real(weight, self.program.dtype)} * {f'f{t}' if self.program.of_table else f'c{j}'}"
-                    )
+        digits = partial(self.dialect.literal, dtype=self.program.dtype)
+        for t in (t for value in item.values for t in value.terms):
+            if weight := self._weight(t, k):
+                terms.append(f"{digits(weight)} * {f'f{t}' if self.program.of_table else f'c{j}'}")
         missing = 0.0 if item.missing is None else self._weight(item.missing, k)
         if item.kind != "category":
-            return terms + ([f"{real(missing, self.program.dtype)} * m{j}"] if missing else [])
+            return terms + ([f"{digits(missing)} * m{j}"] if missing else [])
         return self._choice(item, f"c{j}", k, missing)
 
     def _choice(self, item: Input, cell: str, k: int, missing: float) -> list[str]:
         """What the level of a category adds; nothing where no level has a weight."""
         other = 0.0 if item.other is None else self._weight(item.other, k)
         weights = [self._weight((item.first or 0) + i, k) for i in range(len(item.levels))]
-        digits: Callable[[float], str] = lambda weight: real(weight, self.program.dtype)  # noqa: E731
+        digits = partial(self.dialect.literal, dtype=self.program.dtype)
         levels = zip(item.levels, weights, strict=True)
         cases = "".join(f" WHEN {sql_string(level)} THEN {digits(weight)}" for level, weight in levels)
         if not any([missing, other, *weights]):
@@ -220,7 +230,9 @@ class _Writer:
     def _shares(self) -> list[str]:
         temperature = self.program.temperature or 1.0
         return [
-            self._column(f"exp({self.dialect.no_underflow(f'(s{c} - best) / {real(temperature)}')})", f"e{c}")
+            self._column(
+                f"exp({self.dialect.no_underflow(f'(s{c} - best) / {self.dialect.literal(temperature)}')})", f"e{c}"
+            )
             for c in range(len(self.program.classes))
         ]
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from polyplane.io.exports._text import sql_string
+from polyplane.io.exports._text import real, sql_string
 
+#: Blanks, as Python sees them.
+BLANKS = (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288)
 #: Texts of booleans; 1.0 and 0.0 are how some databases write numbers.
 TRUE = ("true", "t", "yes", "y", "1", "1.0", "on")
 FALSE = ("false", "f", "no", "n", "0", "0.0", "off")
@@ -36,8 +39,15 @@ class Dialect:
     greatest: str = "greatest"
     is_case_sensitive: bool = False
 
-    #: Blanks that are cut off at the ends of texts.
-    blanks = r"E' \t\n\x0b\f\r\x1c\x1d\x1e\x1f'"
+    @property
+    def blanks(self) -> str:
+        """The blanks that are cut off at the ends of texts."""
+        return "||".join(f"chr({code})" for code in BLANKS)
+
+    def literal(self, value: Any, dtype: str = "float64") -> str:
+        """A number; with an exponent, as DuckDB takes others for decimals."""
+        text = real(value, dtype)
+        return text if "e" in text else f"{text}e0"
 
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse names of columns that the database cannot tell apart."""
@@ -79,7 +89,7 @@ class Dialect:
         return exponent
 
     def _trim(self, text: str) -> str:
-        return f"trim({text}, {self.blanks})"
+        return f"trim({text}, w.blanks)"
 
     def _plain_text(self, cell: str, levels: Sequence[str]) -> str:
         text = f"CAST({cell} AS {self.text_type})"
@@ -92,6 +102,10 @@ class Dialect:
 
 class PostgreSQL(Dialect):
     """Casts of PostgreSQL fail where DuckDB gives NULL, and exponentials where they are too small."""
+
+    def literal(self, value: Any, dtype: str = "float64") -> str:
+        """A number."""
+        return real(value, dtype)
 
     def number(self, cell: str, decimal: str) -> str:
         """A cell as a number."""
@@ -106,13 +120,20 @@ class PostgreSQL(Dialect):
         return f"greatest({exponent}, -700.0)"
 
     def _trim(self, text: str) -> str:
-        return f"btrim({text}, {self.blanks})"
+        return f"btrim({text}, w.blanks)"
 
 
 class SQLite(Dialect):
     """SQLite has types of values, not of columns, and neither dates nor regular expressions."""
 
-    blanks = "char(32, 9, 10, 11, 12, 13, 28, 29, 30, 31)"
+    @property
+    def blanks(self) -> str:
+        """The blanks that are cut off at the ends of texts."""
+        return f"char({', '.join(map(str, BLANKS))})"
+
+    def literal(self, value: Any, dtype: str = "float64") -> str:
+        """A number."""
+        return real(value, dtype)
 
     def number(self, cell: str, decimal: str) -> str:
         """A cell as a number; a text is one where it has nothing but digits and signs."""

@@ -16,7 +16,7 @@ def literal(label: Any) -> str:
     """A label."""
     if isinstance(label, bool):
         return str(label).upper()
-    if isinstance(label, int) and abs(label) >= 2**63:
+    if isinstance(label, int) and not -(2**63) <= label < 2**63:
         raise ValueError(f"The label {label} does not fit into 64 bits with a sign: rename it.")
     return sql_string(label) if isinstance(label, str) else repr(label)
 
