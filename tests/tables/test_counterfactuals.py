@@ -80,8 +80,8 @@ def test_fewest_columns_and_least_change_of_all(preparation, tabulated, monkeypa
         monkeypatch.setattr(_table_tree, "PARTS_OF_ONE", (2, 2))
     frame, y = small_table()
     model = fitted(frame, y, preparation=preparation)
-    far = np.argsort(model.predict_proba(frame)[:, 1], kind="stable")[[0, 40, 80, 120]]
-    sizes = [check_against_all(model, frame, position) for position in range(4)]
+    far = np.argsort(model.predict_proba(frame)[:, 1], kind="stable")[[0, 40, 120]]
+    sizes = [check_against_all(model, frame, position) for position in range(3)]
     sizes += [check_against_all(model, frame, position, target=1) for position in far]
     assert {1, 2} <= set(sizes)
 
@@ -91,7 +91,7 @@ def test_preparations_may_differ_in_a_committee():
     models = [fitted(frame, y, preparation=name, n_estimators=1) for name in ("squares", "robust+norm", "bins")]
     mixed = fitted(frame, y)
     mixed.model_ = replace(mixed.model_, members=tuple(model.members_[0] for model in models))
-    far = np.argsort(mixed.predict_proba(frame)[:, 1], kind="stable")[[0, 40, 80]]
+    far = np.argsort(mixed.predict_proba(frame)[:, 1], kind="stable")[[0, 60]]
     assert [check_against_all(mixed, frame, position, target=1) for position in far]
 
 
@@ -170,7 +170,7 @@ def test_one_day_less_would_not_do(wide):
     frame, model = wide
     frozen = [name for name in frame if name != "since"]
     tried = 0
-    for position in range(40):
+    for position in range(20):
         z = encoded(model, frame, position)
         found = table_counterfactual(model.model_, z, frozen=frozen)
         days = pd.date_range(frame["since"].min(), frame["since"].max())
@@ -182,7 +182,7 @@ def test_one_day_less_would_not_do(wide):
             now = frame["since"].iloc[position]
             assert found.proven
             assert abs(pd.Timestamp(found.changes["since"][1]) - now) == abs(flips - now).min()
-    assert tried >= 5
+    assert tried >= 3
 
 
 def test_the_least_change_of_numbers(wide):
@@ -257,6 +257,13 @@ def test_bounds_of_dates(wide):
     before = free.changes["since"][0]
     none = table_counterfactual(model.model_, z, frozen=frozen, bounds={"since": tuple(sorted([before, before]))})
     assert none is None
+
+
+def test_bounds_without_a_whole_number_freeze_a_column(wide):
+    frame, model = wide
+    frozen = [name for name in frame if name != "income"]
+    z = next(z for z in model.model_.encode(frame) if table_counterfactual(model.model_, z, frozen=frozen))
+    assert table_counterfactual(model.model_, z, frozen=frozen, bounds={"income": (0.2, 0.8)}) is None
 
 
 def test_three_columns_are_found_and_not_said_to_be_proven():

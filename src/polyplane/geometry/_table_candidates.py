@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from polyplane.geometry._table_effects import Cells, ColumnEffect, ModelEffects
+from polyplane.geometry._table_effects import Cells, ColumnEffect, ModelEffects, remembered
 from polyplane.tables._columns import CategoryColumn, Column
 
 #: A range of numbers that is this share of the spread wide is a single value; numbers are given to about this share.
@@ -233,17 +233,18 @@ def changes_to(columns: Sequence[RowColumn], index: np.ndarray, cells: Cells, fi
 def root_changes(effects: ModelEffects, columns: Sequence[RowColumn]) -> Changes:
     """All changes that are allowed, in ranges; the tables of the columns are joined once for all rows alike."""
     key = tuple((column.position, column.limits.low, column.limits.high) for column in columns)
-    if key not in effects.joined:
-        if len(effects.joined) == MOST_JOINED:
-            effects.joined.clear()
-        tables = [column.table() for column in columns]
-        index = np.repeat(np.arange(len(columns)), [len(cost) for _, cost in tables])
-        cells = Cells(*(np.concatenate(arrays) for arrays in zip(*(cells for cells, _ in tables), strict=True)))
-        effects.joined[key] = index, cells, np.concatenate([cost for _, cost in tables])
-    index, cells, fixed_cost = effects.joined[key]
+    index, cells, fixed_cost = remembered(effects.joined, key, lambda: _joined(columns), MOST_JOINED)
     changes = changes_to(columns, index, cells, fixed_cost)
     value, falls, rises = (
         np.array(values)[index]
         for values in zip(*((c.value, c.limits.may_fall, c.limits.may_rise) for c in columns), strict=True)
     )
     return changes.take((falls & (cells.low < value)) | (rises & (cells.high > value)))
+
+
+def _joined(columns: Sequence[RowColumn]) -> tuple[np.ndarray, Cells, np.ndarray]:
+    """The tables of several columns as one: the place of each range's column, the ranges, and their fixed costs."""
+    tables = [column.table() for column in columns]
+    index = np.repeat(np.arange(len(columns)), [len(cost) for _, cost in tables])
+    cells = Cells(*(np.concatenate(arrays) for arrays in zip(*(cells for cells, _ in tables), strict=True)))
+    return index, cells, np.concatenate([cost for _, cost in tables])

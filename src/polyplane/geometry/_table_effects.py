@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,6 +22,21 @@ CYCLES = {"month": (12, 334), "day of week": (7, 7)}
 PREFERENCE = 1e-6
 #: What is remembered of a column at most: tables of different bounds, and values of rows.
 MOST_TABLES, MOST_ROWS = 16, 256
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def remembered(known: dict[Key, Value], key: Key, make: Callable[[], Value], most: int) -> Value:
+    """What was made for a key before, or is made now; when there are too many all are forgotten."""
+    value = known.get(key)
+    if value is None:
+        value = make()
+        if len(known) >= most:
+            known.clear()
+        known[key] = value
+    return value
 
 
 class Cells(NamedTuple):
@@ -122,12 +138,7 @@ class ColumnEffect:
 
     def scores_of(self, features: np.ndarray) -> np.ndarray:
         """What one encoded value adds to the scores, shape (n_planes,); values that come again are remembered."""
-        key = features.tobytes()
-        if key not in self._rows:
-            if len(self._rows) == MOST_ROWS:
-                self._rows.clear()
-            self._rows[key] = self.scores(features[None])[0]
-        return self._rows[key]
+        return remembered(self._rows, features.tobytes(), lambda: self.scores(features[None])[0], MOST_ROWS)
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         """The features of numbers, of days, or of levels by their places."""
@@ -157,11 +168,7 @@ class ColumnEffect:
 
     def table(self, low: float, high: float) -> Cells:
         """All values between two: one by one where they are few, otherwise between the knots of the preparations."""
-        if (low, high) not in self._tables:
-            if len(self._tables) == MOST_TABLES:
-                self._tables.clear()
-            self._tables[low, high] = self.cells(*self._ends(low, high))
-        return self._tables[low, high]
+        return remembered(self._tables, (low, high), lambda: self.cells(*self._ends(low, high)), MOST_TABLES)
 
     @cached_property
     def levels(self) -> Cells:
