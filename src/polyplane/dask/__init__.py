@@ -1,5 +1,6 @@
 """The same learners over the partitions of a Dask cluster."""
 
 from polyplane.dask._classifier import DaskPlaneClassifier
+from polyplane.dask._table_classifier import DaskTableClassifier
 
-__all__ = ["DaskPlaneClassifier"]
+__all__ = ["DaskPlaneClassifier", "DaskTableClassifier"]

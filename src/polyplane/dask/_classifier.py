@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyplane._threads import one_blas_thread
 from polyplane.base import PlaneClassifier
 from polyplane.dask import _cutting_plane, _polyhedra
+from polyplane.dask._lazy import lazily
 from polyplane.dask._partitions import Cluster, blocks_of, connected_client, explain_lost_cluster, scatter
 from polyplane.dask._rounds import in_rounds
 from polyplane.engine.data import Data
@@ -191,7 +192,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         y : Dask array, Dask series or list of delayed arrays, as X is
             The labels.
         """
-        return self._lazily(X, "predict", self.to_local().classes_[:0])
+        return lazily(X, self.to_local(), "predict", self.to_local().classes_[:1])
 
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes, lazily.
@@ -207,24 +208,8 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
             For two classes, the score of the second less that of the first.
         """
         estimator = self.to_local()
-        shape = (0,) if len(estimator.classes_) == 2 else (0, len(estimator.classes_))
-        return self._lazily(X, "decision_function", np.empty(shape, estimator.planes_.coef.dtype))
-
-    def _lazily(self, X: Any, method: str, meta: np.ndarray) -> Any:
-        """What a method of the estimator gives for X, of which `meta` is an example without rows."""
-        import dask
-
-        estimator = self.to_local()
-        if isinstance(X, list | tuple):
-            return [dask.delayed(_apply)(block, estimator, method) for block in X]
-        if hasattr(X, "map_partitions"):
-            return X.map_partitions(_apply_to_frame, estimator, method, meta=_framed(meta, estimator))
-        if not hasattr(X, "map_blocks"):
-            raise TypeError(f"X is a {type(X).__name__}; for rows in memory use to_local().{method}(X).")
-        if X.numblocks[1] > 1:
-            X = X.rechunk({1: -1})
-        shape = {"drop_axis": 1} if meta.ndim == 1 else {"chunks": (X.chunks[0], (meta.shape[1],))}
-        return X.map_blocks(_apply, estimator, method, dtype=meta.dtype, meta=meta, **shape)
+        shape = (1,) if len(estimator.classes_) == 2 else (1, len(estimator.classes_))
+        return lazily(X, estimator, "decision_function", np.zeros(shape, estimator.planes_.coef.dtype))
 
 
 def _judge_scales(draft: PlaneClassifier, cluster: Cluster) -> None:
@@ -234,19 +219,3 @@ def _judge_scales(draft: PlaneClassifier, cluster: Cluster) -> None:
     near = ranges.nearer(cluster.dtype) is None
     scaling = draft._method(cluster.classes).own_scaling
     draft._warn_of_scales(ranges, scaling if near else "none", stacklevel=4)
-
-
-def _apply(block: Any, estimator: PlaneClassifier, method: str) -> np.ndarray:
-    result: np.ndarray = getattr(estimator, method)(block)
-    return result
-
-
-def _apply_to_frame(block: Any, estimator: PlaneClassifier, method: str) -> Any:
-    return _framed(_apply(block, estimator, method), estimator, block.index)
-
-
-def _framed(result: np.ndarray, estimator: PlaneClassifier, index: Any = None) -> Any:
-    """A result as a series, or as a data frame with a column for each class."""
-    import pandas as pd
-
-    return pd.Series(result, index) if result.ndim == 1 else pd.DataFrame(result, index, estimator.classes_)

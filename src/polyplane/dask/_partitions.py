@@ -163,15 +163,15 @@ def scatter(
 ) -> Cluster:
     """Validate all partitions where they are; before that, `check` may refuse the method that the labels ask for."""
     columns = [client.compute(column) for column in blocks]
-    found = gather(client, [submit(client, _labels, block, i) for i, block in enumerate(columns[1])])
+    found = gather(client, [submit(client, labels_of, block, i) for i, block in enumerate(columns[1])])
     filled = [i for i, labels in enumerate(found) if len(labels)]
     if not filled:
         raise ValueError("All partitions are empty.")
     classes = check_classes(np.concatenate([found[i] for i in filled]))
     check(estimator._method(classes))
-    weighted = _with_class_weights(client, estimator, classes, [columns[1][i] for i in filled])
+    weighted = with_class_weights(client, estimator, classes, [columns[1][i] for i in filled])
     partitions = [submit(client, _validated, weighted, classes, i, *(column[i] for column in columns)) for i in filled]
-    infos = gather(client, [submit(client, _info_of, partition) for partition in partitions])
+    infos = gather(client, [submit(client, info_of, partition) for partition in partitions])
     _check_alike(dict(zip(filled, infos, strict=True)))
     kept = [j for j, info in enumerate(infos) if info.weight > 0]
     if not kept:
@@ -235,21 +235,21 @@ def _delayed(name: str, column: Any) -> list[Any]:
     )
 
 
-def _labels(y: Any, number: int) -> np.ndarray:
-    with _named(number):
-        return np.unique(check_targets(_flat(y), len(y))) if len(y) else np.empty(0)
+def labels_of(y: Any, number: int) -> np.ndarray:
+    with named_partition(number):
+        return np.unique(check_targets(flat(y), len(y))) if len(y) else np.empty(0)
 
 
 def _count(y: Any, classes: np.ndarray) -> np.ndarray:
-    return np.bincount(np.searchsorted(classes, _flat(y)), minlength=len(classes))
+    return np.bincount(np.searchsorted(classes, flat(y)), minlength=len(classes))
 
 
-def _flat(column: Any) -> np.ndarray:
+def flat(column: Any) -> np.ndarray:
     array = np.asarray(column)
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
-def _with_class_weights(client: Any, estimator: Any, classes: np.ndarray, labels: list[Any]) -> Any:
+def with_class_weights(client: Any, estimator: Any, classes: np.ndarray, labels: list[Any]) -> Any:
     """The estimator with the weights of "balanced" computed over all partitions."""
     if getattr(estimator, "class_weight", None) != "balanced":
         return estimator
@@ -261,22 +261,22 @@ def _with_class_weights(client: Any, estimator: Any, classes: np.ndarray, labels
 def _validated(
     estimator: PlaneClassifier, classes: np.ndarray, number: int, X: Any, y: Any, weight: Any = None
 ) -> Partition:
-    estimator, weight = clone(estimator), None if weight is None else _flat(weight)
-    with _named(number):
+    estimator, weight = clone(estimator), None if weight is None else flat(weight)
+    with named_partition(number):
         try:
             if weight is not None and not weight.any():
                 raise NoWeightError
-            data = estimator._take(X, _flat(y), weight, classes, judge_scales=False)
+            data = estimator._take(X, flat(y), weight, classes, judge_scales=False)
         except NoWeightError:  # other partitions may have some: no row of this one is to be trained on
             if hasattr(estimator, "class_weight"):
                 estimator.set_params(class_weight=None)
-            data = estimator._take(X, _flat(y), None, classes, judge_scales=False)
+            data = estimator._take(X, flat(y), None, classes, judge_scales=False)
             data = replace(data, weight=np.zeros_like(data.weight), train=data.train[:0])
     names = getattr(estimator, "feature_names_in_", None)
     return Partition(replace(data, identity=b"%d" % number), None if names is None else names.tolist())
 
 
-def _info_of(partition: Partition) -> PartitionInfo:
+def info_of(partition: Partition) -> PartitionInfo:
     data = partition.data
     (n_rows, n_features), weight = data.X.shape, float(data.training_weight.sum())
     ranges = FeatureRanges.of(data.X)
@@ -284,7 +284,7 @@ def _info_of(partition: Partition) -> PartitionInfo:
 
 
 @contextmanager
-def _named(number: int) -> Iterator[None]:
+def named_partition(number: int) -> Iterator[None]:
     """Say which partition an error is about."""
     try:
         yield

@@ -51,8 +51,9 @@ class Rounds(Method[RoundsState]):
         """One round."""
         cluster, number = self.cluster, state.n_rounds
         model: Any = state.model
+        task, epochs = train_on_partition, self.epochs[number]
         trained = [
-            cluster.submit(_train, partition, self.method, model, memory, self.epochs[number], _seed(model, number, i))
+            cluster.submit(task, partition, self.method, model, memory, epochs, _seed(model, number, i))
             for i, (partition, memory) in enumerate(zip(cluster.partitions, state.memories, strict=True))
         ]
         models = cluster.gather([cluster.submit(itemgetter(0), result) for result in trained])
@@ -95,7 +96,7 @@ def _start(partition: Partition, method: Method[Any], seed: int) -> Any:
     return run.state.without_rows()
 
 
-def _train(
+def train_on_partition(
     partition: Partition, method: Method[Any], model: Any, memory: Any, n_epochs: int, seed: int
 ) -> tuple[Any, Any]:
     """Train the common model on a partition: the model after that, and what it remembers of the rows."""

@@ -13,7 +13,7 @@ from polyplane.tables._encoding import positions_of
 from polyplane.tables._frames import Table
 
 #: A gap of each form.
-_GAPS = {"number": np.nan, "boolean": np.nan, "date": np.datetime64("NaT"), "text": -1}
+GAPS = {"number": np.nan, "boolean": np.nan, "date": np.datetime64("NaT"), "text": -1}
 _DTYPES = {"number": np.float64, "boolean": np.float64, "date": DATES, "text": np.intp}
 
 
@@ -51,7 +51,7 @@ def concatenated_cells(parts: Sequence[Cells]) -> Cells:
             place.setdefault(level, len(place))
     filled = iter(known)
     values = [
-        np.full(len(part.values), _GAPS[form], dtype=_DTYPES[form]) if is_empty else _values(next(filled), place)
+        np.full(len(part.values), GAPS[form], dtype=_DTYPES[form]) if is_empty else _values(next(filled), place)
         for part, is_empty in zip(parts, empty, strict=True)
     ]
     return Cells(

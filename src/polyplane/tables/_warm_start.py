@@ -1,4 +1,4 @@
-"""Machines that go on training from the planes that they have."""
+"""Where the training of a machine begins: at the tangents of some rows, or at the planes that it has."""
 
 from __future__ import annotations
 
@@ -13,31 +13,39 @@ from polyplane.tables._choice import EncodedRows
 from polyplane.tables._model import Member
 
 
-def warm_start(
+def cold_start(
     member: Member, rows: EncodedRows, max_iter: int, seed: int
 ) -> tuple[SmoothMultiHyperplane, SmoothState]:
-    """The method, and a state with the planes of a member; `rows` tell how far apart the classes are.
+    """The method, and a state with as many planes as a member has, tangent above centres of the rows.
 
     Parameters
     ----------
     member : Member
-        Where training begins.
+        Whose preparation and numbers of planes are to be used.
     rows : EncodedRows
         Some rows, of all classes where that is possible.
     max_iter : int
-        Passes in which steps fall.
+        Steps in which their lengths fall.
     seed : int
-        Source of the orders of rows.
+        Source of centres and of the orders of rows.
     """
     data = rows.data(member.preparation)
     method = SmoothMultiHyperplane(noise=rows.noise(member.preparation.name), max_iter=max_iter)
     scaling = AffineScaling.common(data.X, data.training_weight)
-    n_planes = np.diff(member.planes.indptr)
-    tangents = tangent_start(data, n_planes, scaling, method.scale, seed)
+    tangents = tangent_start(data, np.diff(member.planes.indptr), scaling, method.scale, seed)
+    return method, method.begin(tangents, scaling, seed)
+
+
+def warm_start(
+    member: Member, rows: EncodedRows, max_iter: int, seed: int
+) -> tuple[SmoothMultiHyperplane, SmoothState]:
+    """The same with the planes of the member; the rows only tell how far apart the classes are."""
+    method, cold = cold_start(member, rows, max_iter, seed)
     # Of few rows there are fewer centres than planes; the planes are all kept.
-    mask = np.arange(tangents.mask.shape[1]) < n_planes[:, None]
-    state = method.begin(replace(tangents, mask=mask), scaling, seed)
+    n_planes = np.diff(member.planes.indptr)
+    mask = np.arange(cold.tangents.mask.shape[1]) < n_planes[:, None]
+    state = method.begin(replace(cold.tangents, mask=mask), cold.scaling, seed)
     coef = member.planes.coef
-    state.W[mask, :-1] = coef / coef.dtype.type(scaling.factor)
-    state.W[mask, -1] = member.planes.intercept + coef @ scaling.centre
+    state.W[mask, :-1] = coef / coef.dtype.type(cold.scaling.factor)
+    state.W[mask, -1] = member.planes.intercept + coef @ cold.scaling.centre
     return method, state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -218,14 +218,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return read_table(X, frozenset(self.gaps))
 
     def _fit_table(self, table: Table) -> Self:
+        return self._learn(table.names, lambda *how: Encoding.learn(table, *how))
+
+    def _learn(self, names: Collection[str], learn: Callable[..., Encoding]) -> Self:
+        """Keep what `learn` finds for checked kinds, gaps, decimal sign and limits of columns of some names."""
         kinds = dict(self.kinds or {})
         for name, kind in kinds.items():
             if kind not in COLUMNS:
                 raise ValueError(f"kinds[{name!r}] is {kind!r}; it must be one of {', '.join(COLUMNS)}.")
-            if name not in table.names:
+            if name not in names:
                 raise ValueError(f"kinds names the column {name!r}, which the table does not have.")
         limits = Limits(self.min_rows, self.max_levels)
-        return self._keep(Encoding.learn(table, kinds, tuple(sorted(self.gaps)), self.decimal, limits))
+        return self._keep(learn(kinds, tuple(sorted(self.gaps)), self.decimal, limits))
 
     def _keep(self, encoding: Encoding) -> Self:
         self.encoding_ = encoding
