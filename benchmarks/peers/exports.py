@@ -1,0 +1,222 @@
+"""Exported models: agreement with Python, bytes, and rows per second, beside m2cgen's forest and SVC.
+
+All are trained on the same rows of adult. A `TableClassifier` takes the columns as they come, text and gaps included;
+the learners, the forest and the SVC take the features that `TableEncoder` makes of them, standardised, as m2cgen has no
+encoder: its times are without the encoding that ours have. Needs gcc, node, duckdb and m2cgen.
+
+"agreement": labels that differ from Python's in 10,000 test rows, and the largest difference of a class score, relative
+to the largest score of the row (or 1). "speed": bytes of the object file (code and constants, `size`), of the source,
+and rows per second in one thread; those of databases are from the query to the last row, planning included.
+"""
+
+import ctypes
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from benchmarks.results import Results
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import polyplane
+from polyplane.io import to_c, to_javascript, to_sql
+from polyplane.learners import LEARNERS
+from tests.machines import make
+from tests.programs import rows_in_c, run_c, run_duckdb, run_node, run_sqlite
+
+N_TRAIN, N_TEST, REPEATS = 2000, 10_000, 3
+RUNS = {
+    "c float64": lambda *given: run_c(*given, "float64"),
+    "c float32": lambda *given: run_c(*given, "float32"),
+    "c int8": lambda *given: run_c(*given, "int8"),
+    "node": run_node,
+    "sqlite": lambda model, X, folder: run_sqlite(model, X),
+    "duckdb": lambda model, X, folder: run_duckdb(model, X),
+}
+#: What calls a program for all rows.
+LOOP = """
+#include "model.c"
+void run(const ROW *rows, int n, int d, int *labels)
+{
+    int i;
+    for (i = 0; i < n; i++)
+        labels[i] = CALL;
+}
+"""
+PEER = "(score((double *)rows + (size_t)i * d, out), out[1] > out[0])"
+
+
+class Data:
+    """Rows of adult, as they come and as numbers."""
+
+    def __init__(self):
+        folder = Path(os.environ["POLYPLANE_DATA"])
+        train = pd.read_csv(folder / "adult.train.csv.xz", nrows=N_TRAIN)
+        test = pd.read_csv(folder / "adult.test.csv.xz", nrows=N_TEST)
+        self.table, self.y = train.iloc[:, :-1], train.iloc[:, -1].to_numpy(dtype=object).astype(str)
+        self.test_table, self.y_test = test.iloc[:, :-1], test.iloc[:, -1].to_numpy(dtype=object).astype(str)
+        encoder = polyplane.TableEncoder().fit(self.table)
+        scaler = StandardScaler().fit(encoder.transform(self.table))
+        self.X, self.X_test = (
+            # Numbers of float32: those are what a program of floats is given.
+            scaler.transform(encoder.transform(table)).astype(np.float32).astype(np.float64)
+            for table in (self.table, self.test_table)
+        )
+
+
+def learners(data):
+    """What fits each learner, and a table, and the test rows of each."""
+    for name in sorted(LEARNERS):
+        yield name, lambda name=name: make(name, {"max_iter": 20, "n_planes": 4}).fit(data.X, data.y), data.X_test
+    yield "TableClassifier", lambda: polyplane.TableClassifier(random_state=0).fit(data.table, data.y), data.test_table
+
+
+def agreement(model, X, y, folder):
+    if isinstance(model, polyplane.TableClassifier):
+        scores = model.model_.class_scores(model.model_.encode(X))
+    else:
+        scores = np.asarray(model.planes_.class_scores(X), dtype=float)
+    labels, size = model.predict(X), np.maximum(np.abs(scores).max(axis=1, keepdims=True), 1.0)
+    figures = {"rows": len(X), "accuracy": round(float(np.mean(labels == y)), 4)}
+    for name, run in RUNS.items():
+        outcome = run(model, X, folder)
+        found = np.array(outcome.labels)
+        figures[f"{name}: labels that differ"] = int(np.sum(found != labels))
+        figures[f"{name}: largest difference of a score"] = float(
+            f"{np.abs((outcome.scores - scores) / size).max():.2g}"
+        )
+        if name == "c int8":
+            figures["c int8: accuracy"] = round(float(np.mean(found == y)), 4)
+    return figures
+
+
+def best(function):
+    """The least seconds of some calls, and the last result."""
+    seconds = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        result = function()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds), result
+
+
+def c_speed(text, row_type, call, rows, n_features, folder, optimise="-O2"):
+    """Bytes of the object file, and rows per second."""
+    (folder / "model.c").write_text(text, encoding="utf-8")
+    (folder / "loop.c").write_text(LOOP.replace("ROW", row_type).replace("CALL", call))
+    subprocess.run(["gcc", "-std=c99", optimise, "-c", "model.c"], cwd=folder, check=True)
+    sizes = subprocess.run(["size", "model.o"], cwd=folder, check=True, capture_output=True, text=True).stdout
+    library = folder / f"loop{time.monotonic_ns()}.so"
+    subprocess.run(
+        ["gcc", "-std=c99", optimise, "-shared", "-fPIC", "-o", library, "loop.c", "-lm"], cwd=folder, check=True
+    )
+    labels = (ctypes.c_int * N_TEST)()
+    seconds, _ = best(lambda: ctypes.CDLL(str(library)).run(rows, N_TEST, n_features, labels))
+    return {
+        "bytes compiled": int(sizes.splitlines()[1].split()[3]),
+        "bytes of source": len(text.encode()),
+        "rows per second": round(N_TEST / seconds),
+    }, np.array(labels)
+
+
+NODE = """
+import {readFileSync} from "node:fs";
+CODE
+const rows = JSON.parse(readFileSync("rows.json", "utf8"));
+let least = Infinity;
+for (let turn = 0; turn < REPEATS; turn++) {
+  const began = performance.now();
+  for (const row of rows) CALL;
+  least = Math.min(least, performance.now() - began);
+}
+console.log(rows.length / least * 1000);
+"""
+
+
+def js_speed(text, call, rows, folder):
+    (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
+    code = NODE.replace("REPEATS", str(REPEATS)).replace("CODE", text).replace("CALL", call)
+    (folder / "speed.mjs").write_text(code, encoding="utf-8")
+    command = ["node", "--stack-size=8000", "speed.mjs"]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    return {"bytes of source": len(text.encode()), "rows per second": round(float(done.stdout))}
+
+
+def own_speed(model, X, dtype, folder):
+    text = to_c(model, dtype)
+    real = ctypes.c_float if dtype != "float64" else ctypes.c_double
+    has_probabilities = "*probabilities" in text
+    call = (
+        f"model_predict(rows + i{'' if isinstance(X, pd.DataFrame) else ' * d'}, 0{', 0' if has_probabilities else ''})"
+    )
+    if isinstance(X, pd.DataFrame):
+        fields = re.findall(r"^    (double |const char \*)(\w+); ", text, flags=re.MULTILINE)
+        each = [row._obj for row in rows_in_c(X, fields, real)]
+        rows, row_type = (type(each[0]) * len(each))(*each), "struct model_row"
+    else:
+        rows = np.ascontiguousarray(X, dtype=np.float32 if real is ctypes.c_float else np.float64)
+        rows, row_type = rows.ctypes.data_as(ctypes.c_void_p), "float" if real is ctypes.c_float else "double"
+    return c_speed(text, row_type, f"(void)d, {call}".replace("(void)d, ", "d < 0 ? d : "), rows, X.shape[1], folder)
+
+
+def own_speeds(model, X, y, folder):
+    """C in all types, node and databases."""
+    figures = {"accuracy": round(float(np.mean(model.predict(X) == y)), 4)}
+    for dtype in ("float64", "float32", "int8"):
+        found, winners = own_speed(model, X, dtype, folder)
+        figures |= {f"c {dtype}: {name}": value for name, value in found.items()}
+        figures[f"c {dtype}: accuracy"] = round(float(np.mean(model.classes_[winners] == y)), 4)
+    is_table = isinstance(X, pd.DataFrame)
+    rows = json.loads(X.to_json(orient="records")) if is_table else X.tolist()
+    text = to_javascript(model, "float32").replace("export {", "const unused = {")
+    figures |= {f"node: {name}": value for name, value in js_speed(text, "predict(row)", rows, folder).items()}
+    for name, run in (("sqlite", run_sqlite), ("duckdb", run_duckdb)):
+        seconds, _ = best(lambda run=run: run(model, X))
+        figures[f"{name}: bytes of source"] = len(to_sql(model, dialect=name).encode())
+        figures[f"{name}: rows per second"] = round(N_TEST / seconds)
+    return figures
+
+
+def peer_speeds(model, data, folder):
+    import m2cgen
+
+    sys.setrecursionlimit(100_000)
+    model.fit(data.X, data.y)
+    figures = {"accuracy": round(model.score(data.X_test, data.y_test), 4)}
+    text = "#include <stddef.h>\n#include <math.h>\n" + m2cgen.export_to_c(model)
+    text = text.replace("void score(", "static double out[2];\nvoid score(", 1)
+    # Megabytes of nested conditions: -O2 would take minutes.
+    rows = np.ascontiguousarray(data.X_test)
+    found, winners = c_speed(text, "double", PEER, rows.ctypes.data_as(ctypes.c_void_p), rows.shape[1], folder, "-O1")
+    figures |= {f"c float64: {name}": value for name, value in found.items()}
+    figures["c float64: labels that differ"] = int(np.sum(model.classes_[winners] != model.predict(data.X_test)))
+    found = js_speed(m2cgen.export_to_javascript(model), "score(row)", data.X_test.tolist(), folder)
+    return figures | {f"node: {name}": value for name, value in found.items()}
+
+
+if __name__ == "__main__":
+    results = Results(__file__, n_train=N_TRAIN, n_test=N_TEST, repeats=REPEATS, sqlite=sqlite3.sqlite_version)
+    data = Data()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for learner, fit, X in learners(data):
+            results.get(f"agreement, {learner}", lambda fit=fit, X=X: agreement(fit(), X, data.y_test, folder))
+            if learner in ("TableClassifier", "MultiHyperplaneClassifier", "CommitteeClassifier"):
+                results.get(f"speed, {learner}", lambda fit=fit, X=X: own_speeds(fit(), X, data.y_test, folder))
+        # Ten trees are megabytes of C already, which compilers take long for.
+        peers = {"forest of 10 trees": RandomForestClassifier(10, random_state=0), "SVC": SVC()}
+        for peer, model in peers.items():
+            results.get(f"speed, m2cgen's {peer}", lambda m=model: peer_speeds(m, data, folder))
+    for name, figures in results.figures.items():
+        print(f"\n{name}")
+        for figure, value in figures.items():
+            print(f"  {figure:44} {value:>14}")
