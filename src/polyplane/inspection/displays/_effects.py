@@ -177,7 +177,7 @@ class EffectsDisplay:
         self._sides(ax, vertical=True)
 
     def _ticks(self, ax: Any, effect: ColumnEffect) -> None:
-        """Few dates, days of the week by name, no fractions of whole numbers."""
+        """Few numbers and dates, days of the week by name, no fractions of whole numbers."""
         if effect.part == "days":
             dates = import_module("matplotlib.dates")
             locator = dates.AutoDateLocator(minticks=3, maxticks=6)
@@ -185,8 +185,8 @@ class EffectsDisplay:
             ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
         elif effect.part == "day of week":
             ax.set_xticks(range(1, 8), ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
-        elif effect.is_whole:
-            ax.xaxis.get_major_locator().set_params(integer=True)
+        else:  # six ticks leave room for numbers of six digits
+            ax.locator_params(axis="x", nbins=5, integer=effect.is_whole)
 
     def _levels(self, ax: Any, effect: ColumnEffect) -> None:
         """Levels, or true and false."""
