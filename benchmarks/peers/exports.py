@@ -204,7 +204,7 @@ def peer_speeds(model, n_rows, data, folder):
     found, winners = c_speed(text, "double", PEERS[type(model)], pointer, rows.shape[1], folder, "-O1")
     figures |= {f"c float64: {name}": value for name, value in found.items()}
     figures["c float64: labels that differ"] = int(np.sum(model.classes_[winners] != model.predict(data.X_test)))
-    if isinstance(model, SVC):  # one expression of all support vectors, which node takes minutes for
+    if isinstance(model, SVC):  # in JavaScript it did not end within two minutes
         return figures
     found = js_speed(m2cgen.export_to_javascript(model), "score(row)", data.X_test.tolist(), folder)
     return figures | {f"node: {name}": value for name, value in found.items()}
