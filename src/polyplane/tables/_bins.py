@@ -30,7 +30,8 @@ def tree_knots(values: np.ndarray, y: np.ndarray, weight: np.ndarray | None = No
     )
     # Trees see float32, in which large numbers that differ little are the same: their ranks are not.
     different, rank = np.unique(values[rows], return_inverse=True)
-    tree.fit(rank[:, None], y[rows], None if weight is None else weight[rows])
+    column = rank[:, None].astype(np.float32)
+    tree.fit(column, y[rows], None if weight is None else weight[rows], check_input=False)
     below = tree.tree_.threshold[tree.tree_.children_left >= 0].astype(int)
     if not len(below):
         return np.empty(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -41,14 +41,18 @@ class EncodedRows:
     weight: np.ndarray
     is_indicator: np.ndarray
     n_classes: int
+    _plain: dict[str, Preparation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def take(self, rows: np.ndarray) -> EncodedRows:
         """Some of the rows."""
         return EncodedRows(self.Z[rows], self.y[rows], self.weight[rows], self.is_indicator, self.n_classes)
 
     def prepare(self, candidate: Candidate) -> Preparation:
-        """A preparation learned from them."""
-        plain = Preparation.fit(candidate.name, self.Z, self.y, self.is_indicator, self.weight)
+        """A preparation learned from them, once for candidates that differ in their gains alone."""
+        plain = self._plain.get(candidate.name)
+        if plain is None:
+            plain = Preparation.fit(candidate.name, self.Z, self.y, self.is_indicator, self.weight)
+            self._plain[candidate.name] = plain
         return plain if candidate.gain is None else plain.weighted(np.array(candidate.gain))
 
     def data(self, preparation: Preparation) -> Data:
