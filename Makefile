@@ -9,7 +9,7 @@ INSTALL = $(PIP) install "pip>=25.1" && $(PIP) install
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := -m pytest -n auto --dist worksteal -q
 
-.PHONY: help demo test coverage lint format review minimum dist fuzz soak bench reproduce docs clean
+.PHONY: help demo test coverage lint format review minimum dist fuzz soak bench reproduce compare docs clean
 .DEFAULT_GOAL := help
 
 help:  ## show this
@@ -79,9 +79,15 @@ soak: .venv/dev  ## train on streams that are killed, starved, fed bad batches a
 bench: .venv/dev  ## print the speed comparisons (needs POLYPLANE_DATA)
 	for name in $(notdir $(basename $(wildcard benchmarks/peers/*.py))); do $(BIN)/python -m benchmarks.peers.$$name || exit 1; done
 
-# make reproduce PAPER=cpm: one paper. QUICK=1: minutes, fewer repetitions, two experiments at a time. FRESH=1: all anew.
-reproduce: .venv/dev  ## measure every table and figure of the papers (PAPER=cpm, QUICK=1, FRESH=1), write the report
-	$(TEST_ENV) $(BIN)/python -m benchmarks.reproduce $(PAPER) $(if $(QUICK),--quick --jobs 2) $(if $(FRESH),--fresh)
+# make reproduce PAPER=cpm: one paper. ONLY=text: figures with this in their names. QUICK=1: minutes, fewer repetitions, two
+# experiments at a time. FRESH=1: all anew. DRY=1: say what is stale and how long it takes, and write the report.
+reproduce: .venv/dev  ## measure what is stale of the papers' tables and figures (PAPER=cpm, QUICK=1, FRESH=1, DRY=1), write the report
+	$(TEST_ENV) $(BIN)/python -m benchmarks.reproduce $(PAPER) $(if $(ONLY),--only "$(ONLY)") \
+		$(if $(QUICK),--quick --jobs 2) $(if $(FRESH),--fresh) $(if $(DRY),--dry-run)
+
+# After make reproduce FRESH=1: does it give the report of the last commit? Figure by figure, within its deviation.
+compare: .venv/dev  ## compare the figures of the papers with those of the last commit (AGAINST=HEAD)
+	$(BIN)/python -m benchmarks.compare $(or $(AGAINST),HEAD)
 
 docs: .venv/docs  ## build the documentation, its guides and examples run, in build/docs; look at each page in a browser
 	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/sphinx-build -W --keep-going -q -j auto -b html docs build/docs

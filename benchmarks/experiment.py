@@ -5,9 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.results import Results
+from benchmarks.results import KeptFigures
+
+#: The classes of rows. Only the first is counted at the top of the report.
+KINDS = {
+    "paper": "the paper's method by the paper's protocol",
+    "stand-in": "the paper's method on other rows than the paper's, or in another form",
+    "time": "times, on other machines than the paper's",
+    "beyond": "ours, beyond the paper",
+    "check": "checks that explain a difference",
+}
 
 
 class Figure(NamedTuple):
@@ -29,12 +40,23 @@ class Row:
         The paper's figure and ours; None where there is none.
     why : str, default=""
         Why ours differs, by an experiment, or what is to be known about it: a stand-in, fewer repetitions.
+    source : str or tuple of str, default=()
+        The names of the kept figures that ours is made of.
+    kind : str or None, default=None
+        Its class, one of `KINDS`; None: that of its table.
     """
 
     label: str
     paper: Figure | None
     ours: Figure | None
     why: str = ""
+    source: str | tuple[str, ...] = ()
+    kind: str | None = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the kept figures, as a tuple."""
+        return (self.source,) if isinstance(self.source, str) else tuple(self.source)
 
 
 @dataclass(frozen=True)
@@ -53,6 +75,8 @@ class Table:
         Digits after the point.
     note : str, default=""
         What a reader must know of all rows.
+    kind : str, default="paper"
+        The class of the rows that do not say theirs, one of `KINDS`.
     """
 
     title: str
@@ -60,13 +84,18 @@ class Table:
     better: str | None = "lower"
     digits: int = 2
     note: str = ""
+    kind: str = "paper"
+
+    def kind_of(self, row: Row) -> str:
+        """The class of a row."""
+        return row.kind or self.kind
 
     def verdict(self, row: Row) -> str:
         """How our figure compares: better, equal (within the paper's spread, or ours if it gives none), or worse."""
-        if row.ours is None:
-            return "not run"
         if row.paper is None:
             return ""
+        if row.ours is None:
+            return "not run"
         gain = row.paper.value - row.ours.value if self.better == "lower" else row.ours.value - row.paper.value
         spread = next((f.std for f in (row.paper, row.ours) if f.std is not None), 0.0)
         noise = max(spread, 0.5 * 10.0**-self.digits)
@@ -115,20 +144,26 @@ class Experiment:
     plots : callable, optional
         ``plots(figures)`` makes the pictures likewise.
     settings : dict
-        What all figures depend on; with other settings they are measured anew.
+        What all figures depend on; with other settings they are stale.
     """
 
     script: str
     title: str
     protocol: str
-    measure: Callable[[Results], None]
+    measure: Callable[[KeptFigures], None]
     tables: Callable[[dict[str, Any]], Iterable[Table]]
     plots: Callable[[dict[str, Any]], Iterable[Plot]] = lambda figures: ()
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def results(self, quick: bool) -> Results:
-        """Where its figures are kept."""
-        return Results(self.script, quick=quick, **self.settings)
+    def results(self, quick: bool, only: str = "") -> KeptFigures:
+        """Where its figures are kept; those with `only` in their names are measured."""
+        return KeptFigures(self.script, quick=quick, only=only, **self.settings)
+
+    def looked_through(self, quick: bool, root: Path | None = None) -> KeptFigures:
+        """Its figures, of which is known which are current: nothing is measured."""
+        results = KeptFigures(self.script, quick=quick, root=root, only=None, **self.settings)
+        self.measure(results)
+        return results
 
 
 def show(table: Table) -> str:
@@ -149,9 +184,21 @@ def show(table: Table) -> str:
 
 def main(experiment: Experiment) -> None:
     """Run one experiment from its own module and print its tables; it goes on where it stopped."""
+    # As ``__main__`` the functions of the module would have other names, and its figures other fingerprints.
+    experiment = import_module(".".join(Path(experiment.script).with_suffix("").parts[-4:])).EXPERIMENT
     parser = argparse.ArgumentParser(description=f"{experiment.title}. {experiment.protocol}")
     parser.add_argument("--quick", action="store_true", help="smaller repeats, kept apart from the full results")
-    results = experiment.results(parser.parse_args().quick)
+    parser.add_argument("--only", default="", metavar="TEXT", help="measure only figures with this in their names")
+    parser.add_argument(
+        "--vouch", metavar="REASON", help="measure nothing: say that what changed since does not change these figures"
+    )
+    given = parser.parse_args()
+    if given.vouch:
+        results = experiment.looked_through(given.quick)
+        results.only = given.only
+        print("\n".join(["Vouched for:", *results.vouch(given.vouch)]))
+        return
+    results = experiment.results(given.quick, given.only)
     experiment.measure(results)
     for table in experiment.tables(results.figures):
         print(show(table), end="\n\n")

@@ -2,30 +2,66 @@
 
 from __future__ import annotations
 
-import base64
-import html
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table
+from benchmarks import report_html, report_pictures
+from benchmarks.experiment import KINDS, Experiment, Figure, Plot, Row, Table
+from benchmarks.results import CURRENT, STALE, UNKNOWN, KeptFigures
 
-VERDICTS = ("better", "equal", "worse", "differs", "not run")
+ROOT = Path(__file__).parents[1]
+VERDICTS = ("equal", "better", "worse", "differs", "not run")
 HEADS = ("", "paper", "ours", "difference", "verdict")
+#: Signs behind figures that are not as measured today, from the worst to the best.
+MARKS = {UNKNOWN: "‡", STALE: "†", CURRENT: ""}
 
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment with what it gave."""
+    """One experiment with what it gave.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What is measured, and how.
+    results : KeptFigures
+        Its figures, of which is known which are current.
+    tables, plots : sequences
+        What is made of them.
+    """
 
     experiment: Experiment
+    results: KeptFigures
     tables: Sequence[Table]
     plots: Sequence[Plot]
-    seconds: float
-    environment: dict[str, Any]
+
+    @property
+    def seconds(self) -> float:
+        """How long measuring took."""
+        return sum(figure.get("seconds", 0.0) for figure in self.results.figures.values())
+
+    @property
+    def module(self) -> str:
+        """The module to run."""
+        return ".".join(["benchmarks", "papers", *Path(self.experiment.script).with_suffix("").parts[-2:]])
+
+    def state(self, row: Row) -> str:
+        """Whether our figure is current: the worst state of those it is made of; "" where there is none.
+
+        A figure that another experiment keeps is not vouched for here.
+        """
+        if row.ours is None:
+            return ""
+        states = {self.results.state(name) or UNKNOWN for name in row.sources} or {UNKNOWN}
+        return next(state for state in MARKS if state in states)
+
+    def states(self) -> Counter[str]:
+        """How many of the kept figures are in which state."""
+        return Counter(self.results.state(name) for name in {*self.results.figures, *self.results.wanted})
 
 
 @dataclass(frozen=True)
@@ -36,22 +72,33 @@ class Chapter:
     citation: str
     sections: Sequence[Section] = field(default_factory=list)
 
-    def verdicts(self) -> Counter[str]:
-        """How often each verdict was given."""
-        return Counter(t.verdict(row) for s in self.sections for t in s.tables for row in t.rows)
+    def rows(self) -> Iterable[tuple[Section, Table, Row]]:
+        """All rows, with where they stand."""
+        return ((part, table, row) for part in self.sections for table in part.tables for row in table.rows)
+
+    def verdicts(self, kind: str = "paper") -> Counter[str]:
+        """How often each verdict was given to rows of a class; "": no figure in the paper to compare with."""
+        return Counter(table.verdict(row) for _, table, row in self.rows() if table.kind_of(row) == kind)
+
+    def outdated(self, kind: str = "paper") -> int:
+        """Rows of a class with a verdict whose figure is not current."""
+        return sum(
+            part.state(row) in (STALE, UNKNOWN) and bool(table.verdict(row))
+            for part, table, row in self.rows()
+            if table.kind_of(row) == kind
+        )
 
 
-def section(experiment: Experiment, quick: bool) -> Section:
+def section(experiment: Experiment, quick: bool, root: Path | None = None) -> Section:
     """What the figures at hand give."""
-    results = experiment.results(quick)
+    results = experiment.looked_through(quick, root)
     folder = Path(experiment.script).parent.name.replace("_", "-")
     tables = tuple(experiment.tables(results.figures))
     plots = tuple(
         replace(plot, name=f"{folder}-{plot.name.removeprefix(folder + '-')}")  # two papers have a Figure 2
         for plot in experiment.plots(results.figures)
     )
-    seconds = sum(figure.get("seconds", 0.0) for figure in results.figures.values())
-    return Section(experiment, tables, plots, seconds, results.environment)
+    return Section(experiment, results, tables, plots)
 
 
 def heads(table: Table) -> Sequence[str]:
@@ -59,15 +106,16 @@ def heads(table: Table) -> Sequence[str]:
     return HEADS if any(row.paper for row in table.rows) else ("", "ours")
 
 
-def cells(table: Table, row: Row, marks: dict[str, int]) -> list[str]:
+def cells(part: Section, table: Table, row: Row, marks: dict[str, int]) -> list[str]:
     """The texts of a row; a reason stands below the table, its number behind the verdict."""
     difference = ""
     if row.paper is not None and row.ours is not None:
         difference = f"{row.ours.value - row.paper.value:+.{table.digits}f}"
     mark = f" ({marks[row.why]})" if row.why else ""
+    ours = _text(row.ours, table) + MARKS.get(part.state(row), "")
     if len(heads(table)) == 2:
-        return [row.label, _text(row.ours, table) + mark]
-    return [row.label, _text(row.paper, table), _text(row.ours, table), difference, table.verdict(row) + mark]
+        return [row.label, ours + mark]
+    return [row.label, _text(row.paper, table), ours, difference, table.verdict(row) + mark]
 
 
 def reasons(table: Table) -> dict[str, int]:
@@ -82,151 +130,144 @@ def _text(figure: Figure | None, table: Table) -> str:
     return f"{figure.value:.{table.digits}f}{deviation}"
 
 
-def _made_with(part: Section) -> str:
-    versions = ", ".join(f"{name} {value}" for name, value in part.environment.items() if name not in ("cores",))
+def made_with(part: Section) -> str:
+    """How long measuring took, with what, and which figures are not current."""
+    versions = ", ".join(f"{name} {value}" for name, value in part.results.environment.items() if name != "cores")
     minutes = part.seconds / 60
     took = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{part.seconds:.0f} seconds"
-    return f"{took} of measuring; {versions}."
+    counts = part.states()
+    states = ", ".join(f"{counts[state]} {state}{MARKS[state] and f' ({MARKS[state]})'}" for state in MARKS)
+    return f"{took} of measuring; figures: {states}; {versions}."
 
 
-def _summary(chapters: Iterable[Chapter]) -> list[list[str]]:
+def summary(chapters: Iterable[Chapter]) -> tuple[list[str], list[list[str]]]:
+    """The counts at the top: the paper's methods by the paper's protocol alone."""
     rows = []
     for chapter in chapters:
         counts = chapter.verdicts()
-        rows.append([chapter.name, *(str(counts[verdict]) for verdict in VERDICTS)])
-    return rows
+        numbers = (*(counts[verdict] for verdict in VERDICTS), chapter.outdated())
+        rows.append([chapter.name, *map(str, numbers)])
+    return ["paper", *VERDICTS, "of these not current"], rows
+
+
+def classes(chapters: Iterable[Chapter]) -> tuple[list[str], list[list[str]]]:
+    """The counts of all classes of rows."""
+    rows = []
+    for chapter in chapters:
+        for kind, words in KINDS.items():
+            counts = chapter.verdicts(kind)
+            if counts:
+                numbers = (*(counts[verdict] for verdict in VERDICTS), counts[""], chapter.outdated(kind))
+                rows.append([f"{chapter.name}: {words}", *map(str, numbers)])
+    return ["class of row", *VERDICTS, "no figure in the paper", "with a verdict, not current"], rows
 
 
 INTRODUCTION = (
-    "Every table and figure of the five papers, measured again by `make reproduce`. *Better*, *equal* and *worse* "
-    "compare with the paper's figure; *equal* means within the deviation that the paper gives, or ours where it gives "
-    "none. *Differs* is said of figures of which neither more nor less is better. A number in brackets leads to the "
-    "remark below the table. Sets that could not be had are replaced by stand-ins, which are labelled so."
+    "Every table and figure of the five papers, measured again by `make reproduce`. The counts are of rows that have "
+    "the paper's method by the paper's protocol, and no others; those of other classes follow. *Better*, *equal* and "
+    "*worse* compare with the paper's figure; *equal* means within the deviation that the paper gives, or ours where "
+    "it gives none. *Differs* is said of figures of which neither more nor less is better. A number in brackets leads "
+    "to the remark below the table. Sets that could not be had are replaced by stand-ins, which are labelled so."
 )
+CURRENCY = (
+    "Each of our figures is kept with a fingerprint of its settings, of the code that measures it and of the versions "
+    "of the methods. † marks a figure that is *stale*: one of these has changed since it was measured. ‡ marks one "
+    "that "
+    "is *not vouched for*: it was measured before fingerprints were kept, or by another experiment. `make reproduce` "
+    "measures both again, and says how long that takes."
+)
+
+
+def inventory(chapters: Iterable[Chapter]) -> str:
+    """How many figures are current."""
+    counts: Counter[str] = sum((part.states() for chapter in chapters for part in chapter.sections), Counter())
+    told = [f"{counts[state]} are {state}" for state in (CURRENT, STALE, UNKNOWN)]
+    return f"Of the kept figures {', '.join(told)}; {counts['']} are not measured yet."
 
 
 # Markdown
 
 
-def markdown(chapters: Sequence[Chapter], title: str, images: str) -> str:
-    """The report; pictures are looked for in the folder `images`."""
-    lines = [f"# {title}", "", INTRODUCTION, ""]
-    lines += _markdown_table(["paper", *VERDICTS], _summary(chapters))
+def markdown(chapters: Sequence[Chapter], title: str, text: Path, images: str, extra: str = "") -> str:
+    """The report, which will lie at `text`; pictures are looked for in the folder `images`."""
+    lines = [f"# {title}", "", INTRODUCTION, "", *markdown_table(*summary(chapters)), "", CURRENCY]
+    lines += ["", inventory(chapters), "", report_pictures.CAPTION, ""]
+    for chapter in chapters:
+        name = report_pictures.name_of(chapter.name)
+        lines += [f"![{chapter.name}: paper against ours]({images}/{name}.svg)", ""]
+    lines += ["The same counts for all classes of rows:", "", *markdown_table(*classes(chapters))]
+    lines += ["", extra] if extra else []
     for chapter in chapters:
         lines += ["", f"## {chapter.name}", "", chapter.citation]
         for part in chapter.sections:
             lines += ["", f"### {part.experiment.title}", "", part.experiment.protocol, ""]
             for table in part.tables:
-                lines += _markdown_figures(table)
+                lines += _markdown_figures(part, table, text)
             lines += [f"![{plot.caption}]({images}/{plot.name}.png)\n\n*{plot.caption}*\n" for plot in part.plots]
-            lines.append(f"<sub>{_made_with(part)}</sub>")
+            path = part.results.path
+            file = f"[{path.name}]({_link(part, text)})" if path.exists() else path.name
+            lines.append(f"<sub>`python -m {part.module}`, kept in {file}: {made_with(part)}</sub>")
     return "\n".join(lines) + "\n"
 
 
-def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table whose first column is left-aligned, the others right."""
     lines = [columns, ["---"] + ["---:"] * (len(columns) - 1), *([c.replace("|", "\\|") for c in row] for row in rows)]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
-def _markdown_figures(table: Table) -> list[str]:
+def _link(part: Section, text: Path) -> str:
+    """The way from the report to the file of the figures."""
+    return Path(os.path.relpath(part.results.path, text.parent)).as_posix()
+
+
+def _markdown_figures(part: Section, table: Table, text: Path) -> list[str]:
     marks = reasons(table)
-    lines = [
-        f"**{table.title}**",
-        "",
-        *_markdown_table(heads(table), (cells(table, row, marks) for row in table.rows)),
-        "",
-    ]
+    rows = []
+    for row in table.rows:
+        texts = cells(part, table, row, marks)
+        if row.ours is not None and row.sources and row.sources[0] in part.results.figures:
+            named = "; ".join(row.sources[:3]) + ("; ..." if len(row.sources) > 3 else "")
+            at = 1 if len(texts) == 2 else 2
+            texts[at] = f'[{texts[at]}]({_link(part, text)} "{named}")'
+        rows.append(texts)
+    lines = [f"**{table.title}**", "", *markdown_table(heads(table), rows), ""]
     lines += [f"({number}) {why}\n" for why, number in marks.items()]
     return [*lines, table.note, ""] if table.note else lines
 
 
-# HTML
-
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --better: #0072b2; --worse: #c44e00; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: .5rem 0 1rem; display: block; overflow-x: auto; }
-th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-caption { text-align: left; font-weight: 600; padding: .4rem 0; }
-td.better { color: var(--better); font-weight: 600; } td.worse { color: var(--worse); font-weight: 600; }
-@media (prefers-color-scheme: dark) { :root { --better: #56b4e9; --worse: #e69f00; } img { background: #fff; } }
-img { max-width: 100%; height: auto; border-radius: 6px; } figure { margin: 1rem 0; }
-figcaption, .made, .why { font-size: .88rem; opacity: .85; }
-nav a { display: inline-block; margin-right: 1rem; }
-"""
+# Files
 
 
-def page(chapters: Sequence[Chapter], title: str, pictures: dict[str, bytes]) -> str:
-    """The report as one page that needs nothing but itself."""
-    links = "".join(f'<a href="#paper{i}">{html.escape(c.name)}</a>' for i, c in enumerate(chapters))
-    body = [f"<h1>{html.escape(title)}</h1>", f"<p>{_inline(INTRODUCTION)}</p>", f"<nav>{links}</nav>"]
-    body.append(_html_table("", ["paper", *VERDICTS], [(row, "") for row in _summary(chapters)]))
-    for i, chapter in enumerate(chapters):
-        body.append(f'<h2 id="paper{i}">{html.escape(chapter.name)}</h2><p>{_inline(chapter.citation)}</p>')
-        body += [_html_section(part, pictures) for part in chapter.sections]
-    meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    head = f"{meta}<title>{html.escape(title)}</title><style>{STYLE}</style>"
-    text = "\n".join(body)
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{text}\n</body></html>\n'
-
-
-def _html_section(part: Section, pictures: dict[str, bytes]) -> str:
-    lines = [f"<h3>{html.escape(part.experiment.title)}</h3><p>{_inline(part.experiment.protocol)}</p>"]
-    for table in part.tables:
-        marks = reasons(table)
-        rows = [(cells(table, row, marks), table.verdict(row)) for row in table.rows]
-        lines.append(_html_table(table.title, heads(table), rows))
-        lines += [f'<p class="why">({number}) {_inline(why)}</p>' for why, number in marks.items()]
-        lines += [f'<p class="why">{_inline(table.note)}</p>'] if table.note else []
-    for plot in part.plots:
-        data, alt = base64.b64encode(pictures[plot.name]).decode(), html.escape(plot.caption, quote=True)
-        lines.append(f'<figure><img alt="{alt}" src="data:image/png;base64,{data}">')
-        lines.append(f"<figcaption>{_inline(plot.caption)}</figcaption></figure>")
-    return "\n".join([*lines, f'<p class="made">{html.escape(_made_with(part))}</p>'])
-
-
-def _html_table(title: str, columns: Sequence[str], rows: Iterable[tuple[Sequence[str], str]]) -> str:
-    head = "".join(f"<th>{html.escape(h)}</th>" for h in columns)
-    body = ""
-    for texts, verdict in rows:
-        *others, last = (html.escape(text) for text in texts)
-        body += "<tr>" + "".join(f"<td>{t}</td>" for t in others) + f'<td class="{verdict}">{last}</td></tr>\n'
-    caption = f"<caption>{html.escape(title)}</caption>" if title else ""
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _inline(text: str) -> str:
-    """Markdown's code and emphasis, in HTML."""
-    for mark, tag in (("`", "code"), ("*", "em")):
-        pieces = (html.escape(text, quote=False) if mark == "`" else text).split(mark)
-        if len(pieces) % 2:
-            text = "".join(p if i % 2 == 0 else f"<{tag}>{p}</{tag}>" for i, p in enumerate(pieces))
-    return text
-
-
-# Pictures and files
-
-
-def picture(plot: Plot) -> bytes:
-    """A plot as PNG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(9.0, 4.8), layout="constrained", dpi=110)
-    plot.draw(canvas)
-    buffer = BytesIO()
-    FigureCanvasAgg(canvas).print_png(buffer, metadata={"Software": None})
-    return buffer.getvalue()
-
-
-def write(chapters: Sequence[Chapter], title: str, text: Path, images: Path, single_page: Path) -> None:
+def write(
+    chapters: Sequence[Chapter], title: str, text: Path, images: Path, single_page: Path, extra: str = ""
+) -> None:
     """Write the Markdown file, its pictures and the HTML page."""
     plots = [plot for chapter in chapters for part in chapter.sections for plot in part.plots]
-    pictures = {plot.name: picture(plot) for plot in plots}
+    pictures: dict[str, bytes] = {f"{plot.name}.png": report_pictures.picture(plot) for plot in plots}
+    for chapter in chapters:
+        pictures[f"{report_pictures.name_of(chapter.name)}.svg"] = report_pictures.diagonal(
+            points(chapter), chapter.name
+        )
     for folder in (text.parent, images, single_page.parent):
         folder.mkdir(parents=True, exist_ok=True)
     for name, data in pictures.items():
-        (images / f"{name}.png").write_bytes(data)
-    text.write_text(markdown(chapters, title, images.relative_to(text.parent).as_posix()))
-    single_page.write_text(page(chapters, title, pictures))
+        (images / name).write_bytes(data)
+    text.write_text(
+        markdown(chapters, title, text, images.relative_to(text.parent).as_posix(), extra), encoding="utf-8"
+    )
+    single_page.write_text(report_html.page(chapters, title, pictures), encoding="utf-8")
+
+
+def points(chapter: Chapter) -> list[dict[str, Any]]:
+    """Every figure that the paper has, too, with its class and its state; accuracies in % as errors."""
+    found = []
+    for part, table, row in chapter.rows():
+        if row.paper is not None and row.ours is not None:
+            kind = table.kind_of(row)
+            is_error = "%" in table.title and kind != "time"
+            is_accuracy = is_error and "accuracy" in table.title.lower()
+            values = [100 - f.value if is_accuracy else f.value for f in (row.paper, row.ours)]
+            point = {"paper": values[0], "ours": values[1], "kind": kind, "is_error": is_error}
+            found.append(point | {"current": part.state(row) == CURRENT})
+    return found

@@ -1,6 +1,7 @@
 """Every table and figure of the papers: ``make reproduce``, ``make reproduce PAPER=cpm``, ``make reproduce QUICK=1``.
 
-Figures that are at hand in ``results/`` are not measured again; ``--fresh`` forgets them first. A full run writes its
+Figures in ``results/`` that are current are not measured again; ``--fresh`` forgets them first. It says at the start
+what is stale and how long that took when it was measured last; stopped, it goes on where it was. A full run writes its
 report to ``docs/reproduction.md``, a quick one, with fewer repetitions and smaller sets, to ``build/reproduce-quick``.
 """
 
@@ -10,13 +11,14 @@ import argparse
 import importlib
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks import report
+from benchmarks import contents, defaults, report
 from benchmarks.experiment import Experiment
-from benchmarks.results import QUICK
+from benchmarks.results import CURRENT, QUICK, STALE
 
 ROOT = Path(__file__).parents[1]
 TITLE = "The papers, reproduced"
@@ -49,6 +51,14 @@ PAPERS = {
         "N. A. Arnosti and J. K. Kalita. *Cutting Plane Training for Linear Support Vector Machines.* IEEE TKDE, 2013.",
     ),
 }
+FOLDERS = {paper: folder for paper, (folder, _, _) in PAPERS.items()}
+#: What stands below the counts.
+EXTRA = (
+    "[Each table and figure of each paper](reproduction_contents.md), row by row, with the reason where one is not "
+    "here. "
+    "[Each default of each estimator](reproduction_defaults.md), with where and on which rows it was chosen. "
+    "`python -m benchmarks.compare HEAD .` compares a fresh run with this one, figure by figure."
+)
 
 
 def experiments(folder: str) -> Iterator[str]:
@@ -65,25 +75,48 @@ def experiment(module: str) -> Experiment:
     return found
 
 
-def measure(module: str, quick: bool, fresh: bool) -> str:
-    """Measure what is not at hand yet; what went wrong, if anything did."""
+def measure(module: str, quick: bool, fresh: bool, only: str = "") -> str:
+    """Measure what is not current; what went wrong, if anything did."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     one = experiment(module)
     try:
-        results = one.results(quick)
+        results = one.results(quick, only)
         if fresh:
             results.path.unlink(missing_ok=True)
-            results = one.results(quick)
+            results = one.results(quick, only)
         one.measure(results)
     except (FileNotFoundError, ImportError, OSError) as error:
         return f"{one.title}: {error}"
     return ""
 
 
-def chapters(papers: Sequence[str], quick: bool) -> list[report.Chapter]:
-    """The report's chapters, from the figures at hand."""
+def outlook(modules: Sequence[str], quick: bool) -> str:
+    """What will be measured, and how long it took when it was measured last."""
+    lines, total, unknown = [], 0.0, 0
+    for module in modules:
+        results = experiment(module).looked_through(quick)
+        due = [name for name in results.wanted if results.state(name) != CURRENT]
+        if not due:
+            continue
+        stale = Counter(results.state(name) or "not measured yet" for name in due)
+        known = [results.figures[name].get("seconds", 0.0) for name in due if name in results.figures]
+        total, unknown = total + sum(known), unknown + len(due) - len(known)
+        told = ", ".join(f"{n} {state}" for state, n in stale.items())
+        lines.append(f"{module}: {told}; about {sum(known) / 60:.0f} minutes")
+        reasons = Counter(results.changed(name) for name in due if results.state(name) == STALE)
+        lines += [f"    stale since a change of {reason}: {n}" for reason, n in reasons.items()]
+    if not lines:
+        return "All figures are current: nothing to measure."
+    rest = f", and {unknown} figures that were never measured" if unknown else ""
+    return "\n".join([*lines, f"In all about {total / 60:.0f} minutes of one core, as measured last{rest}."])
+
+
+def chapters(papers: Sequence[str], quick: bool, root: Path | None = None) -> list[report.Chapter]:
+    """The report's chapters, from the figures at hand, those of another checkout where `root` is given."""
     return [
-        report.Chapter(name, citation, [report.section(experiment(module), quick) for module in experiments(folder)])
+        report.Chapter(
+            name, citation, [report.section(experiment(module), quick, root) for module in experiments(folder)]
+        )
         for folder, name, citation in (PAPERS[paper] for paper in papers)
     ]
 
@@ -96,11 +129,23 @@ def write(papers: Sequence[str], quick: bool) -> None:
     images = target / "images" / ("" if quick else "reproduction")
     title = TITLE + (" (quick run: fewer repetitions, smaller sets)" if quick else "")
     found = chapters(papers, quick)
-    report.write(found, title, text, images, single_page)
+    report.write(found, title, text, images, single_page, "" if quick else EXTRA)
+    if not quick:
+        for name, page in pages(found).items():
+            (ROOT / "docs" / name).write_text(page, encoding="utf-8")
     for chapter in found:
         counts = ", ".join(f"{n} {verdict}" for verdict, n in chapter.verdicts().items() if verdict)
         print(f"{chapter.name}: {counts}")
+    print(report.inventory(found))
     print(f"Written: {text.relative_to(ROOT)}, {single_page.relative_to(ROOT)}")
+
+
+def pages(found: Sequence[report.Chapter]) -> dict[str, str]:
+    """The pages beside the report, by their files."""
+    return {
+        "reproduction_contents.md": contents.markdown(dict(zip(PAPERS, found, strict=True)), FOLDERS),
+        "reproduction_defaults.md": defaults.markdown(),
+    }
 
 
 def main() -> int:
@@ -108,24 +153,43 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"any of {', '.join(PAPERS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="minutes: fewer repetitions, smaller sets")
-    parser.add_argument("--fresh", action="store_true", help="measure again what is at hand already")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is current, too")
+    parser.add_argument("--only", default="", metavar="TEXT", help="measure only figures with this in their names")
+    parser.add_argument("--dry-run", action="store_true", help="measure nothing: say what is stale, write the report")
     parser.add_argument("--jobs", type=int, default=1, help="experiments at a time; times are only fair with 1")
     given = parser.parse_args()
     unknown = [paper for paper in given.papers if paper not in PAPERS]
     if unknown:
         parser.error(f"there is no paper {unknown[0]!r}; choose from {', '.join(PAPERS)}")
     papers = given.papers or list(PAPERS)
-    modules = [module for paper in papers for module in experiments(PAPERS[paper][0])]
-    if given.jobs == 1:
-        failures = [measure(module, given.quick, given.fresh) for module in modules]
-    else:
-        with ProcessPoolExecutor(given.jobs) as pool:
-            n = len(modules)
-            failures = list(pool.map(measure, modules, [given.quick] * n, [given.fresh] * n))
+    modules = [module for paper in papers for module in experiments(FOLDERS[paper])]
+    print(outlook(modules, given.quick), file=sys.stderr)
+    failures = [] if given.dry_run else measured(modules, given)
     for failure in filter(None, failures):
         print(f"Not measured. {failure}", file=sys.stderr)
     write(papers if given.quick else list(PAPERS), given.quick)
     return 1 if any(failures) else 0
+
+
+def measured(modules: Sequence[str], given: argparse.Namespace) -> list[str]:
+    """Measure, one experiment at a time or several; what went wrong."""
+    if given.jobs == 1:
+        failures = []
+        for done, module in enumerate(modules):
+            print(
+                f"{len(modules) - done} of {len(modules)} experiments left; {_left(modules[done:], given.quick)}",
+                file=sys.stderr,
+            )
+            failures.append(measure(module, given.quick, given.fresh, given.only))
+        return failures
+    with ProcessPoolExecutor(given.jobs) as pool:
+        n = len(modules)
+        return list(pool.map(measure, modules, [given.quick] * n, [given.fresh] * n, [given.only] * n))
+
+
+def _left(modules: Sequence[str], quick: bool) -> str:
+    """How long the rest takes, by how long it took."""
+    return outlook(modules, quick).splitlines()[-1]
 
 
 if __name__ == "__main__":

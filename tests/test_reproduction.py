@@ -1,11 +1,18 @@
 """The reproduction of the papers: how experiments keep and judge their figures, and what the report says."""
 
 import json
+from collections import Counter
+from functools import partial
 
+import numpy as np
 import pytest
-from benchmarks import report, reproduce
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, show
-from benchmarks.results import Results
+from benchmarks import compare, contents, defaults, methods, report, report_pictures, reproduce
+from benchmarks.experiment import KINDS, Experiment, Figure, Plot, Row, Table, show
+from benchmarks.fingerprint import fingerprint
+from benchmarks.papers.convex_polytope import protocol
+from benchmarks.results import CURRENT, STALE, UNKNOWN, KeptFigures, Results
+
+from polyplane.learners import LEARNERS
 
 
 @pytest.mark.parametrize(
@@ -20,6 +27,7 @@ from benchmarks.results import Results
         (Figure(10.0), Figure(20.0), None, "differs"),
         (None, Figure(20.0), "lower", ""),
         (Figure(10.0), None, "lower", "not run"),
+        (None, None, "lower", ""),
     ],
 )
 def test_verdict_uses_the_spread_of_the_paper_or_else_ours(paper, ours, better, verdict):
@@ -53,14 +61,124 @@ def test_a_failed_measurement_leaves_the_others(tmp_path):
     assert list(Results(script).figures) == ["a"]
 
 
+def test_fingerprints_change_with_arguments_constants_and_methods(monkeypatch):
+    machine = partial(protocol.budgeted, 4, 1e6, 1000, 10, 0.0)
+    first = fingerprint(machine, {})
+    assert first.methods == {"ConvexPolytopeClassifier": methods.VERSIONS["ConvexPolytopeClassifier"]}
+    assert fingerprint(partial(protocol.budgeted, 8, 1e6, 1000, 10, 0.0), {}).text != first.text
+    assert fingerprint(machine, {"seed": 1}).text != first.text
+    monkeypatch.setitem(methods.VERSIONS, "ConvexPolytopeClassifier", 99)
+    assert fingerprint(machine, {}).text != first.text
+    choice = partial(protocol.by_protocol, None, 4, 1e6, 100)
+    before = fingerprint(choice, {}).text
+    monkeypatch.setattr(protocol, "ALPHA_VISITS", (1, 10))
+    assert fingerprint(choice, {}).text != before
+
+
+MODULE = """
+LEVEL = 3
+
+def helper(x):
+    {comment}return x + {number}
+
+def measured(x=LEVEL):
+    return {{"error": helper(x)}}
+"""
+
+
+def measured_in(folder, number=1, comment=""):
+    """The function of a module of its own, as `benchmarks` has them."""
+    source = folder / f"made_{number}_{len(comment)}.py"
+    source.write_text(MODULE.format(number=number, comment=comment))
+    space = {"__name__": "benchmarks.made"}
+    exec(compile(source.read_text(), str(source), "exec"), space)
+    return space["measured"]
+
+
+def test_fingerprints_see_the_code_that_is_reached_but_no_comments(tmp_path):
+    plain = fingerprint(measured_in(tmp_path), {})
+    told = fingerprint(measured_in(tmp_path, comment='"""Add."""  # words\n    '), {})
+    other = fingerprint(measured_in(tmp_path, number=2), {})
+    assert plain.text == told.text
+    assert plain.text != other.text
+
+
+def test_a_lambda_has_no_fingerprint():
+    with pytest.raises(TypeError, match="named function"):
+        fingerprint(eval("lambda: {}", {"__name__": "benchmarks.made"}), {})
+
+
+def one_error(error):
+    return {"error": error}
+
+
+one_error.__module__ = "benchmarks.made"
+
+
+def kept(tmp_path, **how):
+    return KeptFigures(str(tmp_path / "papers" / "table.py"), **how)
+
+
+def test_kept_figures_are_measured_again_only_when_stale(tmp_path):
+    first = kept(tmp_path)
+    assert first.get("a", partial(one_error, 1.0))["error"] == 1.0
+    again = kept(tmp_path)
+    before = again.figures["a"]
+    assert again.get("a", partial(one_error, 1.0)) is before
+    looked = kept(tmp_path, only=None)
+    assert looked.get("a", partial(one_error, 2.0))["error"] == 1.0
+    assert looked.state("a") == STALE
+    assert looked.changed("a") == "its settings or its protocol"
+    assert kept(tmp_path).get("a", partial(one_error, 2.0))["error"] == 2.0
+
+
+def test_figures_without_a_fingerprint_are_not_vouched_for_until_someone_does(tmp_path):
+    folder = tmp_path / "papers" / "results"
+    folder.mkdir(parents=True)
+    old = {"settings": {}, "environment": {}, "figures": {"a": {"error": 1.0}}}
+    (folder / "table.json").write_text(json.dumps(old))
+    looked = kept(tmp_path, only=None)
+    looked.get("a", partial(one_error, 1.0))
+    assert looked.state("a") == UNKNOWN
+    assert looked.vouch("measured by the same code") == ["a"]
+    assert looked.state("a") == CURRENT
+    assert kept(tmp_path).figures["a"]["made"]["vouched"] == "measured by the same code"
+
+
+def test_an_experiment_is_looked_through_without_measuring(tmp_path):
+    def measure(results):
+        choice = results.get("choice", partial(one_error, 1.0))
+        results.get("cell", partial(one_error, choice["error"]))
+
+    experiment = Experiment(str(tmp_path / "papers" / "table.py"), "", "", measure, lambda figures: [])
+    looked = experiment.looked_through(quick=False)
+    assert list(looked.wanted) == ["choice", "cell"]
+    assert not looked.figures
+
+
+@pytest.mark.parametrize("name", methods.TRIALS)
+def test_methods_that_find_other_planes_have_a_new_version(name):
+    told = "finds other planes than before: raise its version in benchmarks/methods.toml, and give it new probes there"
+    np.testing.assert_allclose(
+        methods.probes(name), methods.DECLARED[name]["probe"], rtol=2e-3, atol=0.011, err_msg=told
+    )
+
+
 @pytest.fixture
 def chapter(tmp_path):
-    rows = [Row("a | <b>", Figure(2.0, 0.1), Figure(3.0), "measured <i>twice</i>"), Row("c", Figure(2.0), None)]
+    rows = [
+        Row("a | <b>", Figure(2.0, 0.1), Figure(3.0), "measured <i>twice</i>", "first"),
+        Row("c", Figure(2.0), None, "left out"),
+        Row("d", Figure(2.0, 0.1), Figure(2.0), "", "first", "beyond"),
+    ]
+    folder = tmp_path / "papers" / "results"
+    folder.mkdir(parents=True)
+    (folder / "table.json").write_text('{"settings": {}, "environment": {}, "figures": {"first": {"error": 3.0}}}')
     experiment = Experiment(
         script=str(tmp_path / "papers" / "table.py"),
         title="Table 9",
         protocol="Five seeds.",
-        measure=lambda results: None,
+        measure=lambda results: results.get("first", partial(one_error, 3.0)) and None,
         tables=lambda figures: [Table("error, %", rows)],
         plots=lambda figures: [Plot("line", "A line.", lambda canvas: canvas.subplots().plot([1, 2]))],
     )
@@ -70,15 +188,23 @@ def chapter(tmp_path):
 def test_report_is_complete_and_self_contained(chapter, tmp_path):
     text, page = tmp_path / "r.md", tmp_path / "r.html"
     report.write([chapter], "Reproduced", text, tmp_path / "images", page)
-    assert "| a \\| <b> | 2.00 ± 0.10 | 3.00 | +1.00 | worse (1) |" in text.read_text()
-    assert "(1) measured" in text.read_text()
-    assert "| A paper | 0 | 0 | 1 | 0 | 1 |" in text.read_text()
+    written = text.read_text(encoding="utf-8")
+    assert '| a \\| <b> | 2.00 ± 0.10 | [3.00‡](papers/results/table.json "first") | +1.00 | worse (1) |' in written
+    assert "(1) measured" in written
     assert (tmp_path / "images" / "papers-line.png").read_bytes().startswith(b"\x89PNG")
-    markup = page.read_text()
+    assert b"<svg" in (tmp_path / "images" / "diagonal-a-paper.svg").read_bytes()
+    markup = page.read_text(encoding="utf-8")
     assert "data:image/png;base64," in markup
     assert "<b>" not in markup
     assert "<i>" not in markup
     assert "http" not in markup.replace("https://", "").replace("http-equiv", "")
+
+
+def test_the_top_counts_the_papers_methods_alone(chapter):
+    heads, rows = report.summary([chapter])
+    assert heads == ["paper", "equal", "better", "worse", "differs", "not run", "of these not current"]
+    assert rows == [["A paper", "0", "0", "1", "0", "1", "1"]]
+    assert chapter.verdicts("beyond") == Counter({"equal": 1})
 
 
 def test_plain_text_shows_verdicts(chapter):
@@ -93,21 +219,83 @@ def test_unknown_paper_is_one_sentence(monkeypatch, capsys):
     assert "there is no paper 'cmp'; choose from cpm, gamm" in capsys.readouterr().err
 
 
-def test_the_committed_report_says_what_the_results_say():
-    chapters = reproduce.chapters(list(reproduce.PAPERS), quick=False)
-    text = report.markdown(chapters, reproduce.TITLE, "images/reproduction")
-    assert (reproduce.ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8") == text, "run make reproduce"
-    for chapter in chapters:
+@pytest.fixture(scope="module")
+def committed():
+    """The chapters that the kept figures give."""
+    return reproduce.chapters(list(reproduce.PAPERS), quick=False)
+
+
+def test_the_committed_report_says_what_the_results_say(committed):
+    docs = reproduce.ROOT / "docs"
+    path = docs / "reproduction.md"
+    text = report.markdown(committed, reproduce.TITLE, path, "images/reproduction", reproduce.EXTRA)
+    assert path.read_text(encoding="utf-8") == text, "run make reproduce DRY=1"
+    for name, page in reproduce.pages(committed).items():
+        assert (docs / name).read_text(encoding="utf-8") == page, "run make reproduce DRY=1"
+    for chapter in committed:
         assert len(chapter.sections) >= 2
-        for part in chapter.sections:
-            for plot in part.plots:
-                assert (reproduce.ROOT / "docs" / "images" / "reproduction" / f"{plot.name}.png").exists()
+        pictures = [f"{plot.name}.png" for part in chapter.sections for plot in part.plots]
+        for name in [*pictures, f"{report_pictures.name_of(chapter.name)}.svg"]:
+            assert (docs / "images" / "reproduction" / name).exists()
 
 
-def test_whatever_is_worse_or_missing_is_explained():
-    for chapter in reproduce.chapters(list(reproduce.PAPERS), quick=False):
-        for part in chapter.sections:
-            for table in part.tables:
-                for row in table.rows:
-                    if table.verdict(row) in ("worse", "not run"):
-                        assert row.why or table.note, f"{part.experiment.title}: {row.label}"
+def test_whatever_is_not_equal_or_better_is_explained(committed):
+    for chapter in committed:
+        for part, table, row in chapter.rows():
+            if table.verdict(row) in ("worse", "differs", "not run"):
+                assert row.why or table.note, f"{part.experiment.title}: {table.title}: {row.label}"
+
+
+def test_every_row_has_a_class_and_names_its_figures(committed):
+    for chapter in committed:
+        for part, table, row in chapter.rows():
+            assert table.kind_of(row) in KINDS
+            assert row.ours is None or row.sources, f"{part.module}: {row.label}"
+
+
+def test_quick_runs_have_fingerprints_too():
+    for paper in reproduce.PAPERS:
+        for module in reproduce.experiments(reproduce.FOLDERS[paper]):
+            assert reproduce.experiment(module).looked_through(quick=True).wanted
+
+
+def test_what_a_paper_shows_is_in_the_report_or_has_a_reason(committed, monkeypatch):
+    chapters = dict(zip(reproduce.PAPERS, committed, strict=True))
+    item = {"name": "Table 9", "what": "", "section": "table1", "table": "Test error", "rows": ["X"], "columns": ["Y"]}
+    monkeypatch.setitem(contents.LISTED, "cpm", [item])
+    with pytest.raises(ValueError, match="'Y, X' is neither in the report nor has it a reason"):
+        contents.markdown(chapters, reproduce.FOLDERS)
+
+
+@pytest.mark.parametrize("name", [*LEARNERS, "TableClassifier"])
+def test_each_default_is_listed_with_where_it_was_chosen(name):
+    listed = defaults.DECLARED[name]
+    assert {key: found["value"] for key, found in listed.items()} == defaults.of_code(name)
+    assert {found["kind"] for found in listed.values()} <= set(defaults.KINDS)
+
+
+def moved(chapter, **figures):
+    """The same chapter with other figures of ours."""
+    part = chapter.sections[0]
+    rows = [Row(r.label, r.paper, figures.get(r.label, r.ours), r.why, r.source, r.kind) for r in part.tables[0].rows]
+    return report.Chapter(
+        chapter.name, "", [report.Section(part.experiment, part.results, [Table("error, %", rows)], [])]
+    )
+
+
+def test_comparison_allows_for_deviations(chapter):
+    def verdicts(**figures):
+        return [found.verdict for found in compare.compared(chapter, moved(chapter, **figures))]
+
+    assert verdicts() == ["same", "same"]
+    assert verdicts(d=Figure(2.004)) == ["same", "same"]
+    assert verdicts(d=Figure(2.2)) == ["same", "moved"]
+    assert verdicts(d=Figure(2.2, 0.3)) == ["same", "same"]
+    assert verdicts(d=None) == ["same", "missing"]
+    assert verdicts(c=Figure(1.0)) == ["same", "new", "same"]
+
+
+def test_this_checkout_is_what_it_is(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["compare", str(reproduce.ROOT), str(reproduce.ROOT)])
+    assert compare.main() == 0
+    assert " 0 moved, 0 missing, 0 new" in capsys.readouterr().out

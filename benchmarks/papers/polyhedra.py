@@ -109,6 +109,9 @@ def nested_cv(
     }
 
 
+NOT_YET = "not measured yet: `make reproduce` does"
+
+
 def summary(by_repeat: np.ndarray) -> dict[str, Any]:
     """Mean accuracy and its deviation over the repetitions."""
     return {
@@ -172,8 +175,9 @@ def accuracy_tables(
     sets: Iterable[str],
     methods: Mapping[str, str],
     why: Mapping[str, str],
+    kind_of: Callable[[str, str], str],
 ) -> list[Table]:
-    """One table of accuracies per set; `methods` maps names to titles, `why` has words on cells."""
+    """One table of accuracies per set; `methods` maps names to titles, `why` has words on cells, `kind_of` classes."""
     tables = []
     for name in sets:
         rows = [
@@ -182,6 +186,8 @@ def accuracy_tables(
                 Figure(*paper[name][method]) if method in paper[name] else None,
                 accuracy_figure(figures, name, method),
                 _remark(figures.get(f"{name}, {method}"), why.get(f"{name}, {method}", "")),
+                f"{name}, {method}",
+                kind_of(name, method) if method in paper[name] else "beyond",
             )
             for method, title in methods.items()
         ]
@@ -190,10 +196,14 @@ def accuracy_tables(
 
 
 def _remark(found, why):
-    """The words on a cell, before them its repetitions where they are fewer than ten."""
-    repeats = 10 if found is None else len(found["accuracy_by_repeat"])
-    fewer = "" if repeats == 10 else f"{repeats} x 10-fold."
-    return " ".join(part for part in (fewer, why) if part)
+    """The words on a cell, before them its repetitions and the folds of its choice where they are fewer than ten."""
+    if found is None:
+        return why or NOT_YET
+    repeats = len(found["accuracy_by_repeat"])
+    told = [] if repeats == 10 else [f"{repeats} x 10-fold."]
+    inner = found["protocol"]["inner"]
+    told += [] if inner.startswith(("10-fold", "nothing")) else [f"Settings chosen by {inner}."]
+    return " ".join([*told, *([why] if why else [])])
 
 
 def time_table(
@@ -209,8 +219,18 @@ def time_table(
         for method in paper[name]:
             found = figures.get(f"{name}, {method}")
             ours = None if found is None else Figure(found["median_fit_seconds"])
-            rows.append(Row(f"{TITLES[name]}, {methods[method]}", Figure(paper[name][method]), ours))
-    return Table("Seconds to train once", rows, better=None, digits=3, note=note)
+            label, told = f"{TITLES[name]}, {methods[method]}", "" if found else NOT_YET
+            rows.append(Row(label, Figure(paper[name][method]), ours, told, f"{name}, {method}"))
+    return Table("Seconds to train once", rows, better=None, digits=3, note=note, kind="time")
+
+
+def chosen_planes(found: Mapping[str, Any]) -> Figure | None:
+    """Mean and deviation of the planes that inner cross-validations chose, in the five settings chosen most often."""
+    counts = [(json.loads(setting).get("n_planes"), n) for setting, n in found["chosen"].items()]
+    if any(planes is None for planes, _ in counts):
+        return None
+    planes = np.repeat([planes for planes, _ in counts], [n for _, n in counts])
+    return Figure(float(planes.mean()), float(planes.std()))
 
 
 def dot_plot(figure: Any, tables: Iterable[Table], columns: int) -> None:

@@ -103,12 +103,13 @@ def table(figures, title, key, **how):
         for machine in MACHINES:
             runs = figures.get(name_of(name, machine), {}).get(key)
             ours = runs and Figure(float(np.mean(runs)), float(np.std(runs)))
-            rows.append(Row(f"{label}: {machine}", None, ours))
+            rows.append(Row(f"{label}: {machine}", None, ours, source=name_of(name, machine)))
             means[machine] += [ours.value] if ours else []
     for machine, values in means.items():
         complete = len(values) == len(SETS)
-        rows.append(Row(f"Mean: {machine}", None, Figure(float(np.mean(values))) if complete else None))
-    return Table(title, rows, **how)
+        source = tuple(name_of(name, machine) for name in SETS)
+        rows.append(Row(f"Mean: {machine}", None, Figure(float(np.mean(values))) if complete else None, source=source))
+    return Table(title, rows, kind="beyond", **how)
 
 
 def differences(figures):
@@ -119,10 +120,13 @@ def differences(figures):
         pair = [figures.get(name_of(name, machine), {}).get("errors") for machine in (worst, total)]
         gain = np.subtract(*pair) if all(pair) else np.array([])
         means += [gain.mean()] if all(pair) else []
-        rows.append(Row(label, None, mean_of(gain) if all(pair) else None))
-    rows.append(Row("Mean over the sets", None, mean_of(means) if len(means) == len(SETS) else None))
+        source = tuple(name_of(name, machine) for machine in (worst, total))
+        rows.append(Row(label, None, mean_of(gain) if all(pair) else None, source=source))
+    every = tuple(name_of(name, machine) for name in SETS for machine in (worst, total))
+    rows.append(Row("Mean over the sets", None, mean_of(means) if len(means) == len(SETS) else None, source=every))
     title = "Held-out error, worst-case less total margin with the same steps, points"
-    return Table(title, rows, better=None, note="Deviations are standard errors, over the folds and over the sets.")
+    note = "Deviations are standard errors, over the folds and over the sets."
+    return Table(title, rows, better=None, note=note, kind="beyond")
 
 
 def mean_of(values):

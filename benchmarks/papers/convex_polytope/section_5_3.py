@@ -2,7 +2,9 @@
 
 import time
 from functools import partial
+from math import sqrt
 
+from benchmarks.baselines import baseline_errors
 from benchmarks.data import digits, pixels
 from benchmarks.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.convex_polytope.protocol import EXPECTED, SEEDS, budgeted, errors, summary
@@ -16,6 +18,7 @@ DIGITS_ROWS = 300_000
 PAIRS = "MNIST, one against one, K=32"
 PER_CLASS = "MNIST, one polytope per class, K=48, 8M visits"
 DEFORMED = "deformed digits, one against one, K=32"
+SVM = "MNIST: RBF-SVM"
 QUICK_PAIRS = "MNIST, one against one, K=8, 20 passes"
 QUICK_PER_CLASS = "MNIST, one polytope per class, K=16, 1M visits"
 
@@ -56,46 +59,82 @@ def mnist_per_class(n_planes, visits, seeds):
     return errors(budgeted(n_planes, visits, len(split.y), 1000, 0.8), split, seeds)
 
 
+def quick_pairs():
+    return one_against_one(pixels(), _pair(8, max_iter=20, min_entropy=0.8), range(1))
+
+
+def svm():
+    """C and gamma on held-out fifths of 4,000 training rows; scikit-learn's SVC has one machine per pair, too."""
+    return baseline_errors("RBF-SVM", pixels(), 4_000)
+
+
 def measure(results):
     if results.quick:
-        pair = _pair(8, max_iter=20, min_entropy=0.8)
-        results.get(QUICK_PAIRS, lambda: one_against_one(pixels(), pair, range(1)))
+        results.get(QUICK_PAIRS, quick_pairs)
         results.get(QUICK_PER_CLASS, partial(mnist_per_class, 16, 1e6, range(1)))
         return
     results.get(PAIRS, mnist_pairs)
     results.get(PER_CLASS, partial(mnist_per_class, 48, 8e6, SEEDS))
     results.get(DEFORMED, deformed_pairs)
+    results.get(SVM, svm)
 
 
-def row_of(figures, label, name, paper=None, why=""):
-    cell = figures.get(name)
-    theirs = paper and Figure(paper["error"], paper.get("std"))
-    return Row(label, theirs, cell and Figure(cell["error"], cell["std"] if len(cell["runs"]) > 1 else None), why)
+STAND_IN = (
+    f"stand-in: the first {DIGITS_ROWS:,} rows of InfiniteDigits, tested on MNIST's; one run; a twenty-seventh of the "
+    "paper's rows, settings as on MNIST: more of either has not been tried"
+)
+OTHER_FORM = "planes averaged, and back-off, both of which the paper has not; it does not give K, T, lambda or h"
+#: Label, our figure, task and machine of the paper, what is to be known, class.
+ROWS = [
+    ("MNIST, CPM, one against one", PAIRS, ("MNIST", "CPM"), OTHER_FORM, "stand-in"),
+    ("MNIST, RBF-SVM", SVM, ("MNIST", "RBF-SVM"), "one run", "paper"),
+    ("MNIST8m, CPM, one against one", DEFORMED, ("MNIST8m", "CPM"), f"{OTHER_FORM}; {STAND_IN}", "stand-in"),
+    ("MNIST8m, RBF-SVM", "", ("MNIST8m", "RBF-SVM"), "left out: the paper's took eight days", "stand-in"),
+    ("MNIST, CPM, one polytope per class", PER_CLASS, None, "a machine that the paper has not", "beyond"),
+]
+NOT_YET = "not measured yet: `make reproduce PAPER=cpm` does"
+
+
+def error_of(cell):
+    """Its deviation is that over runs or, of one run, that of a share of 10,000 test rows."""
+    share = cell["error"] / 100
+    return Figure(cell["error"], cell["std"] if len(cell["runs"]) > 1 else 100 * sqrt(share * (1 - share) / 10_000))
+
+
+def seconds_of(cell):
+    if "fit_seconds" in cell:
+        return Figure(cell["fit_seconds"] + cell["predict_seconds"])
+    return Figure(cell.get("run_seconds", cell["seconds"] / len(cell["runs"])))
 
 
 def tables(figures):
-    not_run = "left out for its time"
-    stand_in = f"stand-in: the first {DIGITS_ROWS:,} rows of InfiniteDigits, tested on MNIST's; one run"
-    stand_in += "; a twenty-seventh of the paper's rows, settings as on MNIST: more of either has not been tried"
-    rows = [
-        row_of(figures, "MNIST, CPM, one against one", PAIRS, PAPER["MNIST"]["CPM"]),
-        row_of(figures, "MNIST, RBF-SVM", "MNIST: RBF-SVM", PAPER["MNIST"]["RBF-SVM"], not_run),
-        row_of(figures, "MNIST8m, CPM, one against one", DEFORMED, PAPER["MNIST8m"]["CPM"], stand_in),
-        row_of(figures, "MNIST8m, RBF-SVM", "", PAPER["MNIST8m"]["RBF-SVM"], "left out: the paper's took eight days"),
-        row_of(figures, "MNIST, CPM, one polytope per class", PER_CLASS, why="a machine that the paper has not"),
-    ]
+    errors_, seconds = [], []
+    for label, name, paper, told, kind in ROWS:
+        cell = figures.get(name)
+        theirs = paper and PAPER[paper[0]][paper[1]]
+        told = told if cell or not name else NOT_YET
+        error = theirs and Figure(theirs["error"], theirs.get("std"))
+        errors_.append(Row(label, error, cell and error_of(cell), told, name, kind))
+        seconds.append(
+            Row(label, theirs and Figure(theirs["seconds"]), cell and seconds_of(cell), "" if cell else told, name)
+        )
     for name in (QUICK_PAIRS, QUICK_PER_CLASS):
         if name in figures:
-            rows.append(row_of(figures, name, name, why="a quick run"))
-    yield Table("Test error on ten digits, %", rows)
+            errors_.append(Row(name, None, error_of(figures[name]), "a quick run", name, "beyond"))
+    yield Table("Test error on ten digits, %", errors_)
+    note = "Machines differ, and ours was shared when it ran: orders of magnitude compare, digits do not."
+    yield Table("Seconds to train and test once", seconds, None, digits=0, note=note, kind="time")
 
 
 EXPERIMENT = Experiment(
     script=__file__,
     title="Section 5.3: ten digits, one machine per pair",
     protocol=(
-        "45 machines, one per pair of digits, and a majority vote: K = 32, alpha = 1e-3, min_entropy 0.9, 300 passes, "
-        "settings chosen on 10,000 held-out training rows; five orders of the rows, seeds 0 to 4. For comparison one "
+        "45 machines, one per pair of digits, and a majority vote; planes averaged, with back-off: K = 32, alpha = "
+        "1e-3, min_entropy 0.9, 300 passes, "
+        "settings chosen on 10,000 held-out training rows, where nineteen combinations had 1.5 to 1.8 % error (not by "
+        "a "
+        "script that is kept); five orders of the rows, seeds 0 to 4. For comparison one "
         "machine with a polytope per class, K = 48, 8 million visits."
     ),
     measure=measure,

@@ -63,7 +63,7 @@ def cells():
 
 
 def measure(results):
-    sets.compiled()
+    results.first(sets.compiled)
     for name, n_features, pick in cells():
         results.get(f"{name}, {n_features} {pick}", partial(cell, name, n_features, pick, results.quick))
 
@@ -82,12 +82,13 @@ def tables(figures):
                 label = f"{n_features} {words}"
                 why = _why(figures, name, n_features, pick)
                 ours = (None, None) if found is None else (Figure(found["share"]), Figure(found["speedup"]))
-                shares.append(Row(label, paper_of(name, n_features, "search_share"), ours[0], why))
-                speedups.append(Row(label, paper_of(name, n_features, "speedup"), ours[1], why))
+                source = f"{name}, {n_features} {pick}"
+                shares.append(Row(label, paper_of(name, n_features, "search_share"), ours[0], why, source))
+                speedups.append(Row(label, paper_of(name, n_features, "speedup"), ours[1], why, source))
         title = sets.TITLES[name]
-        yield Table(f"{title}: share of OCA-E's time spent on the line search, in %", shares, None, 1, _note(name))
-        better = None if name == "rcv1" else "higher"
-        yield Table(f"{title}: speed-up of OCA-T over OCA-E", speedups, better, 2, _note(name))
+        words = f"{title}: share of OCA-E's time spent on the line search, in %"
+        yield Table(words, shares, None, 1, _note(name), kind="time")
+        yield Table(f"{title}: speed-up of OCA-T over OCA-E", speedups, None, 2, _note(name), kind="time")
 
 
 def _why(figures, name, n_features, pick):

@@ -21,10 +21,10 @@ COLOURS = {"paper": "#D55E00", "OCA-E": "#E69F00", "OCA-T": "#0072B2", "at rando
 TITLES = {"covtype": "COVTYPE", "mnist": "MNIST", "rcv1": "RCV1 (stand-in)", "news20": "NEWS20"}
 
 
-def covtype(n_rows=464_810):
+def covtype(n_rows=464_810, scaled=True):
     """Seven classes, features scaled to [0, 1], a random fifth for testing; the paper's test rows are not known."""
     data = load_dataset("covtype")
-    low, high = data.data.min(axis=0), data.data.max(axis=0)
+    low, high = (data.data.min(axis=0), data.data.max(axis=0)) if scaled else (0, 1)
     order = np.random.default_rng(0).permutation(len(data.target))
     train, test = order[:n_rows], order[464_810:]
     X, X_test = (((data.data[rows] - low) / (high - low)).astype(np.float32) for rows in (train, test))

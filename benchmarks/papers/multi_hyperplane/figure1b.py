@@ -53,7 +53,10 @@ def tables(figures):
         "planes that win somewhere": cell and len(cell["active"]),
         "where the envelope is lowest (the data are from -1 to 1)": cell and cell["lowest"],
     }
-    rows = [Row(label, None, None if value is None else Figure(value)) for label, value in told.items()]
+    rows = [
+        Row(label, None, None if value is None else Figure(value), source="GAMM on 1x7")
+        for label, value in told.items()
+    ]
     yield Table("GAMM on a 1x7 board", rows, better=None)
 
 

@@ -106,10 +106,12 @@ def tables(figures):
         for name in MACHINES:
             cell = figures.get(name_of(name, point))
             ours = None if cell is None else Figure(cell["accuracy"], cell["std"])
-            rows.append(Row(name_of(name, point), None, ours))
+            kind = "beyond" if name == "tangent start" else None
+            rows.append(Row(name_of(name, point), None, ours, source=name_of(name, point), kind=kind))
         guess = figures.get(name_of("GAMM", point))
         label = f"the larger class, D={point[0]}, {point[1]} weights"
-        rows.append(Row(label, None, guess and Figure(guess["largest_class"])))
+        source = name_of("GAMM", point)
+        rows.append(Row(label, None, guess and Figure(guess["largest_class"]), source=source, kind="check"))
     yield Table(
         "Accuracy, %, at the corners of the figures",
         rows,

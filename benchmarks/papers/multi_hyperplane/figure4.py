@@ -26,7 +26,7 @@ def measure(results):
 
 def tables(figures):
     for key, title in (("active", "Planes that win points"), ("share", "Share of class 1, %")):
-        rows = [Row(name, None, figures.get(name) and Figure(figures[name][key])) for name in EXAMPLES]
+        rows = [Row(name, None, figures.get(name) and Figure(figures[name][key]), source=name) for name in EXAMPLES]
         yield Table(title, rows, better=None, digits=0)
 
 

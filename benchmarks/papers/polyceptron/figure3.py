@@ -67,7 +67,8 @@ def tables(figures):
         again = [f for key, f in figures.items() if key.startswith(name) and key.endswith("starts")]
         ends = [str(f["passes"]) if f["converged"] else "no number of" for f in again]
         why += f" From the better of two starts the others end after {', '.join(ends)} passes." if ends else ""
-        rows.append(Row(TITLES[name], None, median, why if passes else ""))
+        source = tuple(f"{name}, seed {seed}" for seed in SEEDS)
+        rows.append(Row(TITLES[name], None, median, why if passes else "", source))
     note = "The paper has no numbers, but a run on each set that ends so."
     yield Table("Passes of the online Polyceptron until no training row is wrong, median", rows, digits=0, note=note)
 
