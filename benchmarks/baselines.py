@@ -1,6 +1,8 @@
 """What a user would pick instead: scikit-learn's classifiers, with a small grid of settings each, and LVQ2.1.
 
-LVQ2.1 is a plain one of our own; packages for it (`sklvq`, `sklearn-lvq`, `prototorch`, `prosemble`) were not tried.
+LVQ2.1 is a plain one of our own. `sklvq` (0.1.2) and `sklearn-lvq` (1.1.1) do not have it, but GLVQ, its smooth
+relative, and the former fails with scikit-learn 1.9, whose estimators have no `_validate_data`; the LVQ2.1 of
+`prosemble` (2.4.0) is trained by batches with JAX and has no window. scikit-learn, which the paper names, has none.
 """
 
 from __future__ import annotations

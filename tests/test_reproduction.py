@@ -259,6 +259,24 @@ def test_quick_runs_have_fingerprints_too():
             assert reproduce.experiment(module).looked_through(quick=True).wanted
 
 
+def test_outlook_says_what_is_due_and_how_long_it_took(monkeypatch, tmp_path):
+    def measure(results):
+        for name in ("a", "b"):
+            results.get(name, partial(one_error, 1.0))
+
+    folder = tmp_path / "papers" / "results"
+    folder.mkdir(parents=True)
+    old = {"settings": {}, "environment": {}, "figures": {"a": {"error": 1.0, "seconds": 120.0}}}
+    (folder / "table.json").write_text(json.dumps(old))
+    made = Experiment(str(tmp_path / "papers" / "table.py"), "", "", measure, lambda figures: [])
+    monkeypatch.setattr(reproduce, "experiment", lambda module: made)
+    lines = reproduce.outlook(["made"], quick=False).splitlines()
+    assert lines[0] == "made: 1 not vouched for, 1 not measured yet; about 2 minutes"
+    assert lines[1].endswith("as measured last, and 1 figures that were never measured.")
+    made.measure(made.results(quick=False))
+    assert reproduce.outlook(["made"], quick=False) == "All figures are current: nothing to measure."
+
+
 def test_what_a_paper_shows_is_in_the_report_or_has_a_reason(committed, monkeypatch):
     chapters = dict(zip(reproduce.PAPERS, committed, strict=True))
     item = {"name": "Table 9", "what": "", "section": "table1", "table": "Test error", "rows": ["X"], "columns": ["Y"]}

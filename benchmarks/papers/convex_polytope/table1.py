@@ -227,8 +227,6 @@ def why(figures, task, machine, cell):
         told.append(
             f"with back-off, means of three runs, the error falls with the rows: {told_of_curve(figures, CURVE)}"
         )
-    if (task, machine) == ("RCV1-bin", FREE):
-        told.append("the paper's deviation of 0.16 is that of its five orders of other rows")
     if task == "URL" and machine in (CPM, FREE, OURS, OURS_FREE) and URL_CURVE in figures:
         told.append(f"with back-off and one run, the error falls with the rows: {told_of_curve(figures, URL_CURVE)}")
         told.append("0.8 % of the stream's labels are wrong by design, and no number of rows leads below that")

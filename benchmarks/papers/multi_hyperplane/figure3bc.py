@@ -118,8 +118,10 @@ def tables(figures):
         better="higher",
         note=(
             "The paper shows figures, without numbers, and says in words that boosting, random forests and LVQ2.1 are "
-            "hardly better than a guess for many features and weights: so it is here, but for LVQ2.1, which begins at "
-            "k-means centres."
+            "hardly better than a guess for many features and weights: so it is here, but for LVQ2.1, which is our "
+            "own, "
+            "begins at k-means centres and so is no evidence about the paper's: it names scikit-learn's, which has "
+            "none, and neither `sklvq` nor `sklearn-lvq` has LVQ2.1."
         ),
     )
 

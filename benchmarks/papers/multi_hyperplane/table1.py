@@ -93,8 +93,11 @@ def table(figures, title, columns, how, note="", kind="paper"):
         for board_name, paper in PAPER.items():
             figure = figure_of(figures, board_name, ours, how)
             row = Row(f"{board_name}, {ours}", Figure(*paper[name]), figure)
-            told = why(figures, board_name, ours) if Table("", [row]).verdict(row) == "worse" else ""
-            rows.append(replace(row, why=told, source=f"{board_name}: {ours}, {how}"))
+            source = f"{board_name}: {ours}, {how}"
+            n_runs = len(figures[source]["runs"]) if source in figures else len(SEEDS)
+            told = [] if n_runs == len(SEEDS) else [f"{n_runs} boards"]
+            told += [why(figures, board_name, ours)] if Table("", [row]).verdict(row) == "worse" else []
+            rows.append(replace(row, why="; ".join(told), source=source))
     return Table(title, rows, note=note, kind=kind)
 
 

@@ -17,7 +17,7 @@ TERMS = (
     "Theorem 1: rows that the tangent planes miss",
     "Theorem 1: their error on test rows, %",
     "Theorem 2: bound on the regret",
-    "Theorem 2: mean loss on the way, which the regret cannot exceed",
+    "Theorem 2: mean loss on the way, without the regulariser",
     "Theorem 3: bound as printed, %",
     "Theorem 3: bound with the hinge, %",
     "planes",
@@ -60,9 +60,15 @@ def tables(figures):
     for board_name in BOARDS:
         for name in MACHINES:
             source = f"board {board_name}, {name}"
-            cell = figures.get(source)
+            cell = figures.get(source, {})
             rows += [
-                Row(f"{source}: {term}", None, cell and Figure(cell[term]), "" if cell else NOT_YET, source)
+                Row(
+                    f"{source}: {term}",
+                    None,
+                    Figure(cell[term]) if term in cell else None,
+                    "" if term in cell else NOT_YET,
+                    source,
+                )
                 for term in TERMS
             ]
     note = (
