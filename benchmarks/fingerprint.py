@@ -96,7 +96,8 @@ class Reached:
             return [self.plain(part) for part in (value.func, value.args, value.keywords)]
         if isinstance(value, BaseEstimator):
             return [self.plain(type(value)), self.plain(value.get_params(deep=False))]
-        return self._named(inspect.unwrap(value) if callable(value) else value)
+        inner = inspect.unwrap(value) if callable(value) else value
+        return self._named(value) if inner is value else self.plain(inner)
 
     def _named(self, value: Any) -> str:
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
@@ -113,6 +114,7 @@ class Reached:
             self.code[full] = [_code(value), None]
             self.code[full][1] = self.plain([[f.__defaults__, f.__kwdefaults__] for f in _functions(value)])
             self._globals(value)
+            self.plain(getattr(value, "__bases__", ()))
         return full
 
     def _globals(self, value: Any) -> None:

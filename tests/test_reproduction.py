@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -69,6 +69,8 @@ def test_fingerprints_change_with_arguments_constants_and_methods(monkeypatch):
     assert fingerprint(machine, {"seed": 1}).text != first.text
     monkeypatch.setitem(methods.VERSIONS, "ConvexPolytopeClassifier", 99)
     assert fingerprint(machine, {}).text != first.text
+    remembered = [cache(partial(protocol.budgeted, n)) for n in (4, 8)]  # as loaders of rows are
+    assert fingerprint(remembered[0], {}).text != fingerprint(remembered[1], {}).text
     choice = partial(protocol.by_protocol, None, 4, 1e6, 100)
     before = fingerprint(choice, {}).text
     monkeypatch.setattr(protocol, "ALPHA_VISITS", (1, 10))

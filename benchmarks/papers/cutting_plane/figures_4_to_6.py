@@ -159,7 +159,7 @@ def covtype_told(figures):
     if found := figures.get(AS_IT_COMES):
         told += (
             f" 20,000 rows as the file has them give {found['error']:.2f} % after {found['iterations']} cuts, within "
-            f"{100 * found['gap']:.0f} % of the optimum: what the paper did is not known."
+            f"{100 * found['gap']:.0f} % of the optimum, so that scaling does not explain it. What does is not known."
         )
     return told
 
