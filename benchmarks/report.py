@@ -221,15 +221,20 @@ def _link(part: Section, text: Path) -> str:
     return Path(os.path.relpath(part.results.path, text.parent)).as_posix()
 
 
+def _command(part: Section, row: Row) -> str:
+    """What measures a figure: shown where the pointer rests on it."""
+    more = f", and {len(row.sources) - 1} more" if row.sources[1:] else ""
+    return f"python -m {part.module} --only '{row.sources[0]}'{more}".replace('"', "&quot;").replace("|", "&#124;")
+
+
 def _markdown_figures(part: Section, table: Table, text: Path) -> list[str]:
     marks = reasons(table)
     rows = []
     for row in table.rows:
         texts = cells(part, table, row, marks)
         if row.ours is not None and row.sources and row.sources[0] in part.results.figures:
-            named = "; ".join(row.sources[:3]) + ("; ..." if len(row.sources) > 3 else "")
             at = 1 if len(texts) == 2 else 2
-            texts[at] = f'[{texts[at]}]({_link(part, text)} "{named}")'
+            texts[at] = f'[{texts[at]}]({_link(part, text)} "{_command(part, row)}")'
         rows.append(texts)
     lines = [f"**{table.title}**", "", *markdown_table(heads(table), rows), ""]
     lines += [f"({number}) {why}\n" for why, number in marks.items()]

@@ -191,7 +191,8 @@ def test_report_is_complete_and_self_contained(chapter, tmp_path):
     text, page = tmp_path / "r.md", tmp_path / "r.html"
     report.write([chapter], "Reproduced", text, tmp_path / "images", page)
     written = text.read_text(encoding="utf-8")
-    assert '| a \\| <b> | 2.00 ± 0.10 | [3.00‡](papers/results/table.json "first") | +1.00 | worse (1) |' in written
+    link = f"papers/results/table.json \"python -m {chapter.sections[0].module} --only 'first'\""
+    assert f"| a \\| <b> | 2.00 ± 0.10 | [3.00‡]({link}) | +1.00 | worse (1) |" in written
     assert "(1) measured" in written
     assert (tmp_path / "images" / "papers-line.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (tmp_path / "images" / "diagonal-a-paper.svg").read_bytes()

@@ -75,7 +75,15 @@ def figure_of(figures, board_name, name, how):
 
 
 def why(figures, board_name, name):
-    """The experiment behind an AMM that errs more than the paper's: when planes are pruned."""
+    """The experiment behind a machine that errs more than the paper's: when planes are pruned, or that they jump."""
+    last, averaged = (figures.get(f"{board_name}: {name}, {how}") for how in AVERAGES)
+    if name == "GAMM" and last and averaged:
+        runs = last["runs"]
+        return (
+            f"the last planes jump about: the boards have {min(runs):.2f} to {max(runs):.2f} %, and with planes "
+            f"averaged "
+            f"{averaged['error']:.2f} +- {averaged['std']:.2f} %"
+        )
     late, often = (figures.get(f"{board_name}: {variant}, last") for variant in ("AMM", OFTEN))
     if name != "AMM" or late is None or often is None:
         return ""
