@@ -25,7 +25,8 @@ if not README.exists():
 def blocks(page, language):
     if language == "python":  # on pages that are run when the documentation is built, it is called a cell
         language = r"(?:python|\{code-cell\})"
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return [re.sub(r"\A(:\w+:.*\n)+", "", block) for block in found]  # options of a cell
 
 
 def with_blocks(language):
