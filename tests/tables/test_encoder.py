@@ -359,3 +359,22 @@ def test_adult_is_read_as_people_would(local_table):
     Z = encoder.transform(frame)
     assert Z.shape == (32561, 108)
     np.testing.assert_array_equal(encoder.transform(frame[5:6]), Z[5:6])
+
+
+class TestTablesOfNumbers:
+    def test_one_step_gives_what_columns_give(self):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"a": rng.normal(size=50), "b": rng.integers(0, 9, 50), "c": rng.normal(size=50)})
+        frame.loc[::7, "c"] = np.nan
+        encoder = TableEncoder().fit(frame)
+        other = frame[["c", "b", "a"]].assign(more="x")  # a column of text: no table of numbers
+        np.testing.assert_array_equal(encoder.transform(frame), encoder.transform(other))
+        assert encoder.transform(frame)[:, -1].sum() == 8
+        with_gap = frame.assign(a=np.nan)
+        assert (encoder.transform(with_gap)[:, 0] == encoder.encoding_.reference[0]).all()
+
+    def test_extreme_numbers_are_refused_all_the_same(self):
+        frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [1.0, 5.0, 7.0]})
+        encoder = TableEncoder().fit(frame)
+        with pytest.raises(ValueError, match="Column 'b' holds inf in row 1"):
+            encoder.transform(frame.assign(b=[1.0, np.inf, 2.0]))

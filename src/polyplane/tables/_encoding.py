@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.tables._columns import Column, Feature, column_from_dict
+from polyplane.tables._columns import Column, Feature, NumberColumn, column_from_dict
+from polyplane.tables._conversion import LARGEST
 from polyplane.tables._frames import Table
 from polyplane.tables._learning import Limits, learn_column
 from polyplane.tables._plain_data import Entries
@@ -90,13 +91,29 @@ class Encoding:
         """The numbers of a table, shape (n_rows, n_features); `owner` is who wants them, for messages."""
         positions = self._positions(table, owner)
         out = np.zeros((table.n_rows, sum(self._sizes)), dtype=dtype)
-        for column, position, place in zip(self.columns, positions, self.places, strict=True):
-            with np.errstate(over="ignore"):
-                column.encode(table.read(position), out[:, place])
+        with np.errstate(over="ignore"):
+            if not self._encode_numbers(table, positions, out):
+                for column, position, place in zip(self.columns, positions, self.places, strict=True):
+                    column.encode(table.read(position), out[:, place])
         if out.dtype == np.float32 and not np.isfinite(out).all():
             name = self.features[int(np.argmax(~np.isfinite(out).all(axis=0)))].column
             raise ValueError(f"Column {name!r} holds numbers too large for float32: use dtype=numpy.float64.")
         return out
+
+    def _encode_numbers(self, table: Table, positions: list[int], out: np.ndarray) -> bool:
+        """Encode a table of nothing but numbers in one step; False where that cannot be."""
+        numbers = [column for column in self.columns if isinstance(column, NumberColumn)]
+        if table.matrix is None or len(numbers) < len(self.columns):
+            return False
+        values = table.matrix[:, positions]
+        is_gap = np.isnan(values)
+        if not (is_gap | (np.abs(values) <= LARGEST)).all():
+            return False
+        first = [place.start for place in self.places]
+        out[:, first] = np.where(is_gap, [column.neutral for column in numbers], values)
+        marked = [j for j, column in enumerate(numbers) if column.has_gaps]
+        out[:, [first[j] + 1 for j in marked]] = is_gap[:, marked]
+        return True
 
     def _positions(self, table: Table, owner: str) -> list[int]:
         """Where the columns are in a table."""

@@ -27,16 +27,20 @@ class Table:
         Number of rows.
     read : function of int
         The cells of a column, by its position.
+    matrix : ndarray of shape (n_rows, n_columns) or None
+        The values of all columns as float64, where all are numbers: one step in place of one for each column.
     """
 
     names: tuple[str, ...]
     is_named: bool
     n_rows: int
     read: Callable[[int], Cells]
+    matrix: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> Table:
         """Some of the rows."""
-        return replace(self, n_rows=len(rows), read=lambda j: self.read(j).take(rows))
+        matrix = None if self.matrix is None else self.matrix[rows]
+        return replace(self, n_rows=len(rows), read=lambda j: self.read(j).take(rows), matrix=matrix)
 
 
 def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
@@ -70,13 +74,21 @@ def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
         raise ValueError(f"Two columns are named {twice!r}; rename one of them.")
     if not names or not len(X):
         raise ValueError(f"Found array with {len(names)} feature(s) and {len(X)} sample(s): a table needs both.")
-    return Table(names, True, len(X), lambda j: cells(j, names[j], gaps))
+    return Table(names, True, len(X), lambda j: cells(j, names[j], gaps), _matrix(X) if library == "pandas" else None)
+
+
+def _matrix(frame: Any) -> np.ndarray | None:
+    """The values of a frame of pandas as float64, where all columns are plain numbers."""
+    if not all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in frame.dtypes):
+        return None
+    return np.asarray(frame.to_numpy(dtype=np.float64))
 
 
 def _read_array(X: Any, gaps: Collection[str]) -> Table:
     array = check_array(X, dtype=None, ensure_all_finite=False, estimator="TableEncoder")
     names = tuple(f"x{j}" for j in range(array.shape[1]))
-    return Table(names, False, len(array), lambda j: _array_cells(array[:, j], names[j], gaps))
+    matrix = array.astype(np.float64) if array.dtype.kind in "iuf" else None
+    return Table(names, False, len(array), lambda j: _array_cells(array[:, j], names[j], gaps), matrix)
 
 
 def _array_cells(values: np.ndarray, name: str, gaps: Collection[str]) -> Cells:
