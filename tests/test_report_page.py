@@ -75,7 +75,7 @@ def test_hostile_names_stay_text(hostile, opened):
 
 def test_the_page_itself_holds_no_foreign_markup(hostile):
     text = hostile[0].read_text(encoding="utf-8")
-    assert len(re.findall(r"<script", text)) == 2  # the data and the page's own
+    assert len(re.findall(r"<script", text)) == 3  # the data, the model and the page's own
     assert "<img" not in text
     assert "http://" not in text
     assert "https://" not in text
@@ -201,9 +201,9 @@ def test_a_table_has_its_columns_effects_and_baseline(table):
     most = 100 * max(np.mean(y == label) for label in LABELS)
     assert f"Accuracy: {100 * model.score(frame, y):.1f} % on 300 rows. Always predicting" in text
     assert f"the most frequent class, would give {most:.1f} %." in text
-    assert text.count("<svg") == 3
+    assert text.count("<svg") == 4  # a reliability curve, and effects
     assert "Importance of the columns" in text
-    assert len(re.findall(r"<script", text)) == 2
+    assert len(re.findall(r"<script", text)) == 3
     assert "<img" not in text
     heading = re.search("<h1>(.*)</h1>", text)[1]
     assert heading.startswith("Predicting &lt;/script&gt;")
@@ -245,7 +245,8 @@ def test_several_classes_of_a_table_have_a_legend(tmp_path):
     model = TableClassifier(1, n_planes=2, preparation="standard", random_state=0).fit(X[::2], y[::2])
     text = model_report(model, X[1::2], y[1::2], tmp_path / "page.html", n_rows=3, title="Irises").read_text()
     assert "<h1>Irises</h1>" in text
-    assert text.count('class="curve"') == 12
+    assert text.count('class="curve"') == 12 + 1
+    assert "Reliability: predicted probability of the predicted class" in text
     assert "The 6 planes" in text
     with pytest.raises(TypeError, match="image_shape cannot be given"):
         model_report(model, X, y, tmp_path / "page.html", image_shape=(2, 2))

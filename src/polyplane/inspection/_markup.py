@@ -11,11 +11,20 @@ from importlib.resources import files
 
 from polyplane._plain import visible
 
-PICKER = """<h2>Rows explained</h2>
+#: The scripts of a page, in their order, and those for a model in it.
+SCRIPTS, LIVE_SCRIPTS = ("parts.js", "rows.js"), ("reasons.js", "live.js")
+
+PICKER = """\
 <div class="picker"><label for="row">Row</label> <select id="row"></select>
 <button type="button" id="before">Previous</button> <button type="button" id="after">Next</button></div>
 <div class="card" id="why" aria-live="polite"></div>
 <noscript><p>The rows are shown by a script of this page.</p></noscript>"""
+
+LIVE = """<div class="picker"><label for="start">Start from</label> <select id="start"></select>
+<button type="button" id="reset">Reset</button></div>
+<div class="card now" id="now"></div>
+<div class="live"><div id="inputs"></div><div id="reasons"></div></div>
+<noscript><p>This section needs JavaScript.</p></noscript>"""
 
 
 def escape(text: str) -> str:
@@ -77,9 +86,15 @@ class Markup:
             )
         self._parts.append("</tbody></table></div>")
 
-    def picker(self) -> None:
-        """Where the script shows one row at a time."""
+    def picker(self, reference: str) -> None:
+        """Where the script shows one row at a time; `reference` says what they are compared with."""
+        self.add("h2", "Rows explained")
+        self.add("p", reference, "quiet")
         self._parts.append(PICKER)
+
+    def live(self) -> None:
+        """Where the script lets the values of a row be changed."""
+        self._parts.append(LIVE)
 
     def table(
         self,
@@ -113,24 +128,41 @@ class Markup:
         self._parts.append("</tbody></table></div>")
 
 
-def assemble(body: Markup, title: str, data: str) -> str:
-    """The whole page; `title` is that of the window, `data` is JSON for the script.
+def assemble(body: Markup, title: str, data: str, model: str = "") -> str:
+    """The whole page.
 
     A policy in its head forbids the browser whatever the page does not need: everything from outside, and any script
     but its own.
+
+    Parameters
+    ----------
+    body : Markup
+        What it shows.
+    title : str
+        The title of the window.
+    data : str
+        JSON for the script.
+    model : str
+        The script of the model, in which no text ends an element; empty: there is none.
     """
-    folder = files("polyplane.inspection") / "page"
-    style = (folder / "style.css").read_text(encoding="utf-8")
-    script = (folder / "script.js").read_text(encoding="utf-8")
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_digest(script)}'"
+    style = _page_file("style.css")
+    scripts = [model] if model else []
+    scripts.append("\n".join(map(_page_file, SCRIPTS + (LIVE_SCRIPTS if model else ()))))
+    allowed = " ".join(f"'{_digest(script)}'" for script in scripts)
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{style}</style></head>\n<body><main>\n{body}\n</main>\n"
         f'<script type="application/json" id="data">{_inert(data)}</script>\n'
-        f"<script>{script}</script>\n</body></html>\n"
+        + "".join(f"<script>{script}</script>\n" for script in scripts)
+        + "</body></html>\n"
     )
+
+
+def _page_file(name: str) -> str:
+    return (files("polyplane.inspection") / "page" / name).read_text(encoding="utf-8")
 
 
 def _class(name: str) -> str:

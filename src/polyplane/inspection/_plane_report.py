@@ -13,6 +13,7 @@ from polyplane.inspection._committee_explanation import MEMBERS, CommitteeExplan
 from polyplane.inspection._markup import Markup
 from polyplane.inspection._model_explanation import ModelExplanation
 from polyplane.inspection._report_body import PageContent, Predictions, encoded_labels
+from polyplane.inspection._report_live import Live, live_planes
 from polyplane.inspection._report_rows import as_text, flip_title, named_row
 from polyplane.inspection._row_explanation import RowExplanation
 from polyplane.inspection.model import explain_model
@@ -24,6 +25,7 @@ from polyplane.inspection.unscaled import UnscaledModel, unwrap
 ROUNDED = 0.005
 #: Features and changes shown of one row, planes shown as pictures, and planes shown at once as rules.
 SHOWN_FEATURES, SHOWN_PICTURES, MOST_PLANES = 12, 40, 24
+REFERENCE = "Each row is compared with the reference row, the mean of each feature over the rows of this page."
 
 
 def plane_page(
@@ -34,6 +36,7 @@ def plane_page(
     if image_shape is not None and int(np.prod(image_shape)) != model.planes.n_features:
         raise ValueError(f"image_shape={image_shape} does not hold {model.planes.n_features} features.")
     predictions = _predictions(model, X, y)
+    labels = [as_text(label) for label in predictions.labels]
     tolerance = 0.0 if isinstance(model.planes, PlaneCommittee) else ROUNDED
     planes: Any = explain_model(estimator, X, feature_names=feature_names, tolerance=tolerance)
     chosen = predictions.choose(planes.typical_rows(), n_rows)
@@ -48,13 +51,23 @@ def plane_page(
         f"{planes.learner}: {model.planes.n_classes} classes, {model.planes.n_planes} planes, "
         f"{model.planes.n_features} features. {_how(model)}"
     )
-    return PageContent(predictions, about, lambda page: _rules(page, planes, image_shape is not None), chosen, data)
+    live = (
+        live_planes(model, X, explained, labels)
+        if image_shape is None
+        else Live.left_out("its features are the pixels of pictures")
+    )
+    return PageContent(
+        predictions, about, lambda page: _rules(page, planes, image_shape is not None), chosen, data, REFERENCE, live
+    )
 
 
 def _predictions(model: UnscaledModel, X: Any, y: Any) -> Predictions:
     rows = model.rows(X)
     truth = encoded_labels(y, rows.shape[0], model.classes)
-    return Predictions(model.classes.tolist(), truth, model.planes.predict(rows), model.planes.margins(rows))
+    predicted, margins = model.planes.predict(rows), model.planes.margins(rows)
+    has_probabilities = hasattr(model.estimator, "predict_proba")
+    probabilities = np.asarray(model.estimator.predict_proba(X)) if has_probabilities else None
+    return Predictions(model.classes.tolist(), truth, predicted, margins, probabilities=probabilities)
 
 
 def _how(model: UnscaledModel) -> str:

@@ -10,6 +10,8 @@ import numpy as np
 
 from polyplane._validation import encode
 from polyplane.inspection._markup import Markup
+from polyplane.inspection._report_live import Live
+from polyplane.inspection._report_reliability import add_reliability
 from polyplane.inspection.confusion import ConfusionMatrix
 
 #: A confusion matrix of more classes is too large to be shown; more errors than these are not shown.
@@ -30,6 +32,8 @@ class Predictions:
         The margin of each row, the score of the predicted class less the best score of another; or its probability.
     measure : str
         Which of these it is.
+    probabilities : ndarray of shape (n_rows, n_classes) or None
+        The probabilities of the classes; None: the model has none.
     """
 
     labels: list[Any]
@@ -37,6 +41,7 @@ class Predictions:
     predicted: np.ndarray
     sureness: np.ndarray
     measure: str = "margin"
+    probabilities: np.ndarray | None = None
 
     @property
     def errors(self) -> np.ndarray:
@@ -78,6 +83,10 @@ class PageContent:
         The rows that are explained.
     data : dict
         What the script of the page shows of them.
+    reference : str
+        What the row is that they are compared with, in a sentence.
+    live : Live
+        The model, for values that are changed on the page.
     """
 
     predictions: Predictions
@@ -85,6 +94,8 @@ class PageContent:
     section: Callable[[Markup], None]
     chosen: list[int]
     data: dict[str, Any]
+    reference: str
+    live: Live
 
 
 def report_body(content: PageContent, title: str) -> Markup:
@@ -95,17 +106,22 @@ def report_body(content: PageContent, title: str) -> Markup:
     page.add("p", f"Accuracy: {100 * matrix.accuracy:.1f} % on {matrix.n_rows:,} rows. {_baseline(matrix)}", "lead")
     page.add("p", content.about)
     _quality(page, matrix)
+    if predictions.probabilities is not None:
+        add_reliability(page, predictions.labels, predictions.truth, predictions.probabilities)
     content.section(page)
     _errors(page, predictions, content.chosen)
-    page.picker()
+    page.picker(content.reference)
+    content.live.add(page)
     return page
 
 
-def default_title(labels: list[Any]) -> str:
-    """A headline that says what is predicted."""
+def default_title(labels: list[Any], y: Any = None) -> str:
+    """A headline that says what is predicted; a series of labels has a name, which is part of it."""
+    name = getattr(y, "name", None)
+    what = f"{name}: " if isinstance(name, str) and name else ""
     if len(labels) > 4:
-        return f"Predicting one of {len(labels)} classes"
-    return "Predicting " + " or ".join(map(str, labels))
+        return f"Predicting {what}one of {len(labels)} classes"
+    return f"Predicting {what}" + " or ".join(map(str, labels))
 
 
 def _baseline(matrix: ConfusionMatrix) -> str:

@@ -188,3 +188,48 @@ def _axis_text(effect: ColumnEffect, value: float) -> str:
 
 def _cut(text: str, length: int = 20) -> str:
     return text if len(text) <= length else text[: length - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def draw_reliability(counts: np.ndarray, predicted: np.ndarray, observed: np.ndarray) -> str:
+    """Markup that draws a reliability curve, and under it the rows in each bin.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_bins,)
+        The rows in each bin of the predicted probability.
+    predicted, observed : ndarray of shape (n_bins,)
+        The mean predicted probability and the observed frequency in each; NaN where there are no rows.
+    """
+    top, bottom, foot, right = 8.0, 216.0, 282.0, WIDTH - 12.0
+    drawing = Drawing(foot + 8, "reliability curve")
+
+    def at(across: float, up: float) -> tuple[float, float]:
+        return LEFT + across * (right - LEFT), bottom - up * (bottom - top)
+
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = at(tick, tick)
+        drawing.line([(LEFT, y), (right, y)], "grid")
+        drawing.text(LEFT - 4, y + 4, f"{tick:g}", "end")
+        drawing.text(x, bottom + 15, f"{tick:g}", "middle")
+    drawing.line([at(0, 0), at(1, 1)], "zero")
+    used = np.flatnonzero(counts).tolist()
+    drawing.line([at(predicted[i], observed[i]) for i in used], "curve")
+    for i in used:
+        low, high = wilson(float(observed[i]), int(counts[i]))
+        drawing.line([at(predicted[i], low), at(predicted[i], high)], "whisker")
+        drawing.dot(*at(predicted[i], observed[i]), "gap")
+    width, most = (right - LEFT) / len(counts), max(1, int(counts.max()))
+    for i, count in enumerate(counts.tolist()):
+        height = 28.0 * count / most
+        drawing.bar(LEFT + i * width + 2, foot - height, width - 4, height, "for")
+        text = f"{count / 1000:.3g}k" if count >= 10_000 else str(count)
+        drawing.text(LEFT + (i + 0.5) * width, foot - height - 3, text, "middle")
+    drawing.text(LEFT - 4, foot, "rows", "end")
+    return str(drawing)
+
+
+def wilson(share: float, count: int, z: float = 1.96) -> tuple[float, float]:
+    """The confidence interval of a share, by Wilson's score."""
+    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    return max(0.0, centre - half), min(1.0, centre + half)

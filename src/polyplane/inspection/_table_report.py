@@ -11,6 +11,7 @@ from polyplane.inspection._explain_table import explain_table
 from polyplane.inspection._explain_table_row import explain_table_row
 from polyplane.inspection._markup import Markup
 from polyplane.inspection._report_body import PageContent, Predictions, encoded_labels
+from polyplane.inspection._report_live import live_table
 from polyplane.inspection._report_rows import as_text, flip_title, named_row
 from polyplane.inspection._svg import COLOURS, draw_effect
 from polyplane.inspection._table_explanation import TableExplanation
@@ -22,6 +23,10 @@ from polyplane.tables.classifier import TableClassifier
 
 #: Columns shown of one row, and effects that are drawn at once.
 SHOWN_COLUMNS, SHOWN_EFFECTS = 12, 6
+REFERENCE = (
+    "Each row is compared with the reference row, a typical one: the median of each column of numbers or dates, and "
+    "the most frequent level of each other column, in the training rows."
+)
 
 
 def table_page(estimator: TableClassifier, X: Any, y: Any, n_rows: int) -> PageContent:
@@ -33,17 +38,18 @@ def table_page(estimator: TableClassifier, X: Any, y: Any, n_rows: int) -> PageC
     predicted = probabilities.argmax(axis=1)
     labels = estimator.classes_.tolist()
     sureness = probabilities.max(axis=1)
-    predictions = Predictions(labels, truth, predicted, sureness, "probability")
+    predictions = Predictions(labels, truth, predicted, sureness, "probability", probabilities)
     told = explain_table(estimator, X)
     chosen = predictions.choose(_typical(predicted, sureness, len(labels)), n_rows)
-    rows = [
-        _row(predictions, i, explain_table_row(estimator, table.take(np.array([i])), true_label=labels[truth[i]]))
-        for i in chosen
-    ]
+    explained = [explain_table_row(estimator, table.take(np.array([i])), true_label=labels[truth[i]]) for i in chosen]
+    rows = [_row(predictions, i, why) for i, why in zip(chosen, explained, strict=True)]
     words = {"one": "column", "many": "columns", "share": "contribution to the log-odds", "head": "log-odds"}
     data = {"rows": rows, "image_shape": None, "planes": None, "words": {**words, "decimals": 2}}
     rare = np.argsort(np.bincount(truth, minlength=len(labels)), kind="stable").tolist()
-    return PageContent(predictions, _about(told), lambda page: _columns(page, told, rare), chosen, data)
+    live = live_table(estimator, told.by_importance(), explained, [as_text(label) for label in labels])
+    return PageContent(
+        predictions, _about(told), lambda page: _columns(page, told, rare), chosen, data, REFERENCE, live
+    )
 
 
 def _typical(predicted: np.ndarray, sureness: np.ndarray, n_classes: int) -> list[int]:
@@ -80,7 +86,7 @@ def _columns(page: Markup, told: TableExplanation, rare: list[int]) -> None:
     shown_first, others = order[:SHOWN_EFFECTS], order[SHOWN_EFFECTS:]
     _effects(page, told, shown_first, rare)
     if others:
-        with page.folded(f"The other {len(others)} columns"):
+        with page.folded(f"The other {len(others)} columns" if len(others) > 1 else "The other column"):
             _effects(page, told, others, rare)
     if told.planes:
         with page.folded(f"The {len(told.planes)} planes"):

@@ -29,9 +29,11 @@ def model_report(
 ) -> Path:
     """Write a page about a model, which needs nothing but itself: no network, no server.
 
-    It describes the model and its accuracy on the rows, lists its planes as rules and its errors, and for chosen rows
-    shows why their class is predicted and what would change that. The page about a `TableClassifier` has the importance
-    of the columns and the effects of their values in place of rules.
+    It describes the model and its accuracy on the rows, how reliable its probabilities are, its planes as rules and its
+    errors, and for chosen rows shows why their class is predicted and what would change that. The page about a
+    `TableClassifier` has the importance of the columns and the effects of their values in place of rules. The model
+    itself is part of the page: the values of a row can be changed, and the prediction, the reasons and the nearest
+    change that leads to another class follow at once.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ def model_report(
     path : path
         Where to write the page; a file that is there is replaced when the new one is complete.
     title : str, default=None
-        The headline; None: one that names the classes.
+        The headline; None: one that names the classes, and `y` where it is a series with a name.
     n_rows : int, default=40
         How many rows to explain: the surest errors, the least sure of the rest, and rows typical of the planes.
     feature_names : sequence of str, default=None
@@ -79,8 +81,9 @@ def model_report(
         given = {"feature_names": feature_names, "image_shape": image_shape}
         refuse_given(given, "a table has columns with names of their own")
         content = table_page(table, X, y, n_rows)
-    headline = title or default_title(content.predictions.labels)
-    page = assemble(report_body(content, headline), headline, json.dumps(plain(content.data)))
+    headline = title or default_title(content.predictions.labels, y)
+    data = {**content.data, "live": content.live.data}
+    page = assemble(report_body(content, headline), headline, json.dumps(plain(data)), content.live.script)
     with replace_file(path) as file:
         file.write(page.encode())
     return Path(path)

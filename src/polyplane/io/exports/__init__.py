@@ -65,7 +65,9 @@ def to_javascript(model: Any, dtype: str | None = None, *, name: str | None = No
     dtype : {"float32", "float64"} or None, default=None
         What weights are rounded to; None: the type of the planes. Sums are made in float64.
     name : str or None, default=None
-        With a name the text is a script that defines an object of this name, and exports nothing.
+        With a name the text is a script that defines an object of this name, and exports nothing. The object holds what
+        the module exports, and the steps of a prediction: ``addColumn`` adds a cell of a column to the scores of
+        planes, which start as ``intercept``, and ``classScores`` makes those of the classes of them.
 
     Returns
     -------

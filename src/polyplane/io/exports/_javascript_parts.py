@@ -199,6 +199,6 @@ export {classes, columns, predict};
 """
 
 SCRIPT = """
-return {classes, columns, predict};
+return {classes, columns, predict, intercept, machines, temperature, addColumn, classScores};
 })();
 """

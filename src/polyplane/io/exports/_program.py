@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -172,13 +173,16 @@ class Program:
         return [range(edges[c], edges[c + 1]) for edges in self.machines]
 
 
-def learner_program(model: PlaneClassifier) -> Program:
-    """The program of a learner: its features are the numbers of a row as they are."""
+def learner_program(model: PlaneClassifier, planes: Any = None, names: Sequence[str] | None = None) -> Program:
+    """The program of a learner: its features are the numbers of a row as they are.
+
+    `planes` stand for those of the learner where scalers are folded into them, `names` for those seen in fitting.
+    """
     check_is_fitted(model)
     model = model.to_numpy()
-    planes: Any = model.planes_
+    planes = model.planes_ if planes is None else planes
     coef = np.asarray(planes.coef, dtype=np.float64)
-    names = feature_names(model)
+    names = feature_names(model) if names is None else names
     return Program(
         learner=type(model).__name__,
         n_columns=len(names),

@@ -1,0 +1,152 @@
+"""The section of the page in which the values of a row can be changed: the model as a script, and its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyplane._plain import visible
+from polyplane.inspection._markup import Markup
+from polyplane.inspection._table_row_explanation import TableRowExplanation
+from polyplane.inspection._table_values import Value
+from polyplane.inspection.unscaled import UnscaledModel
+from polyplane.io.exports._javascript import write_javascript
+from polyplane.io.exports._program import Program, learner_program
+from polyplane.io.exports._table_program import table_program
+from polyplane.tables._columns import Column, DateColumn, NumberColumn
+from polyplane.tables._model import TableModel
+from polyplane.tables.classifier import TableClassifier
+
+#: The name of the model in the page; a longer script, or a model of more features, is left out of it.
+NAME, MOST_BYTES, MOST_FEATURES = "polyplaneModel", 2_000_000, 1000
+#: Inputs that are shown: at first, and at all.
+SHOWN_INPUTS, MOST_INPUTS = 12, 60
+
+
+@dataclass(frozen=True)
+class Live:
+    """A model within the page.
+
+    Parameters
+    ----------
+    script : str
+        The model in JavaScript; empty where it is left out.
+    data : dict
+        What the script of the page needs to know of inputs and rows.
+    note : str
+        What the reader should know, or why it is left out.
+    """
+
+    script: str
+    data: dict[str, Any]
+    note: str
+
+    @classmethod
+    def left_out(cls, why: str) -> Live:
+        """A page without the model."""
+        return cls("", {}, f"Values cannot be changed on this page: {why}.")
+
+    def add(self, page: Markup) -> None:
+        """Add the section."""
+        page.add("h2", "Try it")
+        page.add("p", self.note, "quiet")
+        if self.script:
+            page.live()
+
+
+def live_table(
+    estimator: TableClassifier, order: Sequence[int], explained: Sequence[TableRowExplanation], labels: Sequence[str]
+) -> Live:
+    """A model of a table; `order` has its columns, the most important ones first."""
+    model, rows = estimator.model_, [why.values for why in explained]
+    columns = model.encoding.columns
+    if len(columns) > MOST_FEATURES:
+        return Live.left_out(f"the model has {len(columns):,} columns, more than {MOST_FEATURES:,}")
+    inputs = [_column_input(j, columns[j], [row[j] for row in rows]) for j in order[:MOST_INPUTS]]
+    reference = explained[0].reference
+    data = {
+        "inputs": inputs,
+        "rows": [_by_position(model, values) for values in rows],
+        "reference": _by_position(model, reference),
+        "unit": model.temperature,
+        "labels": list(labels),
+    }
+    seen = "Numbers and dates have the range seen in training."
+    return _live(table_program(estimator), data, f"{seen} {_unshown(len(order), 'columns')}")
+
+
+def live_planes(model: UnscaledModel, X: Any, explained: Sequence[Any], labels: Sequence[str]) -> Live:
+    """Planes over numbers; the inputs are those with the largest shares in the explained rows, on average."""
+    n_features = model.planes.n_features
+    if n_features > MOST_FEATURES:
+        return Live.left_out(f"the model has {n_features:,} features, more than {MOST_FEATURES:,}")
+    rows = model.rows(X)
+    rows = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+    shares = np.abs([why.shares for why in explained]).mean(axis=0)
+    order = np.argsort(-shares, kind="stable").tolist()
+    low, high, whole = rows.min(axis=0), rows.max(axis=0), (rows == np.round(rows)).all(axis=0)
+    spread = np.broadcast_to(explained[0].scale, n_features)
+    inputs = [_number_input(j, low[j], high[j], bool(whole[j]), spread[j]) for j in order[:MOST_INPUTS]]
+    data = {
+        "inputs": inputs,
+        "rows": [why.values for why in explained],
+        "reference": explained[0].reference,
+        "unit": 1.0,
+        "labels": list(labels),
+    }
+    seen = "Each feature has the range of the rows that this page is made of."
+    program = learner_program(model.learner, model.planes, model.feature_names)
+    return _live(program, data, f"{seen} {_unshown(len(order), 'features')}")
+
+
+def _live(program: Program, data: dict[str, Any], note: str) -> Live:
+    try:
+        script = write_javascript(program, NAME)
+    except ValueError as error:  # a name or a label that JavaScript cannot hold
+        return Live.left_out(visible(str(error)).rstrip("."))
+    size = len(script.encode())
+    if size > MOST_BYTES:
+        return Live.left_out(
+            f"the model takes {size / 1e6:.1f} MB in JavaScript, and a page takes at most {MOST_BYTES / 1e6:g} MB"
+        )
+    what = (
+        "Change the values of a row: the model itself is part of this page, and predicts as you type. "
+        f"It adds {max(1, round(size / 1000)):,} kB to the page."
+    )
+    return Live(script, {**data, "shown": SHOWN_INPUTS, "soft": program.is_soft}, f"{what} {note}".strip())
+
+
+def _unshown(count: int, what: str) -> str:
+    if count <= MOST_INPUTS:
+        return ""
+    return (
+        f"The {MOST_INPUTS} most important of {count} {what} can be changed; the others keep the values that they have "
+        "in the row."
+    )
+
+
+def _by_position(model: TableModel, values: Sequence[Value]) -> list[Value]:
+    """Values of the encoded columns as a row of the whole table."""
+    encoding = model.encoding
+    row: list[Value] = [None] * len(encoding.names)
+    for column, value in zip(encoding.columns, values, strict=True):
+        row[encoding.names.index(column.name)] = value
+    return row
+
+
+def _column_input(j: int, column: Column, values: Sequence[Value]) -> dict[str, Any]:
+    """How a column can be changed; a gap can be chosen where training, or one of the rows, has one."""
+    missing = {"missing": column.has_gaps or None in values}
+    if isinstance(column, NumberColumn):
+        return {**_number_input(j, *column.range[:2], column.is_whole, column.range.spread), **missing}
+    if isinstance(column, DateColumn):
+        low, high, spread = column.range
+        return {"column": j, "low": low, "high": high, "spread": spread, "timed": "hour" in column.parts, **missing}
+    return {"column": j, **missing}
+
+
+def _number_input(j: int, low: float, high: float, whole: bool, spread: float) -> dict[str, Any]:
+    return {"column": j, "low": low, "high": high, "whole": whole, "spread": spread, "missing": False}

@@ -1,0 +1,220 @@
+// Lets the values of a row be changed, and shows what the model of this page says then.
+(function () {
+  const model = polyplaneModel, live = data.live;
+  const start = document.getElementById("start"), now = document.getElementById("now");
+  const place = document.getElementById("reasons");
+  const mostClasses = 4, mostColumns = 8, mostNumber = 1e70;
+  const unsafe = /[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g;
+  let first = [], row = [], waiting = 0;
+
+  function visible(text) {
+    return String(text).replace(unsafe, (found) => "\\u" + found.charCodeAt(0).toString(16).padStart(4, "0"));
+  }
+
+  function quoted(label) {
+    return `“${live.labels[model.classes.indexOf(label)]}”`;
+  }
+
+  function shown(cell) {
+    if (cell === null) return "missing";
+    return typeof cell === "number" ? String(Number(cell.toPrecision(6))) : visible(cell);
+  }
+
+  // What a field sends: a new value of its column.
+  function change(column, cell) {
+    row[column.position] = cell;
+    update();
+  }
+
+  function option(select, text, cell) {
+    select.appendChild(element("option", text)).cell = cell;
+  }
+
+  // A choice among the levels of a category, or true and false.
+  function choice(input, column) {
+    const select = element("select");
+    const levels = column.kind === "boolean" ? ["true", "false"] : column.levels;
+    levels.forEach((level) => option(select, visible(level), level));
+    const others = [...live.rows, live.reference].map((cells) => cells[column.position]);
+    const unknown = others.find((cell) => cell !== null && !levels.includes(cell));
+    if (column.kind === "category" && (column.other !== null || unknown !== undefined)) {
+      let name = "another level";
+      while (levels.includes(name)) name += " ";
+      option(select, "another level", unknown ?? name);
+    }
+    if (input.missing) option(select, "missing", null);
+    select.addEventListener("change", () => change(column, select.selectedOptions[0].cell));
+    const sync = (cell) => {
+      const same = Array.from(select.options).findIndex((item) => item.cell === cell);
+      select.selectedIndex = same >= 0 ? same : levels.length;
+    };
+    return {main: select, others: [], sync};
+  }
+
+  // A slider and a field for the same number.
+  function numeric(input, column) {
+    const slider = element("input"), field = element("input");
+    const values = [input.low, input.high, ...live.rows.map((cells) => cells[column.position])];
+    const known = values.filter((value) => value !== null), low = Math.min(...known), high = Math.max(...known);
+    const step = input.whole || high === low ? 1 : 10 ** Math.floor(Math.log10((high - low) / 500));
+    const digits = Math.max(0, Math.min(20, -Math.round(Math.log10(step))));
+    Object.assign(slider, {type: "range", min: low, max: high, step: input.whole ? 1 : "any"});
+    Object.assign(field, {type: "number", step, inputMode: "decimal"});
+    slider.setAttribute("aria-label", `${visible(column.name)}, slider`);
+    slider.addEventListener("input", () => {
+      const value = Number((Math.round(slider.valueAsNumber / step) * step).toFixed(digits));
+      change(column, Math.min(Math.max(value, low), high));
+    });
+    field.addEventListener("input", () => {
+      const value = field.valueAsNumber;
+      if (Math.abs(value) <= mostNumber) change(column, value);
+    });
+    field.addEventListener("blur", () => update());
+    const sync = (cell) => {
+      if (cell === null) return;
+      slider.value = cell;
+      if (field !== document.activeElement || field.valueAsNumber !== cell) field.value = cell;
+    };
+    return {main: field, others: [slider], sync};
+  }
+
+  function calendar(input, column) {
+    const field = element("input");
+    Object.assign(field, {type: input.timed ? "datetime-local" : "date", step: 1});
+    field.addEventListener("input", () => {
+      if (field.value !== "") change(column, field.value.replace("T", " "));
+    });
+    const length = input.timed ? 19 : 10;
+    const sync = (cell) => {
+      if (cell !== null) field.value = (cell.length === 10 && input.timed ? `${cell} 00:00:00` : cell).slice(0, length).replace(" ", "T");
+    };
+    return {main: field, others: [], sync};
+  }
+
+  // The whole line of a column: its name, its inputs, and whether it is missing.
+  function line(input, home) {
+    const column = model.columns[input.column], box = home.appendChild(element("div", undefined, "field"));
+    const made = {number: numeric, date: calendar}[column.kind]?.(input, column) ?? choice(input, column);
+    made.main.id = `value-${input.column}`;
+    const label = box.appendChild(element("label", visible(column.name)));
+    label.htmlFor = made.main.id;
+    const was = label.appendChild(element("span", "", "quiet"));
+    const controls = box.appendChild(element("div", undefined, "controls"));
+    [...made.others, made.main].forEach((control) => controls.appendChild(control));
+    let gap = null;
+    if (input.missing && made.main.tagName !== "SELECT") {
+      const around = controls.appendChild(element("label"));
+      gap = around.appendChild(element("input"));
+      gap.type = "checkbox";
+      around.append(" missing");
+      gap.setAttribute("aria-label", `${visible(column.name)} is missing`);
+      gap.addEventListener("change", () => change(column, gap.checked ? null : present(column)));
+    }
+    return () => {
+      const cell = row[column.position], before = first[column.position];
+      made.sync(cell);
+      if (gap) gap.checked = cell === null;
+      [made.main, ...made.others].forEach((control) => { control.disabled = gap !== null && cell === null; });
+      box.classList.toggle("changed", cell !== before);
+      was.textContent = cell === before ? "" : ` was ${shown(before)}`;
+    };
+  }
+
+  // What a cell has when it stops to be missing.
+  function present(column) {
+    return first[column.position] ?? live.reference[column.position];
+  }
+
+  function classTable(title, outcome, classes) {
+    const sizes = outcome.probabilities ?? outcome.scores, largest = Math.max(...sizes.map(Math.abs));
+    const lines = classes.map((c) => [
+      element("td", live.labels[c], "name"), element("td", outcome.scores[c].toFixed(2)),
+      ...(outcome.probabilities ? [element("td", outcome.probabilities[c].toFixed(3))] : []),
+      track(sizes[c], outcome.probabilities ? 1 : largest)]);
+    return table(title, ["class", "score", ...(outcome.probabilities ? ["probability"] : []), ""], lines);
+  }
+
+  function verdict(why, before) {
+    const text = element("p", `Predicted class: ${quoted(why.label)}`, "verdict");
+    if (why.label !== before) text.appendChild(element("span", `, not ${quoted(before)} as for the row itself`, "wrong"));
+    const classes = why.order.slice(0, mostClasses);
+    if (model.classes.length <= mostClasses) classes.sort((a, b) => a - b);
+    now.replaceChildren(text, classTable("", why, classes));
+    now.dataset.label = JSON.stringify(why.label);
+    now.dataset.scores = JSON.stringify(why.scores);
+    now.dataset.probabilities = JSON.stringify(why.probabilities);
+    now.dataset.contributions = JSON.stringify(why.contributions);
+  }
+
+  function contributions(why) {
+    const order = why.contributions.map((_, j) => j).filter((j) => why.contributions[j] !== 0);
+    order.sort((a, b) => Math.abs(why.contributions[b]) - Math.abs(why.contributions[a]));
+    const shares = order.slice(0, mostColumns).map((j) => {
+      const column = model.columns[j];
+      return [`${visible(column.name)} = ${shown(row[column.position])}`, why.contributions[j]];
+    });
+    const rest = order.slice(mostColumns);
+    if (rest.length) shares.push([`${rest.length} other ${data.words.many}`, rest.reduce((sum, j) => sum + why.contributions[j], 0)]);
+    shares.push(["at the reference row", why.base]);
+    const largest = Math.max(...shares.map(([, share]) => Math.abs(share)));
+    const lines = shares.map(([name, share]) => [element("td", name, "name"), element("td", signed(share)), track(share, largest)]);
+    const rival = live.labels[why.order[1]];
+    return table(`Why ${quoted(why.label)} and not “${rival}”`, [data.words.one, data.words.head, ""], lines);
+  }
+
+  function flip(found) {
+    const box = element("div", undefined, "flip");
+    if (found === null) {
+      box.appendChild(element("p", `No change of one ${data.words.one} within its range that leads to another class was found.`));
+      return box;
+    }
+    const column = model.columns[found.input.column], name = visible(column.name);
+    const text = box.appendChild(element("p", "The nearest flip: "));
+    text.appendChild(element("strong", `${name} from ${shown(row[column.position])} to ${shown(found.value)}`));
+    text.append(` leads to class ${quoted(found.label)}. It is the smallest change of one ${data.words.one} alone that was found.`);
+    const button = box.appendChild(element("button", "Apply this change"));
+    button.type = "button";
+    button.addEventListener("click", () => change(column, found.value));
+    return box;
+  }
+
+  function update() {
+    lines.forEach((sync) => sync());
+    const why = reasons.explain(row);
+    verdict(why, model.predict(first).label);
+    const nearest = element("div", undefined, "flip");
+    nearest.appendChild(element("p", "Looking for the nearest flip …", "quiet"));
+    const kept = place.querySelector(".flip");
+    place.replaceChildren(kept ?? nearest, contributions(why));
+    if (model.classes.length > mostClasses) {
+      const all = place.appendChild(element("details"));
+      all.appendChild(element("summary", `All ${model.classes.length} classes`));
+      all.appendChild(classTable("", why, why.order));
+    }
+    // The search takes some milliseconds: it waits until the values rest.
+    clearTimeout(waiting);
+    waiting = setTimeout(() => place.querySelector(".flip").replaceWith(flip(reasons.nearestFlip(row))), 80);
+  }
+
+  function restart() {
+    first = live.rows[start.selectedIndex];
+    row = first.slice();
+    update();
+  }
+
+  const home = document.getElementById("inputs");
+  const lines = [], shownFirst = live.inputs.slice(0, live.shown), folded = live.inputs.slice(live.shown);
+  function fill(where, inputs) {
+    inputs.forEach((input) => lines.push(line(input, where)));
+  }
+  fill(home, shownFirst);
+  if (folded.length) {
+    const more = home.appendChild(element("details"));
+    more.appendChild(element("summary", `${folded.length} other ${data.words.many}`));
+    fill(more, folded);
+  }
+  data.rows.forEach((item) => start.appendChild(element("option", item.name)));
+  start.addEventListener("change", restart);
+  document.getElementById("reset").addEventListener("click", restart);
+  restart();
+})();
