@@ -6,13 +6,14 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyplane import MultiHyperplaneClassifier, TableClassifier
+from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, TableClassifier
 from polyplane.datasets import make_loans
-from polyplane.inspection import explain_row, model_report
+from polyplane.inspection import _report_live, explain_row, model_report
+from polyplane.inspection._report_reliability import Reliability
 from tests.test_report_page import browser, opened  # noqa: F401
 
 #: Edits by the inputs of the page, one after the other; after each, what the page holds and shows.
@@ -147,3 +148,169 @@ def test_changed_features_of_planes_give_the_labels_and_scores_of_python(tmp_pat
     for i in range(0, 200, 40):
         why = explain_row(machine, rows.iloc[[i]], X=X[1::2], search=False)
         np.testing.assert_allclose(states[i]["contributions"], why.shares, atol=1e-6)
+
+
+def started(page, place):
+    """Start from an explained row; its number."""
+    page.locator("#start").select_option(index=place)
+    return int(re.search(r"row (\d+)", page.locator("#start option").nth(place).inner_text())[1])
+
+
+def nearest_flip(page):
+    """What the page says: the column, its value before and after, and the class it leads to."""
+    page.wait_for_timeout(200)
+    return re.search(
+        r"The nearest flip: (.*) from (.*) to (.*) leads to class “(.*)”", page.locator(".flip").inner_text()
+    )
+
+
+def as_number(column, text):
+    return pd.Timestamp(text).timestamp() / 86400 if column.kind == "date" else float(text)
+
+
+def flips_of(model, row, column, label):
+    """The distance of the nearest change of one column, on a fine grid, for which another label is predicted."""
+    if column.kind == "number":
+        grid = np.linspace(column.range.low, column.range.high, 1500)
+        values = np.unique(np.round(grid)) if column.is_whole else grid
+        distances = np.abs(values - row[column.name]) / column.range.spread
+    elif column.kind == "date":
+        first, last = np.ceil(column.range.low), column.range.high
+        values = pd.to_datetime(np.arange(first, last).astype("datetime64[D]"))
+        distances = np.abs((values - row[column.name]).days.to_numpy()) / column.range.spread
+    else:
+        values = np.array(column.levels if column.kind == "category" else [True, False])
+        distances = np.ones(len(values))
+    rows = pd.DataFrame([row] * len(values))
+    rows[column.name] = values
+    found = distances[model.predict(rows) != label]
+    return found.min(initial=np.inf)
+
+
+def test_the_nearest_flip_is_told_and_can_be_applied(loans, opened):  # noqa: F811
+    path, model, X = loans
+    page, columns = opened(path), {column.name: column for column in model.model_.encoding.columns}
+    n_flips = 0
+    for place in range(6):
+        row = X.iloc[started(page, place)].to_dict()
+        label = model.predict(pd.DataFrame([row]))[0]
+        told = nearest_flip(page)
+        present = [column for column in columns.values() if not pd.isna(row[column.name])]
+        least = min(flips_of(model, row, column, label) for column in present)
+        if told is None:
+            assert least == np.inf
+            continue
+        n_flips += 1
+        column = columns[told[1]]
+        far = 1.0
+        if column.kind in ("number", "date"):
+            before, after = (as_number(column, text) for text in told.groups()[1:3])
+            far = abs(after - before) / column.range.spread
+        assert far <= 1.03 * least + 1e-9
+        page.get_by_role("button", name="Apply this change").click()
+        assert page.locator("#now .verdict").inner_text().startswith(f"Predicted class: “{told[4]}”")
+        assert told[4] != label
+        value = float(told[3]) if column.kind == "number" else told[3]
+        assert model.predict(pd.DataFrame([{**row, column.name: value}]))[0] == told[4]
+    assert n_flips >= 4
+
+
+def test_a_changed_row_can_be_reset_and_the_reference_be_a_start(loans, opened):  # noqa: F811
+    page = opened(loans[0])
+    before = page.locator("#now").inner_text()
+    field = page.locator("#value-0")
+    field.press("ArrowUp")
+    assert page.locator(".field.changed").count() == 1
+    assert "without your changes" in page.locator("#now").inner_text()
+    page.locator("#reset").press("Enter")
+    assert page.locator("#now").inner_text() == before
+    assert page.locator(".field.changed").count() == 0
+    field.fill("")  # no number: nothing changes, and the field is as before when it is left
+    field.blur()
+    assert page.locator("#now").inner_text() == before
+    assert field.input_value() != ""
+    page.locator("#start").select_option(label="the reference row")
+    assert set(json.loads(page.locator("#now").get_attribute("data-contributions"))) == {0}
+    page.locator("#row").select_option(index=2)
+    page.get_by_text("Try it: change the values of this row").press("Enter")
+    assert page.locator("#start").evaluate("(select) => select.selectedIndex") == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone_and_inputs_have_names(loans, opened, scheme):  # noqa: F811
+    page = opened(loans[0], color_scheme=scheme, viewport={"width": 390, "height": 844})
+    outcome(page, random_edits(loans[1].model_.encoding.columns, np.random.default_rng(3), 5))
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    outside = """Array.from(document.querySelectorAll("#now *, #inputs *, #reasons *")).filter((part) => {
+      const box = part.getBoundingClientRect();
+      return box.width > 0 && (box.left < 0 || box.right > 390);
+    }).map((part) => part.outerHTML)"""
+    assert page.evaluate(outside) == []
+    nameless = """Array.from(document.querySelectorAll("input, select")).filter((control) =>
+      !control.labels.length && !control.getAttribute("aria-label")).map((control) => control.outerHTML)"""
+    assert page.evaluate(nameless) == []
+    assert page.locator("#inputs input, #inputs select").count() > 8
+
+
+def test_several_classes_and_an_unknown_level(tmp_path, opened):  # noqa: F811
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X["place"] = np.random.default_rng(0).choice(["hill", "dale"], 150)
+    model = TableClassifier(2, n_planes=2, random_state=0).fit(X[::2], y[::2])
+    X.loc[1::2, "place"] = "moon"
+    page = opened(model_report(model, X[1::2], y[1::2].rename("species"), tmp_path / "page.html", n_rows=3))
+    assert page.locator("h1").inner_text() == "Predicting species: 0 or 1 or 2"
+    number = started(page, 1)
+    assert page.locator("#value-4").evaluate("(select) => select.selectedOptions[0].text") == "another level"
+    scores = json.loads(page.locator("#now").get_attribute("data-scores"))
+    np.testing.assert_allclose(scores, model.decision_function(X[1::2].iloc[[number]])[0], rtol=1e-6, atol=1e-6)
+
+
+def page_text(tmp_path, machine, X, y, **options):
+    return model_report(machine, X, y, tmp_path / "page.html", n_rows=2, **options).read_text(encoding="utf-8")
+
+
+def test_a_large_model_is_left_out_with_a_sentence(tmp_path, monkeypatch, opened):  # noqa: F811
+    X, y = load_digits(return_X_y=True)
+    machine = CuttingPlaneSVC(C=1e-3, tol=0.1).fit(X, y)
+    text = page_text(tmp_path, machine, X, y)
+    assert "The 60 most important of 64 features can be changed" in text
+    size = int(re.search(r"It adds (\d+) kB", text)[1])
+    monkeypatch.setattr(_report_live, "MOST_BYTES", 5000)
+    smaller = page_text(tmp_path, machine, X, y)
+    assert "Values cannot be changed on this page: the model takes 0.0 MB in JavaScript" in smaller
+    assert "polyplaneModel" not in smaller
+    assert len(text) - len(smaller) >= 1000 * size
+    opened(tmp_path / "page.html")
+    monkeypatch.setattr(_report_live, "MOST_FEATURES", 50)
+    assert "the model has 64 features, more than 50" in page_text(tmp_path, machine, X, y)
+    assert "its features are the pixels of pictures" in page_text(tmp_path, machine, X, y, image_shape=(8, 8))
+
+
+def test_a_label_that_javascript_cannot_hold_leaves_the_model_out(tmp_path, opened):  # noqa: F811
+    X, y = load_iris(return_X_y=True)
+    labels = np.array([2**60, 5, 6])[y]
+    opened(model_report(CuttingPlaneSVC().fit(X, labels), X, labels, tmp_path / "page.html", n_rows=2))
+    assert "is beyond 2^53" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_reliability_is_that_of_each_bin(tmp_path):
+    rng = np.random.default_rng(0)
+    probability = np.append(rng.random(500), [0.0, 1.0])
+    happened = rng.random(502) < probability**2
+    found, error = Reliability.of(probability, happened), 0.0
+    for i in range(10):
+        inside = (probability >= i / 10) & ((probability < (i + 1) / 10) | (i == 9))
+        assert found.counts[i] == inside.sum()
+        error += inside.mean() * abs(probability[inside].mean() - happened[inside].mean())
+    assert found.error == pytest.approx(error)
+    assert Reliability.of(np.array([0.75, 0.75, 0.75, 0.75]), np.array([1, 1, 1, 0])).error == 0.0
+
+
+def test_the_calibration_error_of_a_model_is_on_its_page(loans):
+    path, model, X = loans
+    y = make_loans(900, random_state=0)[1][600:]
+    found = Reliability.of(model.predict_proba(X)[:, 0], y == "default")
+    text = path.read_text(encoding="utf-8")
+    assert f"Expected calibration error: {100 * found.error:.1f} %" in text
+    assert "the predicted probability of class default, in 10 bins" in text

@@ -246,7 +246,7 @@ def test_several_classes_of_a_table_have_a_legend(tmp_path):
     text = model_report(model, X[1::2], y[1::2], tmp_path / "page.html", n_rows=3, title="Irises").read_text()
     assert "<h1>Irises</h1>" in text
     assert text.count('class="curve"') == 12 + 1
-    assert "Reliability: predicted probability of the predicted class" in text
+    assert "the predicted probability of the predicted class, in 10 bins" in text
     assert "The 6 planes" in text
     with pytest.raises(TypeError, match="image_shape cannot be given"):
         model_report(model, X, y, tmp_path / "page.html", image_shape=(2, 2))

@@ -22,7 +22,7 @@ PICKER = """\
 
 LIVE = """<div class="picker"><label for="start">Start from</label> <select id="start"></select>
 <button type="button" id="reset">Reset</button></div>
-<div class="card now" id="now"></div>
+<div class="card now" id="now"><p class="verdict" aria-live="polite"></p><div id="classes"></div></div>
 <div class="live"><div id="inputs"></div><div id="reasons"></div></div>
 <noscript><p>This section needs JavaScript.</p></noscript>"""
 

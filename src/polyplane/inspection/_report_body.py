@@ -164,7 +164,7 @@ def _errors(page: Markup, predictions: Predictions, chosen: Sequence[int]) -> No
     labels = predictions.labels
     rows = [
         [
-            f"row {i}",
+            f"row\N{NO-BREAK SPACE}{i}",
             str(labels[predictions.truth[i]]),
             str(labels[predictions.predicted[i]]),
             f"{predictions.sureness[i]:.3g}",

@@ -74,7 +74,7 @@ def live_table(
         "unit": model.temperature,
         "labels": list(labels),
     }
-    seen = "Numbers and dates have the range seen in training."
+    seen = "Numbers and dates have the range seen in training." + _calibrated(model.temperature)
     return _live(table_program(estimator), data, f"{seen} {_unshown(len(order), 'columns')}")
 
 
@@ -117,6 +117,12 @@ def _live(program: Program, data: dict[str, Any], note: str) -> Live:
         f"It adds {max(1, round(size / 1000)):,} kB to the page."
     )
     return Live(script, {**data, "shown": SHOWN_INPUTS, "soft": program.is_soft}, f"{what} {note}".strip())
+
+
+def _calibrated(temperature: float) -> str:
+    if abs(temperature - 1.0) < 0.005:
+        return ""
+    return f" Log-odds are differences of scores divided by {temperature:.2f}, the temperature of the calibration."
 
 
 def _unshown(count: int, what: str) -> str:

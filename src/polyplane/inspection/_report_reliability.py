@@ -57,13 +57,17 @@ def add_reliability(page: Markup, labels: list[Any], truth: np.ndarray, probabil
         values = probabilities.max(axis=1)
     found = Reliability.of(values, happened)
     page.add("h2", "Probabilities")
-    page.add(
-        "p",
-        f"The expected calibration error is {100 * found.error:.1f} %: so far apart are, on average over the rows, the "
-        f"predicted probability of {event} and how often it is the true class, in {BINS} bins. On the diagonal "
-        "probabilities are what they say; lines are 95 % confidence intervals.",
-        "quiet",
+    with page.group("reliability"):
+        page.figure(draw_reliability(found.counts, found.predicted, found.observed), "Reliability curve")
+        with page.group(""):
+            page.add("p", f"Expected calibration error: {100 * found.error:.1f} %", "lead")
+            page.add("p", _meaning(event), "quiet")
+
+
+def _meaning(event: str) -> str:
+    return (
+        f"Across: the predicted probability of {event}, in {BINS} bins. Up: how often it is the true class. On the "
+        "diagonal the two agree: of the rows with a probability of 0.8, 80 % belong to the class. The expected "
+        "calibration error is their mean distance over the rows. Vertical lines are 95 % confidence intervals, bars "
+        "the number of rows in each bin."
     )
-    with page.group("effects"):
-        caption = f"Reliability: predicted probability of {event} (across) and its observed frequency (up)"
-        page.figure(draw_reliability(found.counts, found.predicted, found.observed), caption)

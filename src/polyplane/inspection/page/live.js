@@ -5,6 +5,7 @@
   const place = document.getElementById("reasons");
   const mostClasses = 4, mostColumns = 8, mostNumber = 1e70;
   const unsafe = /[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g;
+  const rows = [...live.rows, live.reference];
   let first = [], row = [], waiting = 0;
 
   function visible(text) {
@@ -18,6 +19,13 @@
   function shown(cell) {
     if (cell === null) return "missing";
     return typeof cell === "number" ? String(Number(cell.toPrecision(6))) : visible(cell);
+  }
+
+  // A signed number with as many decimals as the largest one of its column needs.
+  function aligned(share, largest) {
+    if (data.words.decimals || !(largest > 1e-4 && largest < 1e6)) return signed(share);
+    const decimals = Math.max(0, 2 - Math.floor(Math.log10(largest)));
+    return (share > 0 ? "+" : "") + share.toFixed(decimals);
   }
 
   // What a field sends: a new value of its column.
@@ -35,8 +43,7 @@
     const select = element("select");
     const levels = column.kind === "boolean" ? ["true", "false"] : column.levels;
     levels.forEach((level) => option(select, visible(level), level));
-    const others = [...live.rows, live.reference].map((cells) => cells[column.position]);
-    const unknown = others.find((cell) => cell !== null && !levels.includes(cell));
+    const unknown = rows.map((cells) => cells[column.position]).find((cell) => cell !== null && !levels.includes(cell));
     if (column.kind === "category" && (column.other !== null || unknown !== undefined)) {
       let name = "another level";
       while (levels.includes(name)) name += " ";
@@ -54,7 +61,7 @@
   // A slider and a field for the same number.
   function numeric(input, column) {
     const slider = element("input"), field = element("input");
-    const values = [input.low, input.high, ...live.rows.map((cells) => cells[column.position])];
+    const values = [input.low, input.high, ...rows.map((cells) => cells[column.position])];
     const known = values.filter((value) => value !== null), low = Math.min(...known), high = Math.max(...known);
     const step = input.whole || high === low ? 1 : 10 ** Math.floor(Math.log10((high - low) / 500));
     const digits = Math.max(0, Math.min(20, -Math.round(Math.log10(step))));
@@ -135,11 +142,13 @@
   }
 
   function verdict(why, before) {
-    const text = element("p", `Predicted class: ${quoted(why.label)}`, "verdict");
-    if (why.label !== before) text.appendChild(element("span", `, not ${quoted(before)} as for the row itself`, "wrong"));
+    const text = now.querySelector(".verdict");
+    const isChanged = row.some((cell, i) => cell !== first[i]);
+    text.replaceChildren(`Predicted class: ${quoted(why.label)} `);
+    if (isChanged) text.appendChild(element("span", `(without your changes: ${quoted(before)})`, "quiet"));
     const classes = why.order.slice(0, mostClasses);
     if (model.classes.length <= mostClasses) classes.sort((a, b) => a - b);
-    now.replaceChildren(text, classTable("", why, classes));
+    document.getElementById("classes").replaceChildren(classTable("", why, classes));
     now.dataset.label = JSON.stringify(why.label);
     now.dataset.scores = JSON.stringify(why.scores);
     now.dataset.probabilities = JSON.stringify(why.probabilities);
@@ -157,7 +166,10 @@
     if (rest.length) shares.push([`${rest.length} other ${data.words.many}`, rest.reduce((sum, j) => sum + why.contributions[j], 0)]);
     shares.push(["at the reference row", why.base]);
     const largest = Math.max(...shares.map(([, share]) => Math.abs(share)));
-    const lines = shares.map(([name, share]) => [element("td", name, "name"), element("td", signed(share)), track(share, largest)]);
+    const size = (share) => aligned(share, largest);
+    const lines = shares.map(([name, share]) => [element("td", name, "name"), element("td", size(share)), track(share, largest)]);
+    lines.push([element("td", "sum", "name"), element("td", size(why.difference)), element("td")]);
+    lines.at(-1).forEach((cell) => cell.classList.add("sum"));
     const rival = live.labels[why.order[1]];
     return table(`Why ${quoted(why.label)} and not “${rival}”`, [data.words.one, data.words.head, ""], lines);
   }
@@ -197,7 +209,7 @@
   }
 
   function restart() {
-    first = live.rows[start.selectedIndex];
+    first = rows[start.selectedIndex];
     row = first.slice();
     update();
   }
@@ -214,6 +226,7 @@
     fill(more, folded);
   }
   data.rows.forEach((item) => start.appendChild(element("option", item.name)));
+  start.appendChild(element("option", "the reference row"));
   start.addEventListener("change", restart);
   document.getElementById("reset").addEventListener("click", restart);
   restart();

@@ -37,6 +37,11 @@ function table(title, heads, rows) {
   return box;
 }
 
+// A cell that a line holds, unless its text is long: a date is not broken at its hyphens.
+function short(text) {
+  return element("td", text, text.length <= 12 ? "short" : "");
+}
+
 function track(share, largest) {
   const cell = element("td", undefined, "track");
   const bar = cell.appendChild(element("span", undefined, share < 0 ? "bar against" : "bar"));

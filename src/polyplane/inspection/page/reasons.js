@@ -111,11 +111,13 @@ const reasons = (function () {
 
   // Of values outwards from x to a limit, in steps that grow, the first that is accepted; then nearer by halves.
   function outwards(x, limit, input, accepts) {
-    const side = Math.sign(limit - x), isWhole = input.whole || input.timed !== undefined;
+    const side = Math.sign(limit - x), isDate = input.timed !== undefined, isWhole = input.whole || isDate;
     const rounded = (value) => (isWhole ? x + side * Math.ceil(Math.abs(value - x)) : value);
     const within = (value) => side * (limit - value) >= 0;
     let before = x, found = null;
-    for (let far = input.spread / 100; side !== 0 && found === null; far *= 1.1) {
+    // A day of the week may matter: dates are tried day by day for more than a year.
+    const next = (far) => (isDate && far < 400 ? far + 1 : 1.1 * far);
+    for (let far = isWhole ? 1 : 1e-4 * input.spread; side !== 0 && found === null; far = next(far)) {
       let value = rounded(x + side * far);
       if (!within(value)) value = isWhole ? x + side * Math.floor(Math.abs(limit - x)) : limit;
       if (value !== before && accepts(value)) found = value;

@@ -2,6 +2,7 @@
 (function () {
   const select = document.getElementById("row");
   const place = document.getElementById("why");
+  const start = document.getElementById("start");
 
   function picture(values, name, colour) {
     const [height, width] = data.image_shape;
@@ -40,6 +41,18 @@
     });
   }
 
+  // Leads to the section in which the values of this row can be changed.
+  function tryIt() {
+    const around = element("p"), link = around.appendChild(element("a", "Try it: change the values of this row"));
+    link.href = "#start";
+    link.addEventListener("click", () => {
+      start.selectedIndex = select.selectedIndex;
+      start.dispatchEvent(new Event("change"));
+      start.focus();
+    });
+    return around;
+  }
+
   function explain(row) {
     place.replaceChildren();
     const verdict = element("p", `Row ${row.number}: predicted class “${row.label}”`, "verdict");
@@ -50,9 +63,10 @@
     if (data.image_shape && row.image) {
       place.appendChild(picture(row.image, "the row as a picture", ink(row.image)));
     }
+    if (start) place.appendChild(tryIt());
     const largest = Math.max(...row.shares.map((s) => Math.abs(s.share)), Math.abs(row.base), Math.abs(row.others));
     const lines = row.shares.map((s) => [
-      element("td", s.name, "name"), element("td", show(s.value)), element("td", show(s.reference)),
+      element("td", s.name, "name"), short(show(s.value)), short(show(s.reference)),
       element("td", signed(s.share)), track(s.share, largest)]);
     const extra = [["at the reference row", row.base]];
     if (row.n_others) extra.unshift([`${row.n_others} other ${data.words.many}`, row.others]);
@@ -67,7 +81,7 @@
       return;
     }
     const changes = row.flip.changes.map((c) => [
-      element("td", c.name, "name"), element("td", show(c.from)), element("td", show(c.to))]);
+      element("td", c.name, "name"), short(show(c.from)), short(show(c.to))]);
     place.appendChild(table(row.flip.title, [data.words.one, "from", "to"], changes));
     if (row.flip.n_others) place.appendChild(element("p", `and less in ${row.flip.n_others} other ${data.words.many}.`, "quiet"));
   }
