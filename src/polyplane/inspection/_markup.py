@@ -147,7 +147,7 @@ def assemble(body: Markup, title: str, data: str, model: str = "") -> str:
     """
     style = _page_file("style.css")
     scripts = [model] if model else []
-    scripts.append("\n".join(map(_page_file, SCRIPTS + (LIVE_SCRIPTS if model else ()))))
+    scripts.append("\n".join([*map(_page_file, SCRIPTS), live_scripts() if model else ""]))
     allowed = " ".join(f"'{_digest(script)}'" for script in scripts)
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
     return (
@@ -159,6 +159,11 @@ def assemble(body: Markup, title: str, data: str, model: str = "") -> str:
         + "".join(f"<script>{script}</script>\n" for script in scripts)
         + "</body></html>\n"
     )
+
+
+def live_scripts() -> str:
+    """The scripts that let the values of a row be changed."""
+    return "\n".join(map(_page_file, LIVE_SCRIPTS))
 
 
 def _page_file(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,7 @@ def plane_page(
         f"{planes.learner}: {model.planes.n_classes} classes, {model.planes.n_planes} planes, "
         f"{model.planes.n_features} features. {_how(model)}"
     )
-    live = (
-        live_planes(model, X, explained, labels)
-        if image_shape is None
-        else Live.left_out("its features are the pixels of pictures")
-    )
+    live = live_planes(model, X, explained, labels) if image_shape is None else Live.left_out("the features are pixels")
     return PageContent(
         predictions, about, lambda page: _rules(page, planes, image_shape is not None), chosen, data, REFERENCE, live
     )
@@ -65,9 +62,16 @@ def _predictions(model: UnscaledModel, X: Any, y: Any) -> Predictions:
     rows = model.rows(X)
     truth = encoded_labels(y, rows.shape[0], model.classes)
     predicted, margins = model.planes.predict(rows), model.planes.margins(rows)
-    has_probabilities = hasattr(model.estimator, "predict_proba")
-    probabilities = np.asarray(model.estimator.predict_proba(X)) if has_probabilities else None
-    return Predictions(model.classes.tolist(), truth, predicted, margins, probabilities=probabilities)
+    return Predictions(model.classes.tolist(), truth, predicted, margins, probabilities=_probabilities(model, X))
+
+
+def _probabilities(model: UnscaledModel, X: Any) -> np.ndarray | None:
+    """The probabilities of the classes, where the estimator has them."""
+    if not hasattr(model.estimator, "predict_proba"):
+        return None
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return np.asarray(model.estimator.predict_proba(X))
 
 
 def _how(model: UnscaledModel) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from polyplane._plain import visible
-from polyplane.inspection._markup import Markup
+from polyplane._plain import plain, visible
+from polyplane.inspection._markup import Markup, live_scripts
 from polyplane.inspection._table_row_explanation import TableRowExplanation
 from polyplane.inspection._table_values import Value
 from polyplane.inspection.unscaled import UnscaledModel
@@ -83,13 +85,11 @@ def live_planes(model: UnscaledModel, X: Any, explained: Sequence[Any], labels: 
     n_features = model.planes.n_features
     if n_features > MOST_FEATURES:
         return Live.left_out(f"the model has {n_features:,} features, more than {MOST_FEATURES:,}")
-    rows = model.rows(X)
-    rows = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
     shares = np.abs([why.shares for why in explained]).mean(axis=0)
     order = np.argsort(-shares, kind="stable").tolist()
-    low, high, whole = rows.min(axis=0), rows.max(axis=0), (rows == np.round(rows)).all(axis=0)
+    low, high, is_whole = _seen(model.rows(X))
     spread = np.broadcast_to(explained[0].scale, n_features)
-    inputs = [_number_input(j, low[j], high[j], bool(whole[j]), spread[j]) for j in order[:MOST_INPUTS]]
+    inputs = [_number_input(j, low[j], high[j], bool(is_whole[j]), spread[j]) for j in order[:MOST_INPUTS]]
     data = {
         "inputs": inputs,
         "rows": [why.values for why in explained],
@@ -98,7 +98,7 @@ def live_planes(model: UnscaledModel, X: Any, explained: Sequence[Any], labels: 
         "labels": list(labels),
     }
     seen = "Each feature has the range of the rows that this page is made of."
-    program = learner_program(model.learner, model.planes, model.feature_names)
+    program = learner_program(model.learner, model.planes.to_numpy(), model.feature_names)
     return _live(program, data, f"{seen} {_unshown(len(order), 'features')}")
 
 
@@ -112,11 +112,13 @@ def _live(program: Program, data: dict[str, Any], note: str) -> Live:
         return Live.left_out(
             f"the model takes {size / 1e6:.1f} MB in JavaScript, and a page takes at most {MOST_BYTES / 1e6:g} MB"
         )
+    data = plain({**data, "shown": SHOWN_INPUTS, "soft": program.is_soft})
+    grown = size + len(live_scripts().encode()) + len(json.dumps(data))
     what = (
         "Change the values of a row: the model itself is part of this page, and predicts as you type. "
-        f"It adds {max(1, round(size / 1000)):,} kB to the page."
+        f"This section takes {grown / 1000:,.0f} kB, of which {size / 1000:,.0f} kB are the model."
     )
-    return Live(script, {**data, "shown": SHOWN_INPUTS, "soft": program.is_soft}, f"{what} {note}".strip())
+    return Live(script, data, f"{what} {note}".strip())
 
 
 def _calibrated(temperature: float) -> str:
@@ -141,6 +143,15 @@ def _by_position(model: TableModel, values: Sequence[Value]) -> list[Value]:
     for column, value in zip(encoding.columns, values, strict=True):
         row[encoding.names.index(column.name)] = value
     return row
+
+
+def _seen(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The least and the largest value of each feature, and whether all are whole; rows are dense or sparse."""
+    if not sparse.issparse(rows):
+        return rows.min(axis=0), rows.max(axis=0), (rows == np.round(rows)).all(axis=0)
+    is_whole = np.ones(rows.shape[1], dtype=bool)
+    is_whole[rows.indices[rows.data != np.round(rows.data)]] = False
+    return rows.min(axis=0).toarray().ravel(), rows.max(axis=0).toarray().ravel(), is_whole
 
 
 def _column_input(j: int, column: Column, values: Sequence[Value]) -> dict[str, Any]:
