@@ -200,6 +200,7 @@ def test_the_nearest_flip_is_told_and_can_be_applied(loans, opened):  # noqa: F8
         least = min(flips_of(model, row, column, label) for column in present)
         if told is None:
             assert least == np.inf
+            assert "No change of one column within its range" in page.locator(".flip").inner_text()
             continue
         n_flips += 1
         column = columns[told[1]]
@@ -216,6 +217,23 @@ def test_the_nearest_flip_is_told_and_can_be_applied(loans, opened):  # noqa: F8
     assert n_flips >= 4
 
 
+def test_where_nothing_flips_the_closest_change_is_told(tmp_path, opened):  # noqa: F811
+    X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 30, axis=0) + np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    y = np.repeat(["low", "high"], 30)
+    machine = MultiHyperplaneClassifier(n_planes=1, random_state=0).fit(X, y)
+    page = opened(model_report(machine, X[:20], y[:20], tmp_path / "page.html", n_rows=3))
+    page.wait_for_timeout(200)
+    text = page.locator(".flip").inner_text()
+    assert (
+        "No change of one feature within its range that leads to another class was found. The closest: feature" in text
+    )
+    before = json.loads(page.locator("#now").get_attribute("data-probabilities"))
+    page.get_by_role("button", name="Apply this change").click()
+    after = json.loads(page.locator("#now").get_attribute("data-probabilities"))
+    assert max(after) < max(before)
+    assert f"the probability of “low” is {max(after):.3f}" in text
+
+
 def test_a_changed_row_can_be_reset_and_the_reference_be_a_start(loans, opened):  # noqa: F811
     page = opened(loans[0])
     before = page.locator("#now").inner_text()
@@ -226,10 +244,11 @@ def test_a_changed_row_can_be_reset_and_the_reference_be_a_start(loans, opened):
     page.locator("#reset").press("Enter")
     assert page.locator("#now").inner_text() == before
     assert page.locator(".field.changed").count() == 0
-    field.fill("")  # no number: nothing changes, and the field is as before when it is left
-    field.blur()
-    assert page.locator("#now").inner_text() == before
-    assert field.input_value() != ""
+    for text in ("", "1e99"):  # nothing that the model takes: the field is as before when it is left
+        field.fill(text)
+        field.blur()
+        assert page.locator("#now").inner_text() == before
+        assert field.input_value() not in ("", "1e99")
     page.locator("#start").select_option(label="the reference row")
     assert set(json.loads(page.locator("#now").get_attribute("data-contributions"))) == {0}
     page.locator("#row").select_option(index=2)

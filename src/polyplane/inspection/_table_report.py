@@ -67,9 +67,8 @@ def _about(told: TableExplanation) -> str:
     machines = f"{told.machines} machines" if told.machines > 1 else "one machine"
     classes = ", ".join(map(str, told.classes)) if len(told.classes) <= 10 else str(len(told.classes))
     return (
-        f"{told.learner}: {machines} over {len(told.columns)} columns; classes: {classes}. Scores are log-odds: "
-        "logarithms of the ratio of two probabilities, to which the columns contribute. +0.7 doubles the ratio, -0.7 "
-        "halves it."
+        f"{told.learner}: {machines} over {len(told.columns)} columns; classes: {classes}. Columns contribute to "
+        "log-odds, the logarithm of the ratio of two probabilities: +0.7 doubles the ratio, -0.7 halves it."
     )
 
 

@@ -3,7 +3,7 @@
   const model = polyplaneModel, live = data.live;
   const start = document.getElementById("start"), now = document.getElementById("now");
   const place = document.getElementById("reasons");
-  const mostClasses = 4, mostColumns = 8, mostNumber = 1e70;
+  const mostClasses = 4, mostColumns = 8;
   const unsafe = /[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g;
   const rows = [...live.rows, live.reference];
   let first = [], row = [], waiting = 0;
@@ -28,9 +28,16 @@
     return (share > 0 ? "+" : "") + share.toFixed(decimals);
   }
 
-  // What a field sends: a new value of its column.
+  // What a field sends: a new value of its column. One that the model refuses leaves the row as it is.
   function change(column, cell) {
-    row[column.position] = cell;
+    const changed = row.slice();
+    changed[column.position] = cell;
+    try {
+      model.predict(changed);
+    } catch (refusal) {
+      return;
+    }
+    row = changed;
     update();
   }
 
@@ -73,10 +80,8 @@
       change(column, Math.min(Math.max(value, low), high));
     });
     field.addEventListener("input", () => {
-      const value = field.valueAsNumber;
-      if (Math.abs(value) <= mostNumber) change(column, value);
+      if (!Number.isNaN(field.valueAsNumber)) change(column, field.valueAsNumber);
     });
-    field.addEventListener("blur", () => update());
     const sync = (cell) => {
       if (cell === null) return;
       slider.value = cell;
@@ -117,7 +122,7 @@
       gap.setAttribute("aria-label", `${visible(column.name)} is missing`);
       gap.addEventListener("change", () => change(column, gap.checked ? null : present(column)));
     }
-    return () => {
+    const sync = () => {
       const cell = row[column.position], before = first[column.position];
       made.sync(cell);
       if (gap) gap.checked = cell === null;
@@ -125,6 +130,8 @@
       box.classList.toggle("changed", cell !== before);
       was.textContent = cell === before ? "" : ` was ${shown(before)}`;
     };
+    made.main.addEventListener("blur", sync);
+    return sync;
   }
 
   // What a cell has when it stops to be missing.
@@ -155,39 +162,56 @@
     now.dataset.contributions = JSON.stringify(why.contributions);
   }
 
+  // A value with its name, which is not broken where it is short.
+  function valued(j) {
+    const column = model.columns[j], text = shown(row[column.position]);
+    const cell = element("td", `${visible(column.name)} = `, "name");
+    cell.appendChild(element("span", text, text.length <= 12 ? "short" : ""));
+    return cell;
+  }
+
   function contributions(why) {
-    const order = why.contributions.map((_, j) => j).filter((j) => why.contributions[j] !== 0);
-    order.sort((a, b) => Math.abs(why.contributions[b]) - Math.abs(why.contributions[a]));
-    const shares = order.slice(0, mostColumns).map((j) => {
-      const column = model.columns[j];
-      return [`${visible(column.name)} = ${shown(row[column.position])}`, why.contributions[j]];
-    });
-    const rest = order.slice(mostColumns);
-    if (rest.length) shares.push([`${rest.length} other ${data.words.many}`, rest.reduce((sum, j) => sum + why.contributions[j], 0)]);
-    shares.push(["at the reference row", why.base]);
+    const sizes = why.contributions, order = sizes.map((_, j) => j).filter((j) => sizes[j] !== 0);
+    order.sort((a, b) => Math.abs(sizes[b]) - Math.abs(sizes[a]));
+    const shares = order.slice(0, mostColumns).map((j) => [valued(j), sizes[j]]), rest = order.slice(mostColumns);
+    if (rest.length) {
+      const text = `${rest.length} other ${rest.length > 1 ? data.words.many : data.words.one}`;
+      shares.push([element("td", text, "name"), rest.reduce((sum, j) => sum + sizes[j], 0)]);
+    }
+    shares.push([element("td", "at the reference row", "name"), why.base]);
     const largest = Math.max(...shares.map(([, share]) => Math.abs(share)));
-    const size = (share) => aligned(share, largest);
-    const lines = shares.map(([name, share]) => [element("td", name, "name"), element("td", size(share)), track(share, largest)]);
-    lines.push([element("td", "sum", "name"), element("td", size(why.difference)), element("td")]);
-    lines.at(-1).forEach((cell) => cell.classList.add("sum"));
+    const lines = shares.map(([name, share]) => [name, element("td", aligned(share, largest)), track(share, largest)]);
+    lines.push(["sum", aligned(why.difference, largest), ""].map((text, i) => element("td", text, i ? "sum" : "sum name")));
     const rival = live.labels[why.order[1]];
     return table(`Why ${quoted(why.label)} and not “${rival}”`, [data.words.one, data.words.head, ""], lines);
   }
 
   function flip(found) {
-    const box = element("div", undefined, "flip");
+    const box = element("div", undefined, "flip"), text = box.appendChild(element("p"));
+    const none = `No change of one ${data.words.one} within its range that leads to another class was found.`;
     if (found === null) {
-      box.appendChild(element("p", `No change of one ${data.words.one} within its range that leads to another class was found.`));
+      text.append(none);
       return box;
     }
-    const column = model.columns[found.input.column], name = visible(column.name);
-    const text = box.appendChild(element("p", "The nearest flip: "));
-    text.appendChild(element("strong", `${name} from ${shown(row[column.position])} to ${shown(found.value)}`));
-    text.append(` leads to class ${quoted(found.label)}. It is the smallest change of one ${data.words.one} alone that was found.`);
+    const column = model.columns[found.input.column];
+    const words = `${visible(column.name)} from ${shown(row[column.position])} to ${shown(found.value)}`;
+    const isFlip = found.label !== null;
+    text.append(isFlip ? "The nearest flip: " : `${none} The closest: `, element("strong", words));
+    text.append(isFlip ? ` leads to class ${quoted(found.label)}. ` : `${fallen(column, found.value)}. `);
+    if (isFlip) text.append(`It is the smallest change of one ${data.words.one} alone that was found.`);
     const button = box.appendChild(element("button", "Apply this change"));
     button.type = "button";
     button.addEventListener("click", () => change(column, found.value));
     return box;
+  }
+
+  // What a change that leads to no other class does to the probability of the predicted one.
+  function fallen(column, value) {
+    const {label, probabilities} = model.predict(row), changed = row.slice();
+    if (probabilities === null) return "";
+    changed[column.position] = value;
+    const after = model.predict(changed).probabilities[model.classes.indexOf(label)];
+    return `, where the probability of ${quoted(label)} is ${after.toFixed(3)}`;
   }
 
   function update() {

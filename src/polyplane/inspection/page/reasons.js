@@ -154,27 +154,36 @@ const reasons = (function () {
     });
   }
 
-  // The nearest change of one column for which another class is predicted; null where none was found.
+  function leadOf(scores, c) {
+    return scores[c] - Math.max(...scores.filter((_, other) => other !== c));
+  }
+
+  // The nearest change of one column for which another class is predicted. Where none was found, the one that comes
+  // closest, which has no label; null where none comes closer at all.
   function nearestFlip(row) {
-    const label = model.predict(row).label;
+    const {scores: before} = model.predict(row), c = before.indexOf(Math.max(...before));
     const planes = partsOf(row).reduce((sum, part) => added(sum, part, 1), Float64Array.from(model.intercept));
-    let best = null;
+    let best = null, closest = null, least = leadOf(before, c);
     live.inputs.forEach((input) => {
       const column = model.columns[input.column], cell = row[column.position];
       if (cell === null) return;
       const rest = added(planes, partOf(input.column, cell), -1);
-      const scoresOf = (value) => model.classScores(added(rest, partOf(input.column, value), 1));
-      const labelOf = (scores) => model.classes[scores.indexOf(Math.max(...scores))];
-      nearestOf(input, column, cell, (value) => labelOf(scoresOf(value)) !== label).forEach(({value, distance}) => {
-        const scores = scoresOf(value).sort((a, b) => b - a), lead = scores[0] - scores[1];
-        if (best && (distance > best.distance || (distance === best.distance && lead <= best.lead))) return;
+      const leadAt = (value) => leadOf(model.classScores(added(rest, partOf(input.column, value), 1)), c);
+      const accepts = (value) => {
+        const lead = leadAt(value);
+        if (lead < least) [closest, least] = [{input, value, label: null}, lead];
+        return lead < 0;
+      };
+      nearestOf(input, column, cell, accepts).forEach(({value, distance}) => {
+        const lead = leadAt(value);
+        if (best && (distance > best.distance || (distance === best.distance && lead >= best.lead))) return;
         const changed = row.slice();
         changed[column.position] = value;
         const after = model.predict(changed).label;
-        if (after !== label) best = {input, value, distance, lead, label: after};
+        if (after !== model.classes[c]) best = {input, value, distance, lead, label: after};
       });
     });
-    return best;
+    return best ?? closest;
   }
 
   return {explain, nearestFlip};
