@@ -11,7 +11,12 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, TableClassifier
+from polyplane import (
+    CommitteeClassifier,
+    CuttingPlaneSVC,
+    MultiHyperplaneClassifier,
+    TableClassifier,
+)
 from polyplane.datasets import make_loans
 from polyplane.inspection import _report_live, explain_row, model_report
 from polyplane.inspection._report_reliability import Reliability
@@ -127,10 +132,18 @@ def test_200_edits_of_a_table_give_the_labels_and_scores_of_python(loans, opened
         assert states[i]["verdict"].startswith(f"Predicted class: “{why.label}”")
 
 
-def test_changed_features_of_planes_give_the_labels_and_scores_of_python(tmp_path, opened):  # noqa: F811
+@pytest.mark.parametrize(
+    "learner",
+    [
+        MultiHyperplaneClassifier(n_planes=3, random_state=0),
+        CommitteeClassifier(3, n_planes=2, random_state=0),
+    ],
+    ids=["planes", "committee"],
+)
+def test_200_edits_of_features_give_the_labels_and_scores_of_python(tmp_path, opened, learner):  # noqa: F811
     data = load_breast_cancer(as_frame=True)
     X, y = data.data.iloc[:, :20], data.target_names[data.target]
-    machine = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(n_planes=3, random_state=0)).fit(X[::2], y[::2])
+    machine = make_pipeline(StandardScaler(), learner).fit(X[::2], y[::2])
     page = opened(model_report(machine, X[1::2], y[1::2], tmp_path / "page.html", n_rows=6))
     row, rng = start_row(page, X[1::2]), np.random.default_rng(0)
     edits = [

@@ -69,6 +69,7 @@ def test_hostile_names_stay_text(hostile, opened):
     assert page.locator("main img, main b, main i, main script").count() == 0
     text = page.locator("main").inner_text()
     assert HOSTILE[0] in text
+    assert sorted(page.locator("#inputs label").all_inner_texts()) == sorted(map(visible, HOSTILE))
     assert LABELS[0] in text
     assert LABELS[1] in text
 
@@ -76,6 +77,7 @@ def test_hostile_names_stay_text(hostile, opened):
 def test_the_page_itself_holds_no_foreign_markup(hostile):
     text = hostile[0].read_text(encoding="utf-8")
     assert len(re.findall(r"<script", text)) == 3  # the data, the model and the page's own
+    assert text.count("</script>") == 3
     assert "<img" not in text
     assert "http://" not in text
     assert "https://" not in text
