@@ -15,7 +15,7 @@ from polyplane._plain import visible
 SCRIPTS, LIVE_SCRIPTS = ("parts.js", "rows.js"), ("reasons.js", "live.js")
 
 PICKER = """\
-<div class="picker"><label for="row">Row</label> <select id="row"></select>
+<div class="picker"><label for="row">Row and its predicted class</label> <select id="row"></select>
 <button type="button" id="before">Previous</button> <button type="button" id="after">Next</button></div>
 <div class="card" id="why" aria-live="polite"></div>
 <noscript><p>The rows are shown by a script of this page.</p></noscript>"""

@@ -16,7 +16,7 @@ def as_text(label: Any) -> str:
 def named_row(predictions: Predictions, i: int) -> dict[str, Any]:
     """The number, the name and the classes of a row."""
     truth, label = (as_text(predictions.labels[codes[i]]) for codes in (predictions.truth, predictions.predicted))
-    name = f"row {i}: predicted {label}" + ("" if label == truth else f", true class {truth}")
+    name = f"row {i}: {label}" + ("" if label == truth else f" (true: {truth})")
     return {"number": i, "name": name, "label": label, "truth": truth}
 
 
