@@ -23,7 +23,7 @@ FLOORS = [
     {"base"},
     {"learners"},
     {"tables"},
-    {"geometry", "io", "datasets", "theory", "model_selection"},
+    {"geometry", "io", "datasets", "theory", "model_selection", "serving"},
     {"dask", "inspection"},
     {"cli"},
 ]

@@ -114,6 +114,27 @@ def like(array: Any, kind: Any, dtype: Any = None) -> Any:
     return xp.asarray(host if host.flags.writeable else host.copy(), device=device_of(kind))
 
 
+def as_matrix(X: Any) -> np.ndarray:
+    """Rows as a NumPy array of any dtype with one axis for rows and one for features, neither of them empty.
+
+    What scikit-learn's `check_array` refuses is refused here too, in its words, by NumPy alone.
+    """
+    if isinstance(X, np.matrix):
+        raise TypeError("np.matrix is not supported. Please convert to a numpy array with np.asarray.")
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: X.reshape(-1, 1) if it has a "
+            "single feature, X.reshape(1, -1) if it is a single sample."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: take real numbers.")
+    for length, what in zip(array.shape, ("sample", "feature"), strict=True):
+        if not length:
+            raise ValueError(f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required.")
+    return array
+
+
 def labels_of(classes: np.ndarray, codes: Any) -> Any:
     """The labels of integer `codes`, where these are; labels that are not numbers exist on the host alone."""
     if namespace(codes) is np or classes.dtype.kind not in "biuf":

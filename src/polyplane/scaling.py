@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from polyplane._array_api import host_dtype, is_on_host, like, namespace, take_rows, to_numpy
+from polyplane._array_api import host_dtype, is_on_host, is_sparse, like, namespace, take_rows, to_numpy
 
 #: Rows of a dense matrix looked at together, where looking at them all would copy it; on a device, how many numbers.
 BLOCK_ROWS, DEVICE_BLOCK = 4096, 1 << 26
@@ -44,7 +42,7 @@ class AffineScaling(NamedTuple):
 
     def apply(self, X: Any) -> Any:
         """A scaled copy of X; sparse rows stay sparse, and are not centred."""
-        if not sparse.issparse(X):
+        if not is_sparse(X):
             return (X - self.centre.astype(X.dtype)) * self.factor.astype(X.dtype)
         scaled = X.copy()
         scaled.data *= self.factor.astype(X.dtype)[X.indices]
@@ -52,7 +50,7 @@ class AffineScaling(NamedTuple):
 
     def take(self, X: Any, rows: Any) -> Any:
         """Some rows of X, dense and scaled; where the centre is."""
-        taken = like(take_rows(X, rows), self.centre) if not sparse.issparse(X) else X[rows].toarray()
+        taken = like(take_rows(X, rows), self.centre) if not is_sparse(X) else X[rows].toarray()
         return (taken - self.centre) * _cast(self.factor, taken)
 
     def undo(self, Z: Any) -> Any:
@@ -77,7 +75,9 @@ def _cast(factor: Any, array: Any) -> Any:
 def moments(X: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of each feature over the weighted rows, on the host; a variance all of rounding error is 0."""
     dtype = host_dtype(X)
-    if sparse.issparse(X):
+    if is_sparse(X):
+        from sklearn.utils.sparsefuncs import mean_variance_axis
+
         mean, variance = mean_variance_axis(X, axis=0, weights=weight.astype(dtype))
     else:
         xp = namespace(X)
@@ -115,7 +115,7 @@ class FeatureMoments:
         """Take some more rows; columns that were not there before were 0."""
         n = X.shape[0]
         mean, variance = moments(X, np.ones(n))
-        self.is_sparse, self._precision = sparse.issparse(X), float(np.finfo(X.dtype).eps)
+        self.is_sparse, self._precision = is_sparse(X), float(np.finfo(X.dtype).eps)
         largest = np.abs(X).max(axis=0)
         largest = largest.toarray().ravel() if self.is_sparse else largest
         missing = (0, len(mean) - len(self.mean))

@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from polyplane._array_api import host_dtype, to_numpy
+from polyplane._array_api import host_dtype, is_sparse, to_numpy
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Data:
         if self.identity is not None:
             return self.identity
         X = self.X
-        parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (to_numpy(X),)
+        parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (to_numpy(X),)
         digest = hashlib.sha256(repr((tuple(X.shape), host_dtype(X), self.n_classes)).encode())
         for part in (*parts, self.y, self.weight, self.train):
             digest.update(np.ascontiguousarray(part).data)

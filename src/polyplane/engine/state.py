@@ -21,9 +21,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 
-from polyplane._array_api import is_foreign, namespace, put, to_numpy
+from polyplane._array_api import is_foreign, is_sparse, namespace, put, to_numpy
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import (
     Array,
@@ -176,7 +175,7 @@ class Snapshot:
 
 def _touched_features(data: Data) -> np.ndarray | None:
     """The features that sparse rows have, where these are few, some perhaps several times; else None."""
-    if not sparse.issparse(data.X) or data.X.nnz > data.X.shape[1]:
+    if not is_sparse(data.X) or data.X.nnz > data.X.shape[1]:
         return None
     if 8 * data.X.nnz < data.X.shape[1]:  # to go through all features would take longer than to save some twice
         indices: np.ndarray = data.X.indices

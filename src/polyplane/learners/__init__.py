@@ -29,8 +29,12 @@ LEARNERS = {
     "WorstCasePolytopeClassifier": "worst_case_polytope",
 }
 
+#: Those that have probabilities, so that prediction from a file can know it without importing them.
+PROBABILISTIC = frozenset({"CommitteeClassifier", "MultiHyperplaneClassifier", "PolyhedralMixtureClassifier"})
+
 __all__ = [
     "LEARNERS",
+    "PROBABILISTIC",
     "AdaptiveMultiHyperplaneClassifier",
     "CommitteeClassifier",
     "ConvexPolytopeClassifier",

@@ -114,18 +114,21 @@ def _rebuild(learner: Any, description: dict[str, Any], unpacker: Unpacker) -> A
     with possible():
         model = learner(**values)
         model._validate_params()
-        model.planes_ = _planes(part_of(description, "planes"), unpacker, sizes, learner._declaration.committee)
+        nodes, committee = part_of(description, "planes"), learner._declaration.committee
+        model.planes_ = unpack_model_planes(nodes, unpacker, sizes, committee)
         model.classes_ = unpack_labels(description.get("classes"), sizes["classes"], unpacker)
         _restore_attributes(model, description, unpacker, sizes)
         if description.get("training") is not None:
-            if learner._declaration.committee:
+            if committee:
                 raise DamagedError("holds a state of training, which a committee does not have")
             _restore_training(model, part_of(description, "training"), unpacker, sizes)
     return model
 
 
-def _planes(nodes: dict[str, Any], unpacker: Unpacker, sizes: Sizes, committee: bool) -> PlaneSet | PlaneCommittee:
-    """The planes; their numbers become known as sizes."""
+def unpack_model_planes(
+    nodes: dict[str, Any], unpacker: Unpacker, sizes: Sizes, committee: bool
+) -> PlaneSet | PlaneCommittee:
+    """The planes, of a committee too where there may be one; their numbers become known as sizes."""
     planes, n_members = unpack_planes(nodes, "planes", unpacker, sizes), nodes.get("members")
     if n_members is None:
         return planes

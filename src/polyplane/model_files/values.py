@@ -68,6 +68,20 @@ class Unpacker:
                 return self.arrays[source].T if rest else self.arrays[source]
         raise DamagedError(f"has no array for {name}")
 
+    def skip(self, node: Any) -> None:
+        """Note the arrays that parts name which are not read: the state of training, where rows are only scored."""
+        match node:
+            case {"array": str(source)}:
+                self.used.add(source)
+                if source not in self.arrays:
+                    raise DamagedError(f"has no array {source[:40]!r}")
+            case dict():
+                for part in node.values():
+                    self.skip(part)
+            case list():
+                for part in node:
+                    self.skip(part)
+
 
 def pack(kind: Any, value: Any, name: str, packer: Packer) -> Any:
     """What is to be JSON; the arrays are left with the packer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,24 +15,14 @@ from polyplane.model_files.parts import (
     pack_planes,
     part_of,
     possible,
-    unpack_labels,
     unpack_parameters,
 )
 from polyplane.model_files.values import Packer, Unpacker, Value, pack, unpack
-from polyplane.tables._encoding import Encoding
-from polyplane.tables._file_machines import (
-    check_fit,
-    pack_preparation,
-    unpack_all_planes,
-    unpack_members,
-    unpack_preparation,
-)
-from polyplane.tables._model import TableModel
+from polyplane.tables._file_machines import pack_preparation
+from polyplane.tables._file_model import unpack_table_model
 from polyplane.tables.classifier import TableClassifier
 from polyplane.tables.encoder import TableEncoder
 
-#: Temperatures beyond these would make certainty, or nothing, of any score.
-LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e6
 #: Ways to write down the texts that stand for gaps, beside tuples.
 COLLECTIONS: dict[str, Any] = {"list": list, "set": set, "frozenset": frozenset}
 
@@ -67,17 +56,8 @@ class TableForm:
             model._validate_params()
             encoder = TableEncoder(**_parameters(TableEncoder, description, "encoder", unpacker))
             encoder._validate_params()
-            preparations = [
-                unpack_preparation(node, f"preparations.{i}", unpacker)
-                for i, node in enumerate(_list(description, "preparations"))
-            ]
-            encoding = Encoding.from_dict(description.get("encoding"))
-            check_fit(encoding, preparations)
-            planes = unpack_all_planes(_list(description, "planes"), unpacker)
-            members = unpack_members(_list(description, "members"), preparations, planes)
-            model.encoder_ = encoder._keep(encoding)
-            model.model_ = TableModel(encoding, members, _temperature(description.get("temperature")))
-            model.classes_ = unpack_labels(description.get("classes"), model.model_.n_classes, unpacker)
+            model.model_, model.classes_ = unpack_table_model(description, unpacker)
+            model.encoder_ = encoder._keep(model.model_.encoding)
             _restore_attributes(model, part_of(description, "fitted"), unpacker)
         return model
 
@@ -115,20 +95,6 @@ def _different(values: list[Any]) -> tuple[list[Any], list[int]]:
     different = list({id(value): value for value in values}.values())
     places = {id(value): i for i, value in enumerate(different)}
     return different, [places[id(value)] for value in values]
-
-
-def _list(description: dict[str, Any], name: str) -> list[Any]:
-    value = description.get(name)
-    if not isinstance(value, list) or not value:
-        raise DamagedError(f"has an invalid value for {name}")
-    return value
-
-
-def _temperature(value: Any) -> float:
-    is_number = isinstance(value, float) and math.isfinite(value)
-    if not is_number or not LEAST_TEMPERATURE <= value <= LARGEST_TEMPERATURE:
-        raise DamagedError("has an invalid value for temperature")
-    return float(value)
 
 
 def _pack_attributes(model: TableClassifier, packer: Packer) -> dict[str, Any]:

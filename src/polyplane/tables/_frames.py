@@ -1,15 +1,14 @@
-"""`Table`: the columns of a data frame of pandas, Polars or Arrow, or of an array."""
+"""`Table`: the columns of a data frame of pandas, Polars or Arrow, of dicts, or of an array."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils import check_array
 
+from polyplane._array_api import as_matrix, is_sparse
 from polyplane.tables._cells import DATES, Cells, object_cells, text_cells
 
 
@@ -48,33 +47,37 @@ def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
 
     Parameters
     ----------
-    X : data frame of pandas, Polars or Arrow, array-like of shape (n_rows, n_columns), or Table
-        The rows.
+    X : data frame of pandas, Polars or Arrow, array-like of shape (n_rows, n_columns), dict, list of dict, or Table
+        The rows; a dict holds the values of each column, a list of dicts those of each row.
     gaps : collection of str
         Texts that stand for a missing value.
     """
     if isinstance(X, Table):
         return X
-    if sparse.issparse(X):
+    if is_sparse(X):
         raise TypeError("Sparse input is not supported: a table has columns of all kinds. Pass X.toarray().")
     library = type(X).__module__.partition(".")[0]
     if hasattr(X, "collect"):
         raise TypeError(f"A {type(X).__name__} has no rows yet: call its collect() first.")
-    if library in _LIBRARIES and hasattr(X, "columns"):
-        columns, cells = _LIBRARIES[library](X)
+    if isinstance(X, list) and X and isinstance(X[0], Mapping):
+        X = _by_column(X)
+    if isinstance(X, Mapping):
+        n_rows, (columns, cells) = _n_rows(X), _mapping(X)
+    elif library in _LIBRARIES and hasattr(X, "columns"):
+        n_rows, (columns, cells) = len(X), _LIBRARIES[library](X)
     elif hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns"):
         import pyarrow
 
-        columns, cells = _arrow(pyarrow.table(X))
+        n_rows, (columns, cells) = len(X), _arrow(pyarrow.table(X))
     else:
         return _read_array(X, gaps)
     names = tuple(str(name) for name in columns)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"Two columns are named {twice!r}; rename one of them.")
-    if not names or not len(X):
-        raise ValueError(f"Found array with {len(names)} feature(s) and {len(X)} sample(s): a table needs both.")
-    return Table(names, True, len(X), lambda j: cells(j, names[j], gaps), _matrix(X) if library == "pandas" else None)
+    if not names or not n_rows:
+        raise ValueError(f"Found array with {len(names)} feature(s) and {n_rows} sample(s): a table needs both.")
+    return Table(names, True, n_rows, lambda j: cells(j, names[j], gaps), _matrix(X) if library == "pandas" else None)
 
 
 def _matrix(frame: Any) -> np.ndarray | None:
@@ -85,10 +88,34 @@ def _matrix(frame: Any) -> np.ndarray | None:
 
 
 def _read_array(X: Any, gaps: Collection[str]) -> Table:
-    array = check_array(X, dtype=None, ensure_all_finite=False, estimator="TableEncoder")
+    array = as_matrix(X)
     names = tuple(f"x{j}" for j in range(array.shape[1]))
     matrix = array.astype(np.float64) if array.dtype.kind in "iuf" else None
     return Table(names, False, len(array), lambda j: _array_cells(array[:, j], names[j], gaps), matrix)
+
+
+def _by_column(rows: Sequence[Any]) -> dict[Any, list[Any]]:
+    """The columns of rows, all of which have those of the first."""
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping) or not row.keys() >= rows[0].keys():
+            missing = next((name for name in rows[0] if not isinstance(row, Mapping) or name not in row), None)
+            raise ValueError(f"Row {i} has no {missing!r}, which the first row has: use None for a missing value.")
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _n_rows(columns: Mapping[Any, Any]) -> int:
+    """The number of values in each column."""
+    n_rows = 0
+    for i, (name, values) in enumerate(columns.items()):
+        if isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1:
+            raise TypeError(
+                f"Column {name!r} is a {type(values).__name__}: pass the values of all rows as a list or an array, or "
+                "the rows as a list of dicts."
+            )
+        n_rows = n_rows if i else len(values)
+        if len(values) != n_rows:
+            raise ValueError(f"Column {name!r} has {len(values)} values, and those before it have {n_rows}.")
+    return n_rows
 
 
 def _array_cells(values: np.ndarray, name: str, gaps: Collection[str]) -> Cells:
@@ -105,6 +132,17 @@ def _array_cells(values: np.ndarray, name: str, gaps: Collection[str]) -> Cells:
 
 
 Columns = tuple[Collection[Any], Callable[[int, str, Collection[str]], Cells]]
+
+
+def _mapping(columns: Mapping[Any, Any]) -> Columns:
+    values = list(columns.values())
+
+    def cells(j: int, name: str, gaps: Collection[str]) -> Cells:
+        if isinstance(values[j], np.ndarray):
+            return _array_cells(values[j], name, gaps)
+        return object_cells(name, list(values[j]), gaps)
+
+    return columns.keys(), cells
 
 
 def _pandas(frame: Any) -> Columns:

@@ -1,0 +1,142 @@
+"""The scalers of a pipeline in a file as plain data: what each has learned, and what it does to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyplane.engine.kinds import Array, Maybe
+from polyplane.model_files.container import DamagedError
+from polyplane.model_files.parts import part_of, unpack_names
+from polyplane.model_files.values import FLOATS, Sizes, Unpacker, Value, unpack
+
+_NUMBERS, _SEEN = Maybe(Array("f", "features")), Value()
+#: The scalers that a file may hold, and what each has learned.
+LEARNED: dict[str, dict[str, Any]] = {
+    "StandardScaler": {"mean_": _NUMBERS, "var_": _NUMBERS, "scale_": _NUMBERS, "n_samples_seen_": _SEEN},
+    "MinMaxScaler": {
+        **dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _NUMBERS),
+        "n_samples_seen_": _SEEN,
+    },
+    "MaxAbsScaler": {"max_abs_": _NUMBERS, "scale_": _NUMBERS, "n_samples_seen_": _SEEN},
+    "RobustScaler": {"center_": _NUMBERS, "scale_": _NUMBERS},
+    "SimpleImputer": {"statistics_": Array("float64", "features")},
+}
+#: What each does, in this order: the function, what it has learned for it, and the parameter that turns it off.
+OPERATIONS: dict[str, list[tuple[Any, str, str | None]]] = {
+    "StandardScaler": [(np.subtract, "mean_", "with_mean"), (np.divide, "scale_", "with_std")],
+    "MinMaxScaler": [(np.multiply, "scale_", None), (np.add, "min_", None)],
+    "MaxAbsScaler": [(np.divide, "scale_", None)],
+    "RobustScaler": [(np.subtract, "center_", "with_centering"), (np.divide, "scale_", "with_scaling")],
+}
+#: What `set_output` may have asked of a scaler.
+CONTAINERS = ("default", "pandas", "polars")
+#: Steps before the estimator, at most: each is fitted once, and takes the time of its features.
+MOST_STEPS = 100
+#: No limit that is asked of a scaler is larger.
+LARGEST_LIMIT = 1e15
+
+
+class PipelineParts(NamedTuple):
+    """What the description of a pipeline consists of."""
+
+    names: list[str]  # of the steps, and of the last one
+    nodes: list[Any]  # the steps before the last
+    last: dict[str, Any]
+
+
+class Step(NamedTuple):
+    """A fitted scaler as plain data."""
+
+    kind: str
+    parameters: dict[str, Any]
+    learned: dict[str, Any]
+    dtype: str
+    output: str | None  # what `set_output` asked of it
+    feature_names: np.ndarray | None
+    n_features: int  # that it takes
+
+
+def pipeline_parts(description: Mapping[str, Any]) -> PipelineParts:
+    """The parts of a pipeline, whose steps have names as scikit-learn wants them."""
+    last, nodes = part_of(description, "last"), description.get("steps")
+    if not isinstance(nodes, list) or len(nodes) > MOST_STEPS or not isinstance(description.get("verbose"), bool):
+        raise DamagedError("has an invalid value for steps")
+    names: list[Any] = [part.get("name") if isinstance(part, dict) else None for part in (*nodes, last)]
+    if not all(isinstance(name, str) and "__" not in name for name in names) or len({*names}) < len(names):
+        raise DamagedError("has invalid names of steps")
+    return PipelineParts(names, nodes, last)
+
+
+def unpack_step(node: dict[str, Any], n_out: int, place: str, unpacker: Unpacker) -> Step | None:
+    """A step that gives so many features; None for one that does nothing."""
+    if node.keys() == {"name", "step"} and node["step"] in (None, "passthrough"):
+        return None
+    kind, dtype, output = node.get("step"), node.get("dtype"), node.get("output")
+    if not isinstance(kind, str) or kind not in LEARNED:
+        raise DamagedError(f"names an unknown step, {str(kind)[:40]!r}")
+    kinds, fitted = LEARNED[kind], part_of(node, "fitted")
+    if fitted.keys() != kinds.keys() or dtype not in FLOATS or output not in (None, *CONTAINERS):
+        raise DamagedError(f"has an invalid value for {place}")
+    sizes: Sizes = {} if kind == "SimpleImputer" else {"features": n_out}
+    learned = {a: unpack(kinds[a], fitted[a], f"{place}.{a}", unpacker, sizes) for a in kinds}
+    nodes = part_of(node, "parameters")
+    parameters = {name: unpack(Value(), each, f"{place}.{name}", unpacker, {}) for name, each in nodes.items()}
+    if not all(_are_limits(value) for value in parameters.values() if isinstance(value, tuple)):
+        raise DamagedError(f"has an invalid value for {place}")
+    if kind == "SimpleImputer" and not (
+        is_plain_imputer(parameters, str(dtype)) and len(_kept(parameters, learned)) == n_out
+    ):
+        raise DamagedError(f"has an invalid value for {place}")
+    names = node.get("feature_names")
+    names = None if names is None else unpack_names(names, sizes["features"])
+    return Step(kind, parameters, learned, str(dtype), output, names, sizes["features"])
+
+
+def is_plain_imputer(parameters: Mapping[str, Any], dtype: str) -> bool:
+    """Whether an imputer puts numbers in the place of NaN, and does no more."""
+    missing, fill = parameters.get("missing_values", np.nan), parameters.get("fill_value")
+    is_nan = isinstance(missing, float | np.floating) and np.isnan(missing)
+    is_filled = fill is None or (isinstance(fill, int | float | np.number) and not isinstance(fill, bool))
+    is_named = isinstance(parameters.get("strategy", "mean"), str)
+    return bool(is_nan and is_filled and not parameters.get("add_indicator", False) and dtype in FLOATS and is_named)
+
+
+def transformation(step: Step, place: str) -> Callable[[np.ndarray], np.ndarray]:
+    """What a step does to a matrix of float32 or float64, as scikit-learn does it."""
+    if step.kind == "SimpleImputer":
+        kept, statistics = _kept(step.parameters, step.learned), step.learned["statistics_"]
+        return lambda X: np.where(np.isnan(X[:, kept]), statistics[kept].astype(X.dtype), X[:, kept])
+    used = [(f, step.learned[name]) for f, name, unless in OPERATIONS[step.kind] if _flag(step, unless, True, place)]
+    if any(array is None for _, array in used):
+        raise DamagedError(f"has an invalid value for {place}")
+    clip = step.kind.startswith("M") and _flag(step, "clip", False, place)
+    low, high = step.parameters.get("feature_range", (0, 1)) if step.kind == "MinMaxScaler" else (-1, 1)
+
+    def transform(X: np.ndarray) -> np.ndarray:
+        X = X.copy()
+        for operate, array in used:  # the others compute float32 rows in float64, and round then
+            operate(X, array.astype(X.dtype) if step.kind == "StandardScaler" else array, out=X, casting="same_kind")
+        return np.clip(X, X.dtype.type(low), X.dtype.type(high), out=X) if clip else X
+
+    return transform
+
+
+def _kept(parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> np.ndarray:
+    """The features that an imputer gives on: those that had a number in training, or all."""
+    statistics = learned["statistics_"]
+    return np.flatnonzero(~np.isnan(statistics) | bool(parameters.get("keep_empty_features", False)))
+
+
+def _flag(step: Step, name: str | None, default: bool, place: str) -> bool:
+    value = default if name is None else step.parameters.get(name, default)
+    if not isinstance(value, bool):
+        raise DamagedError(f"has an invalid value for {place}.{name}")
+    return value
+
+
+def _are_limits(value: tuple[Any, ...]) -> bool:
+    """Whether a parameter is a lower and an upper limit."""
+    return len(value) == 2 and all(type(limit) in (int, float) and abs(limit) < LARGEST_LIMIT for limit in value)

@@ -1,0 +1,137 @@
+"""`load`: a `Predictor` from a model file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polyplane.learners import LEARNERS, PROBABILISTIC
+from polyplane.model_files.container import DamagedError
+from polyplane.model_files.estimator import unpack_model_planes
+from polyplane.model_files.model import read_model
+from polyplane.model_files.parts import Form, part_of, possible, unpack_labels, unpack_names
+from polyplane.model_files.steps import pipeline_parts, transformation, unpack_step
+from polyplane.model_files.values import Packer, Sizes, Unpacker
+from polyplane.serving._predictor import PlaneScorer, Predictor, Scalers, TableScorer
+from polyplane.tables._file_model import unpack_table_model
+
+
+def load(path: str | os.PathLike[str]) -> Predictor:
+    """Read a model file for prediction.
+
+    The file is one that `polyplane.save` wrote, of any estimator, or of a pipeline of scalers before one. It is read
+    as `polyplane.load` reads it: no code is run, the checksum is compared, and all that counts in prediction is
+    checked. The state of training is left aside.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    predictor : Predictor
+        Predicts as the estimator does.
+
+    Raises
+    ------
+    ModelFileError
+        The file is not a model of Polyplane, is damaged, or was written by a version with another file format.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polyplane
+    >>> from polyplane import serving
+    >>> model = polyplane.PegasosSVC(random_state=0).fit([[0.0], [1.0]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.safetensors"
+    ...     polyplane.save(model, path)
+    ...     predictor = serving.load(path)
+    >>> predictor.predict([[-0.5], [2.0]]).tolist()
+    ['no', 'yes']
+    """
+    predictor: Predictor = read_model(path, _find_form).model
+    return predictor
+
+
+def _find_form(name: str) -> Form | None:
+    return _PipelineForm() if name == "Pipeline" else _find_alone(name)
+
+
+def _find_alone(name: str) -> Form | None:
+    if name == "TableClassifier":
+        return _TableForm()
+    return _LearnerForm() if name in LEARNERS else None
+
+
+@dataclass(frozen=True)
+class _ReadForm:
+    """How estimators stand in a file, to read them only."""
+
+    learner: Any = Predictor
+
+    def describe(self, model: Any, packer: Packer) -> dict[str, Any]:
+        """Never: a predictor does not have all that a file holds."""
+        raise TypeError("A Predictor cannot be saved: copy the file that it was read from.")
+
+
+class _LearnerForm(_ReadForm):
+    """Planes, labels and the names of features."""
+
+    def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Predictor:
+        """The predictor, once all that counts in prediction is known to be sound."""
+        sizes: Sizes = {}
+        name, names = str(description["learner"]), description.get("feature_names")
+        parameters = part_of(description, "parameters")
+        with possible():
+            planes = unpack_model_planes(part_of(description, "planes"), unpacker, sizes, committee=True)
+            classes = unpack_labels(description.get("classes"), sizes["classes"], unpacker)
+        names = None if names is None else unpack_names(names, sizes["features"])
+        _skip(description, ("parameters", "history", "fitted", "training"), unpacker)
+        has_probabilities = name in PROBABILISTIC and parameters.get("loss", "log") == "log"
+        return Predictor(name, classes, PlaneScorer(planes, names, has_probabilities))
+
+
+class _TableForm(_ReadForm):
+    """The columns, the preparations and planes of the machines, and the temperature."""
+
+    def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Predictor:
+        """The predictor, once all that counts in prediction is known to be sound."""
+        with possible():
+            model, classes = unpack_table_model(description, unpacker)
+        _skip(description, ("parameters", "encoder", "fitted"), unpacker)
+        return Predictor("TableClassifier", classes, TableScorer(model))
+
+
+class _PipelineForm(_ReadForm):
+    """Scalers before one of the others."""
+
+    def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Predictor:
+        """The predictor, once all that counts in prediction is known to be sound."""
+        _, nodes, last = pipeline_parts(description)
+        form = _find_alone(str(last.get("learner")))
+        if form is None:
+            raise DamagedError(f"names an unknown learner, {str(last.get('learner'))[:40]!r}")
+        predictor: Predictor = form.rebuild(last, unpacker)
+        n_features, names = predictor.n_features, predictor.feature_names
+        steps: list[Callable[[np.ndarray], np.ndarray]] = []
+        for i, node in reversed([*enumerate(nodes)]):  # from the last, whose number of features its planes prove
+            step = unpack_step(node, n_features, f"steps.{i}", unpacker)
+            if step is not None:
+                n_features, names = step.n_features, step.feature_names
+                steps.insert(0, transformation(step, f"steps.{i}"))
+        return replace(predictor, scalers=Scalers(n_features, names, steps)) if steps else predictor
+
+
+def _skip(description: dict[str, Any], names: Sequence[str], unpacker: Unpacker) -> None:
+    """Leave parts aside that do not count in prediction."""
+    for name in names:
+        unpacker.skip(description.get(name))
