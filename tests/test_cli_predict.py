@@ -111,8 +111,8 @@ def test_many_blocks_and_pipes(files, monkeypatch):
 
 @pytest.mark.parametrize("options", [[], ["--proba"]])
 def test_threads_are_those_asked_for(files, monkeypatch, options):
-    started, pool = [], _threads.ThreadPoolExecutor
-    monkeypatch.setattr(_threads, "ThreadPoolExecutor", lambda n: started.append(n) or pool(n))
+    started, pool = [], _threads._new_pool
+    monkeypatch.setattr(_threads, "_new_pool", lambda n: started.append(n) or pool(n))
     monkeypatch.setattr(planes, "BLOCK_SCORES", 1 << 7)
     arguments = ["predict", files / "svm.model", files / "test.svm", *options]
     expected = run(*arguments).stdout

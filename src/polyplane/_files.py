@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,7 +29,7 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     mode = _mode(target)
-    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
+    temporary = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.tmp")
     with _named(path, temporary):
         descriptor = _create(temporary)
         try:

@@ -2,11 +2,15 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+# Threads, like joblib, are imported by what needs them: to predict a few rows takes less time than to import these.
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,7 +36,7 @@ class Team:
 
     def __init__(self, n_jobs: int | None) -> None:
         self.size = n_threads(n_jobs)
-        self._pool = ThreadPoolExecutor(self.size - 1) if self.size > 1 else None
+        self._pool = _new_pool(self.size - 1) if self.size > 1 else None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """``[function(item) for item in items]``; each thread takes the next item when it is done with its last."""
@@ -55,8 +59,16 @@ class Team:
         return [results[i] for i in range(len(items))]
 
 
-def _wait_for(helpers: list[Future[None]], waiting: Iterator[int]) -> None:
+def _new_pool(size: int) -> "ThreadPoolExecutor":
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(size)
+
+
+def _wait_for(helpers: "list[Future[None]]", waiting: Iterator[int]) -> None:
     """Wait for threads whatever interrupts: they may write into arrays that whoever is interrupted puts in order."""
+    from concurrent.futures import wait
+
     interrupt = None
     while True:
         try:

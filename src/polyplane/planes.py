@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
 from typing import Any
 
@@ -200,6 +199,8 @@ class PlaneSet:
 
     def _repr_html_(self) -> str:
         """For notebooks: the planes of each class."""
+        from html import escape
+
         home = self.to_numpy()
         norms = np.linalg.norm(home.coef, axis=1)
         rows = "".join(
