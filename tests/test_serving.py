@@ -2,8 +2,14 @@
 
 import json
 import math
+import os
+import re
+import socket
 import subprocess
 import sys
+import time
+from http.client import HTTPConnection
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -247,6 +253,84 @@ for path, row in json.loads(sys.argv[1]):
 took = time.perf_counter() - wall, time.process_time() - cpu
 print(json.dumps([*took, sorted({name.partition(".")[0] for name in sys.modules})]))
 """
+
+
+#: The packages that are left out cannot be imported at all.
+BARE = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(HEAVY)!r}))
+"""
+
+
+@pytest.fixture(scope="module")
+def table_path(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "model.safetensors"
+    polyplane.save(model, path)
+    return path
+
+
+def test_nothing_else_needs_to_be_installed(table_path, tmp_path):
+    machine = make("PegasosSVC", {})
+    X, y = some_rows(machine, 0)
+    polyplane.save(make_pipeline(StandardScaler(), machine).fit(X, y), tmp_path / "pipeline")
+    code = f"""{BARE}
+import numpy as np
+import polyplane
+from polyplane import serving
+
+planes = polyplane.PlaneCommittee([polyplane.PlaneSet(np.eye(2), np.zeros(2), [0, 1, 2])] * 2)
+assert planes.predict(np.eye(2)).tolist() == [0, 1]
+table, pipeline = serving.load({str(table_path)!r}), serving.load({str(tmp_path / "pipeline")!r})
+many = np.zeros((100_000, 3))
+assert len(pipeline.predict(many)) == len(many)
+for predictor, X in [(table, np.zeros(3)), (table, [[1.0]]), (pipeline, np.zeros(3)), (pipeline, [["a", 1, 2]])]:
+    try:
+        predictor.predict(X)
+    except ValueError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    refused = done.stdout.splitlines()
+    assert len(refused) == 4
+    assert "X has 1 features, but TableClassifier is expecting 5" in refused[1]
+
+
+def test_the_service_of_the_guide(table_path):
+    guide = Path(__file__).parents[1] / "docs" / "guide" / "deployment.md"
+    if not guide.exists():
+        pytest.skip("the documentation is not beside the tests")
+    program = BARE + re.search(r"^```py\n(.*?)^```", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)[1]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {"PORT": str(port), "PYTHONPATH": str(Path(polyplane.__file__).parents[1])}
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, cwd=table_path.parent, env=environment, stderr=subprocess.DEVNULL) as service:
+        try:
+            row = {"price": 1.5, "colour": "red", "new": True, "sold": "2024-03-01", "noise": None}
+            assert ask(port, json.dumps([row])) == (200, polyplane.load(table_path).predict([row]).tolist())
+            refused = {"[{}]": "a table needs both", '[{"price": 1}]': "no columns", "[": "Expecting value"}
+            for body, words in refused.items():
+                status, answer = ask(port, body)
+                assert status == 400
+                assert words in answer["error"]
+        finally:
+            service.kill()
+
+
+def ask(port, body):
+    """What a service answers, once it has started."""
+    for _ in range(100):
+        connection = HTTPConnection("127.0.0.1", port, timeout=10)
+        try:
+            connection.request("POST", "/", body)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+        finally:
+            connection.close()
+    raise TimeoutError("the service did not start")
 
 
 def test_a_fresh_process_predicts_at_once_with_numpy_alone(tmp_path):

@@ -11,11 +11,13 @@ held.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from importlib.metadata import distribution
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import numpy as np
@@ -95,8 +97,25 @@ def first_prediction(ways, folder, row, expected):
     return {name: {k: round(float(v), 3) for k, v in zip(figures, best[name], strict=True)} for name in ways}
 
 
+def needed(names):
+    """Packages, and those that they need in turn."""
+    found, waiting = set(), list(names)
+    while waiting:
+        name = re.match(r"[\w.-]+", waiting.pop())[0].lower()
+        if name in found:
+            continue
+        try:
+            wanted = distribution(name).requires or []
+        except PackageNotFoundError:  # on other systems, or for other versions of Python
+            continue
+        found.add(name)
+        waiting += [requirement for requirement in wanted if "extra ==" not in requirement]
+    return found
+
+
 def installed(names):
-    """Megabytes of installed packages."""
+    """Megabytes of installed packages, with all that they need."""
+    names = needed(names)
     files = [distribution(name).locate_file(file) for name in names for file in distribution(name).files or ()]
     return round(sum(file.stat().st_size for file in files if file.exists()) / 1e6, 1)
 
@@ -125,8 +144,9 @@ def measure():
         row = json.loads(test[kept].iloc[:1].to_json(orient="records"))[0]
         figures = first_prediction(WAYS, name, row, model.predict_proba(test[:1]))
         figures["agreement"] = agreement(model, path, test)
-    needed = ["numpy", "scipy", "scikit-learn", "numba", "llvmlite", "joblib", "threadpoolctl", "typer", "rich"]
-    figures["installed, MB"] = {"NumPy": installed(["numpy"]), "all that pip installs": installed(needed)}
+    project = tomllib.loads((SOURCES.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    packages = {"polyplane.serving": ["numpy"], "polyplane": project["dependencies"], "onnxruntime": ["onnxruntime"]}
+    figures["installed beside Polyplane, MB"] = {name: installed(wanted) for name, wanted in packages.items()}
     return figures
 
 
