@@ -1,5 +1,6 @@
 """`polyplane.serving`: prediction from model files with NumPy alone, equal to the estimators'."""
 
+import contextlib
 import json
 import math
 import os
@@ -7,13 +8,17 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from functools import cache
 from http.client import HTTPConnection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -24,6 +29,7 @@ from polyplane import serving
 from polyplane.learners import LEARNERS, PROBABILISTIC, find_learner
 from tests.machines import LABELS, make, some_rows
 from tests.tables.test_classifier import QUICK, shop
+from tests.test_model_damage import assembled, parts, places, replaced
 
 #: What prediction from a file must not bring.
 HEAVY = {"numba", "scipy", "sklearn", "joblib", "pandas", "threadpoolctl"}
@@ -223,6 +229,50 @@ class TestTables:
             served(model).predict(X)
 
 
+FORGED_VALUES = [
+    None,
+    -1,
+    7,
+    1e308,
+    "x",
+    [],
+    {},
+    {"array": "planes.coef"},
+    {"array": "x"},
+    True,
+    [0.5],
+    2**70,
+    {"a": 1},
+]
+
+
+@cache
+def content_of(kind):
+    """A model file, as bytes."""
+    machine = make("CommitteeClassifier" if kind == "committee" else "ConvexPolytopeClassifier", {})
+    X, y = some_rows(machine, 0)
+    model = {
+        "table": polyplane.TableClassifier(**QUICK),
+        "pipeline": make_pipeline(
+            SimpleImputer(),
+            StandardScaler(),
+            "passthrough",
+            MinMaxScaler(clip=True),
+            MaxAbsScaler(),
+            RobustScaler(),
+            machine,
+        ),
+    }.get(kind, machine)
+    with tempfile.TemporaryDirectory() as folder:
+        polyplane.save(model.fit(X, y), f"{folder}/model")
+        return Path(f"{folder}/model").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def forged_path(tmp_path_factory):
+    return tmp_path_factory.mktemp("forged") / "model.safetensors"
+
+
 class TestFiles:
     def test_damage_is_found(self, tmp_path):
         path = tmp_path / "model.safetensors"
@@ -236,6 +286,25 @@ class TestFiles:
         path.write_text("no model")
         with pytest.raises(serving.ModelFileError, match="is not a model file of Polyplane"):
             serving.load(path)
+
+    @pytest.mark.parametrize("kind", ["learner", "committee", "table", "pipeline"])
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(pick=st.integers(0, 10**6), value=st.sampled_from(FORGED_VALUES))
+    def test_a_forged_value_is_refused_or_harmless(self, forged_path, kind, pick, value):
+        header, description, data = parts(content_of(kind))
+        keys = list(places(description))
+        forged_path.write_bytes(assembled(header, replaced(description, keys[pick % len(keys)], value), data))
+        labels = predictor = None
+        with contextlib.suppress(serving.ModelFileError):
+            predictor = serving.load(forged_path)
+        with contextlib.suppress(serving.ModelFileError):
+            labels = polyplane.load(forged_path).predict(np.ones((2, 3))).tolist()
+        assert predictor is not None or labels is None
+        if labels is not None:
+            assert predictor.predict(np.ones((2, 3))).tolist() == labels
+        elif predictor is not None:
+            with contextlib.suppress(ValueError):
+                assert predictor.predict(np.ones((2, predictor.n_features))).shape == (2,)
 
     def test_a_predictor_is_not_saved(self, tmp_path, served):
         machine = make("PegasosSVC", {})

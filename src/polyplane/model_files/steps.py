@@ -110,10 +110,10 @@ def transformation(step: Step, place: str) -> Callable[[np.ndarray], np.ndarray]
         kept, statistics = _kept(step.parameters, step.learned), step.learned["statistics_"]
         return lambda X: np.where(np.isnan(X[:, kept]), statistics[kept].astype(X.dtype), X[:, kept])
     used = [(f, step.learned[name]) for f, name, unless in OPERATIONS[step.kind] if _flag(step, unless, True, place)]
-    if any(array is None for _, array in used):
+    limits = step.parameters.get("feature_range", (0, 1)) if step.kind == "MinMaxScaler" else (-1, 1)
+    if any(array is None for _, array in used) or not isinstance(limits, tuple):
         raise DamagedError(f"has an invalid value for {place}")
-    clip = step.kind.startswith("M") and _flag(step, "clip", False, place)
-    low, high = step.parameters.get("feature_range", (0, 1)) if step.kind == "MinMaxScaler" else (-1, 1)
+    (low, high), clip = limits, step.kind in ("MinMaxScaler", "MaxAbsScaler") and _flag(step, "clip", False, place)
 
     def transform(X: np.ndarray) -> np.ndarray:
         X = X.copy()
