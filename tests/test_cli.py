@@ -44,7 +44,7 @@ def test_the_demo_draws_the_polytope(shown):
 def test_a_bad_path_is_refused_before_any_work(tmp_path):
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "nowhere" / "x.png")])
     assert result.exit_code == 2
-    assert "There is no folder" in result.output
+    assert "No such folder" in result.output
 
 
 def test_the_version_and_the_module_form():

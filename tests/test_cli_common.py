@@ -53,11 +53,11 @@ def raising(error):
             "polyplane act: x.csv: No such file or directory.\n",
         ),
         (ImportError('pip install "polyplane[x]"'), 2, 'polyplane act: pip install "polyplane[x]"\n'),
-        (MemoryError(), 2, "polyplane act: not enough memory; --stream reads the rows in parts.\n"),
-        (KeyboardInterrupt(), 130, "polyplane act: interrupted; no file was written.\n"),
+        (MemoryError(), 2, "polyplane act: not enough memory; use --stream to read the rows in batches.\n"),
+        (KeyboardInterrupt(), 130, "polyplane act: interrupted; no file has been written.\n"),
         (KeyboardInterrupt("interrupted; x is written."), 130, "polyplane act: interrupted; x is written.\n"),
         (BrokenPipeError(32, "Broken pipe"), 141, ""),
-        (KeyError("k"), 1, "polyplane act: an error in polyplane itself, KeyError: 'k' (--debug shows where).\n"),
+        (KeyError("k"), 1, "polyplane act: internal error, KeyError: 'k' (use --debug to see the traceback).\n"),
     ],
 )
 def test_errors_are_one_sentence_and_a_code(program, error, code, sentence):

@@ -81,7 +81,7 @@ def test_rows_beyond_the_first_ones(files, monkeypatch):
     monkeypatch.setattr(sys.modules["polyplane.cli.explain"], "MOST_ROWS", 100)
     result = run(files, "model.safetensors", "rows.csv", "--row", "568", "--json")
     assert result.exit_code == 0
-    assert "only its first 100 rows" in result.stderr
+    assert "only the first 100 rows" in result.stderr
     assert json.loads(result.stdout)["values"] == pytest.approx(X.iloc[568].tolist())
 
 
@@ -104,11 +104,14 @@ def test_a_page(files):
         (["nowhere.safetensors"], "No such file"),
         (["rows.csv"], "rows.csv"),
         (["model.safetensors", "nowhere.csv"], "No such file"),
-        (["model.safetensors", "--row", "1"], "--row needs DATA"),
-        (["model.safetensors", "--html", "page"], "--html needs DATA"),
+        (["model.safetensors", "--row", "1"], "--row requires DATA"),
+        (["model.safetensors", "--html", "page"], "--html requires DATA"),
         (["model.safetensors", "rows.csv", "--row", "569"], "has 569 rows, numbered from 0 to 568"),
-        (["model.safetensors", "rows.csv", "--target", "benign"], "--target needs --row"),
-        (["model.safetensors", "rows.csv", "--row", "1", "--target", "beige"], "'beige' is not one of the labels"),
+        (["model.safetensors", "rows.csv", "--target", "benign"], "--target requires --row"),
+        (
+            ["model.safetensors", "rows.csv", "--row", "1", "--target", "beige"],
+            "unknown label 'beige'; expected one of",
+        ),
         (["model.safetensors", "rows.csv", "--row", "1", "--freeze", "mean radios"], "Did you mean 'mean radius'?"),
         (["model.safetensors", "rows.csv", "--row", "1", "--html", "page"], "cannot be combined"),
     ],
@@ -123,7 +126,7 @@ def test_errors_are_one_sentence(files, arguments, sentence):
 
 def test_debug_shows_where(files):
     result = run(files, "model.safetensors", "--row", "1", "--debug")
-    assert "needs DATA" in str(result.exception)
+    assert "requires DATA" in str(result.exception)
 
 
 def test_several_classes_through_a_pipe(files, tmp_path):

@@ -65,10 +65,10 @@ def test_a_page_is_written(files, tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--row", "0", "--freeze", "agee"], "--freeze: 'agee' is not one of the features. Did you mean 'age'?"),
-        (["--row", "0", "--target", "rich"], "--target: 'rich' is not one of the labels <=50K, >50K."),
+        (["--row", "0", "--freeze", "agee"], "--freeze: unknown feature 'agee'. Did you mean 'age'?"),
+        (["--row", "0", "--target", "rich"], "--target: unknown label 'rich'; expected one of <=50K, >50K."),
         (["--row", "200"], "has 200 rows, numbered from 0 to 199."),
-        (["--tolerance", "0.1"], "--tolerance is for rules of planes"),
+        (["--tolerance", "0.1"], "--tolerance applies to the rules of numeric models"),
     ],
 )
 def test_what_cannot_be_explained_is_refused(files, options, sentence):

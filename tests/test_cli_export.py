@@ -178,8 +178,8 @@ class TestExport:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "Choose a format: --to one of onnx, json, c, js, sql"),
-            (["-o", "m.txt"], "Choose a format: --to one of onnx, json, c, js, sql"),
+            ([], "use --to with one of onnx, json, c, js, sql"),
+            (["-o", "m.txt"], "use --to with one of onnx, json, c, js, sql"),
             (
                 ["--to", "json", "--dtype", "float32"],
                 "dtype is an option of onnx, c, js, sql, and json",

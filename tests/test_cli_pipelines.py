@@ -44,4 +44,4 @@ def test_pipelines_are_described_and_explained(files):
     assert about["learner"] == "polyhedral-mixture"
     assert "worst symmetry" in run("explain", folder / "model", folder / "rows.csv", "--row", "3").stdout
     said = refused("train", folder / "rows.csv", "--resume", folder / "model", "--out", folder / "more")
-    assert "is a pipeline; only the training of a learner alone can go on" in said
+    assert "is a pipeline, and pipelines cannot resume training" in said

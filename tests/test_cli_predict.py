@@ -198,10 +198,10 @@ def test_labels_that_are_unknown(files, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(table(*made(3, 0)) + "1,2,3,down\n")
     said = refused("evaluate", files / "csv.model", path)
-    assert said.endswith("x.csv, line 5: the label 'down' is not one of the model's: left, right, up.")
+    assert said.endswith("x.csv, line 5: unknown label 'down'; the model's classes are left, right, up.")
     path = tmp_path / "x.svm"
     path.write_text("0 1:1\n9 1:1\n")
-    assert "line 2: the label 9 is not one of the model's: 0, 1, 2." in refused("evaluate", files / "svm.model", path)
+    assert "line 2: unknown label 9; the model's classes are 0, 1, 2." in refused("evaluate", files / "svm.model", path)
     path.write_text("0 1:1\nup 1:1\n")
     assert "line 2: the label 'up' is not a number" in refused("evaluate", files / "svm.model", path)
     path.write_text("0:1\n")
@@ -220,7 +220,7 @@ def test_models_that_are_none(files, tmp_path):
 def test_probabilities_that_are_not_there(files, tmp_path):
     run("train", files / "train.svm", "--learner", "pegasos", "--set", "max_iter=2", "--out", tmp_path / "m")
     said = refused("predict", tmp_path / "m", files / "test.svm", "--proba")
-    assert "this model has no probabilities; --scores gives its scores" in said
+    assert "this model does not provide probabilities; use --scores" in said
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")

@@ -57,7 +57,7 @@ def ctrl_c(monkeypatch):
 def test_ctrl_c_ends_searches_at_once(data, tmp_path, ctrl_c, option):
     ctrl_c(120)
     result = run("train", data / "cancer.svm", *PEGASOS, "--out", tmp_path / "m", *option, code=130)
-    assert result.stderr.splitlines()[-1] == "polyplane train: interrupted; no file was written."
+    assert result.stderr.splitlines()[-1] == "polyplane train: interrupted; no file has been written."
     assert len(result.stderr.splitlines()) <= 2
     assert not (tmp_path / "m").exists()
 
@@ -91,7 +91,7 @@ def test_ctrl_c_in_the_first_step_leaves_the_old_model(data, tmp_path, ctrl_c, r
     options = ["--resume", out] if resume else PEGASOS
     result = run("train", data / "cancer.svm", *options, "--out", out, code=130)
     said = result.stderr.splitlines() if resume else without_scales(result.stderr)
-    assert said == ["polyplane train: interrupted; no file was written."]
+    assert said == ["polyplane train: interrupted; no file has been written."]
     assert out.read_bytes() == before
 
 
@@ -102,7 +102,7 @@ def test_ctrl_c_while_testing_says_that_the_model_is_written(data, tmp_path, mon
     monkeypatch.setattr(sys.modules["polyplane.cli._data"], "class_indices", interrupted)
     out = tmp_path / "m"
     result = run("train", data / "cancer.svm", *PEGASOS, *QUICK, "--out", out, "--test", data / "cancer.t", code=130)
-    assert result.stderr.endswith("m is written, but not tested.\n")
+    assert result.stderr.endswith("m has been written, but not evaluated on the test data.\n")
     assert polyplane.load(out).n_iter_ == 5
 
 
@@ -130,7 +130,7 @@ def test_errors_of_our_own_and_debug(data, tmp_path, monkeypatch):
     arguments = ["train", str(data / "cancer.svm"), "--out", str(tmp_path / "m")]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
-    assert "an error in polyplane itself, AssertionError: it broke" in result.stderr
+    assert "internal error, AssertionError: it broke" in result.stderr
     result = CliRunner().invoke(app, [*arguments, "--debug"])
     assert isinstance(result.exception, AssertionError)
 
@@ -202,7 +202,9 @@ class TestSignals:
         assert "interrupted\tTrue" in shown
         n_steps = polyplane.load(out).n_iter_
         assert n_steps >= 4
-        assert without_scales(said) == [f"note: Interrupted after {n_steps} steps: {out} is the model of these steps."]
+        assert without_scales(said) == [
+            f"note: Interrupted after {n_steps} steps: {out} contains the model trained so far."
+        ]
         X, y = load_svmlight_file(str(data / "cancer.svm"))
         assert polyplane.load(out).score(X, y) > 0.5
 
@@ -218,7 +220,7 @@ class TestSignals:
             os.kill(process.pid, signal.SIGINT)
             _, said = process.communicate(timeout=120)
         assert process.returncode == 130, said
-        assert without_scales(said) == ["polyplane train: interrupted; no file was written."]
+        assert without_scales(said) == ["polyplane train: interrupted; no file has been written."]
         assert out.read_bytes() == before
 
     @pytest.mark.parametrize("option", [["--cv", "3"], ["--tune"]])

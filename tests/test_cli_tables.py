@@ -108,7 +108,7 @@ def test_what_was_read_and_found_is_told(files, tmp_path):
         "classes\t<=50K ({}), >50K ({})".format(*content["class_counts"]),
         "with gaps\t2\tage, work",
         "country\tit is constant: all values are 'US'",
-        f"test error %\t{content['test_error_percent']:.4g} (95 % interval {low:.4g} to {high:.4g})",
+        f"test error %\t{content['test_error_percent']:.4g} (95 % confidence interval {low:.4g} to {high:.4g})",
         "preparation\tstandard, as given",
         f"baseline error %\t{content['baseline_error_percent']:.4g} (always >50K)",
     ):
@@ -120,7 +120,7 @@ def test_the_preparation_is_told_with_its_reason(files, tmp_path):
     content = told("train", files / "train.csv", *options)
     best = min(content["choice"], key=content["choice"].get)
     text = run("train", files / "train.csv", *options).stdout
-    assert f"preparation\t{content['preparation'][0]} (1 machine)" in text
+    assert f"preparation\t{content['preparation'][0]} (1 member)" in text
     assert f"held-out log-loss\t{best} {content['choice'][best]:.4f}; " in text
 
 
@@ -159,7 +159,7 @@ def test_columns_may_come_in_any_order_with_others_and_without_labels_and_ids(fi
     assert run("predict", files / "model", other).stdout.splitlines() == expected
     csv.write_csv(test.drop_columns(["since"]), other)
     said = refused("predict", files / "model", other)
-    assert said == f"polyplane predict: {other} has no column 'since', which the model needs."
+    assert said == f"polyplane predict: {other} has no column 'since', which the model requires."
     csv.write_csv(test.drop_columns(["income"]), other)
     assert "--label income: the table has no column 'income'." in refused("evaluate", files / "model", other)
 
@@ -187,7 +187,7 @@ def test_parts_of_a_column_are_read_as_the_whole_was(files, tmp_path, monkeypatc
     assert "error %\t0\n" in run("evaluate", out, path).stdout.replace("0.0", "0")
     path.write_text("\n".join(["code,size,label", *rows, "1,two,a"]))
     said = run("predict", out, path, code=2).stderr
-    assert "in row 0, which is not a number. (counted from row 120 of the file)" in said
+    assert "in row 0, which is not a number. (counting from row 120 of the file)" in said
 
 
 def test_evaluation_and_description(files):
@@ -197,7 +197,10 @@ def test_evaluation_and_description(files):
     assert found["baseline_error_percent"] == pytest.approx(100 * np.mean(np.array(test["income"]) != ">50K"))
     low, high = found["error_interval_percent"]
     assert low < found["error_percent"] < high
-    assert f"95 % interval\t{low:.4g} to {high:.4g}" in run("evaluate", files / "model", files / "test.csv").stdout
+    assert (
+        f"95 % confidence interval\t{low:.4g} to {high:.4g}"
+        in run("evaluate", files / "model", files / "test.csv").stdout
+    )
     about = told("info", files / "model")
     assert about["learner"] == "table"
     assert about["machines"] == 1
@@ -228,20 +231,20 @@ def test_the_label_is_not_guessed_among_many_values(tmp_path):
     path, out = tmp_path / "x.csv", ["--out", tmp_path / "m", *QUICK]
     path.write_text("\n".join(["kind,size,price", *(f"{'xy'[i % 2]},{i % 7},{i * 1.25}" for i in range(60))]))
     said = refused("train", path, *out)
-    assert f"{path}: which column is the label? The last one, 'price', holds 60 different numbers; " in said
-    assert said.endswith("name it with --label COLUMN. The columns are kind, size, price.")
+    assert f"{path}: the label column is ambiguous: the last one, 'price', holds 60 different numbers. " in said
+    assert said.endswith("Specify it with --label COLUMN. The columns are kind, size, price.")
     assert told("train", path, "--label", "kind", *out)["label"] == "kind"
     assert told("train", path, "--label", "0", *out)["label"] == "kind"
-    assert "'price' holds 60 different values in 60 rows, which are no classes" in refused(
+    assert "'price' has 60 different values in 60 rows, too many for classes" in refused(
         "train", path, "--label", "price", *out
     )
     assert "Did you mean 'price'?" in refused("train", path, "--label", "prize", *out)
     path.write_text("\n".join(["kind,size,price", *(f"{i % 2},{i % 7},{i * 1.25}" for i in range(60))]))
     other = ["--learner", "pegasos", "--out", tmp_path / "m"]
-    assert "'price', holds 60 different numbers; name it with --label COLUMN." in refused("train", path, *other)
+    assert "'price', holds 60 different numbers. Specify it with --label COLUMN." in refused("train", path, *other)
     assert told("train", path, "--label", "kind", *other)["label"] == "kind"
     path.write_text("\n".join(["size,text", *(f"{i % 7},text {i}" for i in range(60))]))
-    assert "'text', holds 60 different texts" in refused("train", path, *out)
+    assert "'text', holds 60 different strings" in refused("train", path, *out)
 
 
 def test_labels_are_numbers_where_all_are_and_rows_without_one_are_ignored(tmp_path):
@@ -256,7 +259,7 @@ def test_labels_are_numbers_where_all_are_and_rows_without_one_are_ignored(tmp_p
     assert json.loads(result.stdout)["rows"] == 54
     assert "6 rows without a label are ignored" in result.stderr
     path.write_text("a,y\n1,0\n2,1.0\n3,2\n")
-    assert "row 2: the label '2' is not one of the model's: 0, 1." in refused("evaluate", out, path)
+    assert "row 2: unknown label '2'; the model's classes are 0, 1." in refused("evaluate", out, path)
 
 
 def test_index_columns_decimal_commas_and_encodings(tmp_path):
@@ -286,22 +289,22 @@ def test_kinds_are_set_and_keep_their_texts(tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--tune"], "--tune: `table` chooses its preparation and its planes on held-out rows by itself"),
-        (["--scale", "standard"], "--scale: `table` scales each column by itself"),
-        (["--time-limit", "5"], "--time-limit: `table` ends in time on a stream only (--stream)"),
-        (["--classes", "a,b"], "--classes is for a stream from standard input"),
-        (["--features", "5"], "--features: tables have as many columns as they have"),
+        (["--tune"], "--tune: `table` selects its preparation and number of planes on held-out rows"),
+        (["--scale", "standard"], "--scale: `table` scales each column itself"),
+        (["--time-limit", "5"], "--time-limit: `table` supports a time limit with --stream only"),
+        (["--classes", "a,b"], "--classes is for streaming from standard input"),
+        (["--features", "5"], "--features: the columns of a table are its features"),
         (["--set", "n_estimaters=3"], "table has no such parameter. Did you mean 'n_estimators'?"),
         (["--set", "n_planes=-1"], "The 'n_planes' parameter of TableClassifier must be"),
         (["--set", "kinds={'size': 'number'}"], "kinds names the column 'size', which the table does not have."),
         (["--id", "persom"], "--id persom: the table has no column 'persom'. Did you mean 'person'?"),
-        (["--id", "income"], "--id income: this is the label."),
+        (["--id", "income"], "--id income: this is the label column."),
         (["--encoding", "klingon"], "encoding='klingon' is no encoding that Python knows"),
         (["--learner", "pegasos"], "expected a number, found 'p0-0'"),
-        (["--learner", "pegasos"], "; --learner table takes such columns as they are."),
-        (["--learner", "pegasos", "--id", "person"], "--id is for tables, as `--learner table` takes them"),
+        (["--learner", "pegasos"], "; --learner table accepts such columns."),
+        (["--learner", "pegasos", "--id", "person"], "--id applies to `--learner table` only"),
         (["--learner", "table", "--format", "svmlight"], "--format svmlight: `table` takes CSV, TSV and Parquet"),
-        (["--cv", "300"], "a class has only"),
+        (["--cv", "300"], "the smallest class has only"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(files, tmp_path, options, sentence):
@@ -312,7 +315,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(files, tmp_path, options, 
 
 def test_models_of_tables_refuse_what_they_cannot(files, tmp_path):
     said = refused("train", files / "train.csv", "--resume", files / "model", "--out", tmp_path / "m")
-    assert "--resume: the training of `table` cannot go on; train anew on all rows." in said
+    assert "--resume: `table` cannot resume training; train again on all rows." in said
     assert "--winners: this model is a committee" in refused(
         "predict", files / "model", files / "test.csv", "--winners"
     )
@@ -328,13 +331,13 @@ def test_models_of_tables_refuse_what_they_cannot(files, tmp_path):
     [
         ("", "x.csv is empty."),
         ("a,b\n", "x.csv has no rows."),
-        ("label\nx\ny\nx\ny\n", "The table has no column besides the label."),
+        ("label\nx\ny\nx\ny\n", "The table has no columns other than the label."),
         ("label,\nx,\ny,\nx,\ny,\n", "No column is left to learn from"),
         ("a,a,label\n1,2,x\n", "the column 'a' comes twice in the header."),
         ("a,label\n1,x\n2,y,z\n", "x.csv, line 3: more columns than the 2 of the header."),
         ('a,label\n1,x\n"2,y\n', "x.csv, line 3: a quotation is not closed."),
-        ("a,label\n1,\n2,?\n", "--label label: the column 'label' has no labels."),
-        ("a,label\n1,x\n2,x\n", "The data hold a single class, 'x' in 'label'"),
+        ("a,label\n1,\n2,?\n", "--label label: the column 'label' contains no labels."),
+        ("a,label\n1,x\n2,x\n", "The label column 'label' contains a single class, 'x'"),
         ("1,2\n3,4\n", "x.csv has no header"),
         (bytes(range(256)) * 9, "x.csv is neither text nor Parquet nor npz."),
         (b"PAR1" + bytes(99), "x.csv is not a Parquet file, or is damaged"),
@@ -362,7 +365,7 @@ def test_without_arrow_numbers_are_trained_on_as_before(tmp_path):
     command = [sys.executable, "-c", WITHOUT_ARROW, "train", str(path), "--out", str(out), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["learner"] == "multi-hyperplane"
-    assert done.stderr.startswith('note: pip install "polyplane[tables]" trains on tables as they come')
+    assert done.stderr.startswith('note: pip install "polyplane[tables]" to train on raw tables')
     done = subprocess.run([*command, "--learner", "table"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == f'polyplane train: {path} is a table: pip install "polyplane[tables]" to read it.\n'
@@ -374,7 +377,7 @@ def test_ctrl_c_leaves_no_file_and_says_so(files, tmp_path, monkeypatch):
 
     monkeypatch.setattr("polyplane.tables.classifier.train_committee", interrupted)
     result = run("train", files / "train.csv", "--out", tmp_path / "m", *QUICK, code=130)
-    assert result.stderr == "polyplane train: interrupted; no file was written.\n"
+    assert result.stderr == "polyplane train: interrupted; no file has been written.\n"
     assert result.stdout == ""
     assert list(tmp_path.iterdir()) == []
 
@@ -422,15 +425,15 @@ def test_a_stream_is_learned_from_in_parts(files, tmp_path, monkeypatch):
     test = made(200, 1)
     np.testing.assert_array_equal(model.predict_proba(test), twin.predict_proba(test))
     shown = run("train", files / "train.csv", *options, "--passes", 2, "--out", out).stdout
-    assert "columns learned from\tthe first 180 rows" in shown
+    assert "columns encoded from\tthe first 180 rows" in shown
     text = (files / "train.csv").read_bytes()
-    assert "give --classes and --label" in refused("train", "-", *options[:5], "--out", out, text=text)
+    assert "specify --classes and --label" in refused("train", "-", *options[:5], "--out", out, text=text)
     run("train", "-", *options, "--classes", "<=50K,>50K", "--out", out, text=text)
     np.testing.assert_array_equal(polyplane.load(out).predict_proba(test), twin.predict_proba(test))
     said = refused("train", "-", *options, "--classes", "<=50K,none", "--out", out, text=text)
-    assert "the label '>50K' is none of --classes." in said
+    assert "the label '>50K' is not in --classes." in said
     said = refused("train", files / "train.csv", "--stream", "--out", out)
-    assert "--stream: name the label with --label COLUMN." in said
+    assert "--stream: specify the label column with --label COLUMN." in said
 
 
 def test_adult_raw(tmp_path):

@@ -65,8 +65,8 @@ def test_every_learner_trains_and_is_written(data, tmp_path, learner):
 def test_an_unknown_learner_is_refused(data, tmp_path):
     arguments = ["train", data / "cancer.svm", "--out", tmp_path / "m", "--learner"]
     said = refused(*arguments, "pegasus")
-    assert said == "polyplane train: --learner pegasus: there is no such learner. Did you mean 'pegasos'?"
-    assert f"there is no such learner. There are table, {', '.join(ESTIMATORS)}." in refused(*arguments, "zzz")
+    assert said == "polyplane train: --learner pegasus: unknown learner. Did you mean 'pegasos'?"
+    assert f"unknown learner. Available learners: table, {', '.join(ESTIMATORS)}." in refused(*arguments, "zzz")
 
 
 @pytest.mark.parametrize("method", ["standard", "maxabs"])
@@ -155,7 +155,7 @@ def test_settings_that_a_training_cannot_go_on_with(data, tmp_path):
     assert polyplane.load(out).n_iter_ == 3
     before = out.read_bytes()
     said = refused(*common, "--set", "fit_intercept=false")
-    assert "--set fit_intercept: training cannot go on with another value than the model began with" in said
+    assert "--set fit_intercept: this parameter cannot change when training is resumed" in said
     assert out.read_bytes() == before
 
 
@@ -197,7 +197,7 @@ def test_cross_validation_and_tuning(data, tmp_path):
     table = run("train", data / "cancer.svm", *options[:4], "--cv", "2", "--out", out).stdout
     assert "cv error %\t" in table
     said = refused("train", data / "cancer.svm", *options, "--set", "alpha=1")
-    assert said == "polyplane train: --tune: --set and --scale leave nothing to search of alpha."
+    assert said == "polyplane train: --tune: --set and --scale fix all tunable parameters (alpha); omit one of them."
 
 
 def test_tuning_finds_the_scaling_too(data, tmp_path):
@@ -233,12 +233,15 @@ def test_what_was_tried_is_printed(data, tmp_path):
 def test_tuning_ends_in_time(data, tmp_path):
     options = ["--learner", "pegasos", "--out", tmp_path / "m", "--json"]
     result = run("train", data / "cancer.svm", *options, "--tune", "1e-6")
-    assert "note: --tune: 1e-06 seconds ended the search before its end; the best so far is taken." in result.stderr
+    assert (
+        "note: --tune: the search stopped after 1e-06 seconds; the best settings found so far are used."
+        in result.stderr
+    )
     assert json.loads(result.stdout)["tuned"]["n_tried"] >= 2
     lonely = tmp_path / "lonely.csv"
     lonely.write_text("a,label\n" + "\n".join(f"{i},{i // 9}" for i in range(10)))
     said = refused("train", lonely, *options[:2], "--tune", "--out", tmp_path / "n")
-    assert "--tune needs more rows of each class" in said
+    assert "--tune needs at least two rows of each class" in said
 
 
 def test_a_time_limit_ends_training(data, tmp_path):
@@ -270,18 +273,18 @@ def test_the_file_tells_how_to_read_more(data, tmp_path):
     ("options", "message"),
     [
         (["--set", "alhpa=1"], "pegasos has no such parameter. Did you mean 'alpha'?"),
-        (["--set", "zzz=1"], "pegasos has no such parameter. It has alpha, average,"),
+        (["--set", "zzz=1"], "pegasos has no such parameter. Its parameters are alpha, average,"),
         (["--set", "alpha"], "--set alpha: expected name=value."),
         (["--set", "alpha=-1"], "The 'alpha' parameter of PegasosSVC must be"),
         (["--set", "random_state=1"], "--set: `random_state` cannot be set here: use --seed."),
         (["--set", "verbose=1"], "`verbose` cannot be set here: progress is shown when the output is a terminal."),
-        (["--out", "nowhere/m.safetensors"], "there is no folder"),
+        (["--out", "nowhere/m.safetensors"], "does not exist"),
         (["--time-limit", "-1"], "expected a positive number of seconds"),
-        (["--passes", "2"], "--passes is for --stream"),
+        (["--passes", "2"], "--passes requires --stream"),
         (["--stream", "--tune"], "--tune needs all rows in memory"),
         (["--tune", "-3"], "--tune -3: expected a positive number of seconds."),
         (["--tune=soon"], "--tune soon: expected a positive number of seconds."),
-        (["--cv", "300"], "a class has only"),
+        (["--cv", "300"], "the smallest class has only"),
         (["--label", "z"], "has no column"),
         (["--features", "3"], "expected"),
         (["--test", "nothing.svm"], "nothing.svm: No such file or directory."),
@@ -299,7 +302,7 @@ def test_a_bad_test_file_does_not_cost_the_model(data, tmp_path):
     out, bad = tmp_path / "m.safetensors", tmp_path / "bad.svm"
     bad.write_text("1 1:1\n0 x\n")
     said = refused("train", data / "cancer.svm", "--learner", "pegasos", *QUICK, "--out", out, "--test", bad)
-    assert "m.safetensors is written, but could not be tested: " in said
+    assert "m.safetensors has been written, but evaluation on the test data failed: " in said
     assert said.endswith("bad.svm, line 2: expected index:value, found 'x'.")
     assert polyplane.load(out).n_iter_ == 5
 
@@ -307,7 +310,7 @@ def test_a_bad_test_file_does_not_cost_the_model(data, tmp_path):
 @pytest.mark.parametrize("learner", ["polyhedral-mixture", "polyceptron", "successive-lp"])
 def test_learners_of_two_classes_say_so(data, tmp_path, learner):
     said = refused("train", data / "iris.csv", "--learner", learner, "--out", tmp_path / "m")
-    assert f"--learner {learner} separates two classes, and the data have 3; for any number there are " in said
+    assert f"--learner {learner} supports two classes only, and the data have 3; multiclass learners are " in said
     assert "multi-hyperplane" in said
     assert said.count(learner) == 1
 
@@ -316,7 +319,7 @@ def test_streams_that_cannot_be(data, tmp_path):
     out = ["--out", tmp_path / "m"]
     for learner in ("cutting-plane", "successive-lp"):
         said = refused("train", data / "cancer.svm", "--stream", "--learner", learner, *out)
-        assert f"{learner} needs all rows at once" in said
+        assert f"{learner} needs all rows in memory" in said
     one = tmp_path / "one.svm"
     one.write_text("1 1:1\n1 1:2\n")
     assert "a single class" in refused("train", one, *out)
@@ -339,9 +342,9 @@ def test_models_that_cannot_be_gone_on_with(data, tmp_path):
     run("train", data / "cancer.svm", "--learner", "pegasos", "--out", out, *QUICK)
     before = out.read_bytes()
     common = ["train", data / "cancer.svm", "--resume", out, "--out", out]
-    assert "was trained by pegasos" in refused(*common, "--learner", "cutting-plane")
+    assert "was trained with pegasos" in refused(*common, "--learner", "cutting-plane")
     for option in (["--scale", "standard"], ["--tune"], ["--classes", "0,1"]):
-        assert f"{option[0]} is for a new model" in refused(*common, *option)
+        assert f"{option[0]} cannot be combined with --resume" in refused(*common, *option)
     wide = tmp_path / "wide.svm"
     wide.write_text("1 31:1\n0 1:1\n")
     assert "line 1: feature index 31 is beyond the 30 features" in refused("train", wide, "--resume", out, "--out", out)

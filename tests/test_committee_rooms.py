@@ -266,5 +266,5 @@ class TestCommandLine:
 
     def test_what_a_committee_cannot_do(self, files):
         arguments = ["train", files / "iris.csv", "--label", "kind", "--out", files / "other"]
-        assert "committee needs all rows at once" in refused(*arguments, "--learner", "committee", "--stream")
-        assert "does not hold what training needs" in refused(*arguments, "--resume", files / "m")
+        assert "committee needs all rows in memory" in refused(*arguments, "--learner", "committee", "--stream")
+        assert "does not contain the state that resuming needs" in refused(*arguments, "--resume", files / "m")

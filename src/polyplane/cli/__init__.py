@@ -26,13 +26,13 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-HELP = """Classifiers made of hyperplanes: train them, predict, explain.
+HELP = """Train, evaluate, explain and export classifiers made of hyperplanes.
 
-Data may be svmlight, CSV, Parquet or npz files, compressed or not, or come through a pipe. Results are tables on a
-terminal, tab-separated text in a pipe, and with --json an object.
+Data can be svmlight, CSV, Parquet or npz files, compressed or not, or standard input. Results are printed as tables on
+a terminal, as tab-separated text in a pipe, and as a JSON object with --json.
 
-Exit codes: 0 success, 2 an error in the options or the data (one sentence says what), 1 an error in polyplane itself,
-130 Ctrl-C, 141 a closed pipe.
+Exit codes: 0 success, 1 internal error, 2 invalid options or data (with a one-sentence message), 130 interrupted by
+Ctrl-C, 141 closed pipe.
 """
 
 

@@ -23,8 +23,8 @@ from polyplane.kernels.notice import compilation_shown
 FAILED, USER_ERROR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 #: The option that every command which reports figures has.
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-_Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
+_Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback on errors.")]
 
 
 class UserError(Exception):
@@ -123,7 +123,7 @@ def one_sentence(name: str, debug: bool) -> Iterator[None]:
             if debug or type(error).__module__.partition(".")[0] in ("click", "typer"):
                 raise  # a usage error or an exit: for the framework
             what = f"{type(error).__name__}: {error}".rstrip(": ")
-            _leave(f"polyplane {name}: an error in polyplane itself, {what} (--debug shows where).", FAILED)
+            _leave(f"polyplane {name}: internal error, {what} (use --debug to see the traceback).", FAILED)
 
 
 def replace_closed_streams() -> None:
@@ -178,9 +178,9 @@ def _is_interrupt(error: BaseException) -> bool:
 
 def _sentence(error: BaseException) -> str:
     if _is_interrupt(error):
-        return str(error) or "interrupted; no file was written."
+        return str(error) or "interrupted; no file has been written."
     if isinstance(error, MemoryError):
-        return "not enough memory; --stream reads the rows in parts."
+        return "not enough memory; use --stream to read the rows in batches."
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'standard output'}: {error.strerror}."
     return _one_line(str(error)) or type(error).__name__

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from polyplane.io import Batches, Rows
 
-DATA_HELP = "Rows in svmlight, CSV/TSV, Parquet or npz format, plain or gz/bz2/xz; - for standard input."
+DATA_HELP = "Data file in svmlight, CSV/TSV, Parquet or npz format, optionally gz/bz2/xz; - for standard input."
 DataFile = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
 ModelFile = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A model file that `polyplane train` wrote.", show_default=False)
+    str, typer.Argument(metavar="MODEL", help="Model file written by `polyplane train`.", show_default=False)
 ]
 Label = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="The label column of a table, by name or number (0 is the first, -1 the last). Default: as in training; "
-        "to train, the one called label, class, target or y, else the last if it holds classes.",
+        help="Label column of a table, by name or index (0 is the first, -1 the last). Default: the column used in "
+        "training; for `train`, a column named label, class, target or y, or else the last one if it holds classes.",
         rich_help_panel="The data",
     ),
 ]
@@ -35,8 +35,8 @@ ZeroBased = Annotated[
     bool | None,
     typer.Option(
         "--zero-based/--one-based",
-        help="Whether features of svmlight files are numbered from 0 or 1. Default: as in training, or from 1 unless "
-        "there is a 0.",
+        help="Whether feature indices in svmlight files start at 0 or 1. Default: as in training; for `train`, 1 "
+        "unless index 0 occurs.",
         show_default=False,
         rich_help_panel="The data",
     ),
@@ -45,7 +45,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         metavar="FORMAT",
-        help="svmlight, csv, parquet or npz. Default: what content and extension say.",
+        help="svmlight, csv, parquet or npz. Default: detected from content and extension.",
         rich_help_panel="The data",
     ),
 ]
@@ -53,7 +53,7 @@ Encoding = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="The encoding of a CSV table, such as latin-1. Default: UTF-8, or what its byte order mark says.",
+        help="Encoding of a CSV file, such as latin-1. Default: UTF-8, or as indicated by a byte order mark.",
         rich_help_panel="The data",
     ),
 ]
@@ -62,7 +62,7 @@ Id = Annotated[
     typer.Option(
         "--id",
         metavar="COLUMN",
-        help="A column that names the rows of a table: no feature, and written beside each prediction.",
+        help="Column that identifies the rows of a table: not used as a feature, and written next to each prediction.",
         rich_help_panel="The data",
     ),
 ]
@@ -159,7 +159,7 @@ def loaded(model: Any, metadata: Mapping[str, Any]) -> LoadedModel | LoadedTable
     if name_of(model) != TABLE:
         return LoadedModel(model, metadata)
     if hasattr(model, "steps"):
-        raise UserError("The model is a pipeline that ends in a TableClassifier; save the TableClassifier alone.")
+        raise UserError("The model is a pipeline that ends in a TableClassifier; save only the TableClassifier.")
     return LoadedTable(model, metadata)
 
 
@@ -175,7 +175,7 @@ def refuse_table_options(options: Mapping[str, Any]) -> None:
     """Refuse what only tables have."""
     for name in ("encoding", "id"):
         if name in options:
-            raise UserError(f"--{name} is for tables, as `--learner table` takes them; this model takes numbers only.")
+            raise UserError(f"--{name} applies to `--learner table` only; this model takes numeric features only.")
 
 
 def label_kind(classes: np.ndarray) -> str:
@@ -194,5 +194,5 @@ def class_indices(rows: Rows, classes: np.ndarray, name: str) -> np.ndarray:
         first = int(unknown.argmax())
         shown = ", ".join(str(label) for label in known[:10]) + (", ..." if len(known) > 10 else "")
         label = rows.y.tolist()[first]
-        raise UserError(f"{name}, line {rows.lines[first]}: the label {label!r} is not one of the model's: {shown}.")
+        raise UserError(f"{name}, line {rows.lines[first]}: unknown label {label!r}; the model's classes are {shown}.")
     return found

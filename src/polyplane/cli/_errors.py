@@ -69,7 +69,7 @@ class Error(NamedTuple):
     @property
     def interval_name(self) -> str:
         """What a reader calls it."""
-        return "95 % interval"
+        return "95 % confidence interval"
 
     @property
     def shown_interval(self) -> str:

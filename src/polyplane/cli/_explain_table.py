@@ -27,7 +27,7 @@ def explain_table(loaded: LoadedTable, request: TableRequest) -> Any:
 
     if request.tolerance:
         raise UserError(
-            "--tolerance is for rules of planes over numbers; a model of tables is explained by its columns."
+            "--tolerance applies to the rules of numeric models only; a table model is explained by its columns."
         )
     if request.data is None:
         return explain_model(loaded.model)

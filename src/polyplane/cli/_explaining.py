@@ -24,14 +24,14 @@ def check_frozen(freeze: Sequence[str] | None, names: Sequence[str]) -> None:
     """Refuse a name that no feature has."""
     for name in freeze or ():
         if name not in names:
-            raise UserError(f"--freeze: {name!r} is not one of the features.{did_you_mean(name, names)}")
+            raise UserError(f"--freeze: unknown feature {name!r}.{did_you_mean(name, names)}")
 
 
 def class_of(target: str | None, model: Any) -> Any:
     """The label that ``--target`` writes."""
     labels = {str(label): label for label in model.classes_.tolist()}
     if target is not None and target not in labels:
-        raise UserError(f"--target: {target!r} is not one of the labels {', '.join(labels)}.")
+        raise UserError(f"--target: unknown label {target!r}; expected one of {', '.join(labels)}.")
     return None if target is None else labels[target]
 
 
@@ -40,7 +40,7 @@ def first_rows(parts: Iterable[Any], data: str) -> Any:
     iterator = iter(parts)
     first = next(iterator)
     if next(iterator, None) is not None:
-        note(f"{data} is long: only its first {first.X.shape[0]:,} rows are used.")
+        note(f"{data}: only the first {first.X.shape[0]:,} rows are used.")
     return first
 
 

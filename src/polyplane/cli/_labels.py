@@ -126,7 +126,9 @@ def find_label(names: Sequence[str], wanted: str) -> str:
         return wanted
     if wanted.lstrip("-").isdigit() and -len(names) <= int(wanted) < len(names):
         return names[int(wanted)]
-    hint = did_you_mean(wanted, names) or f" It has {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}."
+    hint = (
+        did_you_mean(wanted, names) or f" The columns are {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}."
+    )
     raise UserError(f"the table has no column {wanted!r}.{hint}")
 
 
@@ -166,8 +168,8 @@ def _refuse_guess(name: str, n_different: int, n_rows: int, are_numbers: bool, d
         return
     columns = f" The columns are {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}." if names else ""
     raise UserError(
-        f"{data}: which column is the label? The last one, {name!r}, holds {n_different:,} different "
-        f"{'numbers' if are_numbers else 'texts'}; name it with --label COLUMN.{columns}"
+        f"{data}: the label column is ambiguous: the last one, {name!r}, holds {n_different:,} different "
+        f"{'numbers' if are_numbers else 'strings'}. Specify it with --label COLUMN.{columns}"
     )
 
 
@@ -175,13 +177,15 @@ def check_label(labels: Labels, name: str, option: str) -> None:
     """Refuse a column that has no classes."""
     n_different, n_rows = len(labels.values), labels.n_rows
     if n_different == 0:
-        raise UserError(f"{option}: the column {name!r} has no labels.")
+        raise UserError(f"{option}: the column {name!r} contains no labels.")
     if n_different == 1:
         only = labels.values[0]
-        raise UserError(f"The data hold a single class, {only!r} in {name!r}; a classifier needs at least two.")
+        raise UserError(
+            f"The label column {name!r} contains a single class, {only!r}; at least two classes are required."
+        )
     are_fractions = labels.are_numbers and any(isinstance(value, float) for value in labels.values)
     if n_different > max(2, MOST_DIFFERENT * n_rows) or (are_fractions and n_different > MOST_NUMBERS):
         raise UserError(
-            f"{option}: the column {name!r} holds {n_different:,} different values in {n_rows:,} rows, which are no "
-            "classes; name another column, or make a few classes of its values first."
+            f"{option}: the column {name!r} has {n_different:,} different values in {n_rows:,} rows, too many for "
+            "classes; specify another column, or group its values into a few classes first."
         )

@@ -38,8 +38,8 @@ def make(learner: str, settings: Mapping[str, Any], seed: int, threads: int | No
     """An estimator with its parameters set and checked."""
     known = learner_names()
     if learner not in known:
-        hint = did_you_mean(learner, known) or f" There are {', '.join(known)}."
-        raise UserError(f"--learner {learner}: there is no such learner.{hint}")
+        hint = did_you_mean(learner, known) or f" Available learners: {', '.join(known)}."
+        raise UserError(f"--learner {learner}: unknown learner.{hint}")
     model = _estimator(learner)()
     set_known(model, random_state=seed)
     set_parameters(model, settings, threads)
@@ -61,7 +61,7 @@ def set_parameters(model: Any, settings: Mapping[str, Any], threads: int | None)
         if name in RESERVED:
             raise UserError(f"--set: `{name}` cannot be set here: {RESERVED[name]}.")
         if name not in known:
-            hint = did_you_mean(name, known) or f" It has {', '.join(sorted(known.keys() - RESERVED))}."
+            hint = did_you_mean(name, known) or f" Its parameters are {', '.join(sorted(known.keys() - RESERVED))}."
             raise UserError(f"--set {name}: {learner} has no such parameter.{hint}")
     model.set_params(**settings)
     if threads is not None and not set_known(model, n_jobs=threads):
@@ -86,8 +86,7 @@ def check_resumable(model: Any, settings: Mapping[str, Any]) -> None:
             method.refuse_changes_from(model._trained_by)
         except ValueError:
             raise UserError(
-                f"--set {name}: training cannot go on with another value than the model began with; leave it out, or "
-                "leave out --resume."
+                f"--set {name}: this parameter cannot change when training is resumed; omit it, or omit --resume."
             ) from None
 
 
@@ -126,12 +125,12 @@ def _value(text: str) -> Any:
 def check_classes(model: Any, classes: np.ndarray) -> None:
     """Refuse labels that a learner cannot separate, and let parameters name them as the data do."""
     if len(classes) < 2:
-        raise UserError("The data hold a single class; a classifier needs at least two.")
+        raise UserError("The data contain a single class; at least two classes are required.")
     if len(classes) > 2 and not model._declaration.multi_class:
         others = [name for name, kind in estimators().items() if find_learner(kind)._declaration.multi_class]
         raise UserError(
-            f"--learner {name_of(model)} separates two classes, and the data have {len(classes)}; for any number there "
-            f"are {', '.join(others)}."
+            f"--learner {name_of(model)} supports two classes only, and the data have {len(classes)}; multiclass "
+            f"learners are {', '.join(others)}."
         )
     match_labels(model, classes)
 

@@ -64,7 +64,7 @@ def stratified_folds(y: np.ndarray, options: TrainOptions) -> Iterator[tuple[np.
     assert options.cv is not None
     fewest = int(np.unique(y, return_counts=True)[1].min())
     if fewest < options.cv:
-        raise UserError(f"--cv {options.cv}: a class has only {fewest} rows, fewer than folds.")
+        raise UserError(f"--cv {options.cv}: the smallest class has only {fewest} rows; use at most that many folds.")
     folds = StratifiedKFold(options.cv, shuffle=True, random_state=options.seed)
     yield from folds.split(np.empty(len(y)), y)
 
@@ -78,9 +78,11 @@ def tested(model: LoadedModel | LoadedTable, options: TrainOptions) -> Error:
     try:
         return Error.of_matrix(confusion_matrix(model, options.test, reading, options.threads))
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted; {options.out} is written, but not tested.") from None
+        raise KeyboardInterrupt(
+            f"interrupted; {options.out} has been written, but not evaluated on the test data."
+        ) from None
     except (UserError, ValueError, OSError) as error:
-        raise UserError(f"{options.out} is written, but could not be tested: {error}") from error
+        raise UserError(f"{options.out} has been written, but evaluation on the test data failed: {error}") from error
 
 
 def error_content(folds: list[Error], test: Error | None) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def next_steps(options: TrainOptions) -> str:
     data, model = shlex.quote(options.test or options.data), shlex.quote(options.out)
     lines = [f"polyplane predict {model} {data}", f"polyplane explain {model} {data} --row 0"]
     if options.test is None and options.cv is None:
-        lines.insert(0, "--test FILE or --cv 5, to know the error")
+        lines.insert(0, "use --test FILE or --cv 5 to estimate the error")
     return "Next: " + "\n      ".join(map(visible, lines)) + "\n"
 
 
@@ -160,6 +162,6 @@ def _about_tuning(tuned: dict[str, Any]) -> dict[str, Any]:
 
 def _tried(tried: list[dict[str, Any]]) -> Table:
     """The best of the settings that were tried."""
-    title = f"The best of {len(tried)} settings, by cross-validation"
+    title = f"Best of {len(tried)} settings, by cross-validation error"
     columns = [name.replace("standard_error", "+-").replace("error", "error %") for name in tried[0]]
     return Table(title, columns, [list(row.values()) for row in tried[:SHOWN]])

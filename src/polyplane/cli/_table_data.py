@@ -81,7 +81,7 @@ class TableParts:
         """A column; where it is optional and the one of training, it may be missing."""
         if wanted is None:
             if is_needed:
-                raise UserError("--label COLUMN must name the label: the model file does not.")
+                raise UserError("the model file does not record the label column; specify it with --label COLUMN.")
             return None
         if not is_needed and wanted == self.loaded.metadata.get(option) and wanted not in table.column_names:
             return None
@@ -98,7 +98,7 @@ class TableParts:
         if unknown is not None and self.needs_label:
             row, known = first + int(np.argmax(found == -2)), classes.tolist()
             shown = ", ".join(map(str, known[:10])) + (", ..." if len(known) > 10 else "")
-            raise UserError(f"{name}, row {row}: the label {unknown!r} is not one of the model's: {shown}.")
+            raise UserError(f"{name}, row {row}: unknown label {unknown!r}; the model's classes are {shown}.")
         return np.maximum(found, -1)
 
 
@@ -137,7 +137,7 @@ class LoadedTable(NamedTuple):
         missing = [column.name for column in encoding.columns if column.name not in there]
         if missing:
             listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if missing[5:] else "")
-            raise UserError(f"{name} has no column{'s' if missing[1:] else ''} {listed}, which the model needs.")
+            raise UserError(f"{name} has no column{'s' if missing[1:] else ''} {listed}, which the model requires.")
         table = table.select([column.name for column in encoding.columns])
         for decimal in (".", ","):
             numbers = {c.name for c in encoding.columns if c.kind == "number" and c.decimal == decimal}
@@ -150,7 +150,7 @@ class LoadedTable(NamedTuple):
         try:
             scores: np.ndarray = model.class_scores(model.encode(rows.X, "the model"), self.model.n_jobs)
         except ValueError as error:
-            counted = f" (counted from row {rows.first} of the file)" if rows.first else ""
+            counted = f" (counting from row {rows.first} of the file)" if rows.first else ""
             raise UserError(f"{error}{counted}") from error
         return scores
 

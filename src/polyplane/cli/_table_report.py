@@ -107,10 +107,10 @@ class TableReport:
             "learner": TABLE,
             "preparation": _preparation(model),
             "held-out log-loss": _why(model),
-            "machines": len(planes),
+            "members": len(planes),
             "planes per class": " and ".join(map(str, per_class)),
             "parts" if self.options.stream else "passes": model.n_iter_,
-            "columns learned from": self._first_rows(model),
+            "columns encoded from": self._first_rows(model),
             "seconds": round(self.seconds, 3),
         }
 
@@ -144,7 +144,7 @@ def keep_and_test(model: Any, facts: TableFacts, report: TableReport) -> None:
     options = report.options
     save(model, options.out, metadata=facts.metadata)
     if report.interrupted:
-        note(f"Interrupted: {options.out} is the model of the parts before.")
+        note(f"Interrupted: {options.out} contains the model trained on the batches before.")
     report.show_trained(model)
     if options.test is not None:
         report.test_error = tested(loaded(model, facts.metadata), options)
@@ -166,7 +166,7 @@ def _preparation(model: Any) -> str:
     if not model.choice_:
         return f"{model.preparation_[0]}, as given"
     counts = Counter(model.preparation_)
-    return "; ".join(f"{name} ({n} machine{'s' if n > 1 else ''})" for name, n in counts.items())
+    return "; ".join(f"{name} ({n} member{'s' if n > 1 else ''})" for name, n in counts.items())
 
 
 def _why(model: Any) -> str | None:

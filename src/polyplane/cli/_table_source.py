@@ -77,7 +77,7 @@ class NamedColumns(NamedTuple):
         """The columns that may be features."""
         X = table.drop_columns([*self.others, label])
         if not X.num_columns:
-            raise UserError("The table has no column besides the label.")
+            raise UserError("The table has no columns other than the label.")
         return X
 
 

@@ -67,13 +67,15 @@ def _survey(options: TrainOptions, model: Any, is_decimal_given: bool) -> TableF
         counts.update(cell_counts(part.column(label), gaps))
     n_unlabelled = counts.pop(None, 0)
     if not counts:
-        raise UserError(f"{options.data} has no rows with a label in {label!r}.")
+        raise UserError(f"{options.data} has no rows with a label in the column {label!r}.")
     labels = parse_labels(list(counts))
     found: Counter = Counter()
     for value, n in zip(labels, counts.values(), strict=True):
         found[value] += n
     if len(found) < 2:
-        raise UserError(f"The data hold a single class, {labels[0]!r} in {label!r}; a classifier needs at least two.")
+        raise UserError(
+            f"The label column {label!r} contains a single class, {labels[0]!r}; at least two classes are required."
+        )
     decimal = model.decimal if is_decimal_given else find_decimal(X, gaps)
     return TableFacts(
         found.total(), X.num_columns, label, named.id, named.index_columns, n_unlabelled, dict(sorted(found.items())),
@@ -85,14 +87,14 @@ def _given(options: TrainOptions, model: Any) -> TableFacts:
     """What the command line says of a table that can be read only once."""
     label = options.reading.get("label")
     if options.classes is None or label is None:
-        raise UserError("Standard input can be read only once: for a stream, give --classes and --label.")
+        raise UserError("Standard input can be read only once: with --stream, also specify --classes and --label.")
     classes = parse_labels([text.strip() for text in options.classes.split(",")])
     counts = dict.fromkeys(sorted(classes), 0)
     return TableFacts(0, 0, label, options.reading.get("id"), (), 0, counts, "csv", model.decimal, 0.0)
 
 
 def _refuse() -> str:
-    raise UserError("--stream: name the label with --label COLUMN.")
+    raise UserError("--stream: specify the label column with --label COLUMN.")
 
 
 def _array(classes: list[Any]) -> np.ndarray:
@@ -111,11 +113,13 @@ def _parts(options: TrainOptions, model: Any, label: str, classes: np.ndarray) -
     for table in _with_first(parts, FIRST_ROWS):
         named = NamedColumns.of(table, options, parts.index)
         if label not in table.column_names:
-            raise UserError(f"--label {label}: {options.data} has no such column; it must be named in a stream.")
+            raise UserError(
+                f"--label {label}: {options.data} has no such column; with --stream, the label column needs a name."
+            )
         found, unknown = match_labels(table.column(label), gaps, classes)
         if unknown is not None:
             row = first_row + int((found == -2).argmax())
-            raise UserError(f"{options.data}, row {row}: the label {unknown!r} is none of --classes.")
+            raise UserError(f"{options.data}, row {row}: the label {unknown!r} is not in --classes.")
         X = named.features(table, label)
         is_first = numbers is None
         tried = set(X.column_names) - set(model.kinds or ()) if numbers is None else numbers

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 #: Why options of other learners do not go with this one, in a sentence each.
 _NOT_FOR_TABLES = {
-    "tune": "`table` chooses its preparation and its planes on held-out rows by itself; leave out --tune, or name "
+    "tune": "`table` selects its preparation and number of planes on held-out rows; omit --tune, or use "
     "another learner",
-    "scale": "`table` scales each column by itself; leave out --scale, or name another learner",
-    "resume": "the training of `table` cannot go on; train anew on all rows",
-    "time_limit": "`table` ends in time on a stream only (--stream); --set max_iter=N makes its training shorter",
-    "n_features": "tables have as many columns as they have; leave out --features",
-    "classes": "classes are found in the label column; --classes is for a stream from standard input",
+    "scale": "`table` scales each column itself; omit --scale, or use another learner",
+    "resume": "`table` cannot resume training; train again on all rows",
+    "time_limit": "`table` supports a time limit with --stream only; use --set max_iter=N to shorten its training",
+    "n_features": "the columns of a table are its features; omit --features",
+    "classes": "the classes are taken from the label column; --classes is for streaming from standard input",
 }
 
 
@@ -49,7 +49,7 @@ def takes_table(options: TrainOptions) -> bool:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        note('pip install "polyplane[tables]" trains on tables as they come; without it, all columns must be numbers.')
+        note('pip install "polyplane[tables]" to train on raw tables; without it, all columns must be numeric.')
         return False
     return True
 
@@ -99,7 +99,7 @@ def read_training_table(options: TrainOptions, model: Any, is_decimal_given: boo
     named = NamedColumns.of(table, options, parts.index)
     label = named.label or guess_label(table.drop_columns(list(named.others)), gaps, name)
     if label == named.id:
-        raise UserError(f"--id {label}: this is the label.")
+        raise UserError(f"--id {label}: this is the label column.")
     labels = read_labels(table.column(label), gaps)
     check_label(labels, label, f"--label {label}")
     X = named.features(table, label)

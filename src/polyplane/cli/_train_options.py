@@ -22,8 +22,8 @@ Learner = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"{', '.join(learner_names())}. Default: {TABLE} for tables (CSV, TSV, Parquet), {DEFAULT} for other "
-        "data, or that of --resume.",
+        help=f"One of {', '.join(learner_names())}. Default: {TABLE} for tables (CSV, TSV, Parquet), {DEFAULT} for "
+        "other data, and the learner of the model with --resume.",
         rich_help_panel=TRAINING,
         autocompletion=learner_names,
     ),
@@ -33,7 +33,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A parameter of the learner; may be given several times.",
+        help="Set a parameter of the learner; can be repeated.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -41,8 +41,8 @@ Scale = Annotated[
     ScaleMethod | None,
     typer.Option(
         metavar="METHOD",
-        help="Scale features for training: none, standard (mean 0, variance 1; sparse rows keep their mean) or maxabs. "
-        "The model takes rows that are not scaled. Default: none; with --tune what is best.",
+        help="Feature scaling: none, standard (zero mean, unit variance; sparse data are not centred) or maxabs. "
+        "The saved model takes unscaled rows. Default: none; with --tune, the best one.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -51,40 +51,50 @@ Tune = Annotated[
     typer.Option(
         "--tune",
         metavar="[SECONDS]",
-        help="Search for good parameters first, by cross-validation, for a minute or half the time limit.",
+        help="First tune the parameters by cross-validation, for a minute or half of the time limit.",
         rich_help_panel=TRAINING,
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Source of all randomness.", rich_help_panel=TRAINING)]
-Resume = Annotated[
-    str | None, typer.Option(metavar="MODEL", help="Go on training this model.", rich_help_panel=TRAINING)
+Seed = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Seed of the random number generator.", rich_help_panel=TRAINING)
 ]
-Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to write the model.")]
-TestFile = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Rows to test the model on.")]
+Resume = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="Resume the training of this model.", rich_help_panel=TRAINING)
+]
+Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write the model to.")]
+TestFile = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Data to test the model on.")]
 Folds = Annotated[int | None, typer.Option(min=2, metavar="K", help="Estimate the error by K-fold cross-validation.")]
 Threads = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=1, help="Threads to train with, where a learner can, and to test with.", rich_help_panel=LIMITS
+        metavar="N",
+        min=1,
+        help="Threads for training, if the learner supports it, and for testing.",
+        rich_help_panel=LIMITS,
     ),
 ]
 TimeLimit = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="End training after this time.", rich_help_panel=LIMITS)
+    float | None, typer.Option(metavar="SECONDS", help="Stop training after this time.", rich_help_panel=LIMITS)
 ]
 Stream = Annotated[
-    bool, typer.Option("--stream", help="Read rows in parts, for data larger than memory.", rich_help_panel=LIMITS)
+    bool,
+    typer.Option("--stream", help="Read the rows in batches, for data larger than memory.", rich_help_panel=LIMITS),
 ]
 Passes = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Passes over a stream. Default: 1.", rich_help_panel=LIMITS)
+    int | None, typer.Option(metavar="N", min=1, help="Passes over the stream. Default: 1.", rich_help_panel=LIMITS)
 ]
-BatchRows = Annotated[int, typer.Option(metavar="N", min=1, help="Rows in a part of a stream.", rich_help_panel=LIMITS)]
+BatchRows = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Rows in each batch of a stream.", rich_help_panel=LIMITS)
+]
 Classes = Annotated[
     str | None,
-    typer.Option(metavar="A,B,...", help="All labels, for a stream from standard input.", rich_help_panel=DATA),
+    typer.Option(metavar="A,B,...", help="All class labels, for streaming from standard input.", rich_help_panel=DATA),
 ]
 Features = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="The number of features, if the file may not use all.", rich_help_panel=DATA),
+    typer.Option(
+        min=1, metavar="N", help="Number of features, if the file may not use all of them.", rich_help_panel=DATA
+    ),
 ]
 
 
@@ -133,22 +143,24 @@ class TrainOptions(NamedTuple):
         """Refuse what cannot be done, before any work is."""
         folder = Path(self.out).resolve().parent
         if not folder.is_dir():
-            raise UserError(f"--out {self.out}: there is no folder {folder}.")
+            raise UserError(f"--out {self.out}: the folder {folder} does not exist.")
         if self.test is not None and self.test != "-":
             Path(self.test).open("rb").close()  # better now than after the training
         if self.time_limit is not None and self.time_limit <= 0:
             raise UserError(f"--time-limit {self.time_limit:g}: expected a positive number of seconds.")
         if self.passes is not None and not self.stream:
-            raise UserError("--passes is for --stream; in memory use --set max_iter=N.")
+            raise UserError("--passes requires --stream; without it, use --set max_iter=N.")
         if self.tune is not None:
             assert self.tuning_time > 0  # what is not a number of seconds is refused there
         if self.stream and (self.tune or self.cv):
-            raise UserError(f"--{'tune' if self.tune else 'cv'} needs all rows in memory; leave out --stream.")
+            raise UserError(f"--{'tune' if self.tune else 'cv'} needs all rows in memory; omit --stream.")
         if self.stream and self.data == "-" and (self.passes or 1) > 1:
             raise UserError("--passes: standard input can be read only once.")
         for option, given in (("scale", self.scaling != "none"), ("tune", self.tune), ("classes", self.classes)):
             if self.resume is not None and given:
-                raise UserError(f"--{option} is for a new model; the one of --resume keeps what it was trained with.")
+                raise UserError(
+                    f"--{option} cannot be combined with --resume: the model keeps the settings it was trained with."
+                )
 
     def opened(self) -> Self:
         """The options with the data opened: what standard input says is kept, unless it is a stream."""

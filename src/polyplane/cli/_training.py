@@ -57,7 +57,7 @@ def train_on_stream(options: TrainOptions, model: Any, resumed: LoadedModel | No
     from polyplane.io import batches
 
     if not model._declaration.streams:
-        raise UserError(f"--stream: {name_of(model)} needs all rows at once.")
+        raise UserError(f"--stream: {name_of(model)} needs all rows in memory; omit --stream, or use another learner.")
     reading = options.reading_for(resumed)
     found = _given(options, resumed) if options.data == "-" else _survey(options, reading)
     if resumed is not None:
@@ -145,7 +145,7 @@ def _survey(options: TrainOptions, reading: dict[str, Any]) -> _Survey:
     for part in batches(options.source, options.batch_rows, **reading):
         found = np.unique(part.y)
         if classes is None and len(found) == 1:
-            note(f"The first {len(part.lines)} rows are all of the class {found.tolist()[0]!r}; shuffle the stream.")
+            note(f"The first {len(part.lines)} rows all have the class {found.tolist()[0]!r}; shuffle the data.")
         classes = found if classes is None else np.union1d(classes, found)
         if options.scaling != "none":
             refuse_extremes(part.X)
@@ -165,7 +165,8 @@ def _given(options: TrainOptions, resumed: LoadedModel | None) -> _Survey:
         classes = np.unique(np.array([_label(text) for text in options.classes.split(",")]))
     if classes is None or n_features is None or options.scaling != "none":
         raise UserError(
-            "Standard input can be read only once: for a stream, give --classes and --features, and leave out --scale."
+            "Standard input can be read only once: with --stream, also specify --classes and --features, and omit "
+            "--scale."
         )
     return _Survey(classes, n_features, None, {} if resumed is None else resumed.metadata, None)
 

@@ -96,7 +96,10 @@ def tune(model: Any, rows: Rows, options: TrainOptions, fixed: set[str], show: b
         warnings.filterwarnings("ignore", "time_limit=", UserWarning)
         search.fit(rows.X, rows.y)
     if not search.is_complete_:
-        note(f"--tune: {options.tuning_time:g} seconds ended the search before its end; the best so far is taken.")
+        note(
+            f"--tune: the search stopped after {options.tuning_time:g} seconds; the best settings found "
+            "so far are used."
+        )
     tried = _tried(search.cv_results_, search.n_splits_)
     best = {name: value for name, value in tried[0].items() if name not in FIGURES}
     seconds = time.perf_counter() - began
@@ -111,14 +114,14 @@ def _space(machine: Pipeline, classes: np.ndarray, options: TrainOptions, fixed:
         space["scaling__method"] = SCALES
     if not space:
         names = ", ".join(name.removeprefix("model__") for name in declared)
-        raise UserError(f"--tune: --set and --scale leave nothing to search of {names}.")
+        raise UserError(f"--tune: --set and --scale fix all tunable parameters ({names}); omit one of them.")
     return space
 
 
 def _n_folds(y: np.ndarray) -> int:
     fewest = int(np.unique(y, return_counts=True)[1].min())
     if fewest < 2:
-        raise UserError("--tune needs more rows of each class: one has a single row.")
+        raise UserError("--tune needs at least two rows of each class; one class has a single row.")
     return min(N_FOLDS, fewest)
 
 

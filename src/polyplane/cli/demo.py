@@ -42,15 +42,15 @@ class Outcome(NamedTuple):
 
 @command("polyplane demo", "polyplane demo --out polytope.png --seed 7")
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to draw the polytope.")] = Path("polyplane-demo.png"),
-    seed: Annotated[int, typer.Option(min=0, help="Source of all randomness.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where to save the figure.")] = Path("polyplane-demo.png"),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random number generator.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare with LinearSVC and the RBF-SVM on three data sets, and draw the polytope that was learned."""
+    """Compare Polyplane with LinearSVC and an RBF-kernel SVC on three data sets, and draw the learned polytope."""
     from rich.console import Console
 
     if not out.resolve().parent.is_dir():
-        raise typer.BadParameter(f"There is no folder {out.resolve().parent}.", param_hint="--out")
+        raise typer.BadParameter(f"No such folder: {out.resolve().parent}.", param_hint="--out")
     console = Console(highlight=False, quiet=as_json)
     console.print("\n[bold]Polyplane[/]: classifiers made of hyperplanes\n")
     with console.status("Starting ..."):
@@ -61,7 +61,9 @@ def demo(
             outcomes = {name: _measure(classifier, task) for name, classifier in _classifiers(task, seed).items()}
         console.print(_table(task, outcomes))
         found[task.name] = {name: outcome._asdict() for name, outcome in outcomes.items()}
-    console.print("[dim]predict 1M: seconds for a million rows; faster: at prediction, than the RBF-SVM[/]\n")
+    console.print(
+        "[dim]predict 1M: time to predict a million rows; faster: prediction speed relative to the RBF-kernel SVC[/]\n"
+    )
     console.print(_draw(task, out, seed))
     if as_json:
         present(found, [], as_json)
@@ -167,10 +169,10 @@ def _draw(task: Task, out: Path, seed: int) -> str:
     try:
         _picture(classifier, task, out)
     except ImportError:
-        return 'For the picture of the polytope: [bold]pip install "polyplane\\[plot]"[/]'
+        return 'To draw the polytope: [bold]pip install "polyplane\\[plot]"[/]'
     except OSError as error:
         raise typer.BadParameter(f"Cannot write {out}: {error.strerror}.", param_hint="--out") from None
-    return f"The polytope around the hexagon's inside is drawn in [bold]{out}[/].\n"
+    return f"The learned polytope around the hexagon is drawn in [bold]{out}[/].\n"
 
 
 def _picture(classifier: Any, task: Task, out: Path) -> None:

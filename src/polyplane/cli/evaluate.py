@@ -40,12 +40,12 @@ def evaluate(
     zero_based: ZeroBased = None,
     format: Format = None,
     encoding: Encoding = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads to predict with.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads for prediction.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test a model on labelled rows: accuracy, precision and recall of each class, and the confusion matrix.
+    """Evaluate a model on labelled data: accuracy, precision and recall of each class, and the confusion matrix.
 
-    Rows are read in parts, so that files may be larger than memory. A label that the model does not know is refused.
+    Rows are read in batches, so files can be larger than memory. Labels unknown to the model are an error.
     """
     matrix = confusion_matrix(load_model(model), data, reading_options(format, label, zero_based, encoding), threads)
     by_class, error = _by_class(matrix), Error.of_matrix(matrix)
@@ -78,7 +78,7 @@ def confusion_matrix(
             if len(truth):
                 matrix += ConfusionMatrix.of(classes, truth, loaded.predict(rows))
     if not matrix.n_rows:
-        raise UserError(f"{data}: no row has a label.")
+        raise UserError(f"{data}: none of the rows has a label.")
     return matrix
 
 

@@ -29,30 +29,35 @@ if TYPE_CHECKING:
 MaybeData = Annotated[
     str | None,
     typer.Argument(
-        metavar="DATA", show_default=False, help=f"{DATA_HELP} Rules are checked on its first {MOST_ROWS:,} rows."
+        metavar="DATA", show_default=False, help=f"{DATA_HELP} Rules are checked on the first {MOST_ROWS:,} rows."
     ),
 ]
 Row = Annotated[
     int | None,
     typer.Option(
-        min=0, metavar="N", help="Explain the predicted class of row N of DATA (from 0), and what would change it."
+        min=0,
+        metavar="N",
+        help="Explain the prediction for row N of DATA (from 0), and find the smallest change that alters it.",
     ),
 ]
-Top = Annotated[int, typer.Option(min=1, metavar="F", help="Features to show of each plane or row.")]
+Top = Annotated[int, typer.Option(min=1, metavar="F", help="Number of features to show for each plane or row.")]
 Tolerance = Annotated[
     float,
-    typer.Option(min=0, max=1, help="Share of the rows whose class may change by rounding and omitting terms."),
+    typer.Option(min=0, max=1, help="Fraction of rows whose prediction may change when terms are rounded or omitted."),
 ]
 Target = Annotated[
-    str | None, typer.Option(metavar="LABEL", help="With --row: the class to change to. Default: the nearest.")
+    str | None,
+    typer.Option(
+        metavar="LABEL", help="With --row: the class to change to. Default: the one that needs the smallest change."
+    ),
 ]
 Freeze = Annotated[
     list[str] | None,
-    typer.Option(metavar="FEATURE", help="With --row: a feature not to change; may be given several times."),
+    typer.Option(metavar="FEATURE", help="With --row: a feature that must not change; can be repeated."),
 ]
 Html = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Write a page about the model and labelled DATA, to open in any browser."),
+    typer.Option(metavar="FILE", help="Write an HTML report about the model and labelled DATA."),
 ]
 
 
@@ -77,17 +82,18 @@ def explain(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the planes of a model as rules, in the units of the data.
+    """Explain a model or a single prediction, in the units of the data.
 
-    With DATA, numbers are rounded and small terms omitted as far as the predictions stay the same, and the share of the
-    rows that each plane decides is shown.
+    The planes of a model are shown as rules; a model of a table is explained by the importance and effects of its
+    columns. With DATA, weights are rounded and small terms omitted as long as predictions do not change, and the share
+    of rows decided by each plane is shown.
     """
     if data is None and (row is not None or html is not None):
-        raise UserError(f"{'--row' if html is None else '--html'} needs DATA, the rows to explain.")
+        raise UserError(f"{'--row' if html is None else '--html'} requires DATA, the rows to explain.")
     if row is None and (target is not None or freeze):
-        raise UserError(f"{'--target' if target is not None else '--freeze'} needs --row.")
+        raise UserError(f"{'--target' if target is not None else '--freeze'} requires --row.")
     if row is not None and html is not None:
-        raise UserError("--row and --html cannot be combined: the page explains rows of its own choice.")
+        raise UserError("--row and --html cannot be combined: the report selects its own rows to explain.")
     loaded, options = load_model(model), reading_options(format, label, zero_based, encoding)
     if isinstance(loaded, LoadedTable):
         request = TableRequest(data, options, row, target, freeze, tolerance, html)

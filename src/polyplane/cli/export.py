@@ -11,33 +11,33 @@ from polyplane.cli._common import AsJson, Table, UserError, command, present
 from polyplane.cli._data import ModelFile, load_model
 
 Kind = Literal["onnx", "json", "c", "js", "sql"]
-To = Annotated[Kind | None, typer.Option("--to", help="The format. Default: by the extension of the file.")]
-Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is standard output.")]
+To = Annotated[Kind | None, typer.Option("--to", help="Output format. Default: given by the file extension.")]
+Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write to; - for standard output.")]
 Numbers = Annotated[
     Literal["float32", "float64", "int8"] | None,
     typer.Option(
         "--dtype",
-        help="What weights are rounded to, int8 in C only; ONNX: the type of the rows. Default: that of the planes.",
+        help="Type of the weights (int8 in C only); ONNX: type of the input. Default: the type of the model's weights.",
     ),
 ]
-Opset = Annotated[int | None, typer.Option(help="ONNX: the version of the operator set, from 13 to 21. Default: 18.")]
-Name = Annotated[
-    str | None, typer.Option(help="C: what all names begin with. Default: the name of the file.", show_default=False)
-]
+Opset = Annotated[int | None, typer.Option(help="ONNX: operator set version, from 13 to 21. Default: 18.")]
+Name = Annotated[str | None, typer.Option(help="C: prefix of all names. Default: the file name.", show_default=False)]
 Dialect = Annotated[
     Literal["sqlite", "duckdb", "postgresql"] | None,
-    typer.Option(help="SQL: the database. Default: duckdb.", show_default=False),
+    typer.Option(help="SQL: database. Default: duckdb.", show_default=False),
 ]
 TableName = Annotated[
     str | None,
-    typer.Option("--table", metavar="NAME", help="SQL: the table with the rows. Default: rows.", show_default=False),
+    typer.Option(
+        "--table", metavar="NAME", help="SQL: table to read the rows from. Default: rows.", show_default=False
+    ),
 ]
 Key = Annotated[
     list[str] | None,
     typer.Option(
         "--key",
         metavar="COLUMN",
-        help="SQL: a column that is part of the result; may be given again.",
+        help="SQL: column to keep in the result; can be repeated.",
         show_default=False,
     ),
 ]
@@ -61,13 +61,13 @@ def export(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model as C, JavaScript or SQL, as ONNX for onnxruntime and other runtimes, or as readable JSON.
+    """Export a model to C, JavaScript, SQL, ONNX or readable JSON.
 
-    C, JavaScript and SQL are one file without dependencies, and ONNX is a graph; they give the label, the scores, and
-    probabilities where the model has them, equal to those of `polyplane predict`. The JSON names the planes of each
-    class, with the weights of features by name.
+    C, JavaScript and SQL exports are single files without dependencies, and ONNX is a graph; all compute the same
+    labels, scores and (if available) probabilities as `polyplane predict`. The JSON lists the planes of each class,
+    with weights by feature name.
 
-    A file appears when all of it is written, and not before.
+    The output file is written atomically: it appears only when it is complete.
     """
     from pathlib import PurePath
 
@@ -77,7 +77,7 @@ def export(
     options = {"dtype": dtype, "opset": opset, "name": name, "dialect": dialect, "table": table, "key": key or None}
     check_options(kind, options)
     if kind == "onnx" and out == "-" and sys.stdout.isatty():
-        raise UserError("--to onnx writes binary data: give a file with -o FILE, or send it through a pipe.")
+        raise UserError("--to onnx writes binary data: specify a file with -o FILE, or pipe the output.")
     content = exported(load_model(model).model, kind, "model" if out == "-" else PurePath(out).stem, options)
     if out == "-":
         sys.stdout.buffer.write(content)
@@ -100,5 +100,5 @@ def _kind(out: str) -> str:
     except ValueError:
         names = ", ".join(FORMATS)
         raise UserError(
-            f"Choose a format: --to one of {names}, or a file with such an extension, as in -o model.c."
+            f"The format is unknown: use --to with one of {names}, or a matching file extension, as in -o model.c."
         ) from None

@@ -18,9 +18,9 @@ MOST_NAMES = 100
 
 @command("polyplane info model.safetensors", "polyplane info model.safetensors --json | jq .parameters")
 def info(model: ModelFile, as_json: AsJson = False) -> None:
-    """Show what a model file holds: learner, parameters, classes and their planes, features, size and versions.
+    """Show the contents of a model file: learner, parameters, classes, planes, features, size and versions.
 
-    The whole file is read and checked, as every command does before it uses a model.
+    The whole file is read and validated, as in all commands that load a model.
     """
     from polyplane.io import read_model
 

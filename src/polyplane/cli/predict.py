@@ -27,12 +27,12 @@ from polyplane.cli._data import (
 )
 from polyplane.cli._table_data import LoadedTable
 
-Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is standard output.")]
+Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write to; - for standard output.")]
 Scores = Annotated[bool, typer.Option("--scores", help="Add the score of each class.")]
 Probabilities = Annotated[
-    bool, typer.Option("--proba", help="Add the probability of each class, where a model has them.")
+    bool, typer.Option("--proba", help="Add the probability of each class, if the model provides them.")
 ]
-Winners = Annotated[bool, typer.Option("--winners", help="Add the number of the plane with the highest score.")]
+Winners = Annotated[bool, typer.Option("--winners", help="Add the index of the plane with the highest score.")]
 Lines = Annotated[bool, typer.Option("--json", help="Write one JSON object per row.")]
 
 
@@ -53,19 +53,19 @@ def predict(
     format: Format = None,
     encoding: Encoding = None,
     id: Id = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads to predict with.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads for prediction.")] = None,
     as_json: Lines = False,
 ) -> None:
-    """Write the label of each row, one per line; with ids, scores and the like, tab-separated columns under a header.
+    """Predict the label of each row, one per line. With ids, scores or probabilities, write tab-separated columns.
 
-    Columns of tables are found by their names: they may come in another order, and others are ignored, as are labels.
+    Table columns are matched by name: their order does not matter, and other columns, such as labels, are ignored.
 
-    Rows are read and written in parts, so that files may be larger than memory. A file appears when all of it is
-    written, and not before.
+    Rows are read and written in batches, so files can be larger than memory. The output file is written atomically: it
+    appears only when it is complete.
     """
     loaded: Any = load_model(model)
     if proba and not hasattr(loaded.model, "predict_proba"):
-        raise UserError("--proba: this model has no probabilities; --scores gives its scores.")
+        raise UserError("--proba: this model does not provide probabilities; use --scores for its scores.")
     if winners:
         _check_winners(loaded)
     parts = loaded.batches(data, reading_options(format, label, zero_based, encoding, id), labels=False)
@@ -109,7 +109,7 @@ def _one_line_each(labels: list[str]) -> list[str]:
 
 def _check_winners(loaded: LoadedModel | LoadedTable) -> None:
     if isinstance(loaded, LoadedTable) or not hasattr(loaded.planes, "winners"):
-        raise UserError("--winners: this model is a committee, each machine of which has a best plane of its own.")
+        raise UserError("--winners: this model is a committee, and each of its members has its own winning plane.")
 
 
 def _id_name(parts: Any) -> str:

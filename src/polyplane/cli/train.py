@@ -78,12 +78,13 @@ def train(
     features: option.Features = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn planes from labelled rows and write them to a model file.
+    """Train a classifier on labelled data and write it to a model file.
 
-    Tables (CSV, TSV, Parquet) are taken as they come: numbers of any scale, text, booleans, dates and gaps.
+    Raw tables (CSV, TSV, Parquet) need no preparation: columns can be numeric, text, boolean or dates, and can contain
+    missing values.
 
-    The file is replaced when training is done: an error, or the end of the process, leaves an older model as it was.
-    After Ctrl-C the model of the finished steps is written (by `table` none), and the exit code is 130.
+    The model file is replaced only when training has finished, so an error does not damage an existing model. After
+    Ctrl-C, the model trained so far is written (except with `table`), and the exit code is 130.
     """
     options = TrainOptions(
         data, learner, out, test, cv, scale, seed, threads, time_limit, stream, passes, batch_rows, resume, tune,
@@ -116,13 +117,19 @@ def _resumed(options: TrainOptions) -> LoadedModel:
     assert options.resume is not None
     loaded = load_model(options.resume)
     if isinstance(loaded, LoadedTable):
-        raise UserError("--resume: the training of `table` cannot go on; train anew on all rows.")
+        raise UserError("--resume: `table` cannot resume training; train again on all rows.")
     if hasattr(loaded.model, "steps"):
-        raise UserError(f"--resume: {options.resume} is a pipeline; only the training of a learner alone can go on.")
+        raise UserError(
+            f"--resume: {options.resume} is a pipeline, and pipelines cannot resume training; train again on all rows."
+        )
     if options.learner not in (None, name_of(loaded.model)):
-        raise UserError(f"--learner {options.learner}: {options.resume} was trained by {name_of(loaded.model)}.")
+        raise UserError(
+            f"--learner {options.learner}: {options.resume} was trained with {name_of(loaded.model)}; omit --learner."
+        )
     if not hasattr(loaded.model, "_state"):
-        raise UserError(f"--resume: {options.resume} does not hold what training needs to go on.")
+        raise UserError(
+            f"--resume: {options.resume} does not contain the state that resuming needs; train again on all rows."
+        )
     return loaded
 
 
@@ -145,7 +152,7 @@ def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, paramet
     scaling = options.scaling if resumed is None else resumed.metadata.get("scaling", "none")
     save(model, options.out, metadata={**facts, "scaling": scaling})
     if trained.interrupted:
-        note(f"Interrupted after {model.n_iter_} steps: {options.out} is the model of these steps.")
+        note(f"Interrupted after {model.n_iter_} steps: {options.out} contains the model trained so far.")
     if options.test is not None:
         test = tested(LoadedModel(model, trained.facts), options)
     report(trained, options, tuned, folds, test)
@@ -165,7 +172,7 @@ def _read(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> Row
     except NotNumbersError as error:
         if resumed is not None:
             raise
-        raise UserError(f"{str(error).rstrip('.')}; --learner table takes such columns as they are.") from error
+        raise UserError(f"{str(error).rstrip('.')}; --learner table accepts such columns.") from error
     if resumed is None and "label" not in options.reading:
         check_guess(rows.facts.get("label"), rows.y, options.source.name)
     check_classes(model, np.unique(rows.y))
