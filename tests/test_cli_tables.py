@@ -169,7 +169,7 @@ def test_gaps_and_unknown_levels_are_predicted(files, tmp_path):
     path.write_text("age,work,since,owner\n?,Navy,2012-01-11,true\n,NA,,\n39,State,2030-12-31 17:00,false\n")
     assert set(run("predict", files / "model", path).stdout.split()) <= {"<=50K", ">50K"}
     path.write_text("age,work,since,owner\n39,State,2012-01-11,true\nold,State,2012-01-11,true\n")
-    assert "Column 'age' holds 'old' in row 1, which is not a number." in refused("predict", files / "model", path)
+    assert "Column 'age' contains 'old' in row 1, which is not a number." in refused("predict", files / "model", path)
 
 
 def test_parts_of_a_column_are_read_as_the_whole_was(files, tmp_path, monkeypatch):
@@ -296,7 +296,7 @@ def test_kinds_are_set_and_keep_their_texts(tmp_path):
         (["--features", "5"], "--features: the columns of a table are its features"),
         (["--set", "n_estimaters=3"], "table has no such parameter. Did you mean 'n_estimators'?"),
         (["--set", "n_planes=-1"], "The 'n_planes' parameter of TableClassifier must be"),
-        (["--set", "kinds={'size': 'number'}"], "kinds names the column 'size', which the table does not have."),
+        (["--set", "kinds={'size': 'number'}"], "kinds contains 'size', which is not a column of the table."),
         (["--id", "persom"], "--id persom: the table has no column 'persom'. Did you mean 'person'?"),
         (["--id", "income"], "--id income: this is the label column."),
         (["--encoding", "klingon"], "encoding='klingon' is no encoding that Python knows"),
@@ -332,7 +332,7 @@ def test_models_of_tables_refuse_what_they_cannot(files, tmp_path):
         ("", "x.csv is empty."),
         ("a,b\n", "x.csv has no rows."),
         ("label\nx\ny\nx\ny\n", "The table has no columns other than the label."),
-        ("label,\nx,\ny,\nx,\ny,\n", "No column is left to learn from"),
+        ("label,\nx,\ny,\nx,\ny,\n", "All columns were dropped"),
         ("a,a,label\n1,2,x\n", "the column 'a' comes twice in the header."),
         ("a,label\n1,x\n2,y,z\n", "x.csv, line 3: more columns than the 2 of the header."),
         ('a,label\n1,x\n"2,y\n', "x.csv, line 3: a quotation is not closed."),

@@ -223,7 +223,7 @@ class TestFailures:
             (lambda p: [p[0], p[1].drop(columns="fate")], "fate", "Partition 1 has no column 'fate'"),
             (lambda p: [p[0].iloc[:0]], "fate", "All partitions are empty"),
             (lambda p: [part.assign(fate="kept") for part in p], "fate", "only one class"),
-            (lambda p: [p[0], p[1].assign(price=np.inf)], "fate", "Column 'price' holds inf"),
+            (lambda p: [p[0], p[1].assign(price=np.inf)], "fate", "Column 'price' contains inf"),
             (lambda p: p, "prize", r"Partition \d has no column 'prize'"),
         ],
     )

@@ -154,4 +154,4 @@ def test_a_stream_without_a_checkpoint_watches_nothing():
     with pytest.raises(KeyboardInterrupt) as caught:
         other.fit_stream(interrupted)
     assert other.planes_ == machine.planes_
-    assert "learned from 90 rows" in caught.value.__notes__[0]
+    assert "trained on 90 rows" in caught.value.__notes__[0]

@@ -138,7 +138,7 @@ class TestSources:
         with pytest.raises(OSError, match="the line is dead") as caught:
             machine.fit_stream(breaks, prefetch=3)
         assert machine.n_iter_ == 5
-        assert "learned from 300 rows" in caught.value.__notes__[0]
+        assert "trained on 300 rows" in caught.value.__notes__[0]
 
 
 class TestFigures:
@@ -229,7 +229,7 @@ class TestRefusals:
     def test_nothing_to_read(self):
         machine = make(PegasosSVC).fit(*BATCHES[0])
         before = machine.planes_
-        for empty, message in (([], "not a single batch"), (7, "batches is a int")):
+        for empty, message in (([], "it has no batches"), (7, "batches is a int")):
             with pytest.raises(ValueError, match=message):
                 machine.fit_stream(empty)
             assert machine.planes_ is before
@@ -395,7 +395,7 @@ class TestGoingOn:
             machine.fit_stream(interrupted)
         assert machine.planes_ == make(PegasosSVC).fit_stream(BATCHES[:3]).planes_
         assert machine.n_iter_ == 3
-        assert "learned from 180 rows" in caught.value.__notes__[0]
+        assert "trained on 180 rows" in caught.value.__notes__[0]
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, -signal.SIGINT)])
@@ -439,7 +439,7 @@ class TestGoingOn:
         assert machine.planes_ == make(PegasosSVC).fit_stream(BATCHES[:3]).planes_
         with pytest.raises(OSError, match="No space left on device: 'checkpoint'") as caught:
             machine.fit_stream(BATCHES, checkpoint=path, checkpoint_every=1e-9)
-        assert "learned from 60 rows" in caught.value.__notes__[1]
+        assert "trained on 60 rows" in caught.value.__notes__[1]
 
     @pytest.mark.skipif(sys.platform == "win32", reason="signals to another process are for Unix")
     def test_a_process_that_is_told_to_end_does_so_on_a_full_disk(self):

@@ -287,13 +287,13 @@ class StreamTraining(Observer):
         except OSError as failure:
             self.unwritten = failure
             error.add_note(f"The checkpoint could not be written: {failure}")
-        error.add_note(f"fit_stream had learned from {self.n_rows} rows: the model is that of these rows.")
+        error.add_note(f"fit_stream had trained on {self.n_rows} rows; the estimator keeps the model of these rows.")
 
     def _finish(self) -> None:
         """The end of the stream, or of the time."""
         if not self._learned_now:
             if not self.n_batches:
-                raise ValueError("The stream is empty: not a single batch came.")
+                raise ValueError("The stream is empty: it has no batches.")
             return  # all of it had been learned before the checkpoint
         if self.options.validation is not None:
             assert self.run is not None

@@ -72,7 +72,7 @@ class TestBehaviour:
         model, frame, _ = fitted
         expected = model.predict_proba(frame)
         np.testing.assert_array_equal(model.predict_proba(frame[frame.columns[::-1]].assign(more="x")), expected)
-        with pytest.raises(ValueError, match="The table has no column 'price', which was there in fitting"):
+        with pytest.raises(ValueError, match="The table has no column 'price', which was present during fit"):
             model.predict(frame.drop(columns="price"))
 
     def test_unknown_levels_and_new_gaps_are_taken(self, fitted):
@@ -110,7 +110,7 @@ class TestBehaviour:
         model, frame, y = fitted
         one = TableClassifier(**QUICK | {"n_estimators": 1}).fit(frame, y)
         assert one.planes_ == one.members_[0].planes
-        with pytest.raises(AttributeError, match="A committee of 3 machines has no planes_"):
+        with pytest.raises(AttributeError, match="planes_ is not defined for a committee of 3 members"):
             _ = model.planes_
 
     def test_a_grid_search_over_frames(self, fitted):
@@ -132,7 +132,7 @@ class TestBehaviour:
     def test_progress(self, fitted, capsys):
         _, frame, y = fitted
         TableClassifier(**QUICK, verbose=1).fit(frame, y)
-        assert "TableClassifier, machine 3 of 3  5/5" in capsys.readouterr().out
+        assert "TableClassifier, member 3 of 3  5/5" in capsys.readouterr().out
 
     def test_few_rows(self):
         frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": ["x", "y", "x", "y"]})

@@ -74,8 +74,8 @@ class TestKinds:
     def test_what_is_dropped_has_a_reason(self, encoder):
         assert encoder.dropped_ == {
             "country": "it is constant: all values are 'US'",
-            "id": "it is an id: each of the 8 rows has another integer",
-            "mail": "it is an id: each of the 8 rows has another text",
+            "id": "it is an id: its integer is different in each of the 8 rows",
+            "mail": "it is an id: its text is different in each of the 8 rows",
         }
 
     def test_the_numbers(self, encoder):
@@ -165,7 +165,9 @@ class TestLevels:
 
     def test_a_column_of_rare_levels_only_is_dropped(self):
         frame = pd.DataFrame({"a": [f"t{i // 2}" for i in range(20)], "b": range(20)})
-        assert TableEncoder({"b": "number"}).fit(frame).dropped_ == {"a": "none of its 10 levels has 5 rows (min_rows)"}
+        assert TableEncoder({"b": "number"}).fit(frame).dropped_ == {
+            "a": "none of its 10 levels occurs in at least 5 rows (min_rows)"
+        }
 
     def test_a_declared_category_stays_one(self):
         frame = pd.DataFrame({"a": pd.Categorical(["1", "2"] * 5), "b": pd.Categorical([1, 2] * 5)})
@@ -179,9 +181,9 @@ class TestFrames:
         np.testing.assert_array_equal(encoder.transform(mixed), encoder.transform(frame))
 
     def test_a_missing_column_is_named(self, encoder):
-        with pytest.raises(ValueError, match=r"no column 'work', which was there in fitting. Did you mean 'Work'\?"):
+        with pytest.raises(ValueError, match=r"no column 'work', which was present during fit. Did you mean 'Work'\?"):
             encoder.transform(people().rename(columns={"work": "Work"}))
-        with pytest.raises(ValueError, match="no columns 'age', 'married', which were there"):
+        with pytest.raises(ValueError, match="no columns 'age', 'married', which were present during fit"):
             encoder.transform(people().drop(columns=["married", "age"]))
 
     def test_polars(self, encoder):
@@ -193,7 +195,7 @@ class TestFrames:
         assert other.encoding_ == encoder.encoding_
         declared = frame.with_columns(pl.col("work").str.strip_chars().cast(pl.Categorical))
         np.testing.assert_array_equal(encoder.transform(declared), expected)
-        with pytest.raises(TypeError, match=r"call its collect\(\) first"):
+        with pytest.raises(TypeError, match=r"call its collect\(\) method first"):
             encoder.transform(frame.lazy())
 
     def test_arrow(self, encoder):
@@ -249,7 +251,7 @@ class TestFrames:
     def test_float32(self):
         X = np.array([[1.0, 2.0], [2.0, 3.0]])
         assert TableEncoder(dtype=np.float32).fit(X).transform(X).dtype == np.float32
-        with pytest.raises(ValueError, match="Column 'x1' holds numbers too large for float32"):
+        with pytest.raises(ValueError, match="Column 'x1' contains numbers too large for float32"):
             TableEncoder(dtype=np.float32).fit_transform(X * [1, 1e50])
 
 
@@ -257,12 +259,12 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("column", "value", "sentence"),
         [
-            ("age", "old", "Column 'age' holds 'old' in row 2, which is not a number."),
-            ("age", "1,5", "in row 2, which is not a number. Declare a decimal comma"),
-            ("age", np.inf, "Column 'age' holds inf in row 2: numbers must be finite"),
-            ("age", [1], "Column 'age' holds a list in row 2: the argument must be a table of"),
-            ("hired", "soon", "Column 'hired' holds 'soon' in row 2, which is not a date like 2024-05-31"),
-            ("married", "maybe", "Column 'married' holds 'maybe' in row 2, which is not a boolean"),
+            ("age", "old", "Column 'age' contains 'old' in row 2, which is not a number."),
+            ("age", "1,5", "in row 2, which is not a number. For decimal commas, set"),
+            ("age", np.inf, "Column 'age' contains inf in row 2: numbers must be finite"),
+            ("age", [1], "Column 'age' contains a list in row 2: the argument must be a table of"),
+            ("hired", "soon", "Column 'hired' contains 'soon' in row 2, which is not a date like 2024-05-31"),
+            ("married", "maybe", "Column 'married' contains 'maybe' in row 2, which is not a boolean"),
         ],
     )
     def test_a_wrong_value_is_named(self, encoder, column, value, sentence):
@@ -273,26 +275,26 @@ class TestErrors:
 
     def test_a_column_of_another_type_is_named(self, encoder):
         dates = people()["hired"]
-        with pytest.raises(ValueError, match="Column 'age' holds dates, and numbers are wanted"):
+        with pytest.raises(ValueError, match="Column 'age' contains dates, but numbers are expected"):
             encoder.transform(people().assign(age=dates))
-        with pytest.raises(ValueError, match="Column 'hired' holds numbers, and dates are wanted"):
+        with pytest.raises(ValueError, match="Column 'hired' contains numbers, but dates are expected"):
             encoder.transform(people().assign(hired=1.0))
-        with pytest.raises(ValueError, match="Column 'married' holds dates, and booleans are wanted"):
+        with pytest.raises(ValueError, match="Column 'married' contains dates, and booleans are wanted"):
             encoder.transform(people().assign(married=dates))
-        with pytest.raises(ValueError, match="Column 'married' holds 2 in row 0, which is not a boolean"):
+        with pytest.raises(ValueError, match="Column 'married' contains 2 in row 0, which is not a boolean"):
             encoder.transform(people().assign(married=2))
 
     def test_parameters(self):
         frame = people()
         with pytest.raises(ValueError, match=r"kinds\['age'\] is 'text'; it must be one of number, category"):
             TableEncoder({"age": "text"}).fit(frame)
-        with pytest.raises(ValueError, match="kinds names the column 'Age', which the table does not have"):
+        with pytest.raises(ValueError, match="kinds contains 'Age', which is not a column of the table"):
             TableEncoder({"Age": "number"}).fit(frame)
         with pytest.raises(ValueError, match=r"dtype must be numpy.float32 or numpy.float64"):
             TableEncoder(dtype=int).fit(frame)
-        with pytest.raises(ValueError, match="Two columns are named 'a'"):
+        with pytest.raises(ValueError, match="'a' occurs twice"):
             TableEncoder().fit(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]))
-        with pytest.raises(ValueError, match=r"No column is left to learn from .*'a' was dropped, as it is constant"):
+        with pytest.raises(ValueError, match=r"All columns were dropped .*'a' because it is constant"):
             TableEncoder().fit(pd.DataFrame({"a": [1, 1], "b": [2, 2]}))
 
     def test_sparse(self):
@@ -320,14 +322,14 @@ class TestPlainData:
             (("columns", 0, "kind"), "code", "Column 'age' has an invalid 'kind': it must be one of boolean,"),
             (("columns", 0, "extra"), 1, "Column 'age' has an unknown entry, 'extra'"),
             (("columns", 0, "has_gaps"), 1, "Column 'age' has an invalid 'has_gaps': it must be true or false"),
-            (("columns", 0, "name"), "work", "each of them once"),
-            (("columns", 0, "name"), "other", "say of each of its names"),
-            (("columns", 1, "levels"), ["a", "a"], "a list of different texts"),
-            (("columns", 1, "levels"), "ab", "a list of texts"),
-            (("columns", 3, "parts"), ["minute"], "a list of some of year, month"),
-            (("columns", 3, "neutral"), 1e300, "no calendar reaches"),
+            (("columns", 0, "name"), "work", "without duplicates"),
+            (("columns", 0, "name"), "other", "list each of its names"),
+            (("columns", 1, "levels"), ["a", "a"], "a list of distinct strings"),
+            (("columns", 1, "levels"), "ab", "a list of strings"),
+            (("columns", 3, "parts"), ["minute"], "a subset of year, month"),
+            (("columns", 3, "neutral"), 1e300, "outside the range of dates"),
             (("columns",), {}, "The encoding has an invalid 'columns': it must be a list"),
-            (("dropped",), {"id": 1}, "The encoding has an invalid 'dropped': it must be a dict of texts"),
+            (("dropped",), {"id": 1}, "The encoding has an invalid 'dropped': it must be a dict of strings"),
             (("names",), None, "The encoding has an invalid 'names'"),
         ],
     )

@@ -172,7 +172,9 @@ class TestRefusal:
     def test_of_what_no_file_can_hold(self, tmp_path):
         frame, y = shop(100)
         model = TableClassifier(**QUICK, gaps=pd.Index(["?"])).fit(frame, y)
-        with pytest.raises(ValueError, match="The parameter gaps is a Index; a model file holds a tuple, list or set"):
+        with pytest.raises(
+            ValueError, match="gaps must be a tuple, list or set to be saved in a model file, not a Index"
+        ):
             polyplane.save(model, tmp_path / "m")
         model.set_params(n_planes=0)
         with pytest.raises(ValueError, match="The 'n_planes' parameter"):
@@ -217,15 +219,15 @@ class TestForgery:
             (["classes", "texts"], ["kept"], "has invalid classes"),
             (["classes", "texts"], ["kept", "returned", "sold"], "has invalid classes"),
             (["classes", "texts"], ["returned", "kept"], "has invalid classes"),
-            (["encoding", "columns", 1, "levels"], ["red", "red", "blue"], "'levels': it must be a list of different"),
+            (["encoding", "columns", 1, "levels"], ["red", "red", "blue"], "'levels': it must be a list of distinct"),
             (["encoding", "columns", 1, "levels"], ["red", "blue"], "'counts': it must be a list of 2 numbers"),
             (["encoding", "columns", 1, "kind"], "picture", "Column 'colour' has an invalid 'kind'"),
             (["encoding", "columns", 0, "neutral"], "a", "Column 'price' has an invalid 'neutral'"),
-            (["encoding", "columns", 0, "name"], "noise", "each of them once"),
-            (["encoding", "columns", 0, "has_gaps"], True, "has a preparation of 11 features, and an encoding of 12"),
-            (["encoding", "columns", 3, "parts"], [], "has a preparation of 11 features, and an encoding of 9"),
-            (["encoding", "names"], ["price"], "must say of each of its names"),
-            (["encoding", "columns"], [], "must have columns"),
+            (["encoding", "columns", 0, "name"], "noise", "without duplicates"),
+            (["encoding", "columns", 0, "has_gaps"], True, "has a preparation of 11 features, but an encoding of 12"),
+            (["encoding", "columns", 3, "parts"], [], "has a preparation of 11 features, but an encoding of 9"),
+            (["encoding", "names"], ["price"], "must list each of its names"),
+            (["encoding", "columns"], [], "must have at least one column"),
             (["encoding"], [], "The encoding must be a dict"),
             (["preparations"], [], "invalid value for preparations"),
             (["preparations", 0], [], "invalid value for preparations.0"),
@@ -248,7 +250,7 @@ class TestForgery:
             (["planes"], [], "invalid value for planes"),
             (["planes", 0], [], "invalid value for planes.0"),
             (["members", 0, "planes"], 2, "invalid value for members.0"),
-            (["members", 0, "planes"], 1, "has a preparation, or planes, that no machine uses"),
+            (["members", 0, "planes"], 1, "has a preparation, or planes, that no member uses"),
             (["members", 0, "extra"], 1, "invalid value for members.0"),
             (["planes", 0, "indptr"], {"array": "planes.0.intercept"}, "invalid value for planes.0.indptr"),
             (["temperature"], 0.0, "invalid value for temperature"),
@@ -273,8 +275,8 @@ class TestForgery:
         ("keys", "message"),
         [
             (["planes", 1], "invalid value for members.1"),
-            (["members", 1], "has a preparation, or planes, that no machine uses"),
-            (["encoding", "columns", 1], "must say of each of its names"),
+            (["members", 1], "has a preparation, or planes, that no member uses"),
+            (["encoding", "columns", 1], "must list each of its names"),
             (["preparations", 0, "gain"], "invalid value for preparations.0"),
             (["fitted", "choice_"], "invalid value for fitted"),
             (["temperature"], "invalid value for temperature"),
@@ -296,7 +298,7 @@ class TestForgery:
             ("preparations.0.gain", 0.0, "preparations.0: its factors must be positive"),
             ("preparations.0.more_factor", np.nan, "preparations.0: its factors must be positive"),
             ("preparations.0.centre", np.inf, "'centre': it must be a list of finite numbers"),
-            ("preparations.0.knots", 1e9, "invalid 'knots': they must rise"),
+            ("preparations.0.knots", 1e9, "invalid 'knots': they must be increasing"),
             ("planes.0.coef", np.float32(np.nan), "coef and intercept must be finite"),
         ],
     )
@@ -311,7 +313,7 @@ class TestForgery:
         [
             ("preparations.0.knot_counts", 127, "invalid value for preparations.0.knot_counts"),
             ("preparations.0.knot_counts", 255, "invalid value for preparations.0.knot_counts"),
-            ("preparations.0.is_number", 0, "must have knots for each number"),
+            ("preparations.0.is_number", 0, "must have knots for each numeric feature"),
             ("planes.0.indptr", 1, "indptr must rise"),
         ],
     )
@@ -328,7 +330,7 @@ class TestForgery:
         header, description, data = parts(path.read_bytes())
         assert description["encoding"]["columns"][1]["kind"] == "category"
         place = header["preparations.0.is_number"]["data_offsets"][0] + 1
-        with pytest.raises(ModelFileError, match="takes an indicator for a number"):
+        with pytest.raises(ModelFileError, match="treats an indicator as a number"):
             reload(path, assembled(header, description, data[:place] + b"\x01" + data[place + 1 :]))
 
     def test_of_a_learner(self, path, saved):

@@ -104,7 +104,7 @@ class TestFitStream:
     def test_progress_says_what_the_columns_are_learned_from(self, capsys):
         TableClassifier(**QUICK, verbose=1).fit_stream(parts(), first_rows=500)
         shown = capsys.readouterr().out
-        assert "learning the columns from the first 500 rows" in shown
+        assert "fitting the encoder on the first 500 rows" in shown
         assert "rows/s" in shown
 
 
@@ -119,16 +119,16 @@ class TestBreaks:
         model = TableClassifier(**QUICK)
         with pytest.raises(type(error) if isinstance(error, Exception) else error) as raised:
             model.fit_stream(breaks(), first_rows=700)
-        assert f"had learned from {250 * stop} rows" in raised.value.__notes__[-1]
+        assert f"had trained on {250 * stop} rows" in raised.value.__notes__[-1]
         assert same(model, TableClassifier(**QUICK).fit_stream(parts(stop=stop), first_rows=700))
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
             (lambda X, y: (X.drop(columns="price"), y), "has no column 'price'"),
-            (lambda X, y: (X.assign(price=np.inf), y), "Column 'price' holds inf in row 0"),
+            (lambda X, y: (X.assign(price=np.inf), y), "Column 'price' contains inf in row 0"),
             (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
-            (lambda X, y: (X, np.arange(len(y)) % 2), "some are texts, others are not|which is not among"),
+            (lambda X, y: (X, np.arange(len(y)) % 2), "some are strings, others are not|which is not among"),
             (lambda X, y: (X, y, -np.ones(len(y))), "[Nn]egative"),
             (lambda X, y: (X[:0], y[:0]), "has no rows"),
         ],

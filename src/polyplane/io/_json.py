@@ -54,7 +54,7 @@ def to_json(model: Any) -> str:
     A `TableClassifier` has all that leads from a table to probabilities::
 
          "gaps": ["", "?"],
-         "dropped": {"id": "it is an id: each of the 90 rows has another integer"},
+         "dropped": {"id": "it is an id: its integer is different in each of the 90 rows"},
          "features": ["age", "age is missing", "work = Private", "work = State"],
          "temperature": 1.25,
          "columns": [

@@ -116,7 +116,7 @@ def object_cells(name: str, values: Sequence[Any], gaps: Collection[str]) -> Cel
     except TypeError as error:
         row = next(i for i, v in enumerate(values) if type(v).__hash__ is None or isinstance(v, tuple))
         raise TypeError(
-            f"Column {name!r} holds a {type(values[row]).__name__} in row {row}: the argument must be a table of "
+            f"Column {name!r} contains a {type(values[row]).__name__} in row {row}: the argument must be a table of "
             "strings, numbers, booleans and dates."
         ) from error
     levels = list(known)

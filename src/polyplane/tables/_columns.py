@@ -17,17 +17,17 @@ DATE_PARTS = ("year", "month", "day of week", "hour")
 
 
 class Feature(NamedTuple):
-    """What a number that the encoder gives stands for.
+    """The meaning of one encoded feature.
 
     Parameters
     ----------
     column : str
-        The column of the table.
+        The table column.
     part : str
         "number", "level" (1 where the column has this level), "other" (a rare or unknown level), "missing", "true"
         (of a boolean column), "days" (a date as days since 1970), or "year", "month", "day of week" and "hour".
     level : str or None
-        The level, where there is one.
+        The category level, if any.
     """
 
     column: str
@@ -55,14 +55,14 @@ class Feature(NamedTuple):
 
 
 class Range(NamedTuple):
-    """What was seen of numbers, or of dates as days.
+    """The training range of a numeric column, or of a date column in days.
 
     Parameters
     ----------
     low, high : float
-        The smallest and the largest.
+        The smallest and the largest value.
     spread : float
-        The interquartile range, or the standard deviation where that is 0: the unit of changes.
+        The interquartile range, or the standard deviation if that is 0; changes are measured in this unit.
     """
 
     low: float
@@ -81,7 +81,9 @@ class Range(NamedTuple):
         """Read what `to_dict` of a column gave."""
         found = cls(*entries.numbers("range", 3))
         if found.low > found.high or found.spread <= 0:
-            raise ValueError(f"{entries.what} has an invalid 'range': its ends must rise, and its spread be positive.")
+            raise ValueError(
+                f"{entries.what} has an invalid 'range': low must not exceed high, and spread must be positive."
+            )
         return found
 
 
@@ -266,7 +268,9 @@ class DateColumn(Column):
         neutral, parts = entries.number("neutral"), entries.texts("parts", DATE_PARTS)
         column = cls(name, has_gaps, neutral, parts, Range.from_entries(entries))
         if abs(column.neutral) > 4e6:
-            raise ValueError(f"{entries.what} has an invalid 'neutral': no calendar reaches {column.neutral:g} days.")
+            raise ValueError(
+                f"{entries.what} has an invalid 'neutral': {column.neutral:g} days is outside the range of dates."
+            )
         return column
 
 

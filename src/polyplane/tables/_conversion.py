@@ -76,8 +76,8 @@ def as_numbers(cells: Cells, decimal: str) -> np.ndarray:
     if extreme.any():
         row = cells.first_row(extreme)
         raise ValueError(
-            f"Column {cells.name!r} holds {values[row]:g} in row {row}: numbers must be finite and at most {LARGEST:g} "
-            "in size. Replace it, or leave it out as a gap (NaN)."
+            f"Column {cells.name!r} contains {values[row]:g} in row {row}: numbers must be finite and at most "
+            f"{LARGEST:g} in absolute value. Replace it, or mark it as missing (NaN)."
         )
     return values
 
@@ -102,7 +102,7 @@ def as_booleans(cells: Cells) -> np.ndarray:
     other = ~(np.isnan(cells.values) | (cells.values == 0) | (cells.values == 1))
     if other.any():
         row = cells.first_row(other)
-        raise ValueError(f"Column {cells.name!r} holds {cells.values[row]:g} in row {row}, which is not a boolean.")
+        raise ValueError(f"Column {cells.name!r} contains {cells.values[row]:g} in row {row}, which is not a boolean.")
     return cells.values
 
 
@@ -128,9 +128,9 @@ def _read_levels(cells: Cells, read: Reader, wanted: str, dtype: Any) -> np.ndar
     wrong = np.array([*(value is None for value in found), False])
     if wrong.any() and wrong[cells.values].any():
         row = cells.first_row(wrong[cells.values])
-        comma = ' Declare a decimal comma with decimal=",".' if wanted == "number" and _is_comma(cells, row) else ""
+        comma = ' For decimal commas, set decimal=",".' if wanted == "number" and _is_comma(cells, row) else ""
         raise ValueError(
-            f"Column {cells.name!r} holds {cells.levels[cells.values[row]]!r} in row {row}, which is not a {wanted}."
+            f"Column {cells.name!r} contains {cells.levels[cells.values[row]]!r} in row {row}, which is not a {wanted}."
             f"{comma}"
         )
     gap = np.nan if dtype is np.float64 else np.datetime64("NaT")
@@ -143,6 +143,6 @@ def _is_comma(cells: Cells, row: int) -> bool:
 
 def _wrong(cells: Cells, found: str, wanted: str) -> ValueError:
     return ValueError(
-        f"Column {cells.name!r} holds {found}, and {wanted} are wanted: convert it, or name another kind for it in "
-        "`kinds`."
+        f"Column {cells.name!r} contains {found}, but {wanted} are expected: convert it, or set its kind with the "
+        "`kinds` parameter."
     )

@@ -57,8 +57,8 @@ class Encoding:
         if not columns:
             name, reason = next(iter(dropped.items()))
             raise ValueError(
-                f"No column is left to learn from (n_samples = {table.n_rows}): {name!r} was dropped, as {reason}"
-                + (f", and {len(dropped) - 1} others for reasons like this." if len(dropped) > 1 else ".")
+                f"All columns were dropped (n_samples = {table.n_rows}): {name!r} because {reason}"
+                + (f", and {len(dropped) - 1} others for similar reasons." if len(dropped) > 1 else ".")
             )
         return cls(table.names, table.is_named, gaps, tuple(columns), dropped)
 
@@ -97,7 +97,7 @@ class Encoding:
                     column.encode(table.read(position), out[:, place])
         if out.dtype == np.float32 and not np.isfinite(out).all():
             name = self.features[int(np.argmax(~np.isfinite(out).all(axis=0)))].column
-            raise ValueError(f"Column {name!r} holds numbers too large for float32: use dtype=numpy.float64.")
+            raise ValueError(f"Column {name!r} contains numbers too large for float32: use dtype=numpy.float64.")
         return out
 
     def _encode_numbers(self, table: Table, positions: list[int], out: np.ndarray) -> bool:
@@ -139,9 +139,13 @@ class Encoding:
         entries.end()
         encoded = [column.name for column in columns]
         if not encoded or len(set(encoded)) < len(encoded) or set(encoded) & set(dropped):
-            raise ValueError("The encoding must have columns, each of them once, and none that is dropped too.")
+            raise ValueError(
+                "The encoding must have at least one column, without duplicates, and none of them can also be dropped."
+            )
         if set(encoded) | set(dropped) != set(names):
-            raise ValueError("The encoding must say of each of its names how it is encoded, or why it is dropped.")
+            raise ValueError(
+                "The encoding must list each of its names either as an encoded column or as a dropped one."
+            )
         return cls(names, is_named, gaps, columns, dropped)
 
 
@@ -161,8 +165,8 @@ def positions_of(wanted: Sequence[str], names: Sequence[str], is_named: bool, ta
 def _missing_sentence(missing: list[str], names: tuple[str, ...]) -> str:
     listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
     if len(missing) > 1:
-        return f"The table has no columns {listed}, which were there in fitting."
+        return f"The table has no columns {listed}, which were present during fit."
     near = get_close_matches(missing[0], names, n=1)
-    return f"The table has no column {listed}, which was there in fitting." + (
+    return f"The table has no column {listed}, which was present during fit." + (
         f" Did you mean {near[0]!r}?" if near else ""
     )

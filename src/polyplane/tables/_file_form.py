@@ -71,7 +71,9 @@ def _pack_parameters(estimator: Any, what: str, packer: Packer) -> dict[str, Any
     if "gaps" not in nodes:
         kind = next((kind for kind, build in COLLECTIONS.items() if type(gaps) is build), None)
         if kind is None:
-            raise ValueError(f"The parameter gaps is a {type(gaps).__name__}; a model file holds a tuple, list or set.")
+            raise ValueError(
+                f"gaps must be a tuple, list or set to be saved in a model file, not a {type(gaps).__name__}."
+            )
         nodes["gaps"] = {kind: sorted(gaps) if kind != "list" else gaps}
     return nodes
 

@@ -61,10 +61,10 @@ def check_fit(encoding: Encoding, preparations: list[Preparation]) -> None:
     for preparation in preparations:
         if preparation.is_number.shape != is_indicator.shape:
             raise DamagedError(
-                f"has a preparation of {len(preparation.is_number)} features, and an encoding of {len(is_indicator)}"
+                f"has a preparation of {len(preparation.is_number)} features, but an encoding of {len(is_indicator)}"
             )
         if (preparation.is_number & is_indicator).any():
-            raise DamagedError("has a preparation that takes an indicator for a number")
+            raise DamagedError("has a preparation that treats an indicator as a number")
 
 
 def unpack_all_planes(nodes: list[Any], unpacker: Unpacker) -> list[PlaneSet]:
@@ -84,9 +84,9 @@ def unpack_members(nodes: list[Any], preparations: list[Preparation], planes: li
     for i, j in places:
         n_prepared = len(preparations[i].is_number) + len(preparations[i].more_centre)
         if planes[j].n_features != n_prepared:
-            raise DamagedError(f"has planes over {planes[j].n_features} features, and a preparation of {n_prepared}")
+            raise DamagedError(f"has planes over {planes[j].n_features} features, but a preparation of {n_prepared}")
     if len({i for i, _ in places}) < len(preparations) or len({j for _, j in places}) < len(planes):
-        raise DamagedError("has a preparation, or planes, that no machine uses")
+        raise DamagedError("has a preparation, or planes, that no member uses")
     return tuple(Member(preparations[i], planes[j]) for i, j in places)
 
 

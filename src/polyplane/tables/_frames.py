@@ -55,10 +55,10 @@ def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
     if isinstance(X, Table):
         return X
     if is_sparse(X):
-        raise TypeError("Sparse input is not supported: a table has columns of all kinds. Pass X.toarray().")
+        raise TypeError("Sparse input is not supported. Convert it with X.toarray().")
     library = type(X).__module__.partition(".")[0]
     if hasattr(X, "collect"):
-        raise TypeError(f"A {type(X).__name__} has no rows yet: call its collect() first.")
+        raise TypeError(f"{type(X).__name__} is not supported: call its collect() method first.")
     if isinstance(X, list) and X and isinstance(X[0], Mapping):
         X = _by_column(X)
     if isinstance(X, Mapping):
@@ -74,9 +74,11 @@ def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
     names = tuple(str(name) for name in columns)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"Two columns are named {twice!r}; rename one of them.")
+        raise ValueError(f"Column names must be unique, but {twice!r} occurs twice; rename one of the columns.")
     if not names or not n_rows:
-        raise ValueError(f"Found array with {len(names)} feature(s) and {n_rows} sample(s): a table needs both.")
+        raise ValueError(
+            f"Found array with {len(names)} feature(s) and {n_rows} sample(s), while a minimum of 1 is required."
+        )
     return Table(names, True, n_rows, lambda j: cells(j, names[j], gaps), _matrix(X) if library == "pandas" else None)
 
 

@@ -109,12 +109,12 @@ def _id_reason(cells: Cells, kind: str, values: np.ndarray, n_different: int) ->
     if n_different < n_rows or n_rows < 3:
         return None
     if kind == "category":
-        return f"it is an id: each of the {n_rows} rows has another text"
+        return f"it is an id: its text is different in each of the {n_rows} rows"
     if kind != "number" or not (cells.is_whole or cells.form == "text") or (values % 1 != 0).any():
         return None
     is_dense = n_rows >= ENOUGH_ROWS and n_rows >= DENSE * (np.ptp(values) + 1)
     if is_dense or _ID_NAME.fullmatch(cells.name):
-        return f"it is an id: each of the {n_rows} rows has another integer"
+        return f"it is an id: its integer is different in each of the {n_rows} rows"
     return None
 
 
@@ -126,7 +126,7 @@ def _learn_category(cells: Cells, limits: Limits) -> Column | str:
     n_gaps = int((codes < 0).sum())
     has_other = int(count[kept].sum()) < len(codes) - n_gaps
     if not len(kept) and not n_gaps:
-        return f"none of its {np.count_nonzero(count)} levels has {limits.min_rows} rows (min_rows)"
+        return f"none of its {np.count_nonzero(count)} levels occurs in at least {limits.min_rows} rows (min_rows)"
     shown = sorted(kept.tolist(), key=lambda i: _by_size(levels[i]))
     counts = [int(count[i]) for i in shown]
     if has_other:

@@ -90,7 +90,7 @@ def train_members(machines: Sequence[Machine], n_jobs: int | None = None, verbos
         parts = machine.data, n_planes, machine.scaling, machine.seed
         if not verbose:
             return train(method, *parts)
-        progress = Progress(f"TableClassifier, machine {number + 1} of {len(machines)}", method.max_iter)
+        progress = Progress(f"TableClassifier, member {number + 1} of {len(machines)}", method.max_iter)
         progress.begin()
         try:
             return train(method, *parts, lambda done, loss: progress.update(done, {"loss": loss}))

@@ -15,7 +15,7 @@ from polyplane.tables._probabilities import soft_class_scores, softmax
 
 
 class Member(NamedTuple):
-    """One machine of a committee: what it does with encoded rows, and its planes over the result."""
+    """One member of a committee: its preparation of encoded rows, and its planes over the prepared features."""
 
     preparation: Preparation
     planes: PlaneSet
@@ -31,11 +31,11 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    r"""From the columns of a table to the scores of the classes.
+    r"""The fitted model of a table: maps its columns to class scores.
 
-    The score of plane :math:`k` of machine :math:`m` is a sum over the columns, :math:`s_{mk}(x) = b_{mk} +
+    The score of plane :math:`k` of member :math:`m` is a sum over the columns, :math:`s_{mk}(x) = b_{mk} +
     \sum_j f_{mkj}(x_j)`: planes are linear in the prepared features, and each of these belongs to one column or is a
-    sum over columns. The score of a class is the mean over the machines of a smooth maximum over its planes,
+    sum over columns. The score of a class is the mean over the members of a smooth maximum over its planes,
 
     .. math:: S_c(x) = \frac{1}{M} \sum_m \log \sum_{k \in (m, c)} e^{s_{mk}(x)}
 
@@ -44,11 +44,11 @@ class TableModel:
     Parameters
     ----------
     encoding : Encoding
-        How columns become numbers.
+        The encoding of columns as numbers.
     members : tuple of Member
-        The machines.
+        The members of the committee.
     temperature : float
-        :math:`T`.
+        The softmax temperature :math:`T`.
     """
 
     encoding: Encoding

@@ -36,7 +36,7 @@ class Entries:
         """A text, one of several where they are given."""
         value = self._take(name)
         if not isinstance(value, str) or (among is not None and value not in among):
-            raise self._refuse(name, "a text" if among is None else f"one of {', '.join(sorted(among))}")
+            raise self._refuse(name, "a string" if among is None else f"one of {', '.join(sorted(among))}")
         return value
 
     def flag(self, name: str) -> bool:
@@ -57,11 +57,11 @@ class Entries:
         """A list of different texts, of several where they are given."""
         value = self._take(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._refuse(name, "a list of texts")
+            raise self._refuse(name, "a list of strings")
         if len(set(value)) < len(value):
-            raise self._refuse(name, "a list of different texts")
+            raise self._refuse(name, "a list of distinct strings")
         if among is not None and not set(value) <= set(among):
-            raise self._refuse(name, f"a list of some of {', '.join(among)}")
+            raise self._refuse(name, f"a subset of {', '.join(among)}")
         return tuple(value)
 
     def numbers(self, name: str, length: int | None = None) -> list[float]:
@@ -77,7 +77,7 @@ class Entries:
         """A list of whole numbers from 0 on."""
         value = self.numbers(name, length)
         if any(item < 0 or not item.is_integer() for item in value):
-            raise self._refuse(name, "a list of whole numbers")
+            raise self._refuse(name, "a list of non-negative integers")
         return tuple(map(int, value))
 
     def items(self, name: str) -> list[Any]:
@@ -91,7 +91,7 @@ class Entries:
         """A dict of texts by text."""
         value = self._take(name)
         if not isinstance(value, dict) or not all(isinstance(t, str) for pair in value.items() for t in pair):
-            raise self._refuse(name, "a dict of texts")
+            raise self._refuse(name, "a dict of strings")
         return dict(value)
 
     def end(self) -> None:

@@ -194,12 +194,14 @@ class Preparation:
         entries = Entries("The preparation", value)
         name, is_number = entries.text("name", RECIPES), entries.items("is_number")
         if not all(isinstance(item, bool) for item in is_number):
-            raise ValueError("The preparation has an invalid 'is_number': it must be a list of true and false.")
+            raise ValueError("The preparation has an invalid 'is_number': it must be a list of booleans.")
         n_features, n_numbers = len(is_number), sum(is_number)
         centre, factor = (np.array(entries.numbers(key, n_features)) for key in ("centre", "factor"))
         knots = tuple(_read_knots(item) for item in entries.items("knots"))
         if len(knots) != (n_numbers if RECIPES[name].has_bins else 0):
-            raise ValueError("The preparation must have knots for each number where it has bins, and else none.")
+            raise ValueError(
+                "The preparation must have knots for each numeric feature if it has bins, and none otherwise."
+            )
         gain = np.array(entries.numbers("gain", n_features))
         plain = cls(name, np.array(is_number, dtype=bool), centre, factor, knots, np.empty(0), np.empty(0), gain)
         n_more = len(plain.sources) - n_features
@@ -229,5 +231,5 @@ def _scaling(Z: np.ndarray, is_number: np.ndarray, is_robust: bool) -> tuple[np.
 def _read_knots(value: Any) -> np.ndarray:
     knots = np.array(Entries("The bins", {"knots": value}).numbers("knots"))
     if len(knots) == 1 or (np.diff(knots) <= 0).any():
-        raise ValueError("The bins have invalid 'knots': they must rise.")
+        raise ValueError("The bins have invalid 'knots': they must be increasing.")
     return knots

@@ -121,7 +121,7 @@ class TableStream:
             first = self._waiting[0]
             positions_of(first.table.names, first.table.names, first.table.is_named, table, type(self.draft).__name__)
             if (first.y.dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
-                raise ValueError("The labels are not of the type of those before: some are texts, others are not.")
+                raise ValueError("The labels of the stream have mixed types: some are strings, others are not.")
         if not self.is_fitted:
             for cells in map(table.read, range(len(table.names))):
                 if cells.form == "number":
@@ -131,13 +131,13 @@ class TableStream:
     def _begin(self, number: int) -> None:
         """Learn the encoder, and a first model, from the parts so far."""
         if not self._waiting:
-            raise ValueError("The stream is empty: not a single batch came.")
+            raise ValueError("The stream is empty: it has no batches.")
         draft, tables = self.draft, [part.table for part in self._waiting]
         y, weight = (np.concatenate([getattr(part, name) for part in self._waiting]) for name in ("y", "weight"))
         table = concatenated(tables, type(draft).__name__)
         encoder, classes, rows = draft._encode(table, y, weight, self.classes)
         if self._progress is not None:
-            print(f"{type(draft).__name__}  learning the columns from the first {len(rows.y)} rows", flush=True)
+            print(f"{type(draft).__name__}  fitting the encoder on the first {len(rows.y)} rows", flush=True)
         draft._fit_encoded(encoder, classes, rows)
         if self._progress is not None:
             self._progress.begin()
@@ -168,7 +168,9 @@ class TableStream:
             except Exception:
                 return  # it is the first error that is to be raised
         if self.is_fitted:
-            error.add_note(f"fit_stream had learned from {self.n_rows} rows: the model is that of these rows.")
+            error.add_note(
+                f"fit_stream had trained on {self.n_rows} rows; the estimator keeps the model of these rows."
+            )
 
 
 def encoded(fitted: TableClassifier, table: Table, y: np.ndarray, weight: np.ndarray | None) -> EncodedRows:
@@ -212,7 +214,7 @@ def seeds_of(fitted: TableClassifier) -> list[int]:
 def refuse_balanced(estimator: TableClassifier) -> None:
     """Weights of classes that need all rows."""
     if estimator.class_weight == "balanced":
-        raise ValueError("class_weight='balanced' needs all rows at once; give a dict of weights instead.")
+        raise ValueError("class_weight='balanced' needs all rows at once; pass a dict of weights instead.")
 
 
 @contextmanager

@@ -25,64 +25,70 @@ from polyplane.tables.encoder import GAPS, TableEncoder
 
 @dataclass(eq=False, repr=False)
 class TableClassifier(ClassifierMixin, BaseEstimator):
-    """Classify the rows of a table as it comes: numbers of any scale, text, booleans, dates, gaps.
+    """Classifier for raw tables: numbers of any scale, text, booleans, dates and missing values.
 
-    A `TableEncoder` makes numbers of the columns. Small machines on several preparations of these numbers are compared
-    on held-out rows, and the best ones once more with features weighted by their relevance, so that irrelevant columns
-    fade. Then a committee of multi-hyperplane machines is trained, as in `MultiHyperplaneClassifier`, with other seeds,
-    on all rows in the best preparation, and one each in the second- and third-best. Their scores are averaged, and
-    brought to the temperature that held-out rows asked for before they become probabilities.
+    A `TableEncoder` converts the columns to numeric features. Several preparations of these features (scalings and
+    expansions) are compared by the held-out log-loss of small models; the best ones are compared again with features
+    weighted by relevance, which reduces the influence of irrelevant columns. The final model is a committee: members
+    are trained like `MultiHyperplaneClassifier`, with different seeds, on all rows and the best preparation, and one
+    each on the second- and third-best preparation. Class probabilities are the softmax of the mean scores, with a
+    temperature calibrated on held-out rows.
 
     Parameters
     ----------
     n_estimators : int, default=5
-        Machines of the committee. With 1 the model is one `PlaneSet`.
+        Number of committee members. With 1, the model is a single `PlaneSet`.
     preparation : {"standard", "robust", "robust+norm", "squares", "bins"} or None, default=None
-        What is made of the numbers before training: zero mean and unit variance; median 0, interquartile range 1 and a
-        smooth clip at 3; the same with one more feature, the squared norm; unit variance with all squares; robust
-        with the piecewise-linear bins that a small tree finds in each column. None: chosen on held-out rows.
+        Preparation of the encoded features: "standard" scales to zero mean and unit variance; "robust" scales to zero
+        median and unit interquartile range, with a smooth clip at 3; "robust+norm" adds the squared norm as a feature;
+        "squares" is "standard" with the square of each number; "bins" is "robust" with the piecewise-linear bins that
+        a small decision tree finds in each column. None: selected on held-out rows.
     kinds : dict of str to str or None, default=None
-        Kinds of columns that are not to be guessed, see `TableEncoder`.
+        Kinds of columns that should not be inferred, see `TableEncoder`.
     min_rows, max_levels, decimal, gaps
-        How texts are read, see `TableEncoder`.
+        Parameters of the `TableEncoder`.
     n_planes : int or None, default=None
-        Planes of each class, in each machine. None: chosen on held-out rows.
+        Number of planes per class, in each member. None: selected on held-out rows.
     max_iter : int or None, default=None
-        Passes over the rows, at most. None: as many as visit 500,000 rows, at least 20 and at most 60.
+        Maximum number of passes over the rows (epochs). None: as many as visit 500,000 rows, at least 20 and at most
+        60.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Class weights.
     random_state : int, RandomState or None, default=None
-        Source of all that is drawn.
+        Seed of the random number generator.
     n_jobs : int or None, default=None
-        Threads for the machines.
+        Number of threads; members are trained in parallel.
     verbose : int, default=0
-        Show progress.
+        Verbosity; 1 shows progress.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     encoder_ : TableEncoder
-        How columns become numbers; its ``dropped_`` names the columns that are not used.
+        The fitted encoder; its ``dropped_`` lists the columns that are not used.
     preparation_ : list of str
-        The preparation of each machine; "bins, weighted" is bins with features weighted by their relevance.
+        The preparation of each member; "bins, weighted" is "bins" with features weighted by relevance.
     model_ : TableModel
-        All that was learned, from columns to scores.
+        The fitted model, from columns to class scores.
     members_ : tuple of Member
-        The machines: the preparation and the planes of each.
+        The preparation and the planes of each committee member.
     temperature_ : float
-        What mean scores are divided by before the softmax.
+        The softmax temperature: mean scores are divided by it.
     n_iter_ : int
-        Passes of the machine that made most of them; after `fit_stream` and `partial_fit`, the number of parts.
+        The largest number of passes of any member; after `fit_stream` and `partial_fit`, the number of batches.
     encoder_rows_ : int
-        Rows that the encoder, the preparation and the number of planes were learned from; in `fit` all of them.
+        Number of rows used to fit the encoder and to select the preparation and the number of planes; in `fit`, all
+        rows.
     history_ : dict of str to list of float
-        After `fit_stream` and `partial_fit`: figures of each part.
+        Training history, one value per batch. Available after `fit_stream` and `partial_fit`.
     choice_ : dict of str to float
-        The log-losses of the preparations on held-out rows, the best first; those of weighted features with a standard
-        error added. Empty where `preparation` is given.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        The held-out log-loss of each preparation, the best first; for weighted features, one standard error is added.
+        Empty if `preparation` is given.
+    n_features_in_ : int
+        Number of columns seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns seen during fit. Defined only if the columns have names.
 
     Examples
     --------
@@ -125,47 +131,47 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     }
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from labelled rows.
+        """Fit the model to a table.
 
         Parameters
         ----------
         X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
-            The table.
+            The training table.
         y : array-like of shape (n_rows,)
-            The labels.
+            The class labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows. Rows with zero weight are ignored.
+            Sample weights. Rows with zero weight are ignored.
 
         Returns
         -------
         self : object
-            The fitted estimator. When `fit` fails or is interrupted, the estimator is left as it was.
+            The fitted estimator. If `fit` fails or is interrupted, the estimator does not change.
         """
         self._validate_params()
         return self._fit_encoded(*self._encode(X, y, sample_weight))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from one more part of the rows.
+        """Train on one more batch of rows.
 
-        The first part is learned from as in `fit`: from it come the encoder, the preparation and the number of planes,
-        so it should have some thousand rows. On later parts the machines go on training. `fit_stream` does that for
-        many parts, and waits for enough rows first.
+        The first call works like `fit`: it fits the encoder and selects the preparation and the number of planes, so
+        the first batch should have a few thousand rows. Later calls continue the training of all members. `fit_stream`
+        does this for a sequence of batches, and collects enough rows for the first step.
 
         Parameters
         ----------
         X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
-            The new rows.
+            The batch.
         y : array-like of shape (n_rows,)
-            Their labels.
+            The class labels.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come; needed at the first call.
+            All class labels. Required in the first call, optional in later calls.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows.
+            Sample weights.
 
         Returns
         -------
         self : object
-            The estimator. When a step fails, it is left as it was.
+            The fitted estimator. If a step fails, the estimator does not change.
         """
         self._validate_params()
         return partial_fit(self, X, y, classes, sample_weight)
@@ -180,39 +186,39 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         time_limit: float | None = None,
         prefetch: int = 0,
     ) -> Self:
-        """Learn from a table that comes in parts, each of which is seen once per pass.
+        """Train on a table that is read in batches.
 
-        From the first rows come the encoder, the preparation, the number of planes and a first model, as `fit` learns
-        it; a stream that ends there gives the model of `fit`. On later parts the machines go on training; a uniform
-        sample of 50,000 rows is kept, to be visited again beside new ones, and the temperature of the probabilities is
-        that of the last rows, scored before they were learned from. Levels that do not occur in the first rows
-        are "other".
+        The first `first_rows` rows are used as in `fit`: they fit the encoder, select the preparation and the number of
+        planes, and train a first model; a stream that ends there gives the same model as `fit`. Later batches continue
+        the training of all members. A uniform sample of 50,000 rows is kept and visited again together with new rows.
+        The softmax temperature is calibrated on the most recent rows, scored before training on them. Category levels
+        that do not occur in the first rows are encoded as "other".
 
-        When the stream breaks off, by an error of its own, a part that is refused or Ctrl-C, the exception is raised
-        and the model is that of the parts before. There are no checkpoints.
+        If the stream raises an error, a batch is invalid or training is interrupted by Ctrl-C, the exception is raised
+        and the estimator keeps the model of the batches before. Checkpoints are not supported.
 
         Parameters
         ----------
         batches : iterable, or function that returns one
-            ``(X, y)`` or ``(X, y, weight)`` again and again, where X is a table as `fit` takes it; its columns may come
-            in another order. A function is called for each pass.
+            Yields ``(X, y)`` or ``(X, y, sample_weight)``, where X is a table as in `fit`; the order of named columns
+            may vary. A function is called once per pass.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come; None: those of the first rows. A part with another label is refused.
+            All class labels. None: the labels of the first rows. Other labels in later batches are an error.
         passes : int, default=1
-            How often to go through the stream.
+            Number of passes over the stream.
         first_rows : int, default=50000
-            The encoder and all that is chosen are learned when so many rows have come.
+            Number of rows to collect for the encoder, the selection of the preparation and the first model.
         time_limit : float or None, default=None
-            Seconds after which to end, when the part at hand is done.
+            Time limit in seconds; training stops after the current batch.
         prefetch : int, default=0
-            Parts to read ahead, in a thread of their own.
+            Number of batches to read ahead in a separate thread.
 
         Returns
         -------
         self : object
-            The fitted estimator. Its ``encoder_rows_`` is the number of rows that the encoder was learned from; its
-            ``history_`` holds, for the first rows and for each part after them, "time", "rows" (up to here), "pass" and
-            "progressive_error" (of the part, before training on it; NaN for the first rows).
+            The fitted estimator. ``encoder_rows_`` is the number of rows used to fit the encoder. ``history_`` has one
+            value for the first rows and one for each later batch: "time", "rows" (total so far), "pass" and
+            "progressive_error" (the error on the batch before training on it; NaN for the first rows).
 
         Examples
         --------
@@ -264,7 +270,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes.
+        """Predict class probabilities.
 
         Parameters
         ----------
@@ -274,13 +280,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         probabilities : ndarray of shape (n_rows, n_classes)
-            The softmax of the mean scores of the machines, at the temperature that held-out rows asked for.
+            The softmax of the mean scores of the members, divided by ``temperature_``.
         """
         check_is_fitted(self)
         return self.model_.probabilities(self._class_scores(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels of the rows.
+        """Predict class labels.
 
         Parameters
         ----------
@@ -290,13 +296,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         y : ndarray of shape (n_rows,)
-            The most probable label.
+            The most probable class label of each row.
         """
         check_is_fitted(self)
         return self.classes_[self._class_scores(X).argmax(axis=1)]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the classes.
+        """Compute class scores.
 
         Parameters
         ----------
@@ -306,7 +312,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_rows, n_classes), or (n_rows,) for two classes
-            For two classes, that of the second less that of the first: above 0 the second is predicted.
+            The mean scores of the members. For two classes, the score of the second class minus that of the first;
+            if positive, the second class is predicted.
         """
         check_is_fitted(self)
         scores = self._class_scores(X)
@@ -314,20 +321,20 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def members_(self) -> tuple[Member, ...]:
-        """The machines: the preparation and the planes of each."""
+        """The preparation and the planes of each committee member."""
         return self.model_.members
 
     @property
     def temperature_(self) -> float:
-        """What mean scores are divided by before the softmax."""
+        """The softmax temperature: mean scores are divided by it."""
         return self.model_.temperature
 
     @property
     def planes_(self) -> PlaneSet:
-        """The planes over prepared rows, where there is one machine."""
+        """The planes over prepared features, if there is a single member."""
         if len(self.members_) > 1:
             raise AttributeError(
-                f"A committee of {len(self.members_)} machines has no planes_ of its own: see members_, or fit with "
+                f"planes_ is not defined for a committee of {len(self.members_)} members: use members_, or fit with "
                 "n_estimators=1."
             )
         return self.members_[0].planes

@@ -23,55 +23,54 @@ GAPS = ("", "?", "NA", "N/A", "NaN", "nan", "null")
 
 @dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turn a table of numbers, texts, booleans, dates and gaps into a matrix of numbers, column by column.
+    """Encode a table of numbers, text, booleans, dates and missing values as a numeric matrix.
 
-    * **Numbers** stay as they are; texts that all are numbers are numbers.
-    * **Categories** become indicators, one for each level. Rare levels, those beyond the most frequent ones, and levels
-      that were not seen in fitting share one indicator, "other". The labels of the rows play no part in it, and each
-      feature has one reading.
-    * **Booleans** become 0 and 1.
-    * **Dates** become days since 1970 and, where they vary, the year, the month, the day of the week (Monday is 1) and
-      the hour. Times are those on the wall, whatever the time zone.
-    * **Gaps** become a neutral value (the median, no level) and, in columns that had gaps in fitting, an indicator.
-    * Columns that are constant, or an id (a text or an integer that is different in each row), are **dropped**; the
-      attribute ``dropped_`` says which and why. Integers are an id where they fill half of their range, as the numbers
-      of rows do, or where the column is named so.
+    * **Numbers** are passed through. Text columns in which all values are numbers are parsed as numbers.
+    * **Categories** are one-hot encoded. Rare levels, levels beyond the `max_levels` most frequent ones, and levels not
+      seen during fit share one indicator, "other". The encoding does not use the class labels.
+    * **Booleans** are encoded as 0 and 1.
+    * **Dates** are encoded as days since 1970 and, if they vary, the year, the month, the day of the week (Monday is 1)
+      and the hour. Times are local times; time zones are ignored.
+    * **Missing values** are imputed (the median of numbers and dates, the mean of booleans, no level of a category),
+      and columns with missing values during fit get an additional indicator.
+    * Constant columns and ids (text or integers that differ in each row) are **dropped**; the attribute ``dropped_``
+      gives the reasons. Integers are considered an id if they fill at least half of their range, like row numbers, or
+      if the name of the column says so.
 
-    Columns are known by their names: they may come in another order, and with others between them. What is learned
+    Named columns are matched by name: their order does not matter, and additional columns are ignored. The fitted state
     is plain data, see `to_dict`.
 
     Parameters
     ----------
     kinds : dict of str to str or None, default=None
-        Kinds of columns that are not to be guessed: "number", "category", "boolean" or "date" by the name of the
-        column ("x0", "x1" and so on for arrays).
+        Kinds of columns that should not be inferred: "number", "category", "boolean" or "date" by column name ("x0",
+        "x1" and so on for arrays).
     min_rows : int, default=5
-        Levels with fewer rows are rare. What is learned from fewer rows is hardly more than their noise; a larger limit
-        costs small tables levels that count.
+        Minimum number of rows of a category level; less frequent levels are rare and encoded as "other". Smaller values
+        add noise; larger values can remove informative levels of small tables.
     max_levels : int, default=50
-        At most so many levels of a column get a feature of their own, the most frequent ones: more are no longer read
-        by anybody, and each costs a weight in every plane.
+        Maximum number of levels per column that get their own indicator; the most frequent ones are kept.
     decimal : {".", ","}, default="."
-        The decimal sign of numbers that are texts.
+        Decimal separator of numbers in text columns.
     gaps : collection of str, default=("", "?", "NA", "N/A", "NaN", "nan", "null")
-        Texts that stand for a missing value.
+        Strings that mark missing values.
     dtype : {numpy.float32, numpy.float64}, default=numpy.float64
-        Type of the matrix.
+        Data type of the matrix.
 
     Attributes
     ----------
     encoding_ : Encoding
-        What was learned of the columns: plain data.
+        The fitted state of all columns, as plain data.
     features_ : tuple of Feature
-        The column, the part of it and the level that each feature stands for.
+        The column, part and level of each encoded feature.
     kinds_ : dict of str to str
-        The kind of each column that is used.
+        The kind of each encoded column.
     dropped_ : dict of str to str
-        The columns that are not used, with the reason.
+        The dropped columns, with the reason.
     n_features_in_ : int
-        Number of columns.
+        Number of columns seen during fit.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Their names, where they have names.
+        Names of the columns seen during fit. Defined only if the columns have names.
 
     Examples
     --------
@@ -108,14 +107,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     }
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn what the columns hold.
+        """Fit the encoder to a table.
 
         Parameters
         ----------
         X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
             The table.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
@@ -125,80 +124,80 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self._fit_table(self._read(X))
 
     def transform(self, X: Any) -> np.ndarray:
-        """The numbers of a table.
+        """Encode a table.
 
         Parameters
         ----------
         X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
-            The table: the columns of fitting, in any order, and maybe others, which are ignored. Columns of arrays,
-            which have no names, are known by their positions.
+            The table. Named columns are matched by name, and additional ones are ignored; columns of arrays are matched
+            by position.
 
         Returns
         -------
         Z : ndarray of shape (n_rows, n_features)
-            The features, as `get_feature_names_out` names them.
+            The encoded features, in the order of `get_feature_names_out`.
         """
         check_is_fitted(self)
         return self.encoding_.encode(read_table(X, self.encoding_.gaps), type(self).__name__, self._checked_dtype())
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features, as a reader would say them: "age", "age is missing", "work = Private".
+        """Get the names of the encoded features, such as "age", "age is missing" or "work = Private".
 
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            The names of the columns, if they are to be checked.
+            If given, it must match ``feature_names_in_``.
 
         Returns
         -------
         names : ndarray of shape (n_features,)
-            One for each column of what `transform` gives.
+            Names of the encoded features.
         """
         check_is_fitted(self)
         if input_features is not None and tuple(map(str, input_features)) != self.encoding_.names:
-            raise ValueError("input_features is not equal to feature_names_in_, the columns in fitting.")
+            raise ValueError("input_features is not equal to feature_names_in_.")
         return np.array([feature.name for feature in self.features_], dtype=object)
 
     def to_dict(self) -> dict[str, Any]:
-        """What was learned as plain data, which JSON can hold.
+        """Convert the fitted encoder to plain data that can be stored as JSON.
 
         Returns
         -------
         value : dict
-            For `from_dict`.
+            Input for `from_dict`.
         """
         check_is_fitted(self)
         return self.encoding_.to_dict()
 
     @classmethod
     def from_dict(cls, value: Any) -> Self:
-        """A fitted encoder from plain data.
+        """Create a fitted encoder from plain data.
 
         Parameters
         ----------
         value : dict
-            What `to_dict` gave. Anything else is refused with a sentence.
+            Output of `to_dict`. Invalid data raise a ValueError.
 
         Returns
         -------
         encoder : TableEncoder
-            It transforms as the one that the data are from.
+            A fitted encoder, equivalent to the original one.
         """
         return cls()._keep(Encoding.from_dict(value))
 
     @property
     def features_(self) -> tuple[Feature, ...]:
-        """The column, the part of it and the level that each feature stands for."""
+        """The column, part and level of each encoded feature."""
         return self.encoding_.features
 
     @property
     def kinds_(self) -> dict[str, str]:
-        """The kind of each column that is used."""
+        """The kind of each encoded column."""
         return {column.name: column.kind for column in self.encoding_.columns}
 
     @property
     def dropped_(self) -> dict[str, str]:
-        """The columns that are not used, with the reason."""
+        """The dropped columns, with the reason."""
         return dict(self.encoding_.dropped)
 
     def __sklearn_tags__(self) -> Any:
@@ -227,7 +226,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if kind not in COLUMNS:
                 raise ValueError(f"kinds[{name!r}] is {kind!r}; it must be one of {', '.join(COLUMNS)}.")
             if name not in names:
-                raise ValueError(f"kinds names the column {name!r}, which the table does not have.")
+                raise ValueError(f"kinds contains {name!r}, which is not a column of the table.")
         limits = Limits(self.min_rows, self.max_levels)
         return self._keep(learn(kinds, tuple(sorted(self.gaps)), self.decimal, limits))
 
