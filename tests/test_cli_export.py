@@ -182,9 +182,9 @@ class TestExport:
             (["-o", "m.txt"], "use --to with one of onnx, json, c, js, sql"),
             (
                 ["--to", "json", "--dtype", "float32"],
-                "dtype is an option of onnx, c, js, sql, and json",
+                "dtype is an option of onnx, c, js, sql, not of json",
             ),
-            (["--to", "sql", "--opset", "18"], "opset is an option of onnx, and sql has no such option."),
+            (["--to", "sql", "--opset", "18"], "opset is an option of onnx, not of sql."),
             (["--to", "js", "--dtype", "int8"], "dtype='int8' must be one of float32, float64."),
             (["--to", "onnx", "--dtype", "int8"], "must be 'float32' or 'float64'"),
             (["--to", "c", "--name", "2 b"], "must be a name of C"),

@@ -154,7 +154,7 @@ def test_indices_begin_where_they_began_in_training(files, tmp_path):
         ("missing", None, "missing: No such file or directory."),
         ("folder", "/", "Is a directory"),
         ("x.svm", "", "x.svm is empty."),
-        ("x.svm", "1 1:1\n0 3:1\n", "x.svm, line 2: feature index 3 is beyond the 3 features expected."),
+        ("x.svm", "1 1:1\n0 3:1\n", "x.svm, line 2: feature index 3 is out of range: 3 features are expected."),
         ("x.svm", "1 1:1\n0 1:nan\n", "x.svm, line 2: the value 'nan' is missing or infinite"),
         ("x.svm", "1 1:1\nzero one:1\n", "x.svm, line 2: expected index:value, found 'one:1'."),
         ("x.bin", b"\x00\x01\x02", "x.bin is neither text nor Parquet nor npz."),
@@ -179,7 +179,7 @@ def test_headers_that_do_not_fit(files, tmp_path):
     X, y = made(3, 0)
     path = tmp_path / "x.csv"
     path.write_text(table(X, y, names=["width", "height", "deep"]))
-    assert "x.csv has no column 'depth', which the model needs." in refused("predict", files / "csv.model", path)
+    assert "x.csv has no column 'depth', which the model requires." in refused("predict", files / "csv.model", path)
 
 
 def test_columns_are_found_by_name_and_others_are_ignored(files, tmp_path):

@@ -267,7 +267,7 @@ def test_index_columns_decimal_commas_and_encodings(tmp_path):
     rows = [f"{i};{i % 9},5;{'Köln' if i % 2 else 'Bonn'};{'ja' if i % 2 else 'nein'}" for i in range(60)]
     path.write_bytes("\n".join([";größe;stadt;antwort", *rows]).encode("latin-1"))
     said = refused("train", path, "--out", out, *QUICK)
-    assert f"{path}, line 1: byte 0xf6 is not UTF-8; name the encoding of the text (--encoding latin-1" in said
+    assert f"{path}, line 1: byte 0xf6 is not UTF-8; specify the encoding of the file (for instance --enc" in said
     content = told("train", path, "--encoding", "latin-1", "--test", path, "--out", out, *QUICK)
     assert content["kinds"] == {"größe": "number", "stadt": "category"}
     assert (content["decimal"], content["index"]) == (",", [""])
@@ -299,7 +299,7 @@ def test_kinds_are_set_and_keep_their_texts(tmp_path):
         (["--set", "kinds={'size': 'number'}"], "kinds contains 'size', which is not a column of the table."),
         (["--id", "persom"], "--id persom: the table has no column 'persom'. Did you mean 'person'?"),
         (["--id", "income"], "--id income: this is the label column."),
-        (["--encoding", "klingon"], "encoding='klingon' is no encoding that Python knows"),
+        (["--encoding", "klingon"], "encoding='klingon' is not a known encoding"),
         (["--learner", "pegasos"], "expected a number, found 'p0-0'"),
         (["--learner", "pegasos"], "; --learner table accepts such columns."),
         (["--learner", "pegasos", "--id", "person"], "--id applies to `--learner table` only"),
@@ -333,9 +333,9 @@ def test_models_of_tables_refuse_what_they_cannot(files, tmp_path):
         ("a,b\n", "x.csv has no rows."),
         ("label\nx\ny\nx\ny\n", "The table has no columns other than the label."),
         ("label,\nx,\ny,\nx,\ny,\n", "All columns were dropped"),
-        ("a,a,label\n1,2,x\n", "the column 'a' comes twice in the header."),
+        ("a,a,label\n1,2,x\n", "the column 'a' occurs twice in the header."),
         ("a,label\n1,x\n2,y,z\n", "x.csv, line 3: more columns than the 2 of the header."),
-        ('a,label\n1,x\n"2,y\n', "x.csv, line 3: a quotation is not closed."),
+        ('a,label\n1,x\n"2,y\n', "x.csv, line 3: a closing quotation mark is missing."),
         ("a,label\n1,\n2,?\n", "--label label: the column 'label' contains no labels."),
         ("a,label\n1,x\n2,x\n", "The label column 'label' contains a single class, 'x'"),
         ("1,2\n3,4\n", "x.csv has no header"),

@@ -423,9 +423,9 @@ class TestExport:
     @pytest.mark.parametrize(
         ("path", "options", "message"),
         [
-            ("model.txt", {}, "Choose a format"),
+            ("model.txt", {}, "The format is unknown"),
             ("model", {"to": "rust"}, "to='rust' must be one of onnx, json, c, js, sql"),
-            ("model.js", {"name": "a"}, "name is an option of c, and js has no such option"),
+            ("model.js", {"name": "a"}, "name is an option of c, not of js"),
             ("model.sql", {"dialect": "oracle"}, "dialect='oracle' must be one of sqlite, duckdb, postgresql"),
             ("model.sql", {"dtype": "int8"}, "dtype='int8' must be one of float32, float64"),
             ("model.c", {"name": "1a"}, "name='1a' must be a name of C"),
@@ -438,7 +438,9 @@ class TestExport:
         assert not list(tmp_path.iterdir())
 
     def test_other_models(self, mixed, tmp_path):
-        with pytest.raises(TypeError, match="json holds planes over numbers: export a TableClassifier to c, js or sql"):
+        with pytest.raises(
+            TypeError, match="json supports numeric features only: export a TableClassifier to c, js or sql"
+        ):
             polyplane.export(mixed, tmp_path / "model.json")
         pipeline = make_pipeline(StandardScaler(), PegasosSVC(max_iter=1)).fit([[0.0], [1.0]], [0, 1])
         with pytest.raises(TypeError, match="not a Pipeline"):

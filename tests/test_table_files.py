@@ -133,7 +133,7 @@ def test_parquet_keeps_its_types_in_parts_and_by_column(tmp_path):
         {"n": [n], "f": [f]} for n, f in ((1, True), (None, False), (3, None))
     ]
     parquet.write_table(pa.table({"n": [1], "parts": [[1, 2]]}), path)
-    with pytest.raises(ValueError, match=r"column 'parts' is of type list<.*a table has numbers, texts"):
+    with pytest.raises(ValueError, match=r"column 'parts' has the unsupported type list<.*numbers, text"):
         read_table(path)
     packed = tmp_path / "x.parquet.gz"
     parquet.write_table(table, path)
@@ -191,16 +191,16 @@ def test_pipes_are_read_once_and_in_parts(tmp_path, monkeypatch):
         ("\n\n", "x.csv is empty."),
         ('a,b\n"x\ny",1\n\n2\n', "x.csv, line 5: fewer columns than the 2 of the header."),
         ("a,b\n1,2\n1,2,3\n", "x.csv, line 3: more columns than the 2 of the header."),
-        ('a,b\n1,2\n3,"x\n5,6\n', "x.csv, line 3: a quotation is not closed."),
-        ('a,b\n1,2\n"x,3\n5,6\n', "x.csv, line 3: a quotation is not closed."),
-        ('a,b\n1,"' + "x\n" * 3_000_000, "x.csv, line 2: a quotation is not closed."),
-        ('a,b\n1,"' + "x\n" * 9_000_000, "x.csv, line 2: a row of more than 4 MB begins"),
-        ("a,b,a\n1,2,3\n", "x.csv: the column 'a' comes twice in the header."),
-        ("1,2\n3,4\n", "x.csv has no header: its first line must hold the names of the columns, not numbers."),
-        (b"a,b\n1,2\n\n3,\xe9\n", "x.csv, line 4: byte 0xe9 is not UTF-8; name the encoding of the text"),
+        ('a,b\n1,2\n3,"x\n5,6\n', "x.csv, line 3: a closing quotation mark is missing."),
+        ('a,b\n1,2\n"x,3\n5,6\n', "x.csv, line 3: a closing quotation mark is missing."),
+        ('a,b\n1,"' + "x\n" * 3_000_000, "x.csv, line 2: a closing quotation mark is missing."),
+        ('a,b\n1,"' + "x\n" * 9_000_000, "x.csv, line 2: a row of more than 4 MB starts here"),
+        ("a,b,a\n1,2,3\n", "x.csv: the column 'a' occurs twice in the header."),
+        ("1,2\n3,4\n", "x.csv has no header: the first line must contain the column names, not numbers."),
+        (b"a,b\n1,2\n\n3,\xe9\n", "x.csv, line 4: byte 0xe9 is not UTF-8; specify the encoding of the file"),
         (
             b"a,b\n" + b"1,2\n" * 99_999 + b"3,\x00\n",
-            "x.csv, line 100001: there is a zero byte, so this is not a text.",
+            "x.csv, line 100001: the file contains a zero byte, so it is not a text file.",
         ),
         (bytes(range(256)), "x.csv is neither text nor Parquet nor npz."),
         (b"PAR1 no", "x.csv is not a Parquet file, or is damaged"),
@@ -246,11 +246,11 @@ def test_wide_tables_are_read_in_time(write):
 def test_wrong_parameters_are_refused(write):
     path = write(MIXED)
     for wrong, match in (
-        ({"encoding": "klingon"}, "encoding='klingon' is no encoding"),
-        ({"encoding": "rot13"}, "encoding='rot13' is no encoding"),
-        ({"format": "npz"}, "format='npz' is none of"),
+        ({"encoding": "klingon"}, "encoding='klingon' is not a known encoding"),
+        ({"encoding": "rot13"}, "encoding='rot13' is not a known encoding"),
+        ({"format": "npz"}, "format='npz' must be one of"),
         ({"decimal": "'"}, "decimal"),
-        ({"columns": ["size"]}, "has none of the columns that are wanted; it has name, age, city"),
+        ({"columns": ["size"]}, "has none of the requested columns; its columns are name, age, city"),
     ):
         with pytest.raises(ValueError, match=match):
             read_table(path, **wrong)

@@ -279,7 +279,7 @@ class TestErrors:
             encoder.transform(people().assign(age=dates))
         with pytest.raises(ValueError, match="Column 'hired' contains numbers, but dates are expected"):
             encoder.transform(people().assign(hired=1.0))
-        with pytest.raises(ValueError, match="Column 'married' contains dates, and booleans are wanted"):
+        with pytest.raises(ValueError, match="Column 'married' contains dates, but booleans are expected"):
             encoder.transform(people().assign(married=dates))
         with pytest.raises(ValueError, match="Column 'married' contains 2 in row 0, which is not a boolean"):
             encoder.transform(people().assign(married=2))

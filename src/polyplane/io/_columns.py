@@ -49,7 +49,7 @@ def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> Co
     places = {cell: j for j, cell in enumerate(header)}
     if len(places) < len(header):
         twice = next(cell for j, cell in enumerate(header) if places[cell] != j)
-        raise ValueError(f"{name}: the column {twice!r} comes twice in the header.")
+        raise ValueError(f"{name}: the column {twice!r} occurs twice in the header.")
     label = _label_column(header, options, name)
     features = [j for j in range(len(header)) if j != label]
     names = tuple(header[j] for j in features)
@@ -59,7 +59,7 @@ def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> Co
     if options.n_features is not None and len(names) != options.n_features:
         raise ValueError(f"{name} has {len(names)} feature columns where {options.n_features} are expected.")
     if not names:
-        raise ValueError(f"{name} has no column besides the label.")
+        raise ValueError(f"{name} has no columns other than the label.")
     uses = np.full(len(header), SKIPPED, dtype=np.int64)
     uses[[places[feature] for feature in names]] = np.arange(len(names))
     if label is not None and options.labels != "ignore":
@@ -70,7 +70,7 @@ def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> Co
 def check_number_of_columns(n_columns: int, name: str) -> None:
     """Refuse more than a table may have."""
     if n_columns > MOST_COLUMNS:
-        raise ValueError(f"{name} has {n_columns:,} columns; a table may have {MOST_COLUMNS:,}.")
+        raise ValueError(f"{name} has {n_columns:,} columns; at most {MOST_COLUMNS:,} are supported.")
 
 
 def _label_column(header: list[str], options: ReadOptions, name: str) -> int | None:
@@ -79,7 +79,7 @@ def _label_column(header: list[str], options: ReadOptions, name: str) -> int | N
     if isinstance(wanted, int) or (isinstance(wanted, str) and wanted not in header and _is_place(wanted)):
         place = int(wanted)
         if not -len(header) <= place < len(header):
-            raise ValueError(f"{name} has {len(header)} columns, none at place {place}.")
+            raise ValueError(f"{name} has {len(header)} columns; the column index {place} is out of range.")
         return place % len(header)
     if wanted is not None and wanted in header:
         return header.index(wanted)
@@ -108,7 +108,7 @@ def _is_place(text: str) -> bool:
 def _check_names(places: Mapping[str, int], names: tuple[str, ...], label: int | None, name: str) -> None:
     missing = [feature for feature in names if places.get(feature, label) == label]
     if missing:
-        raise ValueError(f"{name} has no column {missing[0]!r}, which the model needs.")
+        raise ValueError(f"{name} has no column {missing[0]!r}, which the model requires.")
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
-        raise ValueError(f"{name}: two features are called {twice!r}, so that columns cannot be matched by name.")
+        raise ValueError(f"{name}: feature names must be unique to match columns by name, but {twice!r} occurs twice.")

@@ -63,13 +63,13 @@ def _names(header: bytes, name: str) -> tuple[str, list[str]]:
     delimiter = max(DELIMITERS, key=row.count)
     check_number_of_columns(row.count(delimiter) + 1, name)
     if "\r" in row:
-        raise ValueError(f"{name}: a carriage return alone does not end a line; convert the line ends to newlines.")
+        raise ValueError(f"{name}: lines end with a carriage return alone; convert the line endings to newlines.")
     try:
         names = [cell.strip() for cell in next(csv.reader([row], delimiter=delimiter, skipinitialspace=True))]
     except csv.Error as error:
         raise ValueError(f"{name}: the header cannot be read, {error}.") from None
     if all(_is_number(cell) for cell in names):
-        raise ValueError(f"{name} has no header: its first line must hold the names of the columns, not numbers.")
+        raise ValueError(f"{name} has no header: the first line must contain the column names, not numbers.")
     return delimiter, names
 
 
@@ -113,11 +113,11 @@ def _complaint(name: str, text: np.ndarray, status: int, tally: np.ndarray, colu
         amount = "fewer" if status == parser.FEW_COLUMNS else "more"
         return f"{where}: {amount} columns than the {len(columns.header)} of the header."
     if status == parser.EMPTY:
-        return f"{where}: column {column!r} is empty; fill missing values or drop such rows first."
+        return f"{where}: column {column!r} is empty; impute missing values or drop such rows first."
     cell = bytes(text[position : position + 60]).split(b"\n")[0].decode(errors="replace")
     found = repr(cell.split(delimiter)[0].strip().strip('"')[:30])
     if status == parser.BAD_QUOTE:
-        return f"{where}: column {column!r} is not a closed quotation within the line."
+        return f"{where}: column {column!r} has a quoted value that does not end on the same line."
     reason = not_a_number(found)
-    hint = "; encode text columns as numbers first (one column of 0 and 1 for each value)"
+    hint = "; encode text columns as numbers first (for instance one-hot)"
     return f"{where}, column {column!r}: {reason}{hint if reason.startswith('expected') else ''}."

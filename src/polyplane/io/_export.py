@@ -35,35 +35,35 @@ def export(
     table: str | None = None,
     key: str | Sequence[str] | None = None,
 ) -> None:
-    """Write a fitted model as a file for other programs: C, JavaScript, SQL, ONNX or JSON.
+    """Export a fitted model to C, JavaScript, SQL, ONNX or JSON.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator of Polyplane. A `TableClassifier` goes to C, JavaScript and SQL, with its columns as they
-        come.
+        A fitted estimator of Polyplane. The exports of a `TableClassifier` to C, JavaScript and SQL take raw table
+        columns.
     path : str or path-like
-        The file to write. It is replaced when everything is written.
+        The file to write. It is written atomically.
     to : {"c", "js", "sql", "onnx", "json"} or None, default=None
-        The format. None: by the suffix of `path`.
+        The format. None: given by the suffix of `path`.
     dtype : str or None, default=None
-        What weights are rounded to: "float32" or "float64"; in C also "int8". Of ONNX it is the type of the rows.
-        None: that of the planes.
+        Data type of the weights: "float32" or "float64"; in C also "int8". For ONNX, the data type of the input. None:
+        the data type of the model.
     opset : int or None, default=None
-        ONNX: the version of the operator set.
+        ONNX: version of the operator set.
     name : str or None, default=None
-        C: what all names begin with. None: the stem of the file.
+        C: prefix of all names. None: the stem of the file name.
     dialect : {"sqlite", "duckdb", "postgresql"} or None, default=None
         SQL: the database. None: DuckDB.
     table : str or None, default=None
-        SQL: the table with the rows. None: "rows".
+        SQL: the table to read the rows from. None: "rows".
     key : str, sequence of str or None, default=None
-        SQL: columns of the table that are part of the result, to tell its rows by.
+        SQL: columns of the table to keep in the result, to identify its rows.
 
     See Also
     --------
-    save : Write a model for Polyplane itself.
-    polyplane.io.to_c, polyplane.io.to_javascript, polyplane.io.to_sql : The texts of such files.
+    save : Save a model for use with Polyplane.
+    polyplane.io.to_c, polyplane.io.to_javascript, polyplane.io.to_sql : Return the exported code as a string.
 
     Examples
     --------
@@ -90,7 +90,9 @@ def format_of(path: str | os.PathLike[str]) -> str:
     suffix = PurePath(path).suffix.lower().removeprefix(".")
     known = {**{name: name for name in FORMATS}, "mjs": "js"}
     if suffix not in known:
-        raise ValueError(f"Choose a format, to= one of {', '.join(FORMATS)}, or a file with such a suffix: model.c.")
+        raise ValueError(
+            f"The format is unknown: set to= to one of {', '.join(FORMATS)}, or use a matching suffix: model.c."
+        )
     return known[suffix]
 
 
@@ -102,7 +104,7 @@ def check_options(to: str, options: dict[str, Any]) -> dict[str, Any]:
     for option in given:
         if option not in FORMATS[to]:
             owners = ", ".join(name for name, own in FORMATS.items() if option in own)
-            raise ValueError(f"{option} is an option of {owners}, and {to} has no such option.")
+            raise ValueError(f"{option} is an option of {owners}, not of {to}.")
     return given
 
 
@@ -117,7 +119,7 @@ def exported(model: Any, to: str, stem: str, options: dict[str, Any]) -> bytes:
     if to == "sql":
         return to_sql(model, **given).encode()
     if not isinstance(model, PlaneClassifier):
-        raise TypeError(f"{to} holds planes over numbers: export a {type(model).__name__} to c, js or sql.")
+        raise TypeError(f"{to} supports numeric features only: export a {type(model).__name__} to c, js or sql.")
     if to == "json":
         return f"{to_json(model)}\n".encode()
     from polyplane.io.onnx import to_onnx

@@ -121,10 +121,10 @@ def label_array(classes: np.ndarray) -> np.ndarray:
             try:
                 str(label).encode()
             except UnicodeEncodeError:
-                raise ValueError(f"The label {label!r} is not valid Unicode, which ONNX needs.") from None
+                raise ValueError(f"The label {label!r} is not valid Unicode, which ONNX requires.") from None
         return classes.astype(object)
     if classes.dtype.kind == "u" and classes.max() >= 2**63:
-        raise ValueError(f"The label {classes.max()} does not fit into 64 bits with a sign, the integers of ONNX.")
+        raise ValueError(f"The label {classes.max()} does not fit into a signed 64-bit integer, which ONNX requires.")
     return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))
 
 
@@ -140,4 +140,4 @@ def import_package(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ImportError(f'{name} is needed for this: pip install "polyplane[onnx]"') from error
+        raise ImportError(f'{name} is required for ONNX export: pip install "polyplane[onnx]"') from error

@@ -85,7 +85,7 @@ class InputFile:
         suffixes = [suffix.lower() for suffix in Path(self.name).suffixes]
         known = [EXTENSIONS[suffix] for suffix in suffixes[-2:] if suffix in EXTENSIONS]
         if known and known[-1] in ("parquet", "npz"):
-            raise ValueError(f"{self.name} is named like a {known[-1]} file, but is none.")
+            raise ValueError(f"{self.name} has the extension of a {known[-1]} file, but different content.")
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return known[-1] if known else "csv"
         if b"\0" in start:
@@ -144,7 +144,9 @@ def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
             filled -= cut
         elif filled == len(buffer) - 1:
             if len(buffer) >= LONGEST_LINE:
-                raise ValueError(f"{name} has a line of more than {LONGEST_LINE >> 20} MB: it is not a table of rows.")
+                raise ValueError(
+                    f"{name} has a line of more than {LONGEST_LINE >> 20} MB, the maximum length of a line."
+                )
             buffer = buffer + bytearray(len(buffer))
 
 

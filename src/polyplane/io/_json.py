@@ -20,10 +20,10 @@ FORM = 1
 
 
 def to_json(model: Any) -> str:
-    r"""A fitted estimator as JSON that is easy to read, and to predict from.
+    r"""Export a fitted estimator as readable JSON.
 
-    The classes stand in their order, each with its planes; a plane has an intercept and the weights of features by
-    name, those of 0 left out::
+    The classes are listed in order, each with its planes; a plane has an intercept and the nonzero weights by feature
+    name::
 
         {
          "form": 1,
@@ -38,20 +38,21 @@ def to_json(model: Any) -> str:
          ]
         }
 
-    A row's value on a plane is the intercept plus the sum of weights times features; the row belongs to the class that
-    owns the plane with the largest value, and of equals to the first. Features without names are called "x0", "x1", ...
-    and one that shares its name with others gets its number, as in "width#3". Numbers are written with as many digits
-    as they need to be read back as the same number of the given dtype.
+    The score of a plane is its intercept plus the sum of weights times features; the predicted class is the one that
+    owns the plane with the highest score (the first one, in case of ties). Features without names are named "x0", "x1",
+    and so on; duplicate names get an index, as in "width#3". Numbers are written with enough digits to restore the same
+    value of the given dtype.
 
-    A committee says how many "machines" it has, and a class has a list of planes for each of them; the score of a class
-    is the mean over the machines of the largest value on its planes there, and the class with the largest score wins::
+    For a committee, "machines" is the number of members, and a class has a list of planes for each member. The score of
+    a class is the mean over the members of the highest score of its planes; the class with the highest score is
+    predicted::
 
          "machines": 2,
          "classes": [
           {"label": "no", "planes": [[{"intercept": 0.0, "weights": {}}], [{"intercept": 0.5, "weights": {}}]]},
           ...
 
-    A `TableClassifier` has all that leads from a table to probabilities::
+    For a `TableClassifier`, the JSON includes the encoding of the columns and the calibration of probabilities::
 
          "gaps": ["", "?"],
          "dropped": {"id": "it is an id: its integer is different in each of the 90 rows"},
@@ -67,15 +68,16 @@ def to_json(model: Any) -> str:
            {"label": "no", "planes": [{"intercept": 0.5, "weights": {"age, bin 0": 1.5, "work = State": -1.0}}]},
            ...
 
-    The columns become the features that are listed: a number, or its neutral value for a gap; 1 for the level that a
-    category has, and 0 for the others; 1 where the value is missing; a date as days since 1970 and as parts of the
-    calendar. A preparation takes "centre" from each feature and multiplies it by "factor"; numbers of the robust ones
-    ("robust", "robust+norm" and "bins") then become :math:`z / \sqrt{1 + (z / 3)^2}`. Behind them come, as they are
-    listed in its own "features", how much of each bin between "knots" lies below the unscaled number (from 0 to 1),
-    squares, and the sum of all squares of numbers, "norm", less "more_centre" and times "more_factor". Each feature and
-    what is made of it is then multiplied by its "gain". The score of a class is the mean over the machines of the
-    logarithm of the sum of :math:`e^v` over the values on its planes; probabilities are the softmax of scores over the
-    temperature.
+    The columns are encoded as the listed features: a number, or its "neutral" value if missing; an indicator for each
+    level of a category; an indicator of missing values; a date as days since 1970 and as parts of the calendar. A
+    preparation subtracts "centre" from each feature and multiplies it by "factor"; in the robust ones ("robust",
+    "robust+norm" and "bins"), numbers are then mapped to :math:`z / \sqrt{1 + (z / 3)^2}`. More features follow in
+    the order of the "features" of the preparation: the fraction of each bin between "knots" that lies below the
+    unscaled number (from 0 to 1), squares, and the sum of all squares of numbers, "norm"; "more_centre" is subtracted
+    from them, and they are multiplied by "more_factor". Each feature, and all features derived from it, are then
+    multiplied by its "gain". The score of a class is the mean over the members of the logarithm of the sum of
+    :math:`e^v` over the scores :math:`v` of its planes; probabilities are the softmax of the class scores divided by
+    the temperature.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ def to_json(model: Any) -> str:
     Returns
     -------
     text : str
-        The JSON, with a line for each plane.
+        The JSON, with one line per plane.
 
     Examples
     --------
@@ -103,7 +105,7 @@ def to_json(model: Any) -> str:
     from polyplane.tables.classifier import TableClassifier
 
     if not isinstance(model, PlaneClassifier | TableClassifier):
-        hint = " Its last step can be exported." if hasattr(model, "steps") else ""
+        hint = " Export its last step instead." if hasattr(model, "steps") else ""
         raise TypeError(f"to_json takes a fitted estimator of Polyplane, not a {type(model).__name__}.{hint}")
     check_is_fitted(model)
     if isinstance(model, TableClassifier):

@@ -15,22 +15,22 @@ from polyplane.model_files import Form, LearnerForm, ModelFile
 
 
 def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted estimator to a file.
+    """Save a fitted estimator to a file.
 
-    The file is in the safetensors format. It holds the planes, the labels, the feature names, the learner and its
-    parameters, the history and the state of training: the estimator that `load` returns predicts the same and continues
-    the same training, to the last bit. Of a `TableClassifier` it also holds what was learned of the columns.
+    The file is in the safetensors format. It contains the planes, the class labels, the feature names, the learner and
+    its parameters, the history and the training state: the estimator returned by `load` gives bitwise identical
+    predictions and can resume training. For a `TableClassifier`, it also contains the fitted encoder.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted estimator of Polyplane, alone or behind StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and
-        SimpleImputer in a pipeline. Of a search, save its ``best_estimator_``.
+        A fitted estimator of Polyplane, or a pipeline of StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or
+        SimpleImputer steps that ends in one. For a search, save its ``best_estimator_``.
     path : str or path-like
-        The file to write, usually with the suffix ``.safetensors``. It is replaced when everything is written; if
-        anything fails before, an existing file stays as it was.
+        The file to write, usually with the suffix ``.safetensors``. It is written atomically: if saving fails, an
+        existing file does not change.
     metadata : dict of str to str, number, bool, None or ndarray, default=None
-        Anything to keep along with the model; `read_model` returns it.
+        Additional data to store with the model; `read_model` returns it.
 
     See Also
     --------
@@ -39,16 +39,16 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
 
     Notes
     -----
-    A `random_state` that is a ``numpy.random.RandomState`` is saved in its current state; the loaded estimator has a
-    generator of its own, which continues from there.
+    A `random_state` that is a ``numpy.random.RandomState`` is saved in its current state; the loaded estimator has an
+    independent generator that continues from that state.
 
-    A pipeline is loaded as a pipeline of the same steps, which predicts the same to the last bit. Its parameters
-    `memory` and `transform_input`, which count in fitting alone, are not kept.
+    A pipeline is loaded as a pipeline of the same steps, with bitwise identical predictions. Its parameters `memory`
+    and `transform_input`, which only affect fitting, are not saved.
 
-    Planes that were trained on a device are copied to the host: the loaded estimator holds NumPy arrays.
+    Planes trained on a device are copied to host memory: the loaded estimator contains NumPy arrays.
 
-    A checksum covers every byte of the file, so that a damaged copy is not taken for a model. It is no signature: it
-    does not tell who wrote the file.
+    A checksum covers every byte of the file, so damaged files are detected. It is not a signature: it does not
+    authenticate the author of the file.
 
     Examples
     --------
@@ -74,9 +74,9 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator from a file that `save` wrote.
+    """Load an estimator from a file written by `save`.
 
-    No code is run: the file is data, and all of it is checked. So files from others are safe to read.
+    No code is executed: the file is data and is fully validated, so files from untrusted sources are safe to load.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     model : estimator or Pipeline
-        The estimator, or the pipeline that ends in one, fitted as it was.
+        The fitted estimator, or the fitted pipeline that ends in one.
 
     Raises
     ------
@@ -97,18 +97,18 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     See Also
     --------
-    save : Write an estimator, with an example.
+    save : Save an estimator, with an example.
     """
     return read_model(path).model
 
 
 def read_model(path: str | os.PathLike[str]) -> ModelFile:
-    """Read a model file with everything in it.
+    """Read a model file with its metadata.
 
     Parameters
     ----------
     path : str or path-like
-        A file that `save` wrote.
+        A file written by `save`.
 
     Returns
     -------
@@ -162,6 +162,6 @@ def _refusal(model: Any) -> str:
     """Why a model is not saved."""
     kind = type(model).__name__
     if isinstance(model, BaseEstimator) and (kind.endswith("SearchCV") or hasattr(model, "best_estimator_")):
-        return f"A {kind} cannot be saved: save its best_estimator_, the model that it found."
+        return f"A {kind} cannot be saved: save its best_estimator_ instead."
     known = ", ".join([*LEARNERS, "TableClassifier"])
     return f"save takes a fitted estimator of Polyplane ({known}), or a Pipeline that ends in one, not a {kind}."

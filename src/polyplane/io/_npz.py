@@ -66,11 +66,11 @@ class _Member:
         except Exception:  # the header is Python source, and NumPy's reader of it raises what comes
             raise ValueError(f"The array {key!r} has a damaged header.") from None
         if self.dtype.hasobject:
-            raise ValueError(f"The array {key!r} holds Python objects, which are not read: they could run code.")
+            raise ValueError(f"The array {key!r} contains Python objects, which are not read for security reasons.")
         if self.dtype.kind not in kinds or not self.dtype.itemsize:
-            raise ValueError(f"The array {key!r} is of {self.dtype}, which cannot be used for this.")
+            raise ValueError(f"The array {key!r} has the unsupported dtype {self.dtype}.")
         if by_column and len(self.shape) > 1:
-            raise ValueError(f"The array {key!r} is stored by columns; save numpy.ascontiguousarray of it.")
+            raise ValueError(f"The array {key!r} is in Fortran order; save numpy.ascontiguousarray of it.")
 
     @property
     def width(self) -> int:
@@ -106,7 +106,7 @@ class _Archive:
         X_key, y_key = self._part(options.part)
         matrix: _Dense | _Sparse = (_Dense if X_key in self.keys else _Sparse)(self.archive, X_key, self.name)
         if options.n_features is not None and matrix.n_features != options.n_features:
-            raise ValueError(f"{self.name} has {matrix.n_features} features where {options.n_features} are expected.")
+            raise ValueError(f"{self.name} has {matrix.n_features} features, but {options.n_features} are expected.")
         labels = None if options.labels == "ignore" else self._labels(y_key, matrix.n_rows)
         names, start = self._names(matrix.n_features), 0
         most_rows = VALUES if labels is None else max(1, TEXT_BYTES // labels.dtype.itemsize)
@@ -125,11 +125,11 @@ class _Archive:
                 return f"X_{which}", f"y_{which}"
         if {"X", "X_data"} & self.keys:
             return "X", "y"
-        raise ValueError(f"{self.name} holds no data set: there is neither an array 'X_train' nor 'X' in it.")
+        raise ValueError(f"{self.name} is not a data set: it has neither an array 'X_train' nor 'X'.")
 
     def _labels(self, key: str, n_rows: int) -> _Member:
         if key not in self.keys:
-            raise ValueError(f"{self.name} has no labels: there is no array {key!r} in it.")
+            raise ValueError(f"{self.name} has no labels: it has no array {key!r}.")
         labels = _Member(self.archive, key, "biufUS")
         if not labels.is_vector(n_rows):
             raise ValueError(f"{self.name}: {n_rows} rows, but the labels {key!r} are of shape {labels.shape}.")
@@ -207,7 +207,7 @@ class _Sparse:
     def _matrix(self, indptr: np.ndarray, options: ReadOptions) -> Any:
         n_values = int(indptr[-1])
         if n_values > LARGEST_ROW:
-            raise ValueError(f"{self.name} has a row of {n_values:,} values; a row may have {LARGEST_ROW:,}.")
+            raise ValueError(f"{self.name} has a row of {n_values:,} values; at most {LARGEST_ROW:,} are supported.")
         values, places = self.data.take(n_values).astype(options.dtype), self.indices.take(n_values)
         if n_values and not 0 <= places.min() <= places.max() < self.n_features:
             raise self._damage(f"a feature index is beyond the {self.n_features} features")
@@ -235,8 +235,8 @@ def _check_finite(X: Any, start: int, name: str) -> None:
     place = int(wrong.argmax())
     row = int(np.searchsorted(X.indptr, place, side="right")) - 1 if hasattr(X, "indptr") else place // X.shape[1]
     raise ValueError(
-        f"{name}, row {start + row + 1}: the value is missing or infinite, and planes need numbers: fill or drop such "
-        "rows first."
+        f"{name}, row {start + row + 1}: the value is missing or infinite; impute missing values or drop such rows "
+        "first."
     )
 
 
@@ -246,7 +246,7 @@ def _settled(values: np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
     if wants_text(options, is_text):
         return text_labels(_texts(values, name) if is_text else list(map(str, values.tolist())))
     if is_text:
-        raise MixedLabelsError(f"{name}: the labels are text, where those of the model are numbers.")
+        raise MixedLabelsError(f"{name}: the labels are strings, but those of the model are numbers.")
     if values.dtype.kind in "iu":
         return whole_labels(values, options, name)
     return settle_labels(values.astype(np.float64), options, name)

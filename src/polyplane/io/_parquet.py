@@ -59,8 +59,8 @@ def _check_types(schema: Any, columns: Columns, name: str) -> None:
         column_type = schema.field(j).type
         if use >= 0 and not _is_numeric(column_type):
             raise NotNumbersError(
-                f"{name}: column {cell!r} is of type {column_type}; encode such columns as numbers first (one column "
-                "of 0 and 1 for each value)."
+                f"{name}: column {cell!r} is of type {column_type}; encode such columns as numbers first (for "
+                "instance one-hot)."
             )
 
 
@@ -82,8 +82,8 @@ def _numbers(column: Any, cell: str, first: int, name: str) -> np.ndarray:
     if wrong.any():
         row = first + int(wrong.argmax())
         raise NotNumbersError(
-            f"{name}, row {row}, column {cell!r}: the value is missing or infinite, and planes need numbers: fill or "
-            "drop such rows first."
+            f"{name}, row {row}, column {cell!r}: the value is missing or infinite; impute missing values or drop "
+            "such rows first."
         )
     return values
 
@@ -97,7 +97,7 @@ def _labels(column: Any, options: ReadOptions, first: int, name: str) -> np.ndar
         return text_labels([str(cell) for cell in column.to_pylist()])
     if not numeric:
         raise MixedLabelsError(
-            f"{name}: the label column holds {column.type}, where the labels of the model are numbers."
+            f"{name}: the label column contains {column.type}, but the labels of the model are numbers."
         )
     from pyarrow import types
 

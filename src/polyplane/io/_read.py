@@ -36,7 +36,7 @@ def read(
     dtype: Any = np.float64,
     part: str = "train",
 ) -> Rows:
-    r"""Read all rows of a file.
+    r"""Read a data file into memory.
 
     Parameters
     ----------
@@ -44,33 +44,33 @@ def read(
         A file in svmlight (LIBSVM), CSV or TSV (with a header), Parquet or npz format, plain or compressed by gzip,
         bzip2 or xz; ``"-"`` is standard input.
     format : {"svmlight", "csv", "parquet", "npz"}, default=None
-        The format; None: what the content and the extension say.
+        The format. None: detected from content and extension.
     label : str or int, default=None
-        CSV and Parquet: the label column, by name or by place (from 0; -1 is the last). None: the only column called
-        label, class, target or y, or else the last.
+        CSV and Parquet: the label column, by name or index (0 is the first, -1 the last). None: the only column named
+        label, class, target or y, or else the last one.
     labels : {"auto", "number", "text", "ignore"}, default="auto"
-        Take labels as numbers or as text; "auto": numbers if all are. "ignore": take none; there need not be any. Whole
-        numbers are 64-bit integers; where one has more digits, "auto" takes text. Texts are UTF-8.
+        Read labels as numbers or as strings. "auto": as numbers if all labels are. "ignore": do not read labels, which
+        may then be absent. Integers are read as 64 bits; if one is larger, "auto" reads strings. Strings are UTF-8.
     n_features : int, default=None
-        The number of features; more are refused. None: as many as there are.
+        The number of features; more features are an error. None: determined by the file.
     feature_names : sequence of str, default=None
-        CSV and Parquet: the columns to take, in this order; others are ignored.
+        CSV and Parquet: the columns to read, in this order; other columns are ignored.
     zero_based : bool or "auto", default="auto"
-        svmlight: whether the first feature is 0 or 1. "auto": 0 if that index is met anywhere, as in scikit-learn.
+        svmlight: whether feature indices start at 0 or 1. "auto": 0 if that index occurs, as in scikit-learn.
     dtype : numpy.float64 or numpy.float32, default=numpy.float64
-        The type of the features.
+        Data type of the features.
     part : {"train", "test"}, default="train"
-        npz: which part to read; a file without a split has one.
+        npz: which part to read; ignored for files without a split.
 
     Returns
     -------
     rows : Rows
-        `X` (CSR for svmlight and sparse npz files), `y`, `feature_names`, and the `lines` that the rows come from.
+        `X` (CSR for svmlight and sparse npz files), `y`, `feature_names`, and the line numbers of the rows, `lines`.
 
     Raises
     ------
     ValueError
-        What is wrong with the file, in a sentence with the number of the line.
+        If the file is invalid; the message names the line and the problem.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def _pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
 
 
 class Batches:
-    """Rows of a file in parts, again at each iteration; made by `batches`."""
+    """Iterable over the batches of a file, returned by `batches`; it can be iterated over repeatedly."""
 
     def __init__(self, input_file: InputFile, options: ReadOptions, batch_size: int | None) -> None:
         self.input_file, self.options, self.batch_size = input_file, options, batch_size
@@ -130,22 +130,22 @@ def batches(
     dtype: Any = np.float64,
     part: str = "train",
 ) -> Batches:
-    r"""Read a file in parts, in bounded memory.
+    r"""Read a data file in batches, in bounded memory.
 
     Parameters
     ----------
     path : str or path
         As for `read`.
     batch_size : int or None, default=65536
-        Rows per part, fewer where they hold more than 8 million numbers; None: as they come, a few MB at a time.
+        Rows per batch, fewer if they have more than 8 million numbers. None: batches of a few MB.
     format, label, labels, n_features, feature_names, zero_based, dtype, part
-        As for `read`, but that what is "auto" is decided by the start of the file. Without `n_features`, the rows of
-        an svmlight file have as many as were met so far.
+        As for `read`; "auto" is decided by the start of the file. Without `n_features`, the number of features of an
+        svmlight file can grow from batch to batch.
 
     Returns
     -------
     parts : Batches
-        An iterable of `Rows`, which can be iterated over again for further passes; standard input only once.
+        An iterable of `Rows`. It can be iterated over repeatedly, except for standard input.
 
     Examples
     --------

@@ -27,20 +27,20 @@ MOST_VALUES = 1 << 23
 
 
 class Rows(NamedTuple):
-    """Rows of a file.
+    """Rows read from a file.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
         The features.
     y : ndarray of shape (n_rows,) or None
-        The labels, when they were wanted.
+        The labels. None if they are ignored.
     feature_names : tuple of str or None
-        The names of the columns, where the file has any.
+        The column names, if the file has any.
     lines : ndarray of shape (n_rows,)
-        The line of each row in a text, its number (from 1) elsewhere.
+        The line number of each row in a text file, the row number (from 1) in other files.
     facts : dict
-        Options of `read` for another file of the same data: "format" and "zero_based" or "label".
+        Options of `read` for other files of the same data: "format" and "zero_based" or "label".
     """
 
     X: Any
@@ -72,9 +72,9 @@ class ReadOptions:
     def __post_init__(self) -> None:
         for name, allowed in ALLOWED.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}={getattr(self, name)!r} is none of {', '.join(map(repr, allowed))}.")
+                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(repr, allowed))}.")
         if np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise ValueError(f"dtype={self.dtype!r} is neither numpy.float32 nor numpy.float64.")
+            raise ValueError(f"dtype={self.dtype!r} must be numpy.float32 or numpy.float64.")
 
 
 class MixedLabelsError(ValueError):
@@ -103,7 +103,9 @@ def whole_labels(values: Sequence[int | None] | np.ndarray, options: ReadOptions
         found = [2**63 if value is None else value for value in values]
         low, high = min(found), max(found)
     if low < -(2**63) or high >= 2**63:
-        raise MixedLabelsError(f"{name}: labels beyond 2**53 must be whole numbers of 64 bits, or be read as text.")
+        raise MixedLabelsError(
+            f"{name}: labels beyond 2**53 must be 64-bit integers, or be read as strings (labels='text')."
+        )
     if max(-low, high) >= LARGEST_EXACT:
         _refuse_both("wide", options, name)
     return np.array(values, dtype=np.int64)
@@ -114,8 +116,8 @@ def _refuse_both(met: str, options: ReadOptions, name: str) -> None:
     options.decided[met] = True
     if {"fractions", "wide"} <= options.decided.keys():
         raise MixedLabelsError(
-            f"{name}: the labels are fractions and whole numbers beyond 2**53, which one type of number does not hold; "
-            "read them as text."
+            f"{name}: the labels are fractions and integers beyond 2**53, which have no common numeric type; read them "
+            "as strings (labels='text')."
         )
 
 

@@ -112,8 +112,8 @@ def _base(options: ReadOptions, block: _Block, name: str) -> int:
     if block.smallest < base:
         line = block.line_of((block.indices == 0).argmax())
         raise ValueError(
-            f"{name}, line {line}: feature index 0, where the first index was taken to be 1; say that indices begin at "
-            "0 (zero_based)."
+            f"{name}, line {line}: feature index 0, but indices were assumed to start at 1; set zero_based "
+            "(--zero-based on the command line)."
         )
     return base
 
@@ -130,10 +130,10 @@ def _complaint(name: str, text: np.ndarray, status: int, tally: np.ndarray, opti
         return f"{name}, line {line}: {not_a_number(found)}."
     if status == parser.LARGE_INDEX:
         return _beyond(name, line, int(bytes(text[position : position + 20]).partition(b":")[0]), options)
-    return f"{name}, line {line}: a feature index comes twice."
+    return f"{name}, line {line}: duplicate feature index."
 
 
 def _beyond(name: str, line: int, index: int, options: ReadOptions) -> str:
     if options.n_features is None:
         return f"{name}, line {line}: feature index {index} is too large."
-    return f"{name}, line {line}: feature index {index} is beyond the {options.n_features} features expected."
+    return f"{name}, line {line}: feature index {index} is out of range: {options.n_features} features are expected."

@@ -21,12 +21,12 @@ _INDEX = re.compile(r"(Unnamed: 0)?|__index_level_\d+__")
 
 
 class TableBatches:
-    """A table in parts, again at each iteration; made by `table_batches`.
+    """Iterable over the batches of a table, returned by `table_batches`; it can be iterated over repeatedly.
 
     Attributes
     ----------
     index : tuple of str
-        Columns that are an index of pandas, and left out unless `keep_index`; known once the first part is read.
+        Index columns written by pandas, omitted unless `keep_index`. Available once the first batch has been read.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class TableBatches:
         name = self.input_file.name
         twice = [cell for cell, n in Counter(names).items() if n > 1]
         if twice:
-            raise ValueError(f"{name}: the column {twice[0]!r} comes twice in the header.")
+            raise ValueError(f"{name}: the column {twice[0]!r} occurs twice in the header.")
         is_index = [(j == 0 or cell[:2] == "__") and _INDEX.fullmatch(cell) is not None for j, cell in enumerate(names)]
         self.index = tuple(cell for cell, found in zip(names, is_index, strict=True) if found or cell in index)
         if self.columns is not None:
@@ -84,7 +84,7 @@ class TableBatches:
         else:
             places = [j for j, cell in enumerate(names) if self.keep_index or cell not in self.index]
         if not places:
-            raise ValueError(f"{name} has none of the columns that are wanted; it has {', '.join(names[:10])}.")
+            raise ValueError(f"{name} has none of the requested columns; its columns are {', '.join(names[:10])}.")
         return places
 
     def _check_types(self, fields: Sequence[Any]) -> None:
@@ -93,8 +93,8 @@ class TableBatches:
         for field in fields:
             if types.is_nested(field.type):
                 raise ValueError(
-                    f"{self.input_file.name}: column {field.name!r} is of type {field.type}; a table has numbers, "
-                    "texts, booleans and dates. Leave it out, or make columns of its parts."
+                    f"{self.input_file.name}: column {field.name!r} has the unsupported type {field.type}; columns "
+                    "must be numbers, text, booleans or dates. Omit it, or split it into such columns."
                 )
 
 
@@ -108,7 +108,7 @@ def read_table(
     numbers: bool = True,
     decimal: str | None = None,
 ) -> Any:
-    r"""Read a table as it is: all columns, whatever they hold.
+    r"""Read a raw table with columns of any kind.
 
     Parameters
     ----------
@@ -116,35 +116,35 @@ def read_table(
         A file in CSV or TSV (with a header; separated by comma, semicolon, tab or bar) or Parquet format, plain or
         compressed by gzip, bzip2 or xz; ``"-"`` is standard input.
     format : {"csv", "parquet"}, default=None
-        The format; None: what the content and the extension say.
+        The format. None: detected from content and extension.
     encoding : str, default=None
-        CSV: the encoding of the text, such as "latin-1". None: UTF-8, or what a byte order mark says. What cannot be
-        decoded is an error.
+        CSV: the text encoding, such as "latin-1". None: UTF-8, or as indicated by a byte order mark. Bytes that cannot
+        be decoded are an error.
     columns : collection of str, default=None
-        The columns to take, where the file has them. None: all.
+        The columns to read, if the file has them. None: all.
     keep_index : bool, default=False
-        Keep a column that pandas wrote for an index without a name.
+        Keep the column of an unnamed index written by pandas.
     numbers : bool, default=True
-        CSV: make numbers of columns of which all texts are numbers or stand for a gap ("", "?", "NA", ...), unless
-        that would change them, as in 00501. False: leave all cells as they are written.
+        CSV: parse columns that contain only numbers and missing values ("", "?", "NA", ...) as numbers, unless that
+        loses information, as in 00501. False: keep all values as strings.
     decimal : {".", ","}, default=None
-        CSV: the decimal sign. None: a comma where some column has it and none has a point.
+        CSV: the decimal separator. None: a comma if some column uses it and none uses a point.
 
     Returns
     -------
     table : pyarrow.Table
-        Columns of Parquet files are of their types, those of CSV files numbers or texts: `TableClassifier` and
-        `TableEncoder` find out whether these are categories, booleans or dates.
+        The table. Parquet columns keep their types; CSV columns are numbers or strings, and `TableClassifier` and
+        `TableEncoder` infer categories, booleans and dates.
 
     Raises
     ------
     ValueError
-        What is wrong with the file, in a sentence with the number of the line.
+        If the file is invalid; the message names the line and the problem.
 
     See Also
     --------
-    table_batches : A table in parts, in bounded memory.
-    read : Rows of numbers, as a matrix.
+    table_batches : Read a table in batches, in bounded memory.
+    read : Read numeric data as a matrix.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def read_table(
     {'work': ['State', '?', 'Private'], 'age': [39, None, 50], 'city': ['Paris; France', 'Oslo', '']}
     """
     if decimal not in (None, ".", ","):
-        raise ValueError(f"decimal={decimal!r} is neither '.' nor ','.")
+        raise ValueError(f"decimal={decimal!r} must be '.' or ','.")
     parts = table_batches(path, None, format=format, encoding=encoding, columns=columns, keep_index=keep_index)
     table = whole_table(parts)
     return typed(table, set(table.column_names), decimal or find_decimal(table, GAPS), GAPS) if numbers else table
@@ -173,22 +173,22 @@ def table_batches(
     columns: Collection[str] | None = None,
     keep_index: bool = False,
 ) -> TableBatches:
-    r"""Read a table in parts, in bounded memory.
+    r"""Read a raw table in batches, in bounded memory.
 
     Parameters
     ----------
     path : str or path
         As for `read_table`.
     batch_size : int or None, default=65536
-        Rows per part, fewer where they hold more than 8 million cells; None: as they come, a few MB at a time.
+        Rows per batch, fewer if they have more than 8 million cells. None: batches of a few MB.
     format, encoding, columns, keep_index
         As for `read_table`.
 
     Returns
     -------
     parts : TableBatches
-        An iterable of ``pyarrow.Table``, which can be iterated over again; standard input only once. Cells of CSV files
-        are texts, as a part does not tell what the whole column holds.
+        An iterable of ``pyarrow.Table``. It can be iterated over repeatedly, except for standard input. Values of CSV
+        files are strings, because a batch does not determine the type of a whole column.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def table_batches(
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size={batch_size} must be 1 or more.")
     if format is not None and format not in FORMATS:
-        raise ValueError(f"format={format!r} is none of {', '.join(map(repr, FORMATS))}.")
+        raise ValueError(f"format={format!r} must be one of {', '.join(map(repr, FORMATS))}.")
     check_encoding(encoding)
     input_file = path if isinstance(path, InputFile) else InputFile(path)
     return TableBatches(input_file, batch_size, format, encoding, columns, keep_index)

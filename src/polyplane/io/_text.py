@@ -64,7 +64,7 @@ def hard_values(name: str, text: np.ndarray, out: Parsed) -> Iterator[tuple[int,
     for row, index, start, stop in out.hard[: out.tally[N_HARD]].tolist():
         value = float(bytes(text[start:stop]))
         if not np.isfinite(value):
-            raise ValueError(f"{name}, line {out.lines[row]}: {shown(text, start)} is too large a number.")
+            raise ValueError(f"{name}, line {out.lines[row]}: the number {shown(text, start)} is too large.")
         if index < 0:
             out.labels[row] = value
         else:
@@ -85,8 +85,8 @@ def labels_of(name: str, text: np.ndarray, out: Parsed, options: ReadOptions) ->
     if no_number.any():
         row = int(no_number.argmax())
         raise MixedLabelsError(
-            f"{name}, line {lines[row]}: the label {shown(text, int(spans[row, 0]))} is not a number, as the labels "
-            "before it or those of the model are."
+            f"{name}, line {lines[row]}: the label {shown(text, int(spans[row, 0]))} is not a number, unlike the "
+            "labels before it or those of the model."
         )
     if (np.abs(labels) >= LARGEST_EXACT).any():
         return whole_labels([_whole(text, span) for span in spans.tolist()], options, name)
@@ -116,7 +116,7 @@ def not_a_number(found: str) -> str:
     """What is wrong with a value that is none."""
     bare = found.strip("'").lower().lstrip("+-")
     if bare in ("nan", "inf", "infinity", "na", "null", "none", "?"):
-        return f"the value {found} is missing or infinite, and planes need numbers: fill or drop such rows first"
+        return f"the value {found} is missing or infinite; impute missing values or drop such rows first"
     return f"expected a number, found {found}"
 
 

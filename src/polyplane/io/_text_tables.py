@@ -43,7 +43,7 @@ def check_encoding(encoding: str | None) -> None:
     except LookupError:
         is_text = False
     if not is_text:
-        raise ValueError(f"encoding={encoding!r} is no encoding that Python knows; usual ones are utf-8 and latin-1.")
+        raise ValueError(f"encoding={encoding!r} is not a known encoding; common ones are utf-8 and latin-1.")
 
 
 def open_text(file: Any, name: str, encoding: str | None) -> tuple[TextTable, Iterator[str]]:
@@ -65,11 +65,11 @@ def open_text(file: Any, name: str, encoding: str | None) -> tuple[TextTable, It
     except csv.Error as error:
         raise ValueError(f"{name}: the header cannot be read, {error}.") from None
     if not cells:
-        raise ValueError(f"{name}: the header holds no names of columns.")
+        raise ValueError(f"{name}: the header contains no column names.")
     check_number_of_columns(len(cells), name)
     names = [cell.strip() for cell in cells]
     if all(_is_number(cell) for cell in names):
-        raise ValueError(f"{name} has no header: its first line must hold the names of the columns, not numbers.")
+        raise ValueError(f"{name} has no header: the first line must contain the column names, not numbers.")
     table = TextTable(name, encoding, delimiter, names, rows.line_num)
     return table, _chain(header.read(), parts)
 
@@ -120,12 +120,12 @@ def _decoded(file: Any, name: str, encoding: str) -> Iterator[str]:
             line += error.object[: error.start].decode(encoding, errors="replace").count("\n")
             shown = "UTF-8" if encoding == "utf-8-sig" else encoding
             raise ValueError(
-                f"{name}, line {line}: byte 0x{error.object[error.start]:02x} is not {shown}; name the encoding of the "
-                "text (--encoding latin-1, for one)."
+                f"{name}, line {line}: byte 0x{error.object[error.start]:02x} is not {shown}; specify the encoding of "
+                "the file (for instance --encoding latin-1)."
             ) from None
         if "\0" in text:
             line += text[: text.index("\0")].count("\n")
-            raise ValueError(f"{name}, line {line}: there is a zero byte, so this is not a text.")
+            raise ValueError(f"{name}, line {line}: the file contains a zero byte, so it is not a text file.")
         line += text.count("\n")
         yield text
         if not raw:
@@ -184,7 +184,7 @@ def _complaint(table: TextTable, wrong: list[Any], error: Exception, input_file:
     if "straddl" in str(error):
         line = _line(table, input_file, lambda cells: False)
         where = table.name if line is None else f"{table.name}, line {line}"
-        return f"{where}: a row of more than {BLOCK >> 20} MB begins; a quotation may not be closed."
+        return f"{where}: a row of more than {BLOCK >> 20} MB starts here; a closing quotation mark may be missing."
     if not wrong:
         return f"{table.name} cannot be read: {str(error).rstrip('.')}."
     row = wrong[0]
@@ -199,7 +199,7 @@ def _complaint(table: TextTable, wrong: list[Any], error: Exception, input_file:
 def _not_closed(table: TextTable, input_file: InputFile) -> str:
     line = _line(table, input_file, lambda cells: False)
     where = table.name if line is None else f"{table.name}, line {line}"
-    return f"{where}: a quotation is not closed."
+    return f"{where}: a closing quotation mark is missing."
 
 
 def _line(table: TextTable, input_file: InputFile, is_wanted: Any) -> int | None:

@@ -21,11 +21,11 @@ LARGEST_PLANES = 2_000_000_000
 
 
 def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opset: int = OPSET) -> Any:
-    r"""A fitted estimator as an ONNX graph.
+    r"""Export a fitted estimator as an ONNX graph.
 
-    It takes rows, and gives their labels and their scores as `predict` and `decision_function` do, and where the
-    estimator has `predict_proba`, the probabilities too. Sums are made in the same precision as here, in float64 unless
-    both the rows and the planes are float32.
+    The graph maps rows to labels and scores, equal to those of `predict` and `decision_function`, and to probabilities
+    if the estimator has `predict_proba`. It uses the same precision as the estimator: float64, unless both the rows and
+    the planes are float32.
 
     ::
 
@@ -43,7 +43,7 @@ def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opse
           │
        [Concat]      the classes again; these only where a class has more than one plane
           │
-       [Reshape]     to (rows, machines, classes), and the mean over the machines: these only of a committee
+       [Reshape]     to (rows, members, classes), and the mean over the members: only for a committee
           │
      [ReduceMean]
           │
@@ -54,20 +54,21 @@ def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opse
           │                    │                          │
         label (rows)         scores                 [probabilities] (rows, classes)
 
-    The graph of a `TableClassifier` takes the columns of a table as they come, each as an input of shape (rows, 1) with
-    the name of the column; columns that were dropped are no inputs, and the order of inputs does not matter.
+    The graph of a `TableClassifier` takes raw table columns, each as an input of shape (rows, 1) with the name of the
+    column; dropped columns are not inputs, and the order of inputs does not matter.
 
-    * **Numbers** are float64, or of the `dtype` that is asked for; NaN is a gap.
-    * **Categories and booleans** are strings: levels without blanks at their ends, whole numbers without a point ("3",
-      not "3.0"); "true", "false" and what else `TableEncoder` takes for a boolean. The empty string is a gap, and so
-      are the texts that were gaps in fitting ("?", "NA" and so on). Unknown levels are those that they are in Python.
-    * **Dates** are float64, as days since 1970 with their fractions; NaN is a gap. In pandas,
+    * **Numbers** are float64, or of the given `dtype`; NaN is a missing value.
+    * **Categories and booleans** are strings: levels without surrounding blanks, integers without a decimal point ("3",
+      not "3.0"); "true", "false" and the other booleans that `TableEncoder` accepts. The empty string and the strings
+      in `gaps` ("?", "NA" and so on) are missing values. Unknown levels are handled as in Python.
+    * **Dates** are float64, as days since 1970 with fractions; NaN is a missing value. In pandas,
       ``(column - pandas.Timestamp(0)) / pandas.Timedelta(days=1)``.
 
-    `table_inputs` makes these arrays of a table. A graph cannot refuse a value: infinite numbers go through, and an
-    unknown boolean is a gap. The outputs are "label", "scores" and "probabilities"; where a column has such a name, the
-    output has an underscore behind it. A name that ONNX cannot have (the empty one) becomes "column 3", by its place in
-    the table. The property "columns" of the file lists the inputs with their columns and kinds.
+    `table_inputs` converts a table to these arrays. A graph cannot raise errors: infinite numbers are passed through,
+    and unknown booleans are missing values. The outputs are "label", "scores" and "probabilities"; if a column has the
+    same name, an underscore is appended to the output. A name that is not valid in ONNX (the empty string) becomes
+    "column 3", by its position in the table. The property "columns" of the file lists the inputs with their columns and
+    kinds.
 
     ::
 
@@ -81,11 +82,11 @@ def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opse
                                           │  (rows, features)
              centre, scale, [smooth clip], [bins], [squares], [norm]: once for each preparation
                                           │
-                       Cast to float32, MatMul, Add: the planes of each machine
+                       Cast to float32, MatMul, Add: the planes of each member
                                           │
                             log-sum-exp over the planes of a class
                                           │
-                           mean over the machines (rows, classes)
+                           mean over the members (rows, classes)
                                           │
                   ArgMax, Gather ─────────┼───────── Div ◄── temperature
                           │               │             │
@@ -98,14 +99,14 @@ def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opse
     model : estimator
         A fitted estimator of Polyplane, or a fitted `TableClassifier`.
     dtype : float32, float64 or None, default=None
-        Of the rows that the graph takes; None: that of the planes, and float64 for the numbers of a table.
+        Data type of the input. None: that of the planes, and float64 for the numbers of a table.
     opset : int, default=18
-        Version of ONNX's operator set, from 13 to 21.
+        Version of the ONNX operator set, from 13 to 21.
 
     Returns
     -------
     graph : onnx.ModelProto
-        The graph. ``graph.SerializeToString()`` are the bytes of a file.
+        The graph. ``graph.SerializeToString()`` returns the bytes of a file.
 
     See Also
     --------
@@ -151,16 +152,16 @@ def _table_to_onnx(model: TableClassifier, dtype: Any, opset: int) -> Any:
 
 
 def table_inputs(model: TableClassifier, X: Any, dtype: Any = None) -> dict[str, np.ndarray]:
-    """The inputs of the graph of a `TableClassifier` for the rows of a table.
+    """Convert a table to the inputs of the ONNX graph of a `TableClassifier`.
 
     Parameters
     ----------
     model : TableClassifier
         A fitted classifier.
     X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
-        The table. Values that `predict` would refuse are refused here.
+        The table. Invalid values raise the same errors as in `predict`.
     dtype : float32, float64 or None, default=None
-        What was given to `to_onnx`.
+        The `dtype` that was passed to `to_onnx`.
 
     Returns
     -------
@@ -194,10 +195,10 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
 
 
 def register() -> None:
-    """Teach skl2onnx the estimators of Polyplane, so that it exports pipelines that end in one.
+    """Register the estimators of Polyplane with skl2onnx, so that it can export pipelines that end in one.
 
-    The graph has the outputs "label", "scores", and "probabilities" where there is `predict_proba`, all of them arrays:
-    the option ``zipmap`` changes nothing. `OneVsRestClassifier` around an estimator is exported as well.
+    The graph has the outputs "label", "scores", and, if the estimator has `predict_proba`, "probabilities". All are
+    arrays; the option ``zipmap`` has no effect. A `OneVsRestClassifier` of such an estimator can be exported as well.
 
     Examples
     --------
@@ -242,4 +243,4 @@ def _check_size(size: int, opset: int) -> None:
     if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
         raise ValueError(f"opset={opset} must be from {OLDEST_OPSET} to {NEWEST_OPSET}.")
     if size > LARGEST_PLANES:
-        raise ValueError("The planes take more than 2 GB, the most that a file in the format of ONNX can hold.")
+        raise ValueError("The planes take more than 2 GB, the maximum size of an ONNX file.")

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 def to_c(model: Any, dtype: str | None = None, *, name: str = "model") -> str:
-    """A fitted model as C99: one file with static tables, which allocates nothing.
+    """Export a fitted model as C99: a single file with static tables and no memory allocation.
 
     Parameters
     ----------
     model : estimator
         A fitted estimator of Polyplane.
     dtype : {"float32", "float64", "int8"} or None, default=None
-        The type of the weights; None: that of the planes. With "int8" a weight takes one byte, with one scale for each
-        plane.
+        Data type of the weights. None: that of the planes. With "int8", a weight takes one byte, with one scale factor
+        per plane.
     name : str, default="model"
-        What all names begin with.
+        Prefix of all names.
 
     Returns
     -------
     text : str
-        The file. Its first comment has an example of use and the memory that it takes.
+        The code. Its first comment gives a usage example and the memory requirements.
 
     See Also
     --------
@@ -52,22 +52,22 @@ def to_c(model: Any, dtype: str | None = None, *, name: str = "model") -> str:
 
 
 def to_javascript(model: Any, dtype: str | None = None, *, name: str | None = None) -> str:
-    """A fitted model as JavaScript: one ES module without dependencies.
+    """Export a fitted model as JavaScript: an ES module without dependencies.
 
-    It exports ``predict(row)``, which takes an object by the names of the columns and returns ``{label, scores,
-    probabilities}``, the labels as ``classes``, and what is known of the columns as ``columns``. It can be part of a
-    page: no text in it ends a script.
+    The module exports ``predict(row)``, which takes an object with the column names as keys and returns ``{label,
+    scores, probabilities}``; the labels as ``classes``; and a description of the columns as ``columns``. It can be
+    embedded in a page: no string in it can end a script.
 
     Parameters
     ----------
     model : estimator
         A fitted estimator of Polyplane.
     dtype : {"float32", "float64"} or None, default=None
-        What weights are rounded to; None: the type of the planes. Sums are made in float64.
+        Data type of the weights. None: that of the planes. Sums are computed in float64.
     name : str or None, default=None
-        With a name the text is a script that defines an object of this name, and exports nothing. The object holds what
-        the module exports, and the steps of a prediction: ``addColumn`` adds a cell of a column to the scores of
-        planes, which start as ``intercept``, and ``classScores`` makes those of the classes of them.
+        If given, the code is a script that defines an object of this name, instead of a module. The object holds what
+        the module exports, and the steps of a prediction: ``addColumn`` adds the value of a column to the scores of the
+        planes, which start as ``intercept``, and ``classScores`` computes the scores of the classes from them.
 
     Returns
     -------
@@ -101,27 +101,27 @@ def to_sql(
     table: str = "rows",
     key: str | Sequence[str] = (),
 ) -> str:
-    """A fitted model as a query: one SELECT that gives the label, the scores and the probabilities of each row.
+    """Export a fitted model as SQL: a SELECT that computes the label, scores and probabilities of each row.
 
     Parameters
     ----------
     model : estimator
         A fitted estimator of Polyplane.
     dtype : {"float32", "float64"} or None, default=None
-        What weights are rounded to; None: the type of the planes. Sums are made in float64.
+        Data type of the weights. None: that of the planes. Sums are computed in float64.
     dialect : {"sqlite", "duckdb", "postgresql"}, default="duckdb"
         The database. SQLite must be 3.35 or newer, with its mathematical functions.
     table : str, default="rows"
-        The table with the rows.
+        The table to read the rows from.
     key : str or sequence of str, default=()
-        Columns of the table that are part of the result, to tell its rows by.
+        Columns of the table to keep in the result, to identify its rows.
 
     Returns
     -------
     text : str
-        The query. Its result has the columns of `key`, "label", and for each class "score_LABEL" and, where the model
-        has probabilities, "probability_LABEL". (The numbers of the classes stand for labels that are too long for names
-        of columns, or differ in case only.)
+        The query. Its result has the columns `key`, "label", and for each class "score_LABEL" and, if the model has
+        probabilities, "probability_LABEL". (Labels that are too long for column names, or differ in case only, are
+        replaced by class numbers.)
 
     See Also
     --------
@@ -159,8 +159,8 @@ def program_of(model: Any, dtype: str | None, allowed: tuple[str, ...]) -> Progr
     elif isinstance(model, PlaneClassifier):
         program = learner_program(model)
     else:
-        hint = " Export its last step, and scale rows as before." if hasattr(model, "steps") else ""
-        raise TypeError(f"A fitted estimator of Polyplane is wanted, not a {type(model).__name__}.{hint}")
+        hint = " Export its last step, and scale rows before prediction." if hasattr(model, "steps") else ""
+        raise TypeError(f"Expected a fitted estimator of Polyplane, not a {type(model).__name__}.{hint}")
     return program if dtype is None else replace(program, dtype=dtype)
 
 
