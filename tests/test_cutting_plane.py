@@ -604,7 +604,9 @@ class TestOnCluster:
 
     @pytest.mark.parametrize("line_search", ["exact", "non-greedy"])
     def test_sorting_rows_is_refused(self, line_search):
-        with pytest.raises(ValueError, match="sorts all rows, which would move them; use 'three-point'"):
+        with pytest.raises(
+            ValueError, match="needs all rows in one place, which is not possible on a cluster; use 'three-point'"
+        ):
             on_cluster(CuttingPlane(line_search=line_search), Partitions(*noisy(), 2))
 
 

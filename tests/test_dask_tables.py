@@ -152,7 +152,7 @@ class TestFit:
         held_out = EncodedRows(
             model.encode(TEST), (Y_TEST == "returned").astype(int), np.ones(1000), model.encoding.is_indicator, 2
         )
-        with pytest.warns(UserWarning, match="if the partitions hold different classes, shuffle the rows"):
+        with pytest.warns(UserWarning, match="if the class distributions of the partitions differ, shuffle the rows"):
             kept = _table_classifier._better(model, spoilt, held_out)
         assert kept.members == model.members
         assert _table_classifier._better(spoilt, model, held_out).members == model.members

@@ -153,7 +153,7 @@ def test_a_large_model_takes_well_under_a_second():
         ({"lower": [0, 2], "upper": 1}, "lower is above upper in feature 1"),
         ({"lower": [0, 1, 2]}, "lower must be one number or one for each of the 2"),
         ({"upper": np.nan}, "upper must not be NaN"),
-        ({"scale": [1, 0]}, "scale must be positive; feature 1"),
+        ({"scale": [1, 0]}, "scale must be positive in all features, but not in feature 1"),
         ({"frozen": [2]}, "frozen must be a mask"),
         ({"frozen": ["a"]}, "frozen must be a mask"),
         ({"margin": -1}, "margin=-1 must be"),
@@ -240,7 +240,7 @@ def test_balls_of_any_size_and_of_none():
     assert chebyshev_ball(twins, 1) is None
     with pytest.raises(ValueError, match="either a class or a plane"):
         chebyshev_ball(SQUARE)
-    with pytest.raises(ValueError, match="no class 2"):
+    with pytest.raises(ValueError, match="c=2 is out of range"):
         chebyshev_ball(SQUARE, 2)
     with pytest.raises(ValueError, match="no plane 5"):
         chebyshev_ball(SQUARE, plane=5)
@@ -285,7 +285,7 @@ def test_a_slice_scores_as_the_model_does():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({}, "say which two vary"),
+        ({}, "specify two of them"),
         ({"features": (1, 1)}, "two different numbers from 0 to 4"),
         ({"features": (0, 5)}, "two different numbers from 0 to 4"),
         ({"directions": np.eye(2)}, "two directions of 5"),

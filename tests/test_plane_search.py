@@ -143,7 +143,7 @@ class TestPredicting:
         assert not hasattr(search, "best_estimator_")
         with pytest.raises(AttributeError) as said:
             search.predict(rows[0])
-        assert str(said.value.__cause__).startswith("refit=False: there is no best_estimator_ for predict")
+        assert str(said.value.__cause__).startswith("predict is not available with refit=False")
         with pytest.raises(NotFittedError):
             searched().predict(rows[0])
 
@@ -312,7 +312,7 @@ class TestEnds:
             "estimator": (searched(n_iter=3).set_params(estimator__backoff=0), X),
         }
         for part, (search, matrix) in others.items():
-            with pytest.raises(ValueError, match=f"belongs to a search with other .*{part}"):
+            with pytest.raises(ValueError, match=f"belongs to a search with different .*{part}"):
                 search.set_params(checkpoint=path, resume=True).fit(matrix, y)
         assert path.read_bytes() == before
         for text in ("", "{}", "[1]", '{"format": "PlaneSearchCV 1", "trials": [{}]}'):
@@ -344,11 +344,14 @@ class TestEnds:
             ({"time_limit": 0}, "The 'time_limit' parameter of PlaneSearchCV"),
             ({"scoring": "best"}, "The 'scoring' parameter of PlaneSearchCV"),
             ({"param_distributions": {"etta0": [1]}}, "'etta0' is not a parameter of .*Did you mean 'eta0'"),
-            ({"param_distributions": None, "estimator": LogisticRegression()}, "does not declare which"),
+            (
+                {"param_distributions": None, "estimator": LogisticRegression()},
+                "does not declare default search parameters",
+            ),
             ({"checkpoint": "x", "random_state": None}, "set random_state to an int"),
             (
                 {"checkpoint": "x", "param_distributions": {"class_weight": [None, {"a": 2.0}]}},
-                "class_weight={'a': 2.0} is not a number or a text",
+                "class_weight={'a': 2.0} is not a number or a string",
             ),
         ],
     )

@@ -93,7 +93,7 @@ class TestPolytopeMargins:
     def test_each_side_of_a_double_sided_machine_has_its_own(self, rows):
         X, y = rows
         planes = WorstCasePolytopeClassifier(3, max_iter=5, random_state=0).fit(X, y).planes_
-        with pytest.raises(ValueError, match="say by outer="):
+        with pytest.raises(ValueError, match="with outer="):
             polytope_margins(planes, X, y)
         alone = PlaneSet.of_classes([planes.of(0), (np.zeros((1, 8)), np.zeros(1))])
         assert polytope_margins(planes, X, y, outer=0).total == polytope_margins(alone, X, y).total
@@ -156,9 +156,9 @@ class TestMultiHyperplanes:
         np.testing.assert_array_equal(tangent_planes(X, y).predict(new), nearest)
 
     def test_theorem_1_needs_rows_that_can_be_told_apart(self):
-        with pytest.raises(ValueError, match="Rows 0 and 2 are the same and of different classes"):
+        with pytest.raises(ValueError, match="Rows 0 and 2 are identical but have different classes"):
             tangent_planes([[1.0], [2.0], [1.0]], [0, 1, 1])
-        with pytest.raises(ValueError, match="each with a row"):
+        with pytest.raises(ValueError, match="each at least once"):
             tangent_planes([[1.0], [2.0]], [0, 2])
 
     def test_theorem_2_against_the_formula(self):
@@ -247,7 +247,7 @@ class TestMixtureBound:
 
     def test_needs_a_class_inside(self, rows):
         planes = tangent_planes(*rows)
-        with pytest.raises(ValueError, match="own the zero plane alone"):
+        with pytest.raises(ValueError, match="own only the zero plane"):
             mixture_bound(planes, *rows)
 
 

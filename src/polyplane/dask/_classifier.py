@@ -36,31 +36,31 @@ EXACT: dict[type, Callable[[Any, Cluster], tuple[Method[Any], Data]]] = {
 
 
 class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
-    """A learner of planes over the partitions of a Dask cluster. Rows stay where they are; models move.
+    """Train a learner on the partitions of a Dask cluster. Rows stay on the workers; only models are transferred.
 
     `CuttingPlaneSVC`, `PolyhedralMixtureClassifier` and `PolyceptronClassifier` (batch) take steps that are sums over
-    rows: they find the same planes as on one machine, up to rounding. `ConvexPolytopeClassifier`, `PegasosSVC` and
-    `MultiHyperplaneClassifier` are trained in rounds: each partition trains the common model for some epochs, and the
-    models are averaged, plane by plane, by the numbers of rows; partitions should be few, large, and alike.
+    rows: they find the same planes as on a single computer, up to rounding. `ConvexPolytopeClassifier`, `PegasosSVC`
+    and `MultiHyperplaneClassifier` are trained in rounds: each partition trains the common model for some epochs, and
+    the planes are averaged, weighted by the number of rows; partitions should be few, large and similarly distributed.
 
-    Each task depends on a model, a partition and a seed alone. When a worker is lost, Dask runs its tasks again, with
-    the same result.
+    Each task depends only on a model, a partition and a seed. If a worker is lost, Dask repeats its tasks, with the
+    same result.
 
     Parameters
     ----------
     estimator : PlaneClassifier
-        What to train, with its parameters; each partition is trained on by one thread, whatever `n_jobs`.
+        The estimator to train. Each partition is trained with a single thread, independent of `n_jobs`.
     rounds : int, default=10
-        How often the models are averaged; the estimator's `max_iter` epochs are shared among the rounds.
+        Number of times the models are averaged; the `max_iter` epochs of the estimator are divided among the rounds.
 
     Attributes
     ----------
     estimator_ : PlaneClassifier
         The fitted estimator.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     n_features_in_ : int
-        Number of features.
+        Number of features seen during fit.
 
     Examples
     --------
@@ -90,31 +90,31 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         self.rounds = rounds
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn planes from the rows of all partitions.
+        """Fit the estimator to the rows of all partitions.
 
         Parameters
         ----------
         X : Dask array, Dask dataframe, or list of delayed partitions
-            The rows; the blocks of an array may be CSR matrices. The sizes of its chunks need not be known.
+            The training data; the blocks of an array can be CSR matrices, and its chunk sizes can be unknown.
         y : Dask array, Dask series, or list of delayed partitions
-            The labels, partition by partition.
+            The class labels, with the same partitions as X.
         sample_weight : like y, default=None
-            Weights of the rows.
+            Sample weights.
 
         Returns
         -------
         self : object
-            The fitted classifier. When `fit` fails, it is left as it was. After Ctrl-C it is the model of the last
-            finished step or round, and `KeyboardInterrupt` is raised.
+            The fitted classifier. If `fit` fails, the classifier does not change. Ctrl-C raises `KeyboardInterrupt`,
+            and the classifier keeps the model of the last finished step or round.
         """
         self._validate_params()
         if self.estimator._declaration.committee:
             raise ValueError(
-                f"{type(self.estimator).__name__} is not trained on a cluster: train MultiHyperplaneClassifier from "
-                "several seeds there, and put their planes together with PlaneCommittee."
+                f"{type(self.estimator).__name__} cannot be trained on a cluster: train MultiHyperplaneClassifier with "
+                "several seeds, and combine their planes in a PlaneCommittee."
             )
         if getattr(self.estimator, "early_stopping", False):
-            raise ValueError("early_stopping holds rows out; on a cluster it must be False.")
+            raise ValueError("early_stopping is not supported on a cluster; set it to False.")
         client, draft = connected_client(), clone(self.estimator)
         draft._validate_params()
         with explain_lost_cluster(), one_blas_thread():
@@ -137,7 +137,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
                 "partitions cannot be averaged."
             )
         if getattr(self.estimator, "tol", None) is not None:
-            raise ValueError(f"On a cluster, {name} always makes max_iter epochs: tol must be None.")
+            raise ValueError(f"On a cluster, {name} always runs max_iter epochs: set tol to None.")
 
     def _train(self, draft: PlaneClassifier, cluster: Cluster) -> None:
         """Train on the cluster and keep the model; after Ctrl-C, that of the last finished step."""
@@ -169,7 +169,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         self.__dict__.update(estimator_=draft, classes_=draft.classes_, n_features_in_=draft.n_features_in_)
 
     def to_local(self) -> PlaneClassifier:
-        """The fitted estimator, as a plain one: it predicts, is saved and goes on training without a cluster.
+        """Return the fitted estimator, to predict, save or continue training without a cluster.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         return self.estimator_
 
     def predict(self, X: Any) -> Any:
-        """Labels of the rows, lazily.
+        """Predict class labels, lazily.
 
         Parameters
         ----------
@@ -189,13 +189,13 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        y : Dask array, Dask series or list of delayed arrays, as X is
-            The labels.
+        y : Dask array, Dask series or list of delayed arrays, like X
+            The class labels.
         """
         return lazily(X, self.to_local(), "predict", self.to_local().classes_[:1])
 
     def decision_function(self, X: Any) -> Any:
-        """Scores of the classes, lazily.
+        """Compute class scores, lazily.
 
         Parameters
         ----------
@@ -204,8 +204,8 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        scores : Dask array, Dask series or dataframe, or list of delayed arrays, as X is
-            For two classes, the score of the second less that of the first.
+        scores : Dask array, Dask series or dataframe, or list of delayed arrays, like X
+            The class scores. For two classes, the score of the second class minus that of the first.
         """
         estimator = self.to_local()
         shape = (1,) if len(estimator.classes_) == 2 else (1, len(estimator.classes_))

@@ -23,7 +23,8 @@ def on_cluster(method: CuttingPlane, cluster: Cluster) -> tuple[Method[Any], Dat
     """The method over the rows of a cluster, and a row that stands in for them in a run."""
     if method.line_search in ("exact", "non-greedy"):
         raise ValueError(
-            f"line_search={method.line_search!r} sorts all rows, which would move them; use 'three-point'."
+            f"line_search={method.line_search!r} needs all rows in one place, which is not possible on "
+            "a cluster; use 'three-point'."
         )
     row, zero = np.zeros((1, cluster.n_features), dtype=cluster.dtype), np.zeros(1, np.int64)
     stand_in = Data(row, zero, np.ones(1, cluster.dtype), zero, len(cluster.classes))

@@ -21,7 +21,7 @@ from polyplane.engine.method import Method
 
 #: Seconds between two looks at whether there are workers, and how long to wait for new ones.
 LOOK_EVERY, WAIT_FOR_WORKERS = 5.0, 300.0
-MISSING = 'polyplane.dask needs Dask: pip install "polyplane[dask]"'
+MISSING = 'polyplane.dask requires Dask: pip install "polyplane[dask]"'
 
 
 class Partition:
@@ -117,10 +117,10 @@ def gather(client: Any, tasks: list[Any]) -> list[Any]:
                 alone_since = None
             elif alone_since is None:
                 alone_since = time.monotonic()
-                warnings.warn("The Dask cluster has lost all its workers; waiting for new ones.", stacklevel=2)
+                warnings.warn("The Dask cluster has lost all workers; waiting for new ones.", stacklevel=2)
             elif time.monotonic() - alone_since > WAIT_FOR_WORKERS:
                 raise RuntimeError(
-                    f"The Dask cluster had no workers for {WAIT_FOR_WORKERS} s; the estimator is as before."
+                    f"The Dask cluster had no workers for {WAIT_FOR_WORKERS} s; the estimator has not changed."
                 ) from None
     results: list[Any] = client.gather(tasks)
     return results
@@ -135,7 +135,7 @@ def connected_client() -> Any:
     try:
         client = default_client()
     except ValueError:
-        raise ValueError("There is no Dask client: connect to a cluster first, client = Client(...).") from None
+        raise ValueError("No Dask client found: connect to a cluster first, client = Client(...).") from None
     if not client.nthreads():
         raise RuntimeError("The Dask cluster has no workers; start some, or wait for them: client.wait_for_workers(1).")
     return client
@@ -153,9 +153,9 @@ def explain_lost_cluster() -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        raise RuntimeError(f"Worker after worker died on the same task; is a partition too large? {error}") from error
+        raise RuntimeError(f"Several workers died on the same task; a partition may be too large. {error}") from error
     except (CommClosedError, CancelledError, FutureCancelledError, ConnectionError, TimeoutError) as error:
-        raise RuntimeError(f"The Dask cluster was lost during fit; the estimator is as before. ({error})") from error
+        raise RuntimeError(f"The Dask cluster was lost during fit; the estimator has not changed. ({error})") from error
 
 
 def scatter(
@@ -188,15 +188,15 @@ def _check_alike(infos: dict[int, PartitionInfo]) -> None:
     for i, info in infos.items():
         if (info.n_features, info.dtype) != (expected.n_features, expected.dtype):
             raise ValueError(
-                f"Partition {i} has {info.n_features} features of {info.dtype}, and partition {first} has "
+                f"Partition {i} has {info.n_features} features of {info.dtype}, but partition {first} has "
                 f"{expected.n_features} of {expected.dtype}."
             )
         if info.feature_names != expected.feature_names and None not in (info.feature_names, expected.feature_names):
             pairs = zip(info.feature_names or (), expected.feature_names or (), strict=True)
             one, other = next(pair for pair in pairs if pair[0] != pair[1])
             raise ValueError(
-                f"Partition {i} has the column {one!r} where partition {first} has {other!r}: give all partitions the "
-                "same columns in the same order."
+                f"Partition {i} has the column {one!r} where partition {first} has {other!r}: all partitions must "
+                "have the same columns in the same order."
             )
 
 
@@ -216,8 +216,7 @@ def blocks_of(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
     if len(set(numbers.values())) > 1:
         found = ", ".join(f"{name} has {number}" for name, number in numbers.items())
         raise ValueError(
-            f"The numbers of partitions differ ({found}); where sizes of chunks are not known, "
-            "X.compute_chunk_sizes() finds them."
+            f"The numbers of partitions differ ({found}); if chunk sizes are unknown, call X.compute_chunk_sizes()."
         )
     return list(blocks.values())
 
@@ -230,8 +229,8 @@ def _delayed(name: str, column: Any) -> list[Any]:
     if isinstance(column, list | tuple) and column and all(dask.is_dask_collection(part) for part in column):
         return list(column)
     raise TypeError(
-        f"{name} is a {type(column).__name__}; a Dask array, a Dask dataframe or a list of delayed partitions is "
-        "needed. For rows in memory, fit the estimator itself."
+        f"{name} is a {type(column).__name__}; expected a Dask array, a Dask dataframe or a list of delayed "
+        "partitions. For rows in memory, fit the estimator itself."
     )
 
 

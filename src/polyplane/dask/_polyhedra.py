@@ -24,11 +24,11 @@ from polyplane.scaling import AffineScaling, moments
 def on_cluster(method: Polyceptron | PolyhedralMixture, cluster: Cluster) -> tuple[Method[Any], Data]:
     """The method over the rows of a cluster, and the rows that stand in for them in a run."""
     if method.n_init > 1:
-        raise ValueError(f"n_init={method.n_init} picks rows at random, which would move them; on a cluster it is 1.")
+        raise ValueError(f"n_init={method.n_init} is not supported on a cluster; set n_init=1.")
     if isinstance(method, PolyhedralMixture):
         return ClusterMixture.of(method, cluster=cluster), _stand_in(cluster, _rows_with_moments(cluster))
     if method.mode == "online":
-        raise ValueError("mode='online' goes row by row; on a cluster use mode='batch', which is exact.")
+        raise ValueError("mode='online' is not supported on a cluster; use mode='batch', which is exact.")
     return ClusterPolyceptron.of(method, cluster=cluster), _stand_in(cluster, np.zeros((2, cluster.n_features)))
 
 

@@ -42,7 +42,7 @@ class Rounds(Method[RoundsState]):
         infos = self.cluster.infos
         complete = [i for i, info in enumerate(infos) if (info.class_counts > 0).all()]
         if not complete:
-            raise ValueError("Each partition misses a class: shuffle the rows, so that one has rows of all of them.")
+            raise ValueError("No partition has rows of all classes: shuffle the rows.")
         first = self.cluster.partitions[max(complete, key=lambda i: infos[i].n_rows)]
         [model] = self.cluster.gather([self.cluster.submit(_start, first, self.method, seed)])
         return RoundsState(model, memories=[None] * len(infos))

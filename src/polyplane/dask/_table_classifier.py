@@ -35,45 +35,44 @@ CLEARLY = 2.0
 
 
 class DaskTableClassifier(ClassifierMixin, BaseEstimator):
-    """`TableClassifier` over the partitions of a Dask data frame. Rows stay where they are; models move.
+    """Train a `TableClassifier` on the partitions of a Dask data frame. Rows stay on the workers; models move.
 
-    * The **encoder** is learned in one pass over all partitions: each tells the different values of its columns and
-      how often they occur. With up to 100,000 different values in a column it is the encoder that one machine would
-      learn; with more, rare texts are "other" and medians are exact to a hundred-thousandth of the rows. Columns are
-      known by their names: partitions may have them in another order.
-    * The **preparation**, the number of planes and the temperature are chosen on a sample of the rows, and a committee
-      is trained on it, as by `TableClassifier` on one machine.
-    * The **machines** are then trained on all rows, in turns: each goes from partition to partition, while the others
-      are at other ones. They take as many steps as on one machine: with bins and four planes given, one machine of
-      adult in 8 parts has 13.3 to 13.5 % error (whole: 13.4 to 13.6), and on 60,000 rows of covtype 21.3 % (whole:
-      20.9), where averages of planes that partitions train apart have 22.4. As many workers are at work as the
-      committee has machines.
+    * The **encoder** is fitted in one pass over all partitions, from the distinct values of each column and their
+      counts. With up to 100,000 distinct values in a column, it is the same encoder as on a single computer; with more,
+      rare strings are encoded as "other", and medians are exact to a hundred-thousandth of the rows. Columns are
+      matched by name: their order can differ between partitions.
+    * The **preparation**, the number of planes and the softmax temperature are selected on a sample of the rows, and a
+      committee is trained on the sample, as in `TableClassifier`.
+    * The **members** of the committee are then trained on all rows. They visit the partitions one after the other, each
+      member at a different partition, and take as many steps as on a single computer: with bins and four planes given,
+      one member on adult in 8 partitions has 13.3 to 13.5 % error (single computer: 13.4 to 13.6), and on 60,000 rows
+      of covtype 21.3 % (single computer: 20.9), whereas averaging planes that are trained separately on each partition
+      gives 22.4. Up to one worker per committee member is busy.
 
-    Where all rows are in the sample, the model is that of `TableClassifier` on one machine: 13.3 % error on adult. What
-    is chosen on fewer rows may differ: 13.3 and 13.7 % with two samples of 20,000 of its 32,561 rows.
+    If the sample contains all rows, the model is the same as that of `TableClassifier`: 13.3 % error on adult. The
+    selection on fewer rows can differ: 13.3 and 13.7 % with two samples of 20,000 of its 32,561 rows.
 
-    Each task depends on its input and a seed alone. When a worker is lost, Dask runs its tasks again, with the same
-    result.
+    Each task depends only on its input and a seed. If a worker is lost, Dask repeats its tasks, with the same result.
 
     Parameters
     ----------
     estimator : TableClassifier or None, default=None
-        What to train, with its parameters; None: with the defaults. Its `max_iter` is the number of passes over
-        all partitions.
+        The classifier to train. None: a `TableClassifier` with default parameters. Its `max_iter` is the number of
+        passes over all partitions.
     sample_rows : int, default=50000
-        Rows of the sample, which is brought, as numbers, to where `fit` was called. A table that has no more rows is
-        learned as by `TableClassifier` on one machine.
+        Number of rows in the sample, which is transferred to the client in encoded form. A table with no more rows is
+        trained on as in `TableClassifier`.
 
     Attributes
     ----------
     estimator_ : TableClassifier
-        The fitted classifier, a plain one; its ``encoder_rows_`` is the number of all rows.
+        The fitted classifier; its ``encoder_rows_`` is the total number of rows.
     sample_rows_ : int
-        Rows that the preparation, the number of planes and the temperature were chosen on.
+        Number of rows used to select the preparation, the number of planes and the softmax temperature.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     n_features_in_ : int
-        Number of columns.
+        Number of columns seen during fit.
 
     Examples
     --------
@@ -104,23 +103,23 @@ class DaskTableClassifier(ClassifierMixin, BaseEstimator):
         self.sample_rows = sample_rows
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from the rows of all partitions.
+        """Fit the classifier to the rows of all partitions.
 
         Parameters
         ----------
         X : Dask dataframe, Dask array, or list of delayed partitions
-            The table. Partitions without rows are passed over.
+            The training table. Empty partitions are ignored.
         y : str, Dask series, Dask array, or list of delayed partitions
-            The labels: the name of a column of X, or partition by partition.
+            The class labels: the name of a column of X, or labels with the same partitions as X.
         sample_weight : like y, default=None
-            Weights of the rows. Rows with zero weight are ignored.
+            Sample weights. Rows with zero weight are ignored.
 
         Returns
         -------
         self : object
-            The fitted classifier. When `fit` fails, it is left as it was. After Ctrl-C while all rows are learned from
-            it is the model of the last pass, or that of the sample where that is better, and `KeyboardInterrupt` is
-            raised.
+            The fitted classifier. If `fit` fails, the classifier does not change. Ctrl-C during training on all rows
+            raises `KeyboardInterrupt`, and the classifier keeps the model of the last pass, or that of the sample if it
+            is better.
         """
         self._validate_params()
         client, draft = connected_client(), TableClassifier() if self.estimator is None else clone(self.estimator)
@@ -174,7 +173,7 @@ class DaskTableClassifier(ClassifierMixin, BaseEstimator):
         draft.model_ = _better(of_sample, _model(of_sample, runners), held_out)
 
     def to_local(self) -> TableClassifier:
-        """The fitted classifier, as a plain one: it predicts, explains and is saved without a cluster.
+        """Return the fitted `TableClassifier`, to predict, explain or save it without a cluster.
 
         Returns
         -------
@@ -185,47 +184,47 @@ class DaskTableClassifier(ClassifierMixin, BaseEstimator):
         return self.estimator_
 
     def predict(self, X: Any) -> Any:
-        """Labels of the rows, lazily.
+        """Predict class labels, lazily.
 
         Parameters
         ----------
         X : Dask dataframe, Dask array, or list of delayed partitions
-            The table; columns that were not there in `fit` are ignored.
+            The table; columns that were not seen during fit are ignored.
 
         Returns
         -------
-        y : Dask series, Dask array or list of delayed arrays, as X is
+        y : Dask series, Dask array or list of delayed arrays, like X
             The most probable labels.
         """
         return lazily(X, self.to_local(), "predict", self.to_local().classes_[:1])
 
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes, lazily.
+        """Predict class probabilities, lazily.
 
         Parameters
         ----------
         X : Dask dataframe, Dask array, or list of delayed partitions
-            The table; columns that were not there in `fit` are ignored.
+            The table; columns that were not seen during fit are ignored.
 
         Returns
         -------
-        probabilities : Dask dataframe, Dask array or list of delayed arrays, as X is
-            A column for each class.
+        probabilities : Dask dataframe, Dask array or list of delayed arrays, like X
+            One column per class.
         """
         return lazily(X, self.to_local(), "predict_proba", np.zeros((1, len(self.to_local().classes_))))
 
     def decision_function(self, X: Any) -> Any:
-        """Scores of the classes, lazily.
+        """Compute class scores, lazily.
 
         Parameters
         ----------
         X : Dask dataframe, Dask array, or list of delayed partitions
-            The table; columns that were not there in `fit` are ignored.
+            The table; columns that were not seen during fit are ignored.
 
         Returns
         -------
-        scores : Dask series or dataframe, Dask array or list of delayed arrays, as X is
-            For two classes, the score of the second less that of the first.
+        scores : Dask series or dataframe, Dask array or list of delayed arrays, like X
+            The class scores. For two classes, the score of the second class minus that of the first.
         """
         n_classes = len(self.to_local().classes_)
         return lazily(X, self.to_local(), "decision_function", np.zeros(1 if n_classes == 2 else (1, n_classes)))
@@ -244,9 +243,9 @@ def _better(of_sample: TableModel, of_all: TableModel, held_out: EncodedRows, n_
     if difference.mean() <= n_errors * difference.std() / len(difference) ** 0.5:
         return new
     warnings.warn(
-        f"Training on all partitions was worse than on the sample (log-loss {losses.mean():.4f} and "
-        f"{old_losses.mean():.4f} on held-out rows), so the model of the sample is kept: if the partitions hold "
-        "different classes, shuffle the rows.",
+        f"Training on all partitions was worse than on the sample (held-out log-loss {losses.mean():.4f} and "
+        f"{old_losses.mean():.4f}), so the model of the sample is kept; if the class distributions of the partitions "
+        "differ, shuffle the rows.",
         UserWarning,
         stacklevel=4,
     )

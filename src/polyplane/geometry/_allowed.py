@@ -35,7 +35,9 @@ class AllowedChange(NamedTuple):
         if (low > high).any():
             raise ValueError(f"lower is above upper in feature {int((low > high).argmax())}.")
         if not ((lengths > 0) & np.isfinite(lengths)).all():
-            raise ValueError(f"scale must be positive; feature {int((~(lengths > 0)).argmax())} has none such.")
+            raise ValueError(
+                f"scale must be positive in all features, but not in feature {int((~(lengths > 0)).argmax())}."
+            )
         free = np.ones(n_features, dtype=bool)
         if frozen is not None:
             free[_feature_numbers(frozen, n_features)] = False

@@ -41,7 +41,7 @@ class Ball:
 def chebyshev_ball(
     planes: PlaneSet, c: int | None = None, *, plane: int | None = None, lower: Any = None, upper: Any = None
 ) -> Ball | None:
-    """The largest ball inside of the region of a class or of a plane: its Chebyshev centre and radius.
+    """Find the largest ball inside the region of a class or a plane: its Chebyshev centre and radius.
 
     Parameters
     ----------
@@ -78,27 +78,27 @@ def chebyshev_ball(
     check_single(planes)
     allowed = AllowedChange.of(planes, lower, upper)
     if (c is None) == (plane is None):
-        raise ValueError("Give either a class or a plane.")
+        raise ValueError("Specify either a class or a plane.")
     if plane is not None:
         if not 0 <= plane < planes.n_planes:
-            raise ValueError(f"There is no plane {plane}: this PlaneSet has planes 0 to {planes.n_planes - 1}.")
+            raise ValueError(f"plane={plane} is out of range: this PlaneSet has planes 0 to {planes.n_planes - 1}.")
         return _ball(planes, plane, np.arange(planes.n_planes) != plane, allowed)
     if not 0 <= c < planes.n_classes:  # type: ignore[operator]
-        raise ValueError(f"There is no class {c}: this PlaneSet has classes 0 to {planes.n_classes - 1}.")
+        raise ValueError(f"c={c} is out of range: this PlaneSet has classes 0 to {planes.n_classes - 1}.")
     own = np.flatnonzero(planes.owners == c)
     balls = [ball for p in own if (ball := _ball(planes, int(p), planes.owners != c, allowed)) is not None]
     return max(balls, key=lambda ball: ball.radius) if balls else None
 
 
 def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) -> np.ndarray:
-    """The planes that win nowhere: without them, all predictions stay as they are.
+    """Find planes that win nowhere: removing them does not change any prediction.
 
     Parameters
     ----------
     planes : PlaneSet
         The model.
     lower, upper : float or array-like of shape (n_features,), default=None
-        Look only at points between these bounds.
+        Consider only points within these bounds.
 
     Returns
     -------

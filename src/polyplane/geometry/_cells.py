@@ -76,10 +76,10 @@ def plane_slice(planes: PlaneSet, *, features: Any = None, at: Any = None, direc
     if directions is not None:
         axes = np.asarray(directions, dtype=np.float64)
         if features is not None or axes.shape != (2, planes.n_features):
-            raise ValueError(f"Give either two features or two directions of {planes.n_features} numbers.")
+            raise ValueError(f"Specify either two features or two directions of {planes.n_features} numbers.")
         return PlaneSet(coef @ axes.T, intercept + coef @ point, planes.indptr)
     if features is None and planes.n_features != 2:
-        raise ValueError(f"The model has {planes.n_features} features: say which two vary, or give two directions.")
+        raise ValueError(f"The model has {planes.n_features} features: specify two of them, or two directions.")
     pair = np.array([0, 1] if features is None else features)
     if pair.shape != (2,) or pair[0] == pair[1] or pair.min() < 0 or pair.max() >= planes.n_features:
         raise ValueError(f"features must be two different numbers from 0 to {planes.n_features - 1}.")

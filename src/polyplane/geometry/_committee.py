@@ -32,7 +32,7 @@ def committee_counterfactual(
     scale: Any = None,
     margin: float = 0.0,
 ) -> Counterfactual | None:
-    r"""A near point that a committee gives another class, found by local search.
+    r"""Find a nearby point that a committee assigns to another class, by local search.
 
     The class scores :math:`f_c` are convex: means of maxima of planes. The search replaces :math:`f_t` of the class to
     get to by its tangent plane :math:`\bar f_t \le f_t` at a point, finds the nearest solution of the convex program

@@ -19,7 +19,7 @@ DOUBLINGS = 40
 
 @dataclass(frozen=True, eq=False)
 class Counterfactual:
-    """A row of another class, as near as there is one.
+    """A counterfactual: a nearby point of another class.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Counterfactual:
     before, after : int
         The class of the row and that of the point.
     plane : int or None
-        The plane that wins at the point; None where several machines decide together.
+        The plane that wins at the point; None for a committee.
     """
 
     point: np.ndarray
@@ -54,14 +54,14 @@ def counterfactual(
     scale: Any = None,
     margin: float = 0.0,
 ) -> Counterfactual | None:
-    r"""The nearest point that the planes give another class.
+    r"""Find the nearest point that the planes assign to another class.
 
     Class :math:`c` wins where one of its planes beats all planes of the other classes, a union of convex polyhedra:
 
     .. math:: \bigcup_{p \in c} \{x : w_p x + b_p \ge w_q x + b_q \text{ for all } q \notin c\}
 
-    The distance to each is a small quadratic program, solved exactly; polyhedra that cannot be the nearest are left
-    out. The point lies a hair beyond the wall, just enough for `planes.predict` to say so whatever the rounding.
+    The distance to each is a small quadratic program, solved exactly; polyhedra that cannot be the nearest are
+    skipped. The point lies slightly beyond the decision boundary, so that `planes.predict` is not affected by rounding.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def counterfactual(
     lower, upper : float or array-like of shape (n_features,), default=None
         Bounds of the point.
     frozen : array-like of bool or of int, default=None
-        The features that must stay as they are, as a mask or by their numbers; bounds do not concern them.
+        The features that must not change, as a mask or as indices; bounds do not apply to them.
     scale : array-like of shape (n_features,), default=None
         The change of each feature that counts as 1: the distance is :math:`\sqrt{\sum_j (\Delta_j / s_j)^2}`. None: 1.
     margin : float, default=0.0

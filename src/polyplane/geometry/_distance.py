@@ -14,7 +14,7 @@ from polyplane.planes import PlaneSet
 
 
 def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = None) -> np.ndarray:
-    r"""Distance of rows to the boundary of a class: positive inside of it, negative outside.
+    r"""Compute the distance of rows to the decision boundary of a class: positive inside, negative outside.
 
     It is exact where several planes meet, too: not the least of the distances to planes, but that to the nearest
     point of another class (or, outside, of the class).
@@ -54,7 +54,7 @@ def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = Non
     predicted = planes.predict(X)
     classes = predicted if y is None else np.broadcast_to(np.asarray(y), len(predicted))
     if len(classes) and not (classes.min() >= 0 and classes.max() < planes.n_classes):
-        raise ValueError(f"y must hold classes from 0 to {planes.n_classes - 1}.")
+        raise ValueError(f"y must contain classes from 0 to {planes.n_classes - 1}.")
     distances = np.empty(len(predicted))
     for c in np.unique(classes):
         own, others = np.flatnonzero(planes.owners == c), np.flatnonzero(planes.owners != c)

@@ -64,7 +64,7 @@ class _ActiveSet:
                 return self.point
             if not self._enter(*worst):
                 return None
-        raise ArithmeticError("The active set of a quadratic program goes round in circles.")
+        raise ArithmeticError("The active-set method of a quadratic program is cycling.")
 
     def _worst(self) -> tuple[int, float, float] | None:
         """The most violated constraint: its index (bounds follow the planes), its side and its gap; None: all hold."""

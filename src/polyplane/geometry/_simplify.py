@@ -16,10 +16,10 @@ MEMORY = 6
 
 
 def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None) -> PlaneSet:
-    """Leave out planes as long as the predictions stay.
+    """Remove planes as long as predictions do not change.
 
-    The plane whose absence changes the fewest predictions goes first; of equals, the one that wins the fewest rows.
-    What the absence of a plane changes is known exactly: its rows go to the plane that is second there. A class
+    The plane whose removal changes the fewest predictions is removed first; in case of ties, the one that wins the
+    fewest rows. The effect of a removal is known exactly: the rows of a plane go to the second-best plane. Each class
     keeps at least one plane.
 
     Parameters
@@ -27,23 +27,23 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
     planes : PlaneSet
         The model.
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        Rows as the model will meet them, for instance those it was trained on.
+        Representative rows, for instance the training rows.
     tolerance : float, default=0.0
-        The share of the rows whose predictions may change; with `y`, by which the error may grow.
+        The fraction of predictions that may change; with `y`, the allowed increase of the error.
     y : array-like of shape (n_rows,), default=None
-        The rows' classes, as integers: keep the error rather than the predictions.
+        The true classes, as integers. If given, the error is preserved instead of the predictions.
 
     Returns
     -------
     fewer : PlaneSet
-        The planes that are left, unchanged.
+        The remaining planes, unchanged.
 
     Notes
     -----
-    Memory is that of a block of scores and of a few numbers per row, not of all scores.
+    Memory use is a block of scores and a few numbers per row.
 
-    Rows that a model was trained on and fits without error need fewer of its planes than new rows do: where such a
-    model must stay as good, give rows that it has not seen as well.
+    Training rows that the model fits without error need fewer planes than new rows: to preserve the accuracy of such a
+    model, include rows that were not used in training.
 
     Examples
     --------
@@ -58,14 +58,14 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
     check_single(planes)
     X = X if sparse.issparse(X) else np.asarray(X)
     if not 0 <= tolerance <= 1:
-        raise ValueError(f"tolerance={tolerance!r} must be a share of the rows, from 0 to 1.")
+        raise ValueError(f"tolerance={tolerance!r} must be a fraction of the rows, from 0 to 1.")
     if planes.n_planes == planes.n_classes:
         return planes
     ranking = _Ranking(planes, X)
     predicted = planes.owners[ranking.best[:, 0]]
     aim = predicted if y is None else np.asarray(y)
     if aim.shape != predicted.shape:
-        raise ValueError(f"y must hold one class for each of the {len(predicted)} rows.")
+        raise ValueError(f"y must contain one class for each of the {len(predicted)} rows.")
     allowed = int(tolerance * len(aim) * (1 + 1e-12)) + int(np.count_nonzero(aim != predicted))
     while (plane := ranking.least_missed(aim, allowed)) is not None:
         ranking.remove(plane)

@@ -19,7 +19,7 @@ from polyplane.tables._model import TableModel
 
 @dataclass(frozen=True, eq=False)
 class TableCounterfactual:
-    """A changed row of a table that the model gives another class.
+    """A counterfactual of a table row: a changed row of another class.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ def table_counterfactual(
     decreasing: Collection[str] = (),
     max_columns: int | None = None,
 ) -> TableCounterfactual | None:
-    r"""The smallest change of a row, in the columns of its table, that makes it another class.
+    r"""Find the smallest change of a table row that leads to another class.
 
-    Changes are such as can happen: a category becomes another of its levels, whole numbers stay whole, dates move by
-    whole days, numbers and dates keep within what was seen in training. Missing values stay missing, and no value
-    becomes missing or a rare level. Of all such changes that lead to the target, those of the fewest columns count, and
-    of these the one with the least sum of changes.
+    Only plausible changes are considered: a category changes to another of its levels, integers remain integers, dates
+    move by whole days, and numbers and dates stay within the range of the training data. Missing values remain missing,
+    and no value becomes missing or a rare level. Among all changes that lead to the target, those of the fewest columns
+    are preferred, and among these the one with the smallest sum of changes.
 
     The score of each plane is a sum over the columns. For ranges of values of a column, bounds of what they add to each
     score are known; ranges that cannot lead to the target are dropped, the others are split until a single value is
@@ -78,19 +78,19 @@ def table_counterfactual(
     target : int, default=None
         The class to get to, as its place in ``classes_``. None: any but the predicted one.
     bounds : dict of str to (low, high), default=None
-        Bounds of numbers and dates, in place of what was seen; None as low or high leaves that side as it was seen.
-        They concern columns that change; others stay as they are.
+        Bounds of numbers and dates that replace the range of the training data; None as low or high keeps that side.
+        They apply only to columns that change.
     frozen : collection of str, default=()
         Columns that must not change.
     increasing, decreasing : collection of str, default=()
-        Numbers and dates that can only rise, or only fall.
+        Numbers and dates that can only increase, or only decrease.
     max_columns : int, default=None
-        The most columns that may change. None: all.
+        Maximum number of columns that may change. None: all.
 
     Returns
     -------
     found : TableCounterfactual or None
-        None when no allowed change was found. A row of the target class is its own counterfactual, without changes.
+        None if no allowed change was found. A row of the target class is its own counterfactual, without changes.
 
     Examples
     --------

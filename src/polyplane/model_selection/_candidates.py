@@ -29,8 +29,8 @@ def declared_space(estimator: Any, classes: np.ndarray) -> dict[str, list[Any]]:
     prefix, machine = machine_of(estimator)
     if not isinstance(machine, PlaneClassifier):
         raise ValueError(
-            f"param_distributions=None: {type(machine).__name__} does not declare which of its parameters to search; "
-            "name them in param_distributions."
+            f"param_distributions=None: {type(machine).__name__} does not declare default search parameters; specify "
+            "them in param_distributions."
         )
     declared = machine._declaration.tuning.items()
     kept = {name: [v for v in values if _is_possible(machine, name, v, classes)] for name, values in declared}
@@ -62,7 +62,7 @@ def _own_setting(estimator: Any, spaces: Sequence[Any]) -> Settings:
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else f" It has {', '.join(known)}."
+            hint = f" Did you mean {near[0]!r}?" if near else f" Its parameters are {', '.join(known)}."
             raise ValueError(f"param_distributions: {name!r} is not a parameter of {type(estimator).__name__}.{hint}")
     return {name: known[name] for name in sorted(names)}
 

@@ -58,12 +58,12 @@ class Checkpoint:
         except (ValueError, KeyError, TypeError):
             is_ours = False
         if not is_ours:
-            raise ValueError(f"resume: {self.path} is not a checkpoint of PlaneSearchCV; name another file.")
+            raise ValueError(f"resume: {self.path} is not a checkpoint of PlaneSearchCV; use another file.")
         other = [name for name, value in self._header.items() if content.get(name) != value]
         if other:
             raise ValueError(
-                f"resume: {self.path} belongs to a search with other {' and '.join(other)}; name another file, or "
-                "begin anew with resume=False."
+                f"resume: {self.path} belongs to a search with different {' and '.join(other)}; use another file, "
+                "or start again with resume=False."
             )
         return trials
 
@@ -87,8 +87,8 @@ def _plain(settings: Settings) -> Settings:
         is_plain = value is None or isinstance(value, bool | int | str)
         if not is_plain and not (isinstance(value, float) and math.isfinite(value)):
             raise ValueError(
-                f"checkpoint: {name}={value!r} is not a number or a text, and a checkpoint holds plain data only; "
-                "search over plain values, or leave out checkpoint."
+                f"checkpoint: {name}={value!r} is not a number or a string, which checkpoints cannot store; search "
+                "over plain values, or omit checkpoint."
             )
     return values
 

@@ -111,5 +111,5 @@ class Halving:
             return
         failure = self.evaluation.failure
         if failure is None:
-            raise ValueError("The scores of all candidates are NaN; look at what scoring returns.")
+            raise ValueError("The scores of all candidates are NaN; check the scoring function.")
         raise failure.error

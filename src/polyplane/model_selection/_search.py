@@ -38,7 +38,7 @@ def _delegated(name: str) -> Callable[[Any], bool]:
 
     def check(self: PlaneSearchCV) -> bool:
         if not self.refit:
-            raise AttributeError(f"refit=False: there is no best_estimator_ for {name}; fit one with best_params_.")
+            raise AttributeError(f"{name} is not available with refit=False: fit an estimator with best_params_.")
         getattr(getattr(self, "best_estimator_", None) or self._searched(0), name)
         return True
 
@@ -47,73 +47,71 @@ def _delegated(name: str) -> Callable[[Any], bool]:
 
 @dataclass(eq=False, repr=False)
 class PlaneSearchCV(ClassifierMixin, BaseEstimator):
-    r"""Search for the parameters of a machine by cross-validation and successive halving.
+    r"""Hyperparameter search by cross-validation and successive halving.
 
-    Random settings, and the one that the estimator has, compete in rungs. On the first rung all of them are fitted to
-    the training rows of two of five folds with a ninth of the passes, and scored on its test rows; the best third goes
-    on to the next, with a third of the passes and three folds, and the best third of these to the last, with all. So
-    the best score is that of an ordinary cross-validation, and most of the settings have cost little. Steps of these
-    machines fall over the passes to come: a short training is a whole one, not the beginning of a long one. Learners
-    that stop by themselves (those whose `tol` is not None) are given a part of the training rows instead; with passes,
-    rows beyond 10,000 are cut too. Fewer than 27 settings have fewer rungs, so that a few of them come to the last, and
-    small data, where short trainings tell little and long ones cost little, have a single one.
+    Candidates are the setting of the estimator and random settings; they compete in rounds (rungs). On the first rung,
+    all candidates are fitted to two of five folds with a ninth of the passes. The best third advances to the next rung,
+    with a third of the passes and three folds, and the best third of these to the last, with all passes and folds. The
+    best score is therefore an ordinary cross-validation score, while most candidates cost little. Step sizes are
+    scheduled over the given number of passes, so a short fit is complete, not the beginning of a long one. Learners
+    with a stopping criterion (`tol` is not None) get a part of the training rows instead of fewer passes; otherwise
+    rows beyond 10,000 are reduced as well. With fewer than 27 candidates there are fewer rungs, so that several
+    candidates reach the last one; small data sets use a single rung.
 
-    The interface is that of scikit-learn's `RandomizedSearchCV`. All fits of a rung are made together, in batches that
-    take some seconds each.
+    The interface is that of scikit-learn's `RandomizedSearchCV`. Fits are run in batches of a few seconds.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
-        The machine, or a pipeline that ends in one; other classifiers work too. None: `MultiHyperplaneClassifier`, with
-        a seed drawn from `random_state`. Give an estimator a `random_state` of its own if the search is to be
-        repeatable.
+        A classifier, or a pipeline that ends in one. None: `MultiHyperplaneClassifier`, with a seed drawn from
+        `random_state`. For reproducible results, set the `random_state` of the estimator as well.
     param_distributions : dict, list of dict or None, default=None
-        Lists, or distributions with a method `rvs` as in `scipy.stats`, by parameter. None: what the learner declares;
-        for `MultiHyperplaneClassifier` `n_planes`, `alpha`, `noise`, `eta0` and `scale`.
+        Lists of values, or distributions with a method `rvs` as in `scipy.stats`, by parameter name. None: the defaults
+        of the learner; for `MultiHyperplaneClassifier`, `n_planes`, `alpha`, `noise`, `eta0` and `scale`.
     n_iter : int, default=40
-        Settings to try, the estimator's own among them.
+        Number of candidates, including the setting of the estimator.
     cv : int, splitter or iterable of (train, test), default=5
-        The folds, as in scikit-learn.
+        The cross-validation splits, as in scikit-learn.
     scoring : str, callable or None, default=None
-        What is to be as large as possible, as in scikit-learn; None: the accuracy.
+        The score to maximise, as in scikit-learn. None: accuracy.
     refit : bool, default=True
-        Fit the best setting to all rows.
+        Refit the best candidate on all rows.
     factor : float or None, default=3
-        One setting out of so many, at least 2, goes on to the next rung. None: no halving, all settings get all passes
-        on all rows, as in `RandomizedSearchCV`.
+        One out of `factor` candidates (at least 2) advances to the next rung. None: no halving; all candidates get all
+        passes and all rows, as in `RandomizedSearchCV`.
     random_state : int, RandomState or None, default=None
-        Source of the settings.
+        Seed of the random candidates.
     n_jobs : int or None, default=None
-        Threads to fit in.
+        Number of threads.
     time_limit : float or None, default=None
-        Seconds after which to end the search when the batch at hand is done, with the best so far and a warning. The
-        refit comes after it.
+        Time limit in seconds. The search stops after the current batch, warns, and uses the best candidate so far. The
+        refit is not included.
     checkpoint : path-like or None, default=None
-        A JSON file for the finished fits, written after each batch. `random_state` must be an int.
+        A JSON file for the finished fits, written after each batch. Requires an int `random_state`.
     resume : bool, default=False
-        Go on from the checkpoint, if there is one.
+        Resume from the checkpoint, if it exists.
     verbose : int, default=0
-        Show progress, with the time left on a terminal.
+        Verbosity; 1 shows progress, with the remaining time on a terminal.
 
     Attributes
     ----------
     cv_results_ : dict of str to array
-        A row for each setting on each rung, with the columns of `RandomizedSearchCV`, ready for a data frame. "rung"
-        counts from 0, "n_resources" are the row visits of a fit: training rows times passes. "mean_fit_time" is the
-        time of a batch over its fits. Folds that a rung does not look at have the score NaN. Ranks put later rungs
-        first.
+        One row per candidate and rung, with the columns of `RandomizedSearchCV`; can be converted to a data frame.
+        "rung" starts at 0, "n_resources" is the number of row visits of a fit: training rows times passes.
+        "mean_fit_time" is the time of a batch divided by its fits. Folds that are not used on a rung have the score
+        NaN. Later rungs rank first.
     best_estimator_ : estimator
-        The best setting, fitted to all rows.
+        The best candidate, refitted on all rows.
     best_params_, best_score_, best_index_
-        The best setting, its mean score on the last rung, and its row of ``cv_results_``.
+        The best setting, its mean score on the last rung, and its index in ``cv_results_``.
     n_splits_ : int
         Number of folds.
     refit_time_ : float
-        Seconds that the last fit took.
+        Time of the refit in seconds.
     is_complete_ : bool
-        False where `time_limit` ended the search.
+        False if `time_limit` stopped the search.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     scorer_ : function
         The scorer.
     n_features_in_, feature_names_in_
@@ -121,12 +119,12 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    sklearn.model_selection.RandomizedSearchCV : All settings with all passes.
+    sklearn.model_selection.RandomizedSearchCV : Random search without halving.
 
     Notes
     -----
-    As in `RandomizedSearchCV`, `sample_weight` weighs the training rows, not the scores. Ctrl-C raises
-    `KeyboardInterrupt` and leaves the estimator as it was; the checkpoint has the batches that were finished.
+    As in `RandomizedSearchCV`, `sample_weight` is used in training, not in scoring. Ctrl-C raises `KeyboardInterrupt`
+    and the estimator does not change; the checkpoint contains the finished batches.
 
     References
     ----------
@@ -178,7 +176,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     }
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Search, and fit the best setting to all rows.
+        """Run the search, and refit the best candidate on all rows.
 
         Parameters
         ----------
@@ -187,14 +185,14 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_rows,)
             The labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows in training.
+            Sample weights, used in training.
         groups : array-like of shape (n_rows,), default=None
-            Rows that belong together, for splitters that keep them so.
+            Group labels, for group-based splitters.
 
         Returns
         -------
         self : object
-            The fitted search. When `fit` fails or is interrupted, it is left as it was.
+            The fitted search. If `fit` fails or is interrupted, the object does not change.
         """
         began = time.perf_counter()
         self._validate_params()
@@ -219,7 +217,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
 
     @available_if(_delegated("predict"))
     def predict(self, X: Any) -> Any:
-        """Labels of the rows by the best estimator.
+        """Predict class labels with the best estimator.
 
         Parameters
         ----------
@@ -236,7 +234,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
 
     @available_if(_delegated("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes by the best estimator.
+        """Predict class probabilities with the best estimator.
 
         Parameters
         ----------
@@ -253,7 +251,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
 
     @available_if(_delegated("decision_function"))
     def decision_function(self, X: Any) -> Any:
-        """Scores of the classes by the best estimator.
+        """Compute class scores with the best estimator.
 
         Parameters
         ----------
@@ -270,7 +268,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
 
     @available_if(_delegated("score"))
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The score of the best estimator by `scoring`.
+        """Score the best estimator with `scoring`.
 
         Parameters
         ----------
@@ -284,7 +282,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
         Returns
         -------
         score : float
-            The accuracy, or what `scoring` names.
+            The accuracy, or the score given by `scoring`.
         """
         check_is_fitted(self)
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -329,7 +327,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
             space = declared_space(estimator, np.unique(evaluation.y))
             if not space:
                 raise ValueError(
-                    "param_distributions=None: the estimator leaves nothing to search; name what to search."
+                    "param_distributions=None: the estimator has no parameters to search; specify param_distributions."
                 )
         candidates = draw_candidates(estimator, space, self.n_iter, self.random_state)
         prefix, machine = machine_of(estimator)
@@ -346,8 +344,8 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     def _checkpoint(self, evaluation: Evaluation, candidates: list[Settings], rungs: list[Rung]) -> Checkpoint:
         if not isinstance(self.random_state, Integral):
             raise ValueError(
-                f"checkpoint: random_state is {self.random_state!r}, and a search that goes on must draw the same "
-                "settings again; set random_state to an int."
+                f"checkpoint: random_state is {self.random_state!r}, but resuming requires the same candidates; set "
+                "random_state to an int."
             )
         parts = {
             "rows": fingerprint(evaluation.X, evaluation.y, evaluation.sample_weight),
@@ -371,14 +369,14 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
         failed = search.evaluation
         if failed.failure is not None:
             warnings.warn(
-                f"{failed.n_failures} fits failed, and their settings have no score; the first: {failed.failure.error}",
+                f"{failed.n_failures} fits failed and have no score; the first error: {failed.failure.error}",
                 FitFailedWarning,
                 stacklevel=3,
             )
         if not is_complete:
             warnings.warn(
                 f"time_limit={self.time_limit:g} ended the search on rung {search.last_rung + 1} of "
-                f"{len(search.rungs)}, after {len(search.trials)} trials: the best so far is taken.",
+                f"{len(search.rungs)}, after {len(search.trials)} trials; the best candidate so far is used.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -115,7 +115,7 @@ def mixture_bound(
         raise ValueError(f"gamma={gamma!r} must be positive.")
     planes, X, y = check_rows(planes, X, y)
     if planes.n_classes != 2 or len(zero_classes(planes)) != 1:
-        raise ValueError("One of two classes must own the zero plane alone: the class inside the polyhedron.")
+        raise ValueError("One of two classes must own only the zero plane: the class inside the polyhedron.")
     outside = outside_class(planes, None)
     coef, intercept = (-part.astype(np.float64) for part in planes.of(outside))
     radius = float(row_norms(X, 0.0).max()) if radius is None else float(radius)

@@ -50,18 +50,20 @@ def tangent_planes(X: Any, y: Any) -> PlaneSet:
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     if X.ndim != 2 or y.shape != X.shape[:1] or not len(y):
-        raise ValueError(f"X has shape {X.shape} and y {y.shape}: one class for each row is needed.")
+        raise ValueError(f"X has shape {X.shape} and y {y.shape}: one class for each row is required.")
     rows, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
     of_row = y[first]
     differing = np.flatnonzero(of_row[inverse.ravel()] != y)
     if len(differing):
         twin = first[inverse.ravel()[differing[0]]]
         raise ValueError(
-            f"Rows {twin} and {differing[0]} are the same and of different classes: no function of the features can "
-            "tell them apart."
+            f"Rows {twin} and {differing[0]} are identical but have different classes: no function of the features can "
+            "separate them."
         )
     if not np.array_equal(np.unique(y), np.arange(len(np.unique(y)))):
-        raise ValueError("y must hold classes from 0 up, each with a row: np.unique(labels, return_inverse=True)[1].")
+        raise ValueError(
+            "y must contain the classes 0, 1, ..., each at least once: use np.unique(labels, return_inverse=True)[1]."
+        )
     mean = rows.mean(axis=0)
     coef = 2.0 * (rows - mean)
     # h(x_t) + grad (x - x_t), with h(x) = |x - m|^2: grad x + |x_t - m|^2 - grad x_t

@@ -19,11 +19,13 @@ def check_rows(planes: PlaneSet, X: Any, y: Any) -> tuple[PlaneSet, Any, np.ndar
     if X.ndim != 2 or X.shape[1] != planes.n_features:
         raise ValueError(f"X has shape {tuple(X.shape)}; this PlaneSet needs {planes.n_features} columns.")
     if y.shape != X.shape[:1] or not len(y):
-        raise ValueError(f"y must hold one class for each of the {X.shape[0]} rows, of which there must be one.")
+        raise ValueError(
+            f"y must contain one class for each of the {X.shape[0]} rows, and there must be at least one row."
+        )
     if y.dtype.kind not in "iub" or y.min() < 0 or y.max() >= planes.n_classes:
         raise ValueError(
-            f"y must hold classes from 0 to {planes.n_classes - 1}; of labels, take "
-            "np.searchsorted(machine.classes_, labels)."
+            f"y must contain classes from 0 to {planes.n_classes - 1}; convert labels with "
+            "np.searchsorted(model.classes_, labels)."
         )
     return planes.to_numpy(), X, y.astype(np.intp)
 
@@ -45,12 +47,12 @@ def outside_class(planes: PlaneSet, outer: int | None) -> int:
     silent = zero_classes(planes)
     if outer is None:
         if planes.n_classes != 2 or len(silent) != 1:
-            raise ValueError("Each class owns planes: say by outer=0, 1, ... which one's polytope is meant.")
+            raise ValueError("Each class owns planes: specify the class outside the polytope with outer=0, 1, ...")
         return 1 - silent[0]
     if not 0 <= outer < planes.n_classes:
         raise ValueError(f"outer={outer!r} is not a class from 0 to {planes.n_classes - 1}.")
     if outer in silent:
-        raise ValueError(f"Class {outer} owns the zero plane alone: it is not outside of a polytope.")
+        raise ValueError(f"Class {outer} owns only the zero plane: it is not outside a polytope.")
     return int(outer)
 
 
