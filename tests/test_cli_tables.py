@@ -106,7 +106,7 @@ def test_what_was_read_and_found_is_told(files, tmp_path):
     for line in (
         "label\tincome",
         "classes\t<=50K ({}), >50K ({})".format(*content["class_counts"]),
-        "with gaps\t2\tage, work",
+        "with missing values\t2\tage, work",
         "country\tit is constant: all values are 'US'",
         f"test error %\t{content['test_error_percent']:.4g} (95 % confidence interval {low:.4g} to {high:.4g})",
         "preparation\tstandard, as given",

@@ -326,7 +326,7 @@ class TestRefusals:
         bad[400, 3] = np.nan
         with pytest.raises(ValueError, match=r"Partition 1: .*NaN"):
             machine.fit(*chunked(bad, y))
-        with pytest.raises(TypeError, match="X is a ndarray; a Dask array"):
+        with pytest.raises(TypeError, match="X is a ndarray; expected a Dask array"):
             machine.fit(X, y)
         with pytest.raises(ValueError, match=r"numbers of partitions differ \(X has 2, y has 1\)"):
             machine.fit([dask.delayed(X[:10]), dask.delayed(X[10:])], [dask.delayed(y)])

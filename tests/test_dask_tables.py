@@ -239,7 +239,7 @@ class TestFailures:
             DaskTableClassifier(sample_rows=0).fit(delayed(split()), "fate")
         with pytest.raises(ValueError, match="'n_estimators' parameter of TableClassifier must be"):
             DaskTableClassifier(TableClassifier(n_estimators=0)).fit(delayed(split()), "fate")
-        with pytest.raises(TypeError, match="X is a DataFrame; a Dask array"):
+        with pytest.raises(TypeError, match="X is a DataFrame; expected a Dask array"):
             DaskTableClassifier().fit(FRAME, Y)
         with pytest.raises(ValueError, match="All sample weights are zero"):
             DaskTableClassifier().fit(delayed(split(TABLE.assign(weight=0.0))), "fate", "weight")

@@ -242,7 +242,7 @@ def test_balls_of_any_size_and_of_none():
         chebyshev_ball(SQUARE)
     with pytest.raises(ValueError, match="c=2 is out of range"):
         chebyshev_ball(SQUARE, 2)
-    with pytest.raises(ValueError, match="no plane 5"):
+    with pytest.raises(ValueError, match="plane=5 is out of range"):
         chebyshev_ball(SQUARE, plane=5)
 
 

@@ -82,7 +82,7 @@ class TableReport:
             kinds.setdefault(column.kind, []).append(column.name)
         with_gaps = [column.name for column in encoding.columns if column.has_gaps]
         rows = [(kind, len(names), _listed(names)) for kind, names in kinds.items()]
-        rows += [("with gaps", len(with_gaps), _listed(with_gaps))] if with_gaps else []
+        rows += [("with missing values", len(with_gaps), _listed(with_gaps))] if with_gaps else []
         self._say(Table("Columns", ("kind", "columns", "names"), rows))
         if encoding.dropped:
             self._say(Table("Dropped", ("column", "reason"), list(encoding.dropped.items())))
