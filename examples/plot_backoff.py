@@ -1,9 +1,9 @@
 """
-Most visits change nothing
-==========================
+Skip rows that do not change the model
+======================================
 
-Late in training the planes move little, and the margins of most rows are sure to hold for some passes. Back-off skips
-these rows. The error is the same, in a fraction of the time.
+Late in training the planes move little, and most rows keep a sufficient margin for several passes. Back-off skips
+these rows: the error is the same, in a fraction of the time.
 """
 
 # %%

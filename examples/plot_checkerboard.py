@@ -1,9 +1,9 @@
 """
-Two classes, many planes
-========================
+A checkerboard with several planes per class
+============================================
 
-A board of 4 x 4 fields defeats a line. In a multi-hyperplane machine each class owns as many planes as it needs, and
-the class of the best plane wins: together they cut out any shape.
+A 4 x 4 checkerboard is not linearly separable. In a multi-hyperplane model each class owns several planes, and the
+class of the highest-scoring plane is predicted, so decision regions can have any shape.
 """
 
 # %%

@@ -1,9 +1,9 @@
 """
-What would flip it?
-===================
+Counterfactual explanations
+===========================
 
-The region of a class is a union of convex pieces, so the nearest point of another class can be found exactly. Some
-features may be frozen or bounded.
+The region of a class is a union of convex polyhedra, so the nearest point of another class can be found exactly.
+Features can be frozen or bounded.
 """
 
 # %%

@@ -1,9 +1,9 @@
 """
-What planes look at
-===================
+Planes of handwritten digits
+============================
 
-A plane over pixels is a picture: ink where it is blue speaks for the class, ink where it is red against it. The
-busiest planes of a machine that reads digits:
+The weights of a plane over pixels are an image: ink in blue areas is evidence for the class, ink in red areas against
+it. The most frequently winning planes of a digit classifier:
 """
 
 # %%

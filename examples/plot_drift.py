@@ -1,9 +1,9 @@
 """
-When the world changes
-======================
+Concept drift in a stream
+=========================
 
-In a stream that drifts, old rows mislead. `half_life` lets them fade: the machine forgets on purpose, and errs less
-on rows that it has not seen yet.
+In a stream with concept drift, old rows are misleading. `half_life` reduces the weight of old rows, which lowers the
+error on new rows.
 """
 
 # %%

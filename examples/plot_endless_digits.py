@@ -1,9 +1,9 @@
 """
-Digits without end
-==================
+Unlimited training data
+=======================
 
-`InfiniteDigits` makes as many deformed images as you like from those you have; image number i is always the same. A
-machine that never sees an image twice learns what digits have in common.
+`InfiniteDigits` generates any number of deformed images from given ones; image number i is always the same. A model
+that never sees an image twice generalises better.
 """
 
 # %%

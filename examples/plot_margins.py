@@ -1,9 +1,9 @@
 """
-How sure is it?
-===============
+Margins of predictions
+======================
 
-The margin of a row is how far its class is ahead of the next one. Errors are left of zero; rows just right of it are
-those to look at.
+The margin of a row is the score of its class minus that of the best other class. Errors have negative margins; rows
+with small positive margins are uncertain.
 """
 
 # %%

@@ -1,9 +1,9 @@
 """
-Keeping planes busy
-===================
+Use all planes of a polytope
+============================
 
-Trained freely, a polytope can settle with few of its planes in use. `min_entropy` asks that rows be spread over the
-planes; the error falls with it.
+Without a constraint, training can end with few planes of a polytope in use. `min_entropy` encourages an even
+assignment of rows to planes, which lowers the error.
 """
 
 # %%

@@ -1,8 +1,9 @@
 """
-Elsewhere, the same answers
-===========================
+Export to ONNX
+==============
 
-A pipeline becomes an ONNX graph and gives the same labels and scores in onnxruntime, without Python if need be.
+A pipeline is exported as an ONNX graph, which gives the same labels and scores in onnxruntime, with or without
+Python.
 """
 
 # %%

@@ -1,9 +1,9 @@
 """
-Two rules for a physician
-=========================
+Two rules for diabetes
+======================
 
-PLUME finds a few half-spaces around one class. On the diabetes data of the Pima two are enough for the accuracy of
-far larger models, and two inequalities can be read, doubted and remembered.
+PLUME finds a few half-spaces around one class. On the Pima diabetes data, two are as accurate as far larger models,
+and two inequalities are easy to read and to check.
 """
 
 # %%

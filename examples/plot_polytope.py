@@ -2,8 +2,8 @@
 A polytope around a class
 =========================
 
-Where one class lies inside of the other, a convex polytope is the right shape. Each plane of the outer class cuts off
-a piece; the inner class is what none of them claims.
+If one class lies inside the other, a convex polytope is the right shape. Each plane of the outer class cuts off a
+part of the space; the inner class is the remaining region.
 """
 
 # %%

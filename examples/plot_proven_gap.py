@@ -1,9 +1,9 @@
 """
-A linear SVM with a certificate
-===============================
+A linear SVM with a proven gap
+==============================
 
-Cutting planes bound the objective from below while the search pushes it down from above. Their distance is a proof of
-how near the optimum is, and training stops when the proof is good enough.
+Cutting planes give a lower bound of the objective, while the current solution gives an upper bound. Their difference
+bounds the distance to the optimum, and training stops when it is small enough.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Fewer planes, the same predictions
 ==================================
 
-GAMM grows more planes than it needs. `simplify` removes those whose rows fall to other planes of the same class, and
-says the same about the rows it is shown, up to a tolerance.
+GAMM grows more planes than it needs. `simplify` removes planes whose rows are won by other planes of the same class;
+predictions on the given rows do not change, up to a tolerance.
 """
 
 # %%

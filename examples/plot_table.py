@@ -1,9 +1,9 @@
 """
-A table explains itself
-=======================
+Explain a model of a table
+==========================
 
-A table goes to ``TableClassifier`` as it comes: gaps, any units. What it has learned is told in the columns of the
-table, as sums that a reader can check.
+``TableClassifier`` takes raw tables, with missing values and any units. Its explanations are in the columns of the
+table, as sums of contributions that can be verified.
 """
 
 # %%

@@ -1,10 +1,10 @@
 """
-Where planes come from
-======================
+The tangent start
+=================
 
-A plane tangent to a paraboloid above a point wins the neighbourhood of that point. So tangents above the cluster
-centres of each class are the nearest-centre classifier; training moves them from there. A start from nothing (GAMM)
-has to grow its planes, and finds fewer of the fields.
+A plane tangent to a paraboloid above a point wins the neighbourhood of that point. Tangents above the cluster centres
+of each class are therefore the nearest-centre classifier, and training starts from there. A start without planes
+(GAMM) has to grow them, and finds fewer fields of the checkerboard.
 """
 
 # %%

@@ -1,12 +1,12 @@
 """
-What the bounds say, and what happens
-=====================================
+Bounds and observed generalisation
+==================================
 
 The convex polytope paper bounds the error on new rows by the hinge loss on the training rows plus a capacity: the sum
-of the planes' norms over the square root of the number of rows (its Theorem 1, up to a constant). Beside it stands what
-it is about: held-out error less training error, over the strength of the regularisation and the number of planes. Two
-forms of the machine are compared, that of the total margin, which the paper trains, and that of the worst-case margin,
-which it argues against.
+of the norms of the planes divided by the square root of the number of rows (Theorem 1, up to a constant). The figures
+show it next to the observed gap, held-out error minus training error, against the strength of the regularisation and
+the number of planes. Two forms are compared: the total margin, which the paper trains, and the worst-case margin, which
+it argues against.
 """
 
 # %%
