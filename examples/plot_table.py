@@ -7,7 +7,7 @@ table, as sums of contributions that can be verified.
 """
 
 # %%
-# The diabetes data of the Pima. Zeros in some columns stand for values that were not measured: they are gaps.
+# The diabetes data of the Pima. Zeros in some columns stand for values that were not measured: they are missing values.
 import numpy as np
 import pandas as pd
 
