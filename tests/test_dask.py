@@ -293,7 +293,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("machine", "message"),
         [
-            (CuttingPlaneSVC(line_search="exact"), "sorts all rows"),
+            (CuttingPlaneSVC(line_search="exact"), "needs all rows in one place"),
             (PolyceptronClassifier(mode="online"), "use mode='batch'"),
             (PolyhedralMixtureClassifier(n_init=3), "n_init=3 is not supported on a cluster"),
             (AdaptiveMultiHyperplaneClassifier(), "models of different partitions cannot be averaged"),
@@ -330,7 +330,7 @@ class TestRefusals:
             machine.fit(X, y)
         with pytest.raises(ValueError, match=r"numbers of partitions differ \(X has 2, y has 1\)"):
             machine.fit([dask.delayed(X[:10]), dask.delayed(X[10:])], [dask.delayed(y)])
-        with pytest.raises(ValueError, match="Partition 1 has 5 features of float64, and partition 0 has 6"):
+        with pytest.raises(ValueError, match="Partition 1 has 5 features of float64, but partition 0 has 6"):
             machine.fit([dask.delayed(X), dask.delayed(X[:, :5])], [dask.delayed(y)] * 2)
         with pytest.raises(ValueError, match="only one class"):
             machine.fit(*chunked(X, np.full(len(y), "no")))
@@ -350,7 +350,9 @@ class TestRefusals:
         names = list("abcdef")
         parts = [pd.DataFrame(X[:250], columns=names), pd.DataFrame(X[250:], columns=[*names[1:], "a"])]
         delayed = [dask.delayed(part) for part in parts], [dask.delayed(y[:250]), dask.delayed(y[250:])]
-        with pytest.raises(ValueError, match="Partition 1 has the column 'b' where partition 0 has 'a': give all"):
+        with pytest.raises(
+            ValueError, match="Partition 1 has the column 'b' where partition 0 has 'a': all partitions"
+        ):
             DaskPlaneClassifier(CuttingPlaneSVC()).fit(*delayed)
 
     @pytest.mark.parametrize("machine", [CuttingPlaneSVC(C=0.1), PegasosSVC(max_iter=4, random_state=0)])
