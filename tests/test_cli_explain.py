@@ -106,6 +106,7 @@ def test_a_page(files):
         (["model.safetensors", "nowhere.csv"], "No such file"),
         (["model.safetensors", "--row", "1"], "--row requires DATA"),
         (["model.safetensors", "--html", "page"], "--html requires DATA"),
+        (["model.safetensors", "rows.csv", "--title", "Loans"], "--title requires --html"),
         (["model.safetensors", "rows.csv", "--row", "569"], "has 569 rows, numbered from 0 to 568"),
         (["model.safetensors", "rows.csv", "--target", "benign"], "--target requires --row"),
         (

@@ -1,5 +1,6 @@
 """Models as C, JavaScript and SQL: the labels, scores and probabilities of Python, whatever the names."""
 
+import json
 import re
 import shutil
 import sqlite3
@@ -18,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import polyplane
 from polyplane import PegasosSVC, TableClassifier
-from polyplane.io import to_c, to_javascript, to_sql
+from polyplane.io import to_c, to_javascript, to_json, to_sql
 from polyplane.learners import LEARNERS
 from polyplane.tables._preparation import RECIPES
 from tests.machines import make
@@ -438,10 +439,8 @@ class TestExport:
         assert not list(tmp_path.iterdir())
 
     def test_other_models(self, mixed, tmp_path):
-        with pytest.raises(
-            TypeError, match="json supports numeric features only: export a TableClassifier to c, js or sql"
-        ):
-            polyplane.export(mixed, tmp_path / "model.json")
+        polyplane.export(mixed, tmp_path / "model.json")
+        assert json.loads((tmp_path / "model.json").read_text()) == json.loads(to_json(mixed))
         pipeline = make_pipeline(StandardScaler(), PegasosSVC(max_iter=1)).fit([[0.0], [1.0]], [0, 1])
         with pytest.raises(TypeError, match="not a Pipeline"):
             to_c(pipeline)

@@ -19,6 +19,7 @@ class TableRequest(NamedTuple):
     freeze: list[str] | None
     tolerance: float
     html: str | None
+    title: str | None
 
 
 def explain_table(loaded: LoadedTable, request: TableRequest) -> Any:
@@ -34,7 +35,7 @@ def explain_table(loaded: LoadedTable, request: TableRequest) -> Any:
     parts = loaded.batches(request.data, request.reading, MOST_ROWS, labels=request.html is not None)
     rows = first_rows(parts, request.data)
     if request.html is not None:
-        return _page(loaded, rows, request.data, request.html)
+        return _page(loaded, rows, request.data, request.html, request.title)
     if request.row is not None:
         return _of_row(loaded, parts, rows, request)
     return explain_model(loaded.model, rows.X)
@@ -56,9 +57,9 @@ def _of_row(loaded: LoadedTable, parts: TableParts, first: Any, request: TableRe
     return explain_row(loaded.model, part.X.slice(place, 1), **aims)
 
 
-def _page(loaded: LoadedTable, rows: Any, data: str, html: str) -> Page:
+def _page(loaded: LoadedTable, rows: Any, data: str, html: str, title: str | None) -> Page:
     from polyplane.inspection import model_report
 
     truth, labelled = loaded.labelled(rows, data)
-    page = model_report(loaded.model, labelled.X, loaded.model.classes_[truth], html)
+    page = model_report(loaded.model, labelled.X, loaded.model.classes_[truth], html, title=title)
     return Page(data, labelled.n_rows, str(page))

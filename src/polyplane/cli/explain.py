@@ -59,13 +59,14 @@ Html = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Write an HTML report about the model and labelled DATA."),
 ]
+Title = Annotated[str | None, typer.Option(metavar="TEXT", help="With --html: the title of the report.")]
 
 
 @command(
     "polyplane explain model.safetensors",
     "polyplane explain model.safetensors pima.csv --tolerance 0.02",
     "polyplane explain model.safetensors pima.csv --row 7 --freeze age --freeze pregnancies",
-    "polyplane explain model.safetensors test.csv --html report.html",
+    "polyplane explain model.safetensors test.csv --html report.html --title 'Loans of 2026'",
 )
 def explain(
     model: ModelFile,
@@ -76,6 +77,7 @@ def explain(
     target: Target = None,
     freeze: Freeze = None,
     html: Html = None,
+    title: Title = None,
     label: Label = None,
     zero_based: ZeroBased = None,
     format: Format = None,
@@ -92,11 +94,13 @@ def explain(
         raise UserError(f"{'--row' if html is None else '--html'} requires DATA, the rows to explain.")
     if row is None and (target is not None or freeze):
         raise UserError(f"{'--target' if target is not None else '--freeze'} requires --row.")
+    if title is not None and html is None:
+        raise UserError("--title requires --html.")
     if row is not None and html is not None:
         raise UserError("--row and --html cannot be combined: the report selects its own rows to explain.")
     loaded, options = load_model(model), reading_options(format, label, zero_based, encoding)
     if isinstance(loaded, LoadedTable):
-        request = TableRequest(data, options, row, target, freeze, tolerance, html)
+        request = TableRequest(data, options, row, target, freeze, tolerance, html, title)
         explanation = explain_table(loaded, request)
     elif data is None:
         explanation = _of_model(loaded, None, tolerance)
@@ -104,7 +108,7 @@ def explain(
         parts = loaded.batches(data, options, MOST_ROWS, labels=html is not None)
         rows = first_rows(parts, data)
         if html is not None:
-            explanation = _page(loaded, rows, data, html)
+            explanation = _page(loaded, rows, data, html, title)
         elif row is not None:
             explanation = _of_row(loaded, rows, row_of(parts, rows, row, data), target, freeze)
         else:
@@ -134,10 +138,10 @@ def _of_row(loaded: LoadedModel, rows: Rows, x: Any, target: str | None, freeze:
     return explain_row(loaded.model, x, X=rows.X, target=goal, frozen=freeze or None, feature_names=names)
 
 
-def _page(loaded: LoadedModel, rows: Rows, data: str, html: str) -> Page:
+def _page(loaded: LoadedModel, rows: Rows, data: str, html: str, title: str | None) -> Page:
     from polyplane.inspection import model_report
 
     classes = loaded.model.classes_
     y = classes[class_indices(rows, classes, data)]
-    page = model_report(loaded.model, rows.X, y, html, feature_names=loaded.feature_names(rows))
+    page = model_report(loaded.model, rows.X, y, html, title=title, feature_names=loaded.feature_names(rows))
     return Page(data, int(rows.X.shape[0]), str(page))

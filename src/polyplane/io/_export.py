@@ -9,7 +9,6 @@ from pathlib import PurePath
 from typing import Any
 
 from polyplane._files import replace_file
-from polyplane.base import PlaneClassifier
 from polyplane.io._json import to_json
 from polyplane.io.exports import single, to_c, to_javascript, to_sql
 
@@ -118,8 +117,6 @@ def exported(model: Any, to: str, stem: str, options: dict[str, Any]) -> bytes:
         return to_javascript(model, **given).encode()
     if to == "sql":
         return to_sql(model, **given).encode()
-    if not isinstance(model, PlaneClassifier):
-        raise TypeError(f"{to} supports numeric features only: export a {type(model).__name__} to c, js or sql.")
     if to == "json":
         return f"{to_json(model)}\n".encode()
     from polyplane.io.onnx import to_onnx
