@@ -74,14 +74,14 @@ def read(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / f"{name}.json").read_text())["figures"]
 
 
-def means(figures: dict[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """By table and model the mean over the folds of each figure, and how many folds there were."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+def means(figures: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """By table and model the mean over the folds of each figure, and the errors of the folds."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
     for key, values in figures.items():
         table, _, model = key.partition(": ")
         if model in NAMES:
             row = {name: float(np.mean(each)) for name, each in values.items() if isinstance(each, list)}
-            found.setdefault(table, {})[model] = row | {"folds": len(values["error"])}
+            found.setdefault(table, {})[model] = row | {"errors": values["error"]}
     return found
 
 
@@ -127,7 +127,8 @@ def unfinished(tables: dict[str, Any], models: list[str]) -> str:
     for model in (m for m in NAMES if m not in models):
         both = [(t[OURS], t[model]) for t in tables.values() if model in t]
         if both:
-            ours, theirs = ([each[i]["error"] for each in both] for i in (0, 1))
+            theirs = [other["error"] for _, other in both]
+            ours = [np.mean(own["errors"][: len(other["errors"])]) for own, other in both]  # the same folds
             better, worse = (
                 sum(a < b for a, b in zip(*pair, strict=True)) for pair in ((ours, theirs), (theirs, ours))
             )
@@ -160,7 +161,7 @@ def markdown() -> str:
     figures = means(read("table_classifier"))
     models = [m for m in NAMES if all(m in figures.get(t, {}) for t in TABLES)]
     tables = {name: figures[name] for name in TABLES}
-    few = sorted({NAMES[m] for t in tables.values() for m in models if t[m]["folds"] < 5})
+    few = sorted({NAMES[m] for t in tables.values() for m in models if len(t[m]["errors"]) < 5})
     partial = f" {' and '.join(few)} ran fewer folds of some tables, where a fit takes minutes." if few else ""
     others = {name: figures[name] for name in OTHER_TABLES if name in figures}
     common = [m for m in NAMES if all(m in table for table in others.values())] if others else []
