@@ -347,7 +347,9 @@ def test_models_that_cannot_be_gone_on_with(data, tmp_path):
         assert f"{option[0]} cannot be combined with --resume" in refused(*common, *option)
     wide = tmp_path / "wide.svm"
     wide.write_text("1 31:1\n0 1:1\n")
-    assert "line 1: feature index 31 is beyond the 30 features" in refused("train", wide, "--resume", out, "--out", out)
+    assert "line 1: feature index 31 is out of range: 30 features are expected" in refused(
+        "train", wide, "--resume", out, "--out", out
+    )
     other = tmp_path / "other.svm"
     other.write_text("7 3:1\n0 1:1\n")
     assert "7" in refused("train", other, "--resume", out, "--out", out)

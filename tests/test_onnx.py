@@ -213,7 +213,7 @@ class TestRefusal:
 def test_labels_beyond_the_integers_of_onnx_are_refused():
     labels = np.array([1, 2**63 + 1], dtype=np.uint64)
     model = polyplane.PegasosSVC(max_iter=2).fit(np.eye(2), labels)
-    with pytest.raises(ValueError, match="The label 9223372036854775809 does not fit into 64 bits with a sign"):
+    with pytest.raises(ValueError, match="The label 9223372036854775809 does not fit into a signed 64-bit integer"):
         to_onnx(model)
     small = polyplane.PegasosSVC(max_iter=2).fit(np.eye(2), np.array([1, 2**40], dtype=np.uint64))
     assert to_onnx(small).graph.output[0].type.tensor_type.elem_type == 7  # INT64

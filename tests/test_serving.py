@@ -220,7 +220,7 @@ class TestTables:
             ({"price": [1.0, 2.0], "colour": ["red"]}, ValueError, "'colour' has 1 values, and those before it have 2"),
             ([{"price": 1.0}, {"colour": "red"}], ValueError, "Row 1 has no 'price'"),
             ([{"price": 1.0}, 5], ValueError, "Row 1 has no 'price'"),
-            ({}, ValueError, "a table needs both"),
+            ({}, ValueError, "while a minimum of 1 is required"),
             ([], ValueError, "Expected 2D array"),
         ],
     )
@@ -378,7 +378,11 @@ def test_the_service_of_the_guide(table_path):
         try:
             row = {"price": 1.5, "colour": "red", "new": True, "sold": "2024-03-01", "noise": None}
             assert ask(port, json.dumps([row])) == (200, polyplane.load(table_path).predict([row]).tolist())
-            refused = {"[{}]": "a table needs both", '[{"price": 1}]': "no columns", "[": "Expecting value"}
+            refused = {
+                "[{}]": "while a minimum of 1 is required",
+                '[{"price": 1}]': "no columns",
+                "[": "Expecting value",
+            }
             for body, words in refused.items():
                 status, answer = ask(port, body)
                 assert status == 400

@@ -378,5 +378,5 @@ class TestTablesOfNumbers:
     def test_extreme_numbers_are_refused_all_the_same(self):
         frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [1.0, 5.0, 7.0]})
         encoder = TableEncoder().fit(frame)
-        with pytest.raises(ValueError, match="Column 'b' holds inf in row 1"):
+        with pytest.raises(ValueError, match="Column 'b' contains inf in row 1"):
             encoder.transform(frame.assign(b=[1.0, np.inf, 2.0]))
