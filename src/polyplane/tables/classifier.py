@@ -87,7 +87,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Empty if `preparation` is given.
     n_features_in_ : int
         Number of columns seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Names of the columns seen during fit. Defined only if the columns have names.
 
     Examples
