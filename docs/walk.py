@@ -54,7 +54,7 @@ def walk(folder: Path) -> list[str]:
 
 if __name__ == "__main__":
     began = time.perf_counter()
-    findings = walk(Path(sys.argv[1]))
+    findings = walk(Path(sys.argv[1]).resolve())
     print("\n".join(findings))
     print(f"{len(findings)} findings in {time.perf_counter() - began:.0f} s")
     sys.exit(bool(findings))
