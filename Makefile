@@ -90,7 +90,7 @@ compare: .venv/dev  ## compare the figures of the papers with those of the last 
 	$(BIN)/python -m benchmarks.compare $(or $(AGAINST),HEAD)
 
 docs: .venv/docs  ## build the documentation, its guides and examples run, in build/docs; look at each page in a browser
-	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/sphinx-build -W --keep-going -q -j auto -b html docs build/docs
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -j auto -b html docs build/docs
 	$(BIN)/python docs/walk.py build/docs
 	@echo "Open build/docs/index.html"
 

@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.pop("MPLBACKEND", None)  # guides show their pictures by the backend of notebooks
 
 import polyplane
 

@@ -7,18 +7,29 @@ from typing import Any
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from sphinx.util.logging import getLogger
 from sphinx.util.math import get_node_equation_number
+
+logger = getLogger(__name__)
+
+
+def _mathml(node: nodes.Element, display: str) -> str:
+    """A formula; a command that the converter does not know would stand there as it is."""
+    found = convert(node.astext(), display=display)
+    if "\\" in found:
+        logger.warning("unknown command in the formula %s", node.astext(), location=node)
+    return found
 
 
 def _inline(translator: Any, node: nodes.math) -> None:
-    translator.body.append(convert(node.astext()))
+    translator.body.append(_mathml(node, "inline"))
     raise nodes.SkipNode
 
 
 def _display(translator: Any, node: nodes.math_block) -> None:
     number = get_node_equation_number(translator, node) if node["number"] else None
     label = f'<span class="eqno">({number})</span>' if number else ""
-    translator.body.append(f'<div class="formula">{label}{convert(node.astext(), display="block")}</div>')
+    translator.body.append(f'<div class="formula">{label}{_mathml(node, "block")}</div>')
     raise nodes.SkipNode
 
 

@@ -18,7 +18,7 @@ from polyplane.planes import PlaneSet, margins_of
 class PlaneCommittee:
     r"""Several `PlaneSet` models of the same classes and features; the score of a class is the mean of its scores.
 
-    .. math:: \hat y(x) = \arg\max_c \frac{1}{M} \sum_m \max_{k \in (m, c)} \; w_k \cdot x + b_k
+    .. math:: \hat y(x) = \operatorname{argmax}_c \frac{1}{M} \sum_m \max_{k \in (m, c)} \; w_k \cdot x + b_k
 
     In each region of space where the best planes of all members stay the same, that is a linear machine with the means
     of these planes, one for each class: `at` returns it. Averaging the scores gives the errors of averaging the

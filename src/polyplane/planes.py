@@ -37,7 +37,7 @@ class PlaneSet:
 
     The score of class :math:`c` is the best of its planes, and the class with the best score wins:
 
-    .. math:: \hat y(x) = \arg\max_c \max_{k \in c} \; w_k \cdot x + b_k
+    .. math:: \hat y(x) = \operatorname{argmax}_c \max_{k \in c} \; w_k \cdot x + b_k
 
     A class with nothing to say owns one zero plane.
 

@@ -38,7 +38,7 @@ def polytope_margins(planes: PlaneSet, X: Any, y: Any, outer: int | None = None)
     r"""Worst-case and total margin of a polytope (Kantchelian et al., 2014, Section 3.2).
 
     Class `outer` (:math:`y = +1`) lives outside the polytope, all others (:math:`y = -1`) inside. With planes of
-    length 1, :math:`|W_k| = 1`, a row is assigned to its best plane, :math:`z(x) = \arg\max_k W_k x`, and
+    length 1, :math:`|W_k| = 1`, a row is assigned to its best plane, :math:`z(x) = \operatorname{argmax}_k W_k x`, and
 
     .. math::
 
