@@ -9,6 +9,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.pop("MPLBACKEND", None)  # guides show their pictures by the backend of notebooks
 
 import polyplane
+from polyplane.datasets import load_pima
 
 sys.path.append(str(Path(__file__).parent / "_extensions"))
 
@@ -46,10 +47,20 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+
+def _has_pima() -> bool:
+    """Whether the data of two examples are there, or can be downloaded; otherwise these are shown, but not run."""
+    try:
+        load_pima()
+    except (OSError, ImportError, ValueError):
+        return False
+    return True
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_",
+    "filename_pattern": "/plot_" if _has_pima() else "/plot_(?!pima|table)",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "reference_url": {"polyplane": None},
