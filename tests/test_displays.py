@@ -151,6 +151,24 @@ def test_regions_show_a_slice_of_more_features(iris):
     point = X.mean(axis=0)
     point[[2, 3]] = display.cells_[0].vertices.mean(axis=0)
     assert machine.predict(point[None]) == [machine.classes_[display.cells_[0].c]]
+    assert display.ax_.get_title(loc="left").endswith("\na slice: 2 other features fixed at the mean")
+
+
+def test_a_slice_names_its_features_and_its_point(iris):
+    X, y = iris
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    machine = CuttingPlaneSVC().fit(frame, y)
+    display = RegionsDisplay.from_estimator(machine, frame, y, features=("d", "a"), at=[5.0, 3.0, 1.5, 0.25])
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("d", "a")
+    assert display.ax_.get_title(loc="left").endswith("\na slice at b = 3, c = 1.5")
+    with pytest.raises(ValueError, match="features: 'e' is not one of the features a, b, c, d"):
+        RegionsDisplay.from_estimator(machine, frame, y, features=("a", "e"))
+
+
+def test_a_history_leaves_out_what_is_flat():
+    display = HistoryDisplay(history={"time": [0.1, 0.2], "loss": [2.0, 1.0], "planes": [4.0, 4.0]}).plot()
+    assert [ax.get_title(loc="left") for ax in display.axes_] == ["loss: 2 to 1"]
+    assert display.axes_[-1].get_xlabel().startswith("pass")
 
 
 @pytest.fixture(scope="module")

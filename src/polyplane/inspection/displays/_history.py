@@ -55,15 +55,15 @@ class HistoryDisplay:
         """
         return cls(history=plane_classifier(estimator).history_).plot(**kwargs)
 
-    def plot(self, *, figures: Sequence[str] | None = None, against: str = "time") -> Self:
+    def plot(self, *, figures: Sequence[str] | None = None, against: str = "step") -> Self:
         """Draw.
 
         Parameters
         ----------
         figures : sequence of str, default=None
-            Which figures of the history to show; all of them by default.
-        against : {"time", "step"}, default="time"
-            What to draw them against.
+            Which figures of the history to show; by default all that vary.
+        against : {"step", "time"}, default="step"
+            What to draw them against: passes (or other steps of the learner), or seconds.
 
         Returns
         -------
@@ -71,6 +71,8 @@ class HistoryDisplay:
             Itself.
         """
         names = [name for name in self.history if name != "time"] if figures is None else list(figures)
+        if figures is None:  # nothing flat is drawn, unless there is nothing else
+            names = [name for name in names if len(set(self.history[name])) > 1] or names
         for name in names:
             if name not in self.history:
                 raise ValueError(f"The history has no {name!r}; it has {', '.join(self.history)}.")
@@ -92,5 +94,5 @@ class HistoryDisplay:
                 ax.set_yscale("log")
             ax.set_title(f"{name.replace('_', ' ')}: {values[0]:.4g} to {values[-1]:.4g}", loc="left", fontsize=11)
             bare(ax)
-        self.axes_[-1].set_xlabel("seconds" if against == "time" else "step")
+        self.axes_[-1].set_xlabel("seconds" if against == "time" else "pass, or step of the learner")
         return self

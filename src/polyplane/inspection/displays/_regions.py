@@ -40,6 +40,8 @@ class RegionsDisplay:
         Rows to show.
     codes : ndarray of shape (n_rows,), default=None
         Their classes, as integers.
+    fixed : str, default=""
+        Of a slice, where the other features are fixed: a line under the title.
 
     Attributes
     ----------
@@ -66,6 +68,7 @@ class RegionsDisplay:
     names: Sequence[str]
     points: np.ndarray | None = None
     codes: np.ndarray | None = None
+    fixed: str = ""
 
     @classmethod
     def from_estimator(
@@ -74,7 +77,7 @@ class RegionsDisplay:
         X: Any,
         y: Any = None,
         *,
-        features: tuple[int, int] = (0, 1),
+        features: tuple[int | str, int | str] = (0, 1),
         at: Any = None,
         feature_names: Any = None,
         ax: Any = None,
@@ -90,8 +93,8 @@ class RegionsDisplay:
             Rows in the units of the data: they set the limits of the picture.
         y : array-like of shape (n_rows,), default=None
             Their labels; without them no rows are drawn.
-        features : pair of int, default=(0, 1)
-            The two features to show.
+        features : pair of int or str, default=(0, 1)
+            The two features to show, by number or name.
         at : array-like of shape (n_features,), default=None
             Where the other features are fixed; by default at their mean over `X`.
         feature_names : sequence of str, default=None
@@ -108,17 +111,19 @@ class RegionsDisplay:
         """
         model = unwrap(estimator, feature_names=feature_names)
         rows, planes = np.asarray(X, dtype=np.float64), check_single(model.planes)
-        flat = plane_slice(planes, features=features, at=np.nanmean(rows, axis=0) if at is None else at)
-        points = rows[:, list(features)]
+        shown = [_number(feature, model.feature_names) for feature in features]
+        flat = plane_slice(planes, features=(shown[0], shown[1]), at=np.nanmean(rows, axis=0) if at is None else at)
+        points = rows[:, shown]
         low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
         pad = 0.04 * np.where(high > low, high - low, 1.0)
         display = cls(
             planes=flat,
             box=(low[0] - pad[0], high[0] + pad[0], low[1] - pad[1], high[1] + pad[1]),
             classes=model.classes,
-            names=[model.feature_names[j] for j in features],
+            names=[model.feature_names[j] for j in shown],
             points=None if y is None else points,
             codes=None if y is None else encode(np.asarray(y), model.classes),
+            fixed=_fixed(at, model.feature_names, shown),
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -184,4 +189,26 @@ class RegionsDisplay:
         self.ax_.legend(loc="upper right", framealpha=0.9, markerscale=1.6)
 
     def _title(self) -> str:
-        return f"{len(self.cells_)} cells, each won by one of {self.planes.n_planes} planes"
+        title = f"{len(self.cells_)} cells, each won by one of {self.planes.n_planes} planes"
+        return f"{title}\n{self.fixed}" if self.fixed else title
+
+
+def _number(feature: int | str, names: Sequence[str]) -> int:
+    """The number of a feature, which may be given by its name."""
+    if not isinstance(feature, str):
+        return int(feature)
+    if feature not in names:
+        raise ValueError(f"features: {feature!r} is not one of the features {', '.join(names)}.")
+    return list(names).index(feature)
+
+
+def _fixed(at: Any, names: Sequence[str], shown: Sequence[int]) -> str:
+    """What a slice says about the features that it does not show."""
+    others = [j for j in range(len(names)) if j not in shown]
+    if not others:
+        return ""
+    if at is None:
+        return f"a slice: {len(others)} other feature{'s' if len(others) > 1 else ''} fixed at the mean"
+    if len(others) > 3:
+        return f"a slice: {len(others)} other features fixed at the given point"
+    return "a slice at " + ", ".join(f"{names[j]} = {float(np.asarray(at)[j]):.4g}" for j in others)
