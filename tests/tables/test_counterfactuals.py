@@ -304,9 +304,9 @@ def test_the_more_frequent_of_two_levels_that_do(wide):
     [
         ({"frozen": ["wieght"]}, "frozen names 'wieght', which is not a column of the table. Did you mean 'weight'"),
         ({"frozen": "weight"}, r"frozen='weight' must be a list of columns"),
-        ({"increasing": ["city"]}, "increasing names 'city', which has no order"),
+        ({"increasing": ["city"]}, "increasing names 'city', which is not a number or a date"),
         ({"increasing": ["weight"], "decreasing": ["weight"]}, "increasing and decreasing both name 'weight'"),
-        ({"bounds": {"weight": (5, 1)}}, "bounds of 'weight' must rise"),
+        ({"bounds": {"weight": (5, 1)}}, "The lower bound of 'weight', 5, is above its upper bound, 1"),
         ({"bounds": {"weight": ("light", None)}}, "bounds of 'weight' must be a number or None, not 'light'"),
         ({"bounds": {"since": ("soon", None)}}, "bounds of 'since' must be a date such as"),
         ({"bounds": {"weight": 3}}, "bounds of 'weight' must be a pair"),

@@ -168,7 +168,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown word: a question about the most similar known one, if any is similar."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    near = get_close_matches(word, list(known), n=1, cutoff=0.65)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 

@@ -62,7 +62,7 @@ def _check_names(encoding: Encoding, parameter: str, names: Collection[str]) -> 
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(f"{parameter} names {name!r}, which is not a column of the table.{hint}")
         if parameter != "frozen" and name not in ordered and name not in encoding.dropped:
-            raise ValueError(f"{parameter} names {name!r}, which has no order: only numbers and dates have one.")
+            raise ValueError(f"{parameter} names {name!r}, which is not a number or a date.")
 
 
 def _limits(column: NumberColumn | DateColumn, given: Any, rises: bool, falls: bool) -> Limits:
@@ -73,7 +73,7 @@ def _limits(column: NumberColumn | DateColumn, given: Any, rises: bool, falls: b
         if bound is not None:
             ends[side] = _bound(column, bound)
     if ends[0] > ends[1]:
-        raise ValueError(f"bounds of {column.name!r} must rise: nothing lies between {ends[0]:g} and {ends[1]:g}.")
+        raise ValueError(f"The lower bound of {column.name!r}, {ends[0]:g}, is above its upper bound, {ends[1]:g}.")
     return Limits(ends[0], ends[1], may_fall=not rises, may_rise=not falls)
 
 
