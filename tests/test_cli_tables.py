@@ -451,3 +451,24 @@ def test_adult_raw(tmp_path):
     assert content["test_error_percent"] < 14.2
     assert seconds < max(2.0, content["seconds"])
     assert CliRunner().invoke(app, ["info", str(tmp_path / "m")]).exit_code == 0
+
+
+@pytest.mark.parametrize("stream", [(), ("--stream",)])
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([2**53, 2**53 + 1, 2**53 + 2], [2**53, 2**53 + 1, 2**53 + 2]),
+        ([2**64, 2**64 + 1, 7], [str(2**64), str(2**64 + 1), "7"]),
+        ([0.5, 2**53 + 1, 2**53], ["0.5", str(2**53), str(2**53 + 1)]),
+        (["1", "1.5", "2"], ["1", "1.5", "2"]),
+        (["1e400", "1", "2"], ["1", "1e400", "2"]),
+        (["1", "1.0", "2"], [1, 2]),
+    ],
+)
+def test_distinct_labels_stay_distinct(labels, classes, stream, tmp_path):
+    rng, data, out = np.random.default_rng(0), tmp_path / "rows.csv", tmp_path / "m"
+    data.write_text("a,y\n" + "".join(f"{i % 3 + rng.normal() / 9:.3f},{labels[i % 3]}\n" for i in range(90)))
+    run("train", data, "--label", "y", "--out", out, *stream, *QUICK)
+    model = read_model(out).model
+    assert model.classes_.tolist() == classes
+    assert told("evaluate", out, data)["accuracy"] > 0.6

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import polyplane
 from polyplane.io import ModelFileError, read_model
-from polyplane.model_files.container import DIGEST_AT, ZEROS, write_container
+from polyplane.model_files.container import DIGEST_AT, ZEROS, parse_json, write_container
 from polyplane.scaling import AffineScaling
 from tests.machines import METADATA, machine_with_everything, make, some_rows
 
@@ -422,6 +422,7 @@ def described(**changes):
         ({"metadata": {"a": [[]] * 700_000}}, True),
         ({"metadata": {"a": [{}] * 700_000}}, True),
         ({"metadata": {"a": [{"": 0}] * 300_000}}, True),
+        ({"metadata": {str(i): {"column": i} for i in range(200_000)}}, True),
         ({"metadata": {"a": [0.5] * 500_000}}, True),
         ({"metadata": {"a": {"tuple": [0.5] * 500_000}}}, False),
         ({"metadata": {str(i): i for i in range(200_000)}}, False),
@@ -432,6 +433,11 @@ def test_memory_is_bounded_by_the_file(path, changes, is_refused):
     peak, refused = memory_of_loading(path, content)
     assert refused == is_refused
     assert peak < TIMES * len(content) + BESIDES
+
+
+def test_the_header_of_a_table_may_have_as_many_columns_as_it_is_long():
+    columns = [{"name": f"c{i}", "kind": "number", "range": [0.0, 1.0]} for i in range(150_000)]
+    assert len(parse_json(json.dumps({"columns": columns}))["columns"]) == len(columns)
 
 
 def test_labels_too_wide_for_an_array_come_back_as_objects(path):

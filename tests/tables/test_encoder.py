@@ -169,6 +169,19 @@ class TestLevels:
             "a": "none of its 10 levels occurs in at least 5 rows (min_rows)"
         }
 
+    def test_a_warning_names_the_texts_that_keep_a_column_from_being_numeric(self):
+        ages = [str(17 + i % 30) for i in range(300)]
+        with pytest.warns(UserWarning, match=r"Column 'age' is treated as a category: it is numeric except for 'inf'"):
+            TableEncoder().fit(pd.DataFrame({"age": [*ages, "inf"], "b": np.arange(301.0) / 7}))
+        assert TableEncoder(gaps=("inf",)).fit(pd.DataFrame({"age": [*ages, "inf"]})).kinds_ == {"age": "number"}
+
+    @pytest.mark.filterwarnings("error")
+    def test_without_a_warning_a_few_numbers_are_levels(self):
+        grades = ["1", "2", "3", "4", "failed"] * 20
+        assert TableEncoder().fit(pd.DataFrame({"grade": grades})).kinds_ == {"grade": "category"}
+        many = [str(i % 30) for i in range(300)] + ["thirty"]
+        assert TableEncoder({"n": "category"}).fit(pd.DataFrame({"n": many})).kinds_ == {"n": "category"}
+
     def test_a_declared_category_stays_one(self):
         frame = pd.DataFrame({"a": pd.Categorical(["1", "2"] * 5), "b": pd.Categorical([1, 2] * 5)})
         assert TableEncoder().fit(frame).kinds_ == {"a": "category", "b": "category"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 MOST_NUMBERS = 20
 #: A label that differs in more than this share of the rows is an id or a quantity, not a class.
 MOST_DIFFERENT = 0.5
+#: A longer text is not read as a number.
+MOST_DIGITS = 400
+#: As numbers, these texts would lose their zeros.
+_LEADING_ZERO = re.compile(r"[+-]*0\d")
 
 
 class Labels(NamedTuple):
@@ -23,7 +28,7 @@ class Labels(NamedTuple):
     ----------
     codes : ndarray of shape (n_rows,)
         The index of each label; -1 where there is none.
-    values : list of str, int or float
+    values : list of str or int
         The different labels.
     """
 
@@ -32,8 +37,8 @@ class Labels(NamedTuple):
 
     @property
     def are_numbers(self) -> bool:
-        """Whether the labels are numbers."""
-        return not any(isinstance(value, str) for value in self.values)
+        """Whether all labels are numbers, fractions among them."""
+        return all(_number(value) is not None for value in self.values)
 
     @property
     def n_rows(self) -> int:
@@ -42,7 +47,7 @@ class Labels(NamedTuple):
 
 
 def read_labels(column: Any, gaps: Collection[str]) -> Labels:
-    """The labels of a column of Arrow: numbers where all are, integers where all of these are."""
+    """The labels of a column of Arrow: integers where all are, otherwise texts."""
     import numpy as np
 
     codes, cells = _cells(column, gaps)
@@ -53,12 +58,10 @@ def read_labels(column: Any, gaps: Collection[str]) -> Labels:
 
 
 def parse_labels(cells: Sequence[Any]) -> list[Any]:
-    """Numbers where all cells are, integers where all of these are; otherwise texts."""
+    """Integers where all cells are, and fit into 64 bits; otherwise texts: distinct labels stay distinct."""
     numbers = [_number(cell) for cell in cells]
-    if any(number is None for number in numbers):
-        return [str(cell) for cell in cells]
-    is_whole = all(n is not None and n.is_integer() and abs(n) < 2**53 for n in numbers)
-    return [int(n) if is_whole else n for n in numbers if n is not None]
+    integers = [int(n) for n in numbers if n is not None and n == int(n) and -(2**63) <= n < 2**63]
+    return integers if len(integers) == len(cells) else [str(cell) for cell in cells]
 
 
 def cell_counts(column: Any, gaps: Collection[str]) -> dict[Any, int]:
@@ -109,15 +112,19 @@ def _cell(value: Any, gaps: Collection[str]) -> Any:
     return None if text in gaps else text
 
 
-def _number(cell: Any) -> float | None:
-    """A label as a number, if it would be the same written as such."""
-    if isinstance(cell, str) and cell.lstrip("+-")[:1] == "0" and cell.lstrip("+-")[1:2].isdigit():
+def _number(cell: Any) -> int | float | None:
+    """A label as a number, exact if it is an integer; None if it is not a number, or would be written differently."""
+    if not isinstance(cell, str):
+        return cell if cell - cell == 0 else None
+    if len(cell) > MOST_DIGITS or "_" in cell or _LEADING_ZERO.match(cell):
         return None
-    try:
-        number = float(cell)
-    except (ValueError, OverflowError):
-        return None
-    return number if number - number == 0 and not (isinstance(cell, str) and "_" in cell) else None
+    for read in (int, float):
+        try:
+            number: int | float = read(cell)
+        except ValueError:
+            continue
+        return number if number - number == 0 else None
+    return None
 
 
 def find_label(names: Sequence[str], wanted: str) -> str:
@@ -183,7 +190,7 @@ def check_label(labels: Labels, name: str, option: str) -> None:
         raise UserError(
             f"The label column {name!r} contains a single class, {only!r}; at least two classes are required."
         )
-    are_fractions = labels.are_numbers and any(isinstance(value, float) for value in labels.values)
+    are_fractions = labels.are_numbers and any(isinstance(value, str) for value in labels.values)
     if n_different > max(2, MOST_DIFFERENT * n_rows) or (are_fractions and n_different > MOST_NUMBERS):
         raise UserError(
             f"{option}: the column {name!r} has {n_different:,} different values in {n_rows:,} rows, too many for "

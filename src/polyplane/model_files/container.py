@@ -35,9 +35,10 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 #: The longest header that readers of the format accept.
 LONGEST_HEADER = 100_000_000
-#: The most objects and lists in a header: each takes some hundred bytes of memory for two in the file. Names of
-#: features and labels, of which there may be millions, are texts.
-MOST_NODES = 1 << 17
+#: The most objects and lists in a header, or one for so many bytes of it, as in the header of a table of many columns:
+#: each takes some hundred bytes of memory for two in the file. Names of features and labels, of which there may be
+#: millions, are texts.
+MOST_NODES, BYTES_PER_NODE = 1 << 17, 24
 #: How a header begins: the place of the checksum is the same in all files.
 OPENING = b'{"__metadata__":{"sha256":"'
 ZEROS = b"0" * 64
@@ -139,8 +140,9 @@ def parse_json(text: str | bytes) -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not a number of JSON")
 
-    if _n_nodes(text) > MOST_NODES:
-        raise DamagedError(f"has more objects and lists in its header than the {MOST_NODES:,} that are read")
+    most = max(MOST_NODES, len(text) // BYTES_PER_NODE)
+    if _n_nodes(text, most) > most:
+        raise DamagedError(f"has more objects and lists in its header than the {most:,} that are read")
     try:
         found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
     except ValueError as error:
@@ -150,11 +152,11 @@ def parse_json(text: str | bytes) -> dict[str, Any]:
     return found
 
 
-def _n_nodes(text: str | bytes) -> int:
+def _n_nodes(text: str | bytes, most: int) -> int:
     """How many objects and lists there are; which of the brackets are in texts is looked at only where that matters."""
     raw = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     n_nodes = raw.count(b"{") + raw.count(b"[")
-    if n_nodes <= MOST_NODES:
+    if n_nodes <= most:
         return n_nodes
     return sum(raw[found.start()] != ord('"') for found in _TEXT_OR_NODE.finditer(raw))
 

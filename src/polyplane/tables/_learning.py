@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,8 @@ from polyplane.tables._conversion import (
 #: Integers that are different in each row are an id where they fill this part of their range, as the numbers of rows
 #: do, also in a sample of half of them; fewer rows than this may have different values by chance.
 DENSE, ENOUGH_ROWS = 0.5, 100
+#: Where at most this share of the different texts of a column are not numbers, the column may be meant as numeric.
+FEW_TEXTS = 0.1
 _ID_NAME = re.compile(r"(.*[_\W])?(id|uid|uuid|guid|key|index|row|rownum|row_number|unnamed: 0)", re.IGNORECASE)
 
 
@@ -91,6 +94,8 @@ def learn_column(cells: Cells, kind: str | None, decimal: str, limits: Limits) -
     if kind is None and (reason := _id_reason(cells, found, values, len(different))) is not None:
         return reason
     if found == "category" or len(different) == 1:
+        if kind is None and cells.form == "text" and not cells.is_declared:
+            _warn_of_few_texts(cells, decimal)
         return _learn_category(cells, limits)
     return _learn_numbers(cells.name, found, values[~is_gap], bool(is_gap.any()), decimal)
 
@@ -101,6 +106,20 @@ _VALUES = {
     "date": lambda cells, decimal: as_dates(cells),
     "category": lambda cells, decimal: as_levels(cells)[0],
 }
+
+
+def _warn_of_few_texts(cells: Cells, decimal: str) -> None:
+    """Warn if a few texts keep a column from being numeric."""
+    used = [cells.levels[i] for i in np.unique(cells.values[cells.values >= 0])]
+    other = [text for text in used if not looks_like_numbers([text], decimal)]
+    if 0 < len(other) <= FEW_TEXTS * len(used):
+        named = ", ".join(map(repr, other[:3])) + (", ..." if other[3:] else "")
+        warnings.warn(
+            f"Column {cells.name!r} is treated as a category: it is numeric except for {named}. If these are missing "
+            "values, add them to `gaps`; to keep the category without this warning, set its kind with `kinds`.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _id_reason(cells: Cells, kind: str, values: np.ndarray, n_different: int) -> str | None:
