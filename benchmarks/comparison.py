@@ -182,7 +182,7 @@ def markdown() -> str:
         CHOSEN.format(n_other=len(others), other=other) if others else "",
         words,
     ]
-    return "\n".join(parts)
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
 if __name__ == "__main__":

@@ -302,7 +302,7 @@ def test_the_more_frequent_of_two_levels_that_do(wide):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"frozen": ["wieght"]}, "frozen names 'wieght', which is not a column of the table. Did you mean 'weight'"),
+        ({"frozen": ["weght"]}, "frozen names 'weght', which is not a column of the table. Did you mean 'weight'"),
         ({"frozen": "weight"}, r"frozen='weight' must be a list of columns"),
         ({"increasing": ["city"]}, "increasing names 'city', which is not a number or a date"),
         ({"increasing": ["weight"], "decreasing": ["weight"]}, "increasing and decreasing both name 'weight'"),
