@@ -270,8 +270,8 @@ def test_sparse_and_float32_rows_give_the_same(function, rows, polytope):
     ("X", "y", "message"),
     [
         ([[1.0, 2.0]], [0, 1], "one class for each of the 1 rows"),
-        ([[1.0, 2.0, 3.0]], [0], "needs 2 columns"),
-        ([[1.0, 2.0]], [2], "classes from 0 to 1"),
+        ([[1.0, 2.0, 3.0]], [0], "the planes have 2 features"),
+        ([[1.0, 2.0]], [2], "class indices from 0 to 1"),
         ([[1.0, 2.0]], ["in"], "np.searchsorted"),
     ],
 )
@@ -282,5 +282,5 @@ def test_bad_rows_get_a_sentence(function, X, y, message):
 
 @pytest.mark.parametrize("function", BOUNDS[1:])
 def test_delta_is_a_probability(function):
-    with pytest.raises(ValueError, match=r"delta=1\.0 must lie between 0 and 1"):
+    with pytest.raises(ValueError, match=r"delta=1\.0 must be between 0 and 1"):
         function(SQUARE, [[0.0, 0.0], [2.0, 0.0]], [0, 1], delta=1.0)

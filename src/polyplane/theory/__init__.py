@@ -1,4 +1,4 @@
-"""What the papers prove of such machines, evaluated on fitted ones: margins, capacities, bounds on the error."""
+"""Margins, capacities and error bounds of the papers, evaluated on fitted planes."""
 
 from polyplane.theory._mixture import MixtureBound, mixture_bound
 from polyplane.theory._multi_hyperplane import (

@@ -14,23 +14,23 @@ from polyplane.theory._rows import check_probability, check_rows, outside_class,
 
 @dataclass(frozen=True)
 class MixtureBound:
-    r"""The terms of Theorem 5 of the PLUME paper.
+    r"""Terms of Theorem 5 of the PLUME paper.
 
     Parameters
     ----------
     loss : float
-        The mean cross-entropy of the rows (:math:`\hat R_\phi`).
+        Mean cross-entropy of the rows (:math:`\hat R_\phi`).
     capacity : float
         :math:`c_1 \sum_k W_k^{\max} R / \sqrt N`, as printed.
     confidence : float
         :math:`c_2 \sqrt{\ln(2 / \delta) / (2 N)}`.
     log_factor : float
-        The logarithm of :math:`(1 + e^{W^{\max} R}) \, e^{\gamma (W^{\max} + W^{\min}) R}`, the factor of both
-        constants. It is finite where they are not.
+        Logarithm of :math:`(1 + e^{W^{\max} R}) \, e^{\gamma (W^{\max} + W^{\min}) R}`, the common factor of
+        :math:`c_1` and :math:`c_2`. It is finite even if these overflow.
     bound : float
-        loss + capacity + confidence.
+        loss + capacity + confidence, as printed.
     proof_bound : float
-        loss + 2 capacity + confidence, which the proof arrives at.
+        loss + 2 capacity + confidence, the result of the proof.
     """
 
     loss: float
@@ -44,11 +44,11 @@ class MixtureBound:
 def mixture_bound(
     planes: PlaneSet, X: Any, y: Any, *, gamma: float = 1.0, delta: float = 0.05, radius: float | None = None
 ) -> MixtureBound:
-    r"""Theorem 5 of the PLUME paper (Shah, Sastry and Manwani, 2019), for fitted planes.
+    r"""Compute the bound of Theorem 5 of the PLUME paper (Shah, Sastry and Manwani, 2019) for fitted planes.
 
-    With :math:`p(y \mid x) = \sum_k g_k(x) \, \sigma(y f_k(x))`, :math:`f_k(x) = w_k x + b_k` and gates
+    Let :math:`p(y \mid x) = \sum_k g_k(x) \, \sigma(y f_k(x))` with :math:`f_k(x) = w_k x + b_k` and gates
     :math:`g_k(x)` proportional to :math:`e^{-\gamma f_k(x)}`, where :math:`|w_k| \le W_k^{\max}` and
-    :math:`|x| \le R`: with probability :math:`1 - \delta` over the N training rows
+    :math:`|x| \le R`. With probability :math:`1 - \delta` over the N training rows,
 
     .. math::
 
@@ -61,39 +61,45 @@ def mixture_bound(
         \qquad
         c_2 = 3 \, (1 + e^{W^{\max} R}) \, e^{\gamma (W^{\max} + W^{\min}) R}
 
-    with :math:`W^{\max}` and :math:`W^{\min}` the largest and the smallest :math:`W_k^{\max}`, here
-    :math:`W_k^{\max} = |w_k|`. It bounds the expected cross-entropy. Its constants grow exponentially with
-    :math:`W^{\max} R`: it is far above any loss for all but short planes, and tells how the terms depend on N.
+    where :math:`W^{\max}` and :math:`W^{\min}` are the largest and the smallest :math:`W_k^{\max}`; here
+    :math:`W_k^{\max} = |w_k|`. The theorem bounds the expected cross-entropy. Its constants grow exponentially with
+    :math:`W^{\max} R`, so the bound is far above any loss unless the norms are small. Its value is in showing how the
+    terms depend on N.
 
     Parameters
     ----------
     planes : PlaneSet
-        Planes of `PolyhedralMixtureClassifier`: one class owns :math:`-f_k`, the class inside the zero plane.
+        Planes of `PolyhedralMixtureClassifier`: the class outside the polyhedron owns the planes :math:`-f_k`, the
+        class inside it owns the zero plane.
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        The rows that it was trained on, in the units of the planes.
+        Training rows, in the units of the planes.
     y : array-like of shape (n_rows,)
-        Their classes, as integers: ``np.searchsorted(machine.classes_, labels)``.
+        Class indices: ``np.searchsorted(model.classes_, labels)``.
     gamma : float, default=1.0
-        Sharpness of the gates (:math:`\gamma`): that of the training.
+        Sharpness of the gates (:math:`\gamma`), as in training.
     delta : float, default=0.05
-        The probability that the bound does not hold (:math:`\delta`).
+        Probability that the bound does not hold (:math:`\delta`).
     radius : float or None, default=None
-        The longest that a row can be (:math:`R`). None: the longest of these rows.
+        Upper bound on the norm of a row (:math:`R`). If None, the largest norm in `X`.
 
     Returns
     -------
     bound : MixtureBound
-        The terms, and their sums.
+        The terms and the bounds.
 
     Notes
     -----
-    As printed but for these remarks. Result 2 of the paper has twice the Rademacher complexity, of which :math:`c_1`
-    shows no factor 2: ``proof_bound`` has it. The proof takes :math:`\sqrt{K - 1} / K` for the slope of a gate as a
-    function of all scores; the largest slope is :math:`\gamma / \sqrt 8`, at two gates of one half. And offsets
-    :math:`b_k` enter neither :math:`W_k^{\max}` nor the factor: centre the rows, so that they are small.
+    The formula is the printed one. Three remarks on it:
 
-    The bound depends on the units of the features while the loss does not. Evaluate it on the rows as training saw
-    them, standardised.
+    * Result 2 of the paper contains twice the Rademacher complexity, but :math:`c_1` lacks this factor 2.
+      ``proof_bound`` includes it.
+    * The proof uses :math:`\sqrt{K - 1} / K` as the Lipschitz constant of a gate as a function of all scores. The
+      largest slope is :math:`\gamma / \sqrt 8`, where two gates equal 1/2.
+    * The offsets :math:`b_k` are part of neither :math:`W_k^{\max}` nor the factor. Centre the rows to keep the
+      offsets small.
+
+    The bound depends on the units of the features; the loss does not. Evaluate the bound on standardised rows, as in
+    training.
 
     References
     ----------
@@ -132,7 +138,7 @@ def mixture_bound(
 
 
 def _cross_entropy(scores: np.ndarray, sign: np.ndarray, gamma: float) -> float:
-    """Mean of -ln sum_k g_k sigma(sign f_k), by logarithms: exp(gamma f) overflows easily."""
+    """Compute the mean of -ln sum_k g_k sigma(sign f_k), with logarithms because exp(gamma f) may overflow."""
     gates = -gamma * scores
     gates -= np.logaddexp.reduce(gates, axis=1, keepdims=True)
     experts = -np.logaddexp(0.0, -sign[:, None] * scores)

@@ -13,25 +13,26 @@ from polyplane.theory._rows import check_probability, check_rows, row_norms
 
 
 def tangent_planes(X: Any, y: Any) -> PlaneSet:
-    r"""The planes of Theorem 1 (Djuric, Wang and Vucetic, 2020): one per row, and no training error.
+    r"""Return the planes of Theorem 1 (Djuric, Wang and Vucetic, 2020): one per row, with zero training error.
 
     "Assume that there are no two examples with identical feature vectors and different labels. Then there exists an MM
-    classifier that perfectly classifies the training set": for a strictly convex :math:`h`, the tangents at the rows,
-    each owned by the class of its row. At :math:`x_t` its own tangent is :math:`h(x_t)`, and all others lie below.
-    Here :math:`h(x) = |x - m|^2` with :math:`m` the mean of the rows, so that the tangent at :math:`x_t` leaves the
-    others behind by their squared distances: the machine is the nearest-neighbour classifier.
+    classifier that perfectly classifies the training set." Its planes are the tangents to a strictly convex function
+    :math:`h` at the rows, each owned by the class of its row. At :math:`x_t`, the tangent at :math:`x_t` has the value
+    :math:`h(x_t)`, and all other tangents have smaller values. Here :math:`h(x) = |x - m|^2` with :math:`m` the mean of
+    the rows. At :math:`x`, the tangent at :math:`x_t` is :math:`|x - x_t|^2` below :math:`h(x)`: the classifier is the
+    nearest-neighbour classifier.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_features)
-        The rows.
+        Training rows.
     y : array-like of shape (n_rows,)
-        Their classes, as integers from 0 up to the number of classes less 1, each with a row.
+        Class indices, from 0 to n_classes - 1. Each class has at least one row.
 
     Returns
     -------
     planes : PlaneSet
-        One plane for each distinct row.
+        One plane per distinct row.
 
     References
     ----------
@@ -50,7 +51,7 @@ def tangent_planes(X: Any, y: Any) -> PlaneSet:
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     if X.ndim != 2 or y.shape != X.shape[:1] or not len(y):
-        raise ValueError(f"X has shape {X.shape} and y {y.shape}: one class for each row is required.")
+        raise ValueError(f"X has shape {X.shape} and y has shape {y.shape}: y must contain one class per row of X.")
     rows, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
     of_row = y[first]
     differing = np.flatnonzero(of_row[inverse.ravel()] != y)
@@ -73,16 +74,16 @@ def tangent_planes(X: Any, y: Any) -> PlaneSet:
 
 @dataclass(frozen=True)
 class GrowthRegret:
-    r"""The terms of Theorem 2 of the paper on growing multi-hyperplane machines.
+    r"""Terms of Theorem 2 of the paper on growing multi-hyperplane machines.
 
     Parameters
     ----------
     lasting : float
-        The first term, which stays: :math:`(2 + c)^2 (2 + p / (1 - \beta)) / \lambda`.
+        The first term, which does not depend on T: :math:`(2 + c)^2 (2 + p / (1 - \beta)) / \lambda`.
     growth : float
-        The part of it that growth adds: :math:`(2 + c)^2 p / ((1 - \beta) \lambda)`.
+        The part of `lasting` that is due to growth: :math:`(2 + c)^2 p / ((1 - \beta) \lambda)`.
     vanishing : float
-        The second term, which falls as :math:`\ln T / T`.
+        The second term, which decreases as :math:`\ln T / T`.
     bound : float
         lasting + vanishing.
     """
@@ -96,11 +97,11 @@ class GrowthRegret:
 def growth_regret(
     alpha: float, n_visits: int, *, growth: float = 0.2, growth_decay: float = 0.99, prune: float = 50.0
 ) -> GrowthRegret:
-    r"""Theorem 2 of the paper on growing multi-hyperplane machines (Djuric, Wang and Vucetic, 2020).
+    r"""Compute the bound of Theorem 2 of the GAMM paper (Djuric, Wang and Vucetic, 2020).
 
-    It compares the planes on the way, :math:`W^{(t)}`, with the solution :math:`W^*` of the convex problem for a fixed
-    assignment of the rows, in the objective that a visit sees, over T visits with the steps
-    :math:`1 / (\lambda t)`:
+    The theorem bounds the mean regret over T stochastic gradient steps with step sizes :math:`1 / (\lambda t)`. It
+    compares the planes during training, :math:`W^{(t)}`, with the solution :math:`W^*` of the convex problem for a
+    fixed assignment of the rows, in the objective :math:`L^{(t)}` of step t:
 
     .. math::
 
@@ -109,27 +110,27 @@ def growth_regret(
         + \frac{(2 + c)^2 \left(2 + \frac{p}{1 - \beta}\right)^2}{2 T \lambda}
           \left( \frac{p (2 \beta + 3)}{(1 - \beta)^2} + \ln T + 1 \right)
 
-    It holds for the machine that reassigns rows by epochs, within an epoch. Rows are no longer than 1, as in
-    Theorem 3. The constants are large, and the bound says nothing of the size of the loss at the settings in use: it
-    tells what growth and pruning cost in relation to each other.
+    It holds within an epoch, for the algorithm that reassigns rows once per epoch, and for rows of norm at most 1, as
+    in Theorem 3. The constants are large: at practical settings, the bound says nothing about the loss itself. It is
+    useful to compare the costs of growth and pruning.
 
     Parameters
     ----------
     alpha : float
-        Strength of the regularisation (:math:`\lambda`).
+        Regularisation strength (:math:`\lambda`).
     n_visits : int
-        Number of visits (T).
+        Number of steps, one row each (T).
     growth : float, default=0.2
         Probability of copying a plane (:math:`p`); 0 for AMM.
     growth_decay : float, default=0.99
-        Its factor after each copy (:math:`\beta`).
+        Factor of this probability after each copy (:math:`\beta`).
     prune : float, default=50.0
         Pruning constant (:math:`c`).
 
     Returns
     -------
     regret : GrowthRegret
-        The terms, and their sum.
+        The terms and the bound.
 
     References
     ----------
@@ -137,7 +138,7 @@ def growth_regret(
 
     Examples
     --------
-    What growth adds does not vanish, and is ten times what there is without it:
+    The part due to growth does not vanish, and is ten times the bound without growth:
 
     >>> from polyplane.theory import growth_regret
     >>> with_it, without = growth_regret(1e-2, 10**6), growth_regret(1e-2, 10**6, growth=0.0)
@@ -147,7 +148,7 @@ def growth_regret(
     if not (alpha > 0 and n_visits >= 1 and 0 <= growth <= 1 and 0 < growth_decay < 1 and prune >= 0):
         raise ValueError(
             f"alpha={alpha!r} must be positive, n_visits={n_visits!r} at least 1, growth={growth!r} from 0 to 1, "
-            f"growth_decay={growth_decay!r} between 0 and 1, prune={prune!r} not negative."
+            f"growth_decay={growth_decay!r} between 0 and 1, and prune={prune!r} non-negative."
         )
     step, copies = (2.0 + prune) ** 2 / alpha, growth / (1.0 - growth_decay)
     fading = growth * (2.0 * growth_decay + 3.0) / (1.0 - growth_decay) ** 2 + math.log(n_visits) + 1.0
@@ -158,24 +159,24 @@ def growth_regret(
 
 @dataclass(frozen=True)
 class MultiHyperplaneBound:
-    r"""The terms of Theorem 3 of the paper on growing multi-hyperplane machines.
+    r"""Terms of Theorem 3 of the paper on growing multi-hyperplane machines.
 
     Parameters
     ----------
     error : float
-        Share of the rows that are classified wrongly (:math:`\tilde R_N`).
+        Training error: the fraction of misclassified rows (:math:`\tilde R_N`).
     hinge : float
-        Mean of the loss :math:`\max(0, 1 - \text{margin})`, which is never less.
+        Mean hinge loss :math:`\max(0, 1 - \text{margin})`, at least as large as `error`.
     n_pairs : int
-        Pairs of planes of different classes (:math:`K`).
+        Number of ordered pairs of planes of different classes (:math:`K`).
     norm : float
-        :math:`|W|` for rows no longer than 1.
+        :math:`|W|`, for rows scaled to norm at most 1.
     capacity : float
         :math:`(4 + 4 K |W|) / \sqrt N`.
     confidence : float
         :math:`(|W| + 1) \sqrt{\ln(1 / \delta) / (2 N)}`.
     bound : float
-        As printed: error + capacity + confidence.
+        error + capacity + confidence, as printed.
     hinge_bound : float
         hinge + capacity + confidence.
     """
@@ -193,45 +194,45 @@ class MultiHyperplaneBound:
 def multi_hyperplane_bound(
     planes: PlaneSet, X: Any, y: Any, *, delta: float = 0.05, radius: float | None = None
 ) -> MultiHyperplaneBound:
-    r"""Theorem 3 of the paper on growing multi-hyperplane machines (Djuric, Wang and Vucetic, 2020), for fitted planes.
+    r"""Compute the bound of Theorem 3 of the GAMM paper (Djuric, Wang and Vucetic, 2020) for fitted planes.
 
-    With probability :math:`1 - \delta` over the N training rows, and rows no longer than 1, the error of every
-    multi-hyperplane machine is
+    With probability :math:`1 - \delta` over N training rows of norm at most 1, the error of every multi-hyperplane
+    machine satisfies
 
     .. math::
 
         R(f) \le \tilde R_N(f) + \frac{4 + 4 K |W|}{\sqrt N} + (|W| + 1) \sqrt{\frac{\ln (1 / \delta)}{2 N}}
         \qquad K = \sum_i b_i \sum_{j \ne i} b_j
 
-    with :math:`b_i` the number of planes of class :math:`i`, and :math:`|W|` the Frobenius norm of all of them. The
-    offset is the weight of a constant feature 1. Rows of length up to `radius` are divided by it, and the planes
-    multiplied: no prediction changes.
+    where :math:`b_i` is the number of planes of class :math:`i`, and :math:`|W|` the Frobenius norm of all planes. The
+    offset is the weight of a constant feature 1. The rows are divided by `radius` and the planes multiplied by it,
+    which does not change the predictions.
 
     Parameters
     ----------
     planes : PlaneSet
-        The model; of any learner, as all of them are multi-hyperplane machines.
+        The planes of any learner: each `PlaneSet` is a multi-hyperplane machine.
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        The rows that it was trained on.
+        Training rows.
     y : array-like of shape (n_rows,)
-        Their classes, as integers: ``np.searchsorted(machine.classes_, labels)``.
+        Class indices: ``np.searchsorted(model.classes_, labels)``.
     delta : float, default=0.05
-        The probability that the bound does not hold (:math:`\delta`).
+        Probability that the bound does not hold (:math:`\delta`).
     radius : float or None, default=None
-        The longest that a row can be, the constant feature included. None: the longest of these rows, which is less
-        than what the theorem asks for: a bound on all rows that can come.
+        Upper bound on the norm of a row, including the constant feature. The theorem requires a bound that holds for
+        all possible rows. If None, the largest norm in `X`, which may be smaller.
 
     Returns
     -------
     bound : MultiHyperplaneBound
-        The terms, and their sums.
+        The terms and the bounds.
 
     Notes
     -----
-    The paper prints the bound with the zero-one loss on the training rows. That cannot be meant: planes times 1/1000
-    predict the same, and would have a bound without :math:`|W|`. The work that the proof follows (Guermeur, 2010) has
-    a loss that asks for a margin of 1. Both are given: ``bound`` as printed, and ``hinge_bound`` with the loss of the
-    training problem, the paper's equation (3), which is at least as large.
+    The paper prints the bound with the zero-one loss on the training rows. This cannot be intended: dividing all planes
+    by 1000 keeps the predictions and makes the terms with :math:`|W|` arbitrarily small. The proof follows Guermeur
+    (2010), where the loss requires a margin of 1. Both versions are returned: ``bound`` as printed, and
+    ``hinge_bound`` with the loss of the training problem, equation (3) of the paper, which is at least as large.
 
     References
     ----------
@@ -242,7 +243,8 @@ def multi_hyperplane_bound(
 
     Examples
     --------
-    The machine of Theorem 1 makes no training error, and its bound is far above 1, as that of any nearest neighbour:
+    The classifier of Theorem 1 has zero training error. Its bound is far above 1, as for any nearest-neighbour
+    classifier:
 
     >>> from sklearn.datasets import load_iris
     >>> from polyplane.theory import multi_hyperplane_bound, tangent_planes

@@ -1,4 +1,4 @@
-"""Section 3 of the Convex Polytope Machine paper: the margins of a polytope, and Theorem 1."""
+"""Margins of a polytope and Theorem 1: Section 3 of the Convex Polytope Machine paper."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from polyplane.theory._rows import check_probability, check_rows, outside_class,
 
 @dataclass(frozen=True, eq=False)
 class PolytopeMargins:
-    r"""The margins of a polytope on given rows.
+    r"""Margins of a polytope on given rows.
 
     Parameters
     ----------
     worst_case : float
         :math:`\delta^{WC}`, the smallest margin of a row.
     total : float
-        :math:`\delta^T`, the sum of the planes' margins, over the planes that rows are assigned to.
+        :math:`\delta^T`, the sum of the margins of the planes that have rows assigned to them.
     by_plane : ndarray of shape (n_planes,)
-        The margin of each plane; infinite for one without rows.
+        Margin of each plane; infinite for a plane without rows.
     counts : ndarray of shape (n_planes,)
-        The number of rows assigned to each plane.
+        Number of rows assigned to each plane.
     """
 
     worst_case: float
@@ -35,10 +35,11 @@ class PolytopeMargins:
 
 
 def polytope_margins(planes: PlaneSet, X: Any, y: Any, outer: int | None = None) -> PolytopeMargins:
-    r"""Worst-case and total margin of a polytope (Kantchelian et al., 2014, Section 3.2).
+    r"""Compute the worst-case and total margin of a polytope (Kantchelian et al., 2014, Section 3.2).
 
-    Class `outer` (:math:`y = +1`) lives outside the polytope, all others (:math:`y = -1`) inside. With planes of
-    length 1, :math:`|W_k| = 1`, a row is assigned to its best plane, :math:`z(x) = \operatorname{argmax}_k W_k x`, and
+    Class `outer` (:math:`y = +1`) is outside the polytope, all other classes (:math:`y = -1`) are inside. For planes of
+    norm 1, :math:`|W_k| = 1`, a row is assigned to the plane with the largest score,
+    :math:`z(x) = \operatorname{argmax}_k W_k x`, and
 
     .. math::
 
@@ -46,26 +47,27 @@ def polytope_margins(planes: PlaneSet, X: Any, y: Any, outer: int | None = None)
         \qquad
         \delta^T = \sum_k \min_{i: z(x_i) = k} y_i W_k x_i
 
-    As in the paper, rows carry a constant feature 1 whose weight is the offset, so that the length of a plane includes
-    it; planes are divided by their lengths first, and the lengths that training gave them do not matter. The paper
-    defines margins for rows that the polytope separates; of others, those with a row on the wrong side are negative.
-    The minimum over the rows of a plane without any is infinite; such planes are left out of the sum.
+    As in the paper, rows have a constant feature 1 whose weight is the offset, so the norm of a plane includes its
+    offset. Planes are first divided by their norms, so their norms after training do not matter. The paper defines
+    margins for rows that the polytope separates; otherwise, the margin of a plane with a row on the wrong side is
+    negative. The margin of a plane without rows is infinite; such planes are omitted from the sum.
 
     Parameters
     ----------
     planes : PlaneSet
         The model.
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        The rows.
+        Rows.
     y : array-like of shape (n_rows,)
-        Their classes, as integers: ``np.searchsorted(machine.classes_, labels)``.
+        Class indices: ``np.searchsorted(model.classes_, labels)``.
     outer : int or None, default=None
-        The class outside. None: of two classes, the one that does not own the zero plane alone.
+        Index of the class outside the polytope. If None, the model must have two classes, of which one owns only the
+        zero plane; `outer` is the other one.
 
     Returns
     -------
     margins : PolytopeMargins
-        Both margins, and those of the planes.
+        Both margins, and the margin of each plane.
 
     References
     ----------
@@ -74,7 +76,7 @@ def polytope_margins(planes: PlaneSet, X: Any, y: Any, outer: int | None = None)
 
     Examples
     --------
-    The line :math:`x > 0`, with class 1 on its right:
+    The half-line :math:`x > 0` is class 1:
 
     >>> import numpy as np
     >>> from polyplane import PlaneSet
@@ -87,7 +89,7 @@ def polytope_margins(planes: PlaneSet, X: Any, y: Any, outer: int | None = None)
     outer = outside_class(planes, outer)
     lengths = np.linalg.norm(with_offsets(planes, outer), axis=1)
     if not lengths.all():
-        raise ValueError(f"Plane {int(lengths.argmin())} of class {outer} is zero: it has no margin.")
+        raise ValueError(f"Plane {int(lengths.argmin())} of class {outer} is zero and has no margin; remove it.")
     scores = _scores(planes, X, outer) / lengths
     assigned = scores.argmax(axis=1)
     margins = np.where(y == outer, 1.0, -1.0) * scores.max(axis=1)
@@ -99,18 +101,18 @@ def polytope_margins(planes: PlaneSet, X: Any, y: Any, outer: int | None = None)
 
 @dataclass(frozen=True)
 class PolytopeBound:
-    r"""The terms of Theorem 1 of the Convex Polytope Machine paper.
+    r"""Terms of Theorem 1 of the Convex Polytope Machine paper.
 
     Parameters
     ----------
     hinge : float
-        The mean of :math:`\max(0, 1 - y f(x))` over the rows.
+        Mean hinge loss of the rows, :math:`\max(0, 1 - y f(x))`.
     capacity : float
         :math:`\sum_k |W_k| / \sqrt{n}`, without the theorem's constant :math:`A`.
     confidence : float
         :math:`\sqrt{\ln(2 / \delta) / (2 n)}`.
     bound : float
-        What bounds the error of the polytope: hinge + constant * capacity + confidence; NaN without a constant.
+        Bound on the error of the polytope: hinge + constant * capacity + confidence; NaN if no constant is given.
     """
 
     hinge: float
@@ -122,7 +124,7 @@ class PolytopeBound:
 def polytope_bound(
     planes: PlaneSet, X: Any, y: Any, outer: int | None = None, *, delta: float = 0.05, constant: float | None = None
 ) -> PolytopeBound:
-    r"""Theorem 1 of the Convex Polytope Machine paper (Kantchelian et al., 2014), for a fitted polytope.
+    r"""Compute the bound of Theorem 1 of the CPM paper (Kantchelian et al., 2014) for a fitted polytope.
 
     "There exists some constant A > 0 such that", with probability :math:`1 - \delta` over the training rows, every
     :math:`f(x) = \max_k W_k x` with :math:`|W_k| \le B_k` has
@@ -132,42 +134,45 @@ def polytope_bound(
         P(y f(x) \le 0) \; \le \; \frac{1}{n} \sum_i \max(0, 1 - y_i f(x_i))
         + A \, \frac{\sum_k B_k}{\sqrt n} + \sqrt{\frac{\ln (2 / \delta)}{2 n}}
 
-    Here :math:`B_k = |W_k|`, the offset included: rows carry a constant feature 1. The theorem bounds the error of one
-    polytope, :math:`f(x) > 0` meaning class `outer`. For a machine of one polytope that is its error; for one of two
-    or more it is not, and each polytope has a bound of its own.
+    Here :math:`B_k = |W_k|`, including the offset as the weight of a constant feature 1. The theorem bounds the error
+    of a single polytope, where :math:`f(x) > 0` means class `outer`. If a classifier has one polytope, this is the
+    error of the classifier. If it has more, each polytope has its own bound, and none bounds the error of the
+    classifier.
 
     Parameters
     ----------
     planes : PlaneSet
         The model.
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        The rows that it was trained on.
+        Training rows.
     y : array-like of shape (n_rows,)
-        Their classes, as integers: ``np.searchsorted(machine.classes_, labels)``.
+        Class indices: ``np.searchsorted(model.classes_, labels)``.
     outer : int or None, default=None
-        The class outside. None: of two classes, the one that does not own the zero plane alone.
+        Index of the class outside the polytope. If None, the model must have two classes, of which one owns only the
+        zero plane; `outer` is the other one.
     delta : float, default=0.05
-        The probability that the bound does not hold (:math:`\delta`).
+        Probability that the bound does not hold (:math:`\delta`).
     constant : float or None, default=None
-        :math:`A`, which the paper does not give; None: the bound is not evaluated, only its terms. See the notes for
-        a value.
+        :math:`A`, which the paper does not give; the Notes derive a value. If None, only the terms are computed, and
+        the bound is NaN.
 
     Returns
     -------
     bound : PolytopeBound
-        The terms, and their sum.
+        The terms and the bound.
 
     Notes
     -----
-    :math:`A` depends on how long rows can be. Where :math:`|x| \le R`, the constant feature included,
-    :math:`A = 2 R` will do. The Rademacher complexity of a maximum is at most the sum of those of its parts, that of
-    planes of length :math:`B_k` at most :math:`B_k R / \sqrt n`, and the hinge loss cut off at 1 has slope 1; twice
-    the complexity bounds the difference of the means (Bartlett and Mendelson, 2003).
+    :math:`A` depends on the norms of the rows. If :math:`|x| \le R`, including the constant feature,
+    :math:`A = 2 R` is valid. The Rademacher complexity of a maximum is at most the sum of the complexities of its
+    parts. The complexity of planes of norm at most :math:`B_k` is at most :math:`B_k R / \sqrt n`, and the hinge loss
+    clipped at 1 has Lipschitz constant 1. Twice the complexity bounds the difference of the means (Bartlett and
+    Mendelson, 2003).
 
-    The :math:`B_k` must be named before the rows are seen. With those of the fitted planes the bound is what it would
-    be, had they been named; a union over a grid of values would make it exact and a little larger.
+    The theorem requires :math:`B_k` to be fixed before the rows are known. With the norms of the fitted planes, the
+    bound is therefore approximate. A union bound over a grid of values would be rigorous and slightly larger.
 
-    The paper calls the bound very loose: it grows with the number of planes, and the error on new rows does not.
+    The paper calls the bound very loose: it grows with the number of planes, while the error on new rows does not.
 
     References
     ----------
@@ -179,7 +184,7 @@ def polytope_bound(
 
     Examples
     --------
-    The line :math:`x > 0` again, of length 2, and rows of which some are closer to it than its margin:
+    The half-line :math:`x > 0` as a plane of norm 2. Some rows have a margin below 1:
 
     >>> import numpy as np
     >>> from polyplane import PlaneSet
@@ -202,7 +207,7 @@ def polytope_bound(
 
 
 def _scores(planes: PlaneSet, X: Any, c: int) -> np.ndarray:
-    """Score of each row on each plane of a class."""
+    """Compute the score of each row on each plane of a class."""
     weights = with_offsets(planes, c)
     scores: np.ndarray = np.asarray(X @ weights[:, :-1].T) + weights[:, -1]
     return scores
