@@ -75,11 +75,11 @@ class TestPlanes:
         assert committee != random_committee(4)
         assert committee.n_planes == committee.coef.shape[0] == committee.intercept.shape[0]
         assert repr(committee).startswith("PlaneCommittee(n_members=3, n_classes=")
-        with pytest.raises(ValueError, match="cannot be the planes of 7 members"):
+        with pytest.raises(ValueError, match="cannot be split into 7 members"):
             PlaneCommittee.of_parts(committee.together, 7)
 
     def test_members_must_be_alike(self):
-        with pytest.raises(ValueError, match="at least one member"):
+        with pytest.raises(ValueError, match="at least one PlaneSet"):
             PlaneCommittee([])
         [member, *_] = random_committee(0).members
         narrow = PlaneSet(member.coef.astype(np.float32), member.intercept.astype(np.float32), member.indptr)

@@ -245,7 +245,7 @@ class TestForgery:
             ("AdaptiveMultiHyperplaneClassifier", "state.owner", 9, "invalid value for .*state"),
             ("AdaptiveMultiHyperplaneClassifier", "state.counts", 100, "invalid value for .*state"),
             ("CuttingPlaneSVC", "state.rows.cuts.0.bundle.support", 99, r"invalid value for .*bundle.support"),
-            ("CuttingPlaneSVC", "planes.indptr", 1, "an invalid model: indptr must rise"),
+            ("CuttingPlaneSVC", "planes.indptr", 1, "an invalid model: indptr must increase"),
             ("ConvexPolytopeClassifier", "fitted.assignments_", 100, "invalid value for .*assignments_"),
         ],
     )

@@ -1,4 +1,4 @@
-"""`PlaneCommittee`: several sets of planes that decide together."""
+"""`PlaneCommittee`: an ensemble of plane sets that averages their class scores."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from polyplane.planes import PlaneSet, margins_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaneCommittee:
-    r"""Several `PlaneSet` models of the same classes and features; the score of a class is the mean of its scores.
+    r"""Ensemble of `PlaneSet` models; the score of a class is the mean of the members' scores.
 
     .. math:: \hat y(x) = \operatorname{argmax}_c \frac{1}{M} \sum_m \max_{k \in (m, c)} \; w_k \cdot x + b_k
 
-    In each region of space where the best planes of all members stay the same, that is a linear machine with the means
-    of these planes, one for each class: `at` returns it. Averaging the scores gives the errors of averaging the
-    probabilities, to within noise (letter 2.2 and 2.2 %, usps 4.5 and 4.5 %, ijcnn1 1.1 and 1.1 %), and leaves a model
-    made of planes.
+    In each region where every member's best plane of each class stays the same, the committee is a linear classifier:
+    the plane of a class is the mean of these planes. `at` returns this linear classifier. Averaging the scores gives
+    the same error as averaging the probabilities, up to noise (letter 2.2 and 2.2 %, usps 4.5 and 4.5 %, ijcnn1 1.1
+    and 1.1 %), and the resulting model still consists of planes.
 
     Parameters
     ----------
     members : sequence of PlaneSet
-        The models.
+        The models, with the same classes, features and dtype.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class PlaneCommittee:
     def __post_init__(self) -> None:
         members = tuple(self.members)
         if not members:
-            raise ValueError("A committee needs at least one member.")
+            raise ValueError("members must contain at least one PlaneSet.")
         for member in members:
             alike = (member.n_classes, member.n_features) == (members[0].n_classes, members[0].n_features)
             if not alike or member.coef.dtype != members[0].coef.dtype:
@@ -56,10 +56,10 @@ class PlaneCommittee:
 
     @classmethod
     def of_parts(cls, together: PlaneSet, n_members: int) -> PlaneCommittee:
-        """The committee whose `together` this is."""
+        """Create the committee whose `together` is given."""
         n_classes = together.n_classes // n_members
         if n_classes * n_members != together.n_classes:
-            raise ValueError(f"{together!r} cannot be the planes of {n_members} members with equally many classes.")
+            raise ValueError(f"{together!r} cannot be split into {n_members} members with the same number of classes.")
         members = []
         for m in range(n_members):
             indptr = together.indptr[m * n_classes : (m + 1) * n_classes + 1]
@@ -69,7 +69,7 @@ class PlaneCommittee:
 
     @cached_property
     def together(self) -> PlaneSet:
-        """The planes of all members in one set, for one matrix product: each member brings classes of its own."""
+        """Planes of all members in one set, to score them with one matrix product; classes of members are separate."""
         first, members = self.members[0], self.members
         xp = namespace(first.coef)
         starts = np.cumsum([0, *(member.n_planes for member in members[:-1])])
@@ -92,7 +92,7 @@ class PlaneCommittee:
 
     @property
     def n_planes(self) -> int:
-        """Number of planes of all members together."""
+        """Total number of planes."""
         return sum(member.n_planes for member in self.members)
 
     @property
@@ -102,35 +102,35 @@ class PlaneCommittee:
 
     @property
     def coef(self) -> Any:
-        """The planes' normals, member by member, and class by class in each."""
+        """Normals of the planes, ordered by member, then by class."""
         return self.together.coef
 
     @property
     def intercept(self) -> Any:
-        """The planes' offsets, in the same order."""
+        """Offsets of the planes, in the same order."""
         return self.together.intercept
 
     def scores(self, X: Any, n_jobs: int | None = None) -> Any:
-        """Score of each row on each plane, shape (n_rows, n_planes), in the order of `coef`."""
+        """Compute the score of each row on each plane, shape (n_rows, n_planes), in the order of `coef`."""
         return self.together.scores(X, n_jobs)
 
     def class_scores(self, X: Any, n_jobs: int | None = None) -> Any:
-        """Score of each row for each class, shape (n_rows, n_classes)."""
+        """Compute the score of each row for each class, shape (n_rows, n_classes)."""
         scores = self.together.class_scores(X, n_jobs)
         xp = namespace(scores)
         return xp.mean(xp.reshape(scores, (-1, self.n_members, self.n_classes)), axis=1)
 
     def predict(self, X: Any, n_jobs: int | None = None) -> Any:
-        """The class of each row, as an integer."""
+        """Predict the class index of each row."""
         scores = self.class_scores(X, n_jobs)
         return namespace(scores).argmax(scores, axis=1)
 
     def margins(self, X: Any, y: Any = None, n_jobs: int | None = None) -> Any:
-        """Score of each row's class less the best score of another class; see `PlaneSet.margins`."""
+        """Compute the score of each row's class minus the largest score of another class; see `PlaneSet.margins`."""
         return margins_of(self.class_scores(X, n_jobs), y)
 
     def at(self, x: Any) -> PlaneSet:
-        """The linear machine that the committee is around a row: one plane for each class.
+        """Return the linear classifier that equals the committee near a row: one plane per class.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class PlaneCommittee:
         Returns
         -------
         planes : PlaneSet
-            Of each class, the mean of the members' best planes at the row.
+            For each class, the mean over members of the plane with the largest score at the row.
 
         Examples
         --------
@@ -160,11 +160,11 @@ class PlaneCommittee:
         return PlaneSet(coef, intercept, np.arange(self.n_classes + 1))
 
     def to(self, X: Any) -> PlaneCommittee:
-        """The same committee as arrays of the library of `X`, on its device; see `PlaneSet.to`."""
+        """Return the committee as arrays of the library of `X`, on its device; see `PlaneSet.to`."""
         return PlaneCommittee([member.to(X) for member in self.members])
 
     def to_numpy(self) -> PlaneCommittee:
-        """The same committee with NumPy arrays, on the host."""
+        """Return the committee as NumPy arrays in host memory."""
         return PlaneCommittee([member.to_numpy() for member in self.members])
 
     def __eq__(self, other: object) -> bool:
@@ -185,10 +185,10 @@ class PlaneCommittee:
 
 
 def check_single(planes: PlaneSet | PlaneCommittee) -> PlaneSet:
-    """Refuse a committee where the planes of one set are asked for."""
+    """Raise an error if `planes` is a committee, where a single set is required."""
     if isinstance(planes, PlaneCommittee):
         raise TypeError(
-            f"This needs a single set of planes, and a committee has {planes.n_members}: take one of its members, "
+            f"A single PlaneSet is required, but this committee has {planes.n_members} members: pass one of them, "
             "`planes_.members[i]`."
         )
     return planes

@@ -1,4 +1,4 @@
-"""`PlaneSet`: the one model of the library."""
+"""`PlaneSet`: the model of all learners."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from polyplane._array_api import (
 )
 from polyplane._threads import in_threads
 
-#: Rows are scored in blocks of about this many scores, so that memory stays bounded; on a device a block must keep
-#: thousands of threads busy, and its scores should still fit into the cache.
+#: Number of scores in a block of rows, which bounds the memory. A block on a device must be large enough for thousands
+#: of threads, and its scores should fit into the cache.
 BLOCK_SCORES, DEVICE_BLOCK_SCORES = 1 << 21, 1 << 23
 
 
@@ -35,29 +35,29 @@ BLOCK_SCORES, DEVICE_BLOCK_SCORES = 1 << 21, 1 << 23
 class PlaneSet:
     r"""Planes in feature space, each owned by a class.
 
-    The score of class :math:`c` is the best of its planes, and the class with the best score wins:
+    The score of class :math:`c` is the largest score of its planes. The prediction is the class with the largest score:
 
     .. math:: \hat y(x) = \operatorname{argmax}_c \max_{k \in c} \; w_k \cdot x + b_k
 
-    A class with nothing to say owns one zero plane.
+    A class without learned planes owns one zero plane.
 
     Parameters
     ----------
     coef : array of shape (n_planes, n_features)
-        The planes' normals, class by class, in float32 or float64. An array of PyTorch or CuPy, or of another library
-        that keeps to the array API standard, stays where it is, and rows are then scored there.
+        Normals of the planes, ordered by class, in float32 or float64. Arrays of PyTorch, CuPy and other libraries that
+        follow the array API standard remain on their device, and rows are scored there.
     intercept : array of shape (n_planes,)
-        The planes' offsets, of the same library and dtype.
+        Offsets of the planes, of the same library and dtype.
     indptr : ndarray of shape (n_classes + 1,)
-        Class `c` owns the planes ``indptr[c]:indptr[c + 1]``; no class is without a plane.
+        Class `c` owns the planes ``indptr[c]:indptr[c + 1]``. Each class owns at least one plane.
 
     Notes
     -----
-    The arrays are kept, as read-only views where they are NumPy's, not copied.
+    The arrays are not copied. NumPy arrays are stored as read-only views.
 
     Examples
     --------
-    The unit square (class 0, the zero plane) and what surrounds it (class 1, four planes):
+    The unit square (class 0, the zero plane) and its complement (class 1, four planes):
 
     >>> import numpy as np
     >>> from polyplane import PlaneSet
@@ -89,26 +89,31 @@ class PlaneSet:
 
     @classmethod
     def of_classes(cls, classes: Iterable[tuple[Any, Any]]) -> PlaneSet:
-        """Build a set from one ``(coef, intercept)`` pair per class."""
+        """Create a set from one ``(coef, intercept)`` pair per class."""
         coefs, intercepts = zip(*classes, strict=True)
         xp = namespace(coefs[0])
         indptr = np.concatenate([[0], np.cumsum([coef.shape[0] for coef in coefs])])
         return cls(xp.concat(coefs), xp.concat(intercepts), indptr)
 
     def to_numpy(self) -> PlaneSet:
-        """The same planes as NumPy arrays, on the host."""
+        """Return the planes as NumPy arrays in host memory."""
         return PlaneSet(to_numpy(self.coef), to_numpy(self.intercept), self.indptr)
 
     def to(self, X: Any) -> PlaneSet:
-        """The same planes as arrays of the library of `X`, on its device.
+        """Return the planes as arrays of the library of `X`, on its device.
 
         Parameters
         ----------
         X : array
-            Rows to be scored, for one.
+            An array on the target device, for example the rows to score.
+
+        Returns
+        -------
+        planes : PlaneSet
+            The same planes.
         """
         if host_dtype(self.coef) == np.float64 and widest_float(kind_of(X)) == namespace(X).float32:
-            raise ValueError(f"The planes are float64, which {device_of(X)} does not have: train on float32 rows.")
+            raise ValueError(f"The planes are float64, which {device_of(X)} does not support: train on float32 rows.")
         return PlaneSet(like(self.coef, X), like(self.intercept, X), self.indptr)
 
     @property
@@ -118,7 +123,7 @@ class PlaneSet:
 
     @property
     def n_planes(self) -> int:
-        """Number of planes of all classes together."""
+        """Total number of planes."""
         return int(self.coef.shape[0])
 
     @property
@@ -128,54 +133,55 @@ class PlaneSet:
 
     @property
     def owners(self) -> np.ndarray:
-        """The class that owns each plane, shape (n_planes,)."""
+        """Index of the class that owns each plane, shape (n_planes,)."""
         return np.repeat(np.arange(self.n_classes), np.diff(self.indptr))
 
     def of(self, c: int) -> tuple[Any, Any]:
-        """The planes of class `c`: its rows of `coef` and of `intercept`."""
+        """Return the planes of class `c`: its part of `coef` and of `intercept`."""
         if not 0 <= c < self.n_classes:
-            raise ValueError(f"There is no class {c}: this PlaneSet has classes 0 to {self.n_classes - 1}.")
+            raise ValueError(f"c={c} is not a class of this PlaneSet: its classes are 0 to {self.n_classes - 1}.")
         own = slice(int(self.indptr[c]), int(self.indptr[c + 1]))
         return self.coef[own, :], self.intercept[own]
 
     def scores(self, X: Any, n_jobs: int | None = None) -> Any:
-        """Score of each row on each plane, shape (n_rows, n_planes)."""
+        """Compute the score of each row on each plane, shape (n_rows, n_planes)."""
         return self._map_blocks(X, lambda scores: scores, n_jobs)
 
     def class_scores(self, X: Any, n_jobs: int | None = None) -> Any:
-        """Score of each row for each class, shape (n_rows, n_classes)."""
+        """Compute the score of each row for each class, shape (n_rows, n_classes)."""
         return self._map_blocks(X, self._best_of_classes, n_jobs)
 
     def winners(self, X: Any, n_jobs: int | None = None) -> Any:
-        """The plane that decides each row, shape (n_rows,): the first of the best."""
+        """Return the index of the plane with the largest score for each row, shape (n_rows,); the first one if tied."""
         return self._map_blocks(X, lambda scores: namespace(scores).argmax(scores, axis=1), n_jobs)
 
     def predict(self, X: Any, n_jobs: int | None = None) -> Any:
-        """The class of each row, as an integer: the owner of the winning plane."""
+        """Predict the class index of each row: the owner of the plane with the largest score."""
         winners = self.winners(X, n_jobs)
         return take_rows(like(self.owners, winners), winners)
 
     def margins(self, X: Any, y: Any = None, n_jobs: int | None = None) -> Any:
-        """Score of each row's class less the best score of another class, shape (n_rows,).
+        """Compute the score of each row's class minus the largest score of another class, shape (n_rows,).
 
-        The class is `y` (integers) where given: negative margins are errors. Otherwise it is the predicted class.
+        If `y` (class indices) is given, it is the class of the row, and negative margins are errors. Otherwise the
+        class is the predicted one.
         """
         return margins_of(self.class_scores(X, n_jobs), y)
 
     def prune(self, keep: np.ndarray) -> PlaneSet:
-        """The set with only those planes for which the boolean array `keep` is true."""
+        """Return a set with the planes for which the boolean array `keep` is true."""
         keep = np.asarray(keep)
         if keep.dtype != bool or keep.shape != (self.n_planes,):
-            raise ValueError(f"keep must hold one boolean per plane ({self.n_planes}).")
+            raise ValueError(f"keep must be an array of {self.n_planes} booleans, one per plane.")
         left = np.add.reduceat(keep.astype(np.intp), self.indptr[:-1])
         if not left.all():
-            raise ValueError(f"Class {int(left.argmin())} would lose its last plane.")
+            raise ValueError(f"keep removes all planes of class {int(left.argmin())}; each class must keep one.")
         kept = np.flatnonzero(keep)
         indptr = np.concatenate([[0], np.cumsum(left)])
         return PlaneSet(take_rows(self.coef, kept), take_rows(self.intercept, kept), indptr)
 
     def merge(self, other: PlaneSet) -> PlaneSet:
-        """The set in which each class owns its planes from both sets: the score of a class is the better of the two."""
+        """Return a set in which each class owns its planes of both sets; its score is the larger of the two scores."""
         if (self.n_classes, self.n_features) != (other.n_classes, other.n_features):
             raise ValueError(f"{self!r} and {other!r} must have the same classes and features.")
         xp = namespace(self.coef)
@@ -198,17 +204,17 @@ class PlaneSet:
         )
 
     def _repr_html_(self) -> str:
-        """For notebooks: the planes of each class."""
+        """Return a table of the planes of each class, for notebooks."""
         from html import escape
 
-        home = self.to_numpy()
-        norms = np.linalg.norm(home.coef, axis=1)
+        planes = self.to_numpy()
+        norms = np.linalg.norm(planes.coef, axis=1)
         rows = "".join(
             f"<tr><td>{c}</td><td>{stop - start}</td><td>{norms[start:stop].min():.3g}</td>"
             f"<td>{norms[start:stop].max():.3g}</td></tr>"
-            for c, (start, stop) in enumerate(pairwise(home.indptr.tolist()))
+            for c, (start, stop) in enumerate(pairwise(planes.indptr.tolist()))
         )
-        heads = "".join(f"<th>{head}</th>" for head in ("class", "planes", "shortest", "longest"))
+        heads = "".join(f"<th>{head}</th>" for head in ("class", "planes", "smallest norm", "largest norm"))
         return f"<table><caption>{escape(repr(self))}</caption><tr>{heads}</tr>{rows}</table>"
 
     def __reduce__(self) -> tuple[type[PlaneSet], tuple[Any, ...]]:
@@ -232,10 +238,11 @@ class PlaneSet:
     def _map_blocks(self, X: Any, reduce: Any, n_jobs: int | None) -> Any:
         """Apply `reduce` to the plane scores of each block of rows."""
         if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(f"X has shape {tuple(X.shape)}; this PlaneSet needs {self.n_features} columns.")
+            raise ValueError(f"X has shape {tuple(X.shape)}, but the planes have {self.n_features} features.")
         if not same_place(self.coef, X):
             raise ValueError(
-                f"X is {describe(X)}, but the planes are {describe(self.coef)}: move the planes by to(X) or to_numpy()."
+                f"X is {describe(X)}, but the planes are {describe(self.coef)}: "
+                "move the planes with to(X) or to_numpy()."
             )
         xp, by_feature = namespace(X), self.coef.T
         if is_sparse(X):
@@ -255,7 +262,7 @@ class PlaneSet:
 
 
 def margins_of(scores: Any, y: Any = None) -> Any:
-    """Score of each row's class less the best score of another; the class is `y`, or the one with the best score."""
+    """Compute the score of each row's class (`y`, or the predicted one) minus the largest score of another class."""
     xp = namespace(scores)
     y = xp.argmax(scores, axis=1) if y is None else like(y, scores)
     own = xp.take_along_axis(scores, y[:, None], axis=1)[:, 0]
@@ -264,7 +271,7 @@ def margins_of(scores: Any, y: Any = None) -> Any:
 
 
 def _sound_csr(X: Any) -> Any:
-    """A sparse matrix as CSR, checked: SciPy's product would follow a wrong index into foreign memory."""
+    """Convert a sparse matrix to CSR and validate its indices: SciPy's product does not check their bounds."""
     if X.format != "csr":
         if hasattr(X, "check_format"):
             X.check_format(full_check=True)
@@ -286,10 +293,10 @@ def _check_arrays(coef: Any, intercept: Any, indptr: np.ndarray) -> None:
     if not same_place(coef, intercept):
         raise ValueError(f"coef is {describe(coef)}, but intercept is {describe(intercept)}: move one of them.")
     if intercept.shape != coef.shape[:1] or intercept.dtype != coef.dtype:
-        raise ValueError(f"intercept must hold one {coef.dtype} per plane ({n_planes}).")
+        raise ValueError(f"intercept must be an array of {n_planes} numbers of dtype {coef.dtype}, one per plane.")
     if not (xp.all(xp.isfinite(coef)) and xp.all(xp.isfinite(intercept))):
         raise ValueError("coef and intercept must be finite.")
     if indptr.ndim != 1 or len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != n_planes:
-        raise ValueError(f"indptr must rise from 0 to the number of planes ({n_planes}).")
+        raise ValueError(f"indptr must increase from 0 to the number of planes ({n_planes}).")
     if (np.diff(indptr) < 1).any():
-        raise ValueError(f"Class {int(np.diff(indptr).argmin())} owns no plane; give it a zero plane.")
+        raise ValueError(f"Class {int(np.diff(indptr).argmin())} owns no plane: add a zero plane to it.")

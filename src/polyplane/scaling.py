@@ -1,4 +1,4 @@
-"""Affine scaling of features: rows seen in other units, and planes turned back into those of the data."""
+"""Affine scaling of features, and conversion of planes to the units of the data."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ import numpy as np
 
 from polyplane._array_api import host_dtype, is_on_host, is_sparse, like, namespace, take_rows, to_numpy
 
-#: Rows of a dense matrix looked at together, where looking at them all would copy it; on a device, how many numbers.
+#: Number of rows in a block of a dense matrix, to avoid a copy of the whole; on a device, number of elements.
 BLOCK_ROWS, DEVICE_BLOCK = 4096, 1 << 26
 
 
 class AffineScaling(NamedTuple):
-    """Rows seen as ``factor * (x - centre)``. The matrix itself is not changed."""
+    """The transformation ``factor * (x - centre)`` of rows."""
 
-    centre: Any  # where the rows are
-    factor: Any  # one number, or one for each feature
+    centre: Any  # an array on the device of the rows, except for `standard`
+    factor: Any  # one number, or one per feature
 
     @classmethod
     def common(cls, X: Any, weight: np.ndarray) -> AffineScaling:
-        """One factor for all features: centred rows have a mean square norm of 1. Scaling or shifting X is undone."""
+        """Scale all features by one factor, so that centred rows have a mean squared norm of 1."""
         mean, variance = moments(X, weight)
         total = float(variance.sum())
         return cls(like(mean, X, X.dtype), 1.0 / float(np.sqrt(total)) if total > 0 else 1.0)
 
     @classmethod
     def standard(cls, X: Any, weight: np.ndarray) -> AffineScaling:
-        """Zero mean and unit variance of each feature over the weighted rows; a constant feature is centred only.
+        """Scale each feature to zero mean and unit variance over the weighted rows; constant features are only centred.
 
-        The scaling is kept on the host, wherever X is: they change planes, of which there are few, not rows.
+        The scaling is always stored in host memory: it transforms the planes, which are few, not the rows.
         """
         mean, variance = moments(X, weight)
         return cls(mean, 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0)))
 
     @classmethod
     def identity(cls, n_features: int) -> AffineScaling:
-        """No scaling at all."""
+        """Return the scaling that changes nothing."""
         return cls(np.zeros(n_features), np.ones(n_features))
 
     def apply(self, X: Any) -> Any:
-        """A scaled copy of X; sparse rows stay sparse, and are not centred."""
+        """Return a scaled copy of X; sparse rows stay sparse and are not centred."""
         if not is_sparse(X):
             return (X - self.centre.astype(X.dtype)) * self.factor.astype(X.dtype)
         scaled = X.copy()
@@ -49,31 +49,31 @@ class AffineScaling(NamedTuple):
         return scaled
 
     def take(self, X: Any, rows: Any) -> Any:
-        """Some rows of X, dense and scaled; where the centre is."""
+        """Return some rows of X, dense and scaled, on the device of `centre`."""
         taken = like(take_rows(X, rows), self.centre) if not is_sparse(X) else X[rows].toarray()
         return (taken - self.centre) * _cast(self.factor, taken)
 
     def undo(self, Z: Any) -> Any:
-        """Scaled rows in the units of the data."""
+        """Transform scaled rows back to the units of the data."""
         return Z / self.factor + self.centre
 
     def then(self, other: AffineScaling) -> AffineScaling:
-        """One scaling in place of two: this one, followed by another."""
+        """Return the composition of this scaling, followed by another."""
         return AffineScaling(self.undo(other.centre), self.factor * other.factor)
 
     def to_input_space(self, coef: Any, intercept: Any) -> tuple[Any, Any]:
-        """Planes over scaled rows as planes over the rows of X."""
+        """Convert planes for scaled rows to planes for the rows of X."""
         coef = coef * _cast(self.factor, coef)
         return coef, intercept - coef @ self.centre
 
 
 def _cast(factor: Any, array: Any) -> Any:
-    """A factor that leaves the dtype of `array` what it is."""
+    """Convert a factor so that multiplication keeps the dtype of `array`."""
     return np.asarray(factor, dtype=array.dtype) if namespace(array) is np else factor
 
 
 def moments(X: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of each feature over the weighted rows, on the host; a variance all of rounding error is 0."""
+    """Compute the weighted mean and variance of each feature, in host memory; variances within rounding error are 0."""
     dtype = host_dtype(X)
     if is_sparse(X):
         from sklearn.utils.sparsefuncs import mean_variance_axis
@@ -85,7 +85,7 @@ def moments(X: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean = share @ X
         apart = ((share[block], X[block, :] - mean) for block in row_blocks(X))
         sums = [xp.stack([part @ xp.square(gap), part @ gap]) for part, gap in apart]
-        # The mean is rounded, and of a constant feature that would be all of its variance: this takes it off again.
+        # Correct for the rounding of the mean, which would be the whole variance of a constant feature.
         total = sum(sums[1:], sums[0])
         variance = total[0, :] - xp.square(total[1, :])
     mean, variance = (np.asarray(to_numpy(moment), dtype=np.float64) for moment in (mean, variance))
@@ -94,14 +94,14 @@ def moments(X: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def row_blocks(X: Any) -> Iterator[slice]:
-    """Slices that cover the rows of a dense matrix, block by block."""
+    """Yield slices that cover the rows of a dense matrix, block by block."""
     n_rows, n_features = X.shape
     size = BLOCK_ROWS if is_on_host(X) else max(1, DEVICE_BLOCK // n_features)
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
 class FeatureMoments:
-    """Mean, variance and largest absolute value of each feature, over matrices that come in parts."""
+    """Mean, variance and largest absolute value of each feature, computed incrementally over batches of rows."""
 
     def __init__(self) -> None:
         self.n_rows = 0
@@ -112,7 +112,7 @@ class FeatureMoments:
         self.largest: Any = np.zeros(0)
 
     def add(self, X: Any) -> None:
-        """Take some more rows; columns that were not there before were 0."""
+        """Add a batch of rows; new columns are assumed to be 0 in earlier batches."""
         n = X.shape[0]
         mean, variance = moments(X, np.ones(n))
         self.is_sparse, self._precision = is_sparse(X), float(np.finfo(X.dtype).eps)
@@ -129,17 +129,17 @@ class FeatureMoments:
 
     @property
     def variance(self) -> np.ndarray:
-        """The variance of each feature; one all of rounding error is 0."""
+        """Variance of each feature; variances within rounding error are 0."""
         variance: np.ndarray = self._squares / self.n_rows
         variance[variance <= np.square(16 * self._precision * self.mean)] = 0.0
         return variance
 
     def standard(self) -> AffineScaling:
-        """Zero mean and unit variance of each feature; sparse rows keep their mean, so that they stay sparse."""
+        """Scale each feature to zero mean and unit variance; sparse rows are not centred, so that they stay sparse."""
         variance = self.variance
         centre = np.zeros(len(self.mean)) if self.is_sparse else self.mean
         return AffineScaling(centre, 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0)))
 
     def maxabs(self) -> AffineScaling:
-        """Each feature over its largest absolute value."""
+        """Divide each feature by its largest absolute value."""
         return AffineScaling(np.zeros(len(self.mean)), 1.0 / np.where(self.largest > 0, self.largest, 1.0))

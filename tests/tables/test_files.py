@@ -314,7 +314,7 @@ class TestForgery:
             ("preparations.0.knot_counts", 127, "invalid value for preparations.0.knot_counts"),
             ("preparations.0.knot_counts", 255, "invalid value for preparations.0.knot_counts"),
             ("preparations.0.is_number", 0, "must have knots for each numeric feature"),
-            ("planes.0.indptr", 1, "indptr must rise"),
+            ("planes.0.indptr", 1, "indptr must increase"),
         ],
     )
     def test_of_an_index(self, path, saved, array, byte, message):

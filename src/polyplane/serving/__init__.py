@@ -1,4 +1,4 @@
-"""Prediction from model files with NumPy alone: neither Numba, SciPy, scikit-learn nor pandas is imported."""
+"""Prediction from model files. Only NumPy is required; Numba, SciPy, scikit-learn and pandas are not imported."""
 
 from polyplane.model_files.model import ModelFileError
 from polyplane.serving._load import load

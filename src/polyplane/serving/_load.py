@@ -23,24 +23,24 @@ from polyplane.tables._file_model import unpack_table_model
 def load(path: str | os.PathLike[str]) -> Predictor:
     """Read a model file for prediction.
 
-    The file is one that `polyplane.save` wrote, of any estimator, or of a pipeline of scalers before one. It is read
-    as `polyplane.load` reads it: no code is run, the checksum is compared, and all that counts in prediction is
-    checked. The state of training is left aside.
+    The file is written by `polyplane.save` and contains an estimator, or a pipeline of scalers and an estimator. As
+    with `polyplane.load`, no code is executed, and the checksum and everything needed for prediction are validated. The
+    training state is not read.
 
     Parameters
     ----------
     path : str or path-like
-        The file.
+        The model file.
 
     Returns
     -------
     predictor : Predictor
-        Predicts as the estimator does.
+        Makes the same predictions as the estimator.
 
     Raises
     ------
     ModelFileError
-        The file is not a model of Polyplane, is damaged, or was written by a version with another file format.
+        The file is not a Polyplane model, is damaged, or has a different version of the file format.
     OSError
         The file cannot be read.
 
@@ -74,20 +74,20 @@ def _find_alone(name: str) -> Form | None:
 
 @dataclass(frozen=True)
 class _ReadForm:
-    """How estimators stand in a file, to read them only."""
+    """Base class of the readers of model files."""
 
     learner: Any = Predictor
 
     def describe(self, model: Any, packer: Packer) -> dict[str, Any]:
-        """Never: a predictor does not have all that a file holds."""
-        raise TypeError("A Predictor cannot be saved: copy the file that it was read from.")
+        """Raise an error: a predictor lacks part of the content of a model file."""
+        raise TypeError("A Predictor cannot be saved: copy the model file that it was loaded from.")
 
 
 class _LearnerForm(_ReadForm):
-    """Planes, labels and the names of features."""
+    """Reader of a learner: planes, labels and feature names."""
 
     def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Predictor:
-        """The predictor, once all that counts in prediction is known to be sound."""
+        """Return the predictor, after validating everything needed for prediction."""
         sizes: Sizes = {}
         name, names = str(description["learner"]), description.get("feature_names")
         parameters = part_of(description, "parameters")
@@ -101,10 +101,10 @@ class _LearnerForm(_ReadForm):
 
 
 class _TableForm(_ReadForm):
-    """The columns, the preparations and planes of the machines, and the temperature."""
+    """Reader of a `TableClassifier`: columns, preparations and planes of the members, and temperature."""
 
     def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Predictor:
-        """The predictor, once all that counts in prediction is known to be sound."""
+        """Return the predictor, after validating everything needed for prediction."""
         with possible():
             model, classes = unpack_table_model(description, unpacker)
         _skip(description, ("parameters", "encoder", "fitted"), unpacker)
@@ -112,10 +112,10 @@ class _TableForm(_ReadForm):
 
 
 class _PipelineForm(_ReadForm):
-    """Scalers before one of the others."""
+    """Reader of a pipeline of scalers and an estimator."""
 
     def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Predictor:
-        """The predictor, once all that counts in prediction is known to be sound."""
+        """Return the predictor, after validating everything needed for prediction."""
         _, nodes, last = pipeline_parts(description)
         form = _find_alone(str(last.get("learner")))
         if form is None:
@@ -123,7 +123,7 @@ class _PipelineForm(_ReadForm):
         predictor: Predictor = form.rebuild(last, unpacker)
         n_features, names = predictor.n_features, predictor.feature_names
         steps: list[Callable[[np.ndarray], np.ndarray]] = []
-        for i, node in reversed([*enumerate(nodes)]):  # from the last, whose number of features its planes prove
+        for i, node in reversed([*enumerate(nodes)]):  # backwards: the planes have the last number of features
             step = unpack_step(node, n_features, f"steps.{i}", unpacker)
             if step is not None:
                 n_features, names = step.n_features, step.feature_names
@@ -132,6 +132,6 @@ class _PipelineForm(_ReadForm):
 
 
 def _skip(description: dict[str, Any], names: Sequence[str], unpacker: Unpacker) -> None:
-    """Leave parts aside that do not count in prediction."""
+    """Skip parts that prediction does not need."""
     for name in names:
         unpacker.skip(description.get(name))

@@ -1,4 +1,4 @@
-"""`Predictor`: a fitted estimator as far as prediction needs it."""
+"""`Predictor`: the part of a fitted estimator that prediction needs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from polyplane._array_api import is_sparse, softmax
 from polyplane.committee import PlaneCommittee
 from polyplane.planes import PlaneSet
-from polyplane.serving._rows import read_rows, refuse_gaps
+from polyplane.serving._rows import read_rows, refuse_missing
 from polyplane.tables._model import TableModel
 
 
 class Scorer(Protocol):
-    """What gives the classes their scores."""
+    """Computes the scores of the classes."""
 
     @property
     def n_features(self) -> int:
@@ -24,21 +24,21 @@ class Scorer(Protocol):
 
     @property
     def feature_names(self) -> Any:
-        """Their names, where they had names in training."""
+        """Names of the features seen during `fit`; None if they had no names."""
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether the scores become probabilities."""
+        """Whether the scores can be converted to probabilities."""
 
     def class_scores(self, X: Any, owner: str) -> np.ndarray:
-        """Scores of the classes, shape (n_rows, n_classes)."""
+        """Compute the scores of the classes, shape (n_rows, n_classes)."""
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Probabilities from scores."""
+        """Convert scores to probabilities."""
 
 
 class PlaneScorer(NamedTuple):
-    """The planes of a learner, over the features of a matrix."""
+    """Scorer of a learner: planes over the features of a matrix."""
 
     planes: PlaneSet | PlaneCommittee
     feature_names: Any
@@ -50,19 +50,19 @@ class PlaneScorer(NamedTuple):
         return self.planes.n_features
 
     def class_scores(self, X: Any, owner: str) -> np.ndarray:
-        """Scores of the classes."""
-        rows = refuse_gaps(read_rows(X, self.feature_names, self.n_features, owner), owner)
+        """Compute the scores of the classes."""
+        rows = refuse_missing(read_rows(X, self.feature_names, self.n_features, owner), owner)
         scores: np.ndarray = self.planes.class_scores(rows)
         return scores
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """The softmax of the scores; of two classes it is the logistic function of their difference."""
-        found: np.ndarray = softmax(scores.astype(np.float64))
-        return found
+        """Compute the softmax of the scores; for two classes, the logistic function of their difference."""
+        probabilities: np.ndarray = softmax(scores.astype(np.float64))
+        return probabilities
 
 
 class TableScorer(NamedTuple):
-    """The machines of a `TableClassifier`, over the columns of a table."""
+    """Scorer of a `TableClassifier`: members over the columns of a table."""
 
     model: TableModel
     has_probabilities: bool = True
@@ -74,30 +74,30 @@ class TableScorer(NamedTuple):
 
     @property
     def feature_names(self) -> Any:
-        """The columns."""
+        """Names of the columns seen during `fit`; None if they had no names."""
         return self.model.encoding.names if self.model.encoding.is_named else None
 
     def class_scores(self, X: Any, owner: str) -> np.ndarray:
-        """Scores of the classes."""
+        """Compute the scores of the classes."""
         return self.model.class_scores(self.model.encode(X, owner))
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """The softmax of the scores at the temperature of the model."""
+        """Compute the softmax of the scores at the temperature of the model."""
         return self.model.probabilities(scores)
 
 
 class Scalers(NamedTuple):
-    """The scalers of a pipeline, one after the other."""
+    """The scalers of a pipeline, in order."""
 
     n_features: int
     feature_names: Any
     transforms: Sequence[Callable[[np.ndarray], np.ndarray]]
 
     def apply(self, X: Any, owner: str) -> np.ndarray:
-        """The rows as the estimator behind the scalers wants them."""
+        """Transform rows with all scalers."""
         rows = read_rows(X, self.feature_names, self.n_features, owner)
         if is_sparse(rows):
-            raise TypeError("Sparse input is not supported by a pipeline of scalers here: pass X.toarray().")
+            raise TypeError("X is sparse, which a Predictor with scalers does not support: pass X.toarray().")
         for transform in self.transforms:
             rows = transform(rows)
         return rows
@@ -105,30 +105,31 @@ class Scalers(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictor:
-    """A fitted estimator, read by `load`, as far as prediction needs it; NumPy is all that it uses.
+    """Fitted estimator for prediction only, as returned by `load`; it requires NumPy only.
 
-    Labels and scores are those of the estimator; where it has probabilities, they are equal to 1e-6.
+    Labels and scores are identical to those of the estimator. Probabilities, if available, agree to within 1e-6.
 
     Parameters
     ----------
     learner : str
-        The name of the estimator's class; of a pipeline, that of its last step.
+        Class name of the estimator; for a pipeline, of its last step.
     classes : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     scorer : object
-        What gives the classes their scores.
+        Computes the scores of the classes.
     scalers : object, default=None
-        What is before it, if anything.
+        The scalers of a pipeline.
 
     See Also
     --------
-    polyplane.serving.load : Read a predictor from a file.
+    polyplane.serving.load : Read a predictor from a model file.
 
     Notes
     -----
-    `X` is, in all methods, a NumPy array of shape (n_rows, n_features), a list of rows, a data frame of pandas, Polars
-    or Arrow, a dict of columns or a list of dicts, one for each row. Columns with names are found by them where the
-    features had names in training; other columns may be there too. A learner also takes a sparse matrix of SciPy.
+    In all methods, `X` is a NumPy array of shape (n_rows, n_features), a list of rows, a data frame of pandas, Polars
+    or Arrow, a dict of columns, or a list of dicts, one per row. If the features had names during training, named
+    columns are selected by name, in any order, and additional columns are ignored. Learners also accept sparse matrices
+    of SciPy.
 
     Examples
     --------
@@ -160,21 +161,21 @@ class Predictor:
 
     @property
     def feature_names(self) -> Any:
-        """Their names, where they had names in training."""
+        """Names of the features seen during `fit`; None if they had no names."""
         return (self.scalers or self.scorer).feature_names
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether there are probabilities, as the estimator has them."""
+        """Whether `predict_proba` is available."""
         return self.scorer.has_probabilities
 
     def class_scores(self, X: Any) -> np.ndarray:
-        """Scores of the classes.
+        """Compute the scores of the classes.
 
         Parameters
         ----------
         X : ndarray, data frame, dict or list
-            The rows.
+            Rows to predict.
 
         Returns
         -------
@@ -185,52 +186,53 @@ class Predictor:
         return self.scorer.class_scores(rows, self.learner)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the classes, as the estimator's `decision_function` gives them.
+        """Compute the decision function of the estimator.
 
         Parameters
         ----------
         X : ndarray, data frame, dict or list
-            The rows.
+            Rows to predict.
 
         Returns
         -------
         scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            For two classes, the score of the second less that of the first: positive means the second.
+            Scores of the classes. For two classes, the score of the second class minus that of the first: positive
+            values predict the second class.
         """
         scores = self.class_scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels of the rows.
+        """Predict the labels of the rows.
 
         Parameters
         ----------
         X : ndarray, data frame, dict or list
-            The rows.
+            Rows to predict.
 
         Returns
         -------
         y : ndarray of shape (n_rows,)
-            The label with the largest score.
+            The labels with the largest scores.
         """
         labels: np.ndarray = self.classes[self.class_scores(X).argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, where the estimator has them.
+        """Predict the probabilities of the classes, if the estimator does.
 
         Parameters
         ----------
         X : ndarray, data frame, dict or list
-            The rows.
+            Rows to predict.
 
         Returns
         -------
         probabilities : ndarray of shape (n_rows, n_classes)
-            In the order of `classes`.
+            Probabilities, in the order of `classes`.
         """
         if not self.has_probabilities:
-            raise AttributeError(f"This {self.learner} has no probabilities: use decision_function.")
+            raise AttributeError(f"predict_proba is not available for this {self.learner}: use decision_function.")
         return self.scorer.probabilities(self.class_scores(X))
 
     def __repr__(self) -> str:

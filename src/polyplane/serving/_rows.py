@@ -1,4 +1,4 @@
-"""Rows for planes and scalers: a matrix of floats, from whatever holds one."""
+"""Conversion of input rows to a matrix of floats, for planes and scalers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from polyplane.tables._frames import read_table
 
 
 def read_rows(X: Any, names: Any, n_features: int, owner: str) -> Any:
-    """A matrix of float32 or float64 in C order, which may hold NaN; sparse matrices of SciPy stay sparse.
+    """Return a matrix of float32 or float64 in C order, possibly with NaN; sparse matrices of SciPy stay sparse.
 
     Parameters
     ----------
     X : ndarray, sparse matrix, data frame, dict of columns, list of dicts, or array-like
-        The rows.
+        Input rows.
     names : sequence of str or None
-        The features, where they had names in training: columns are then found by them.
+        Names of the features seen during `fit`; columns are selected by these names.
     n_features : int
         Number of features.
     owner : str
-        Who wants the rows, for messages.
+        Name of the estimator, for messages.
     """
     if is_sparse(X):
         rows = X.tocsr()
@@ -33,7 +33,7 @@ def read_rows(X: Any, names: Any, n_features: int, owner: str) -> Any:
     else:
         rows = _by_name(X, names, owner) if _has_names(X) else as_matrix(X)
         if rows.dtype == np.float16:
-            raise ValueError("X is float16, too coarse to sum over rows; convert it with X.astype(numpy.float32).")
+            raise ValueError("X is float16, which is not precise enough: convert it with X.astype(numpy.float32).")
         rows = np.ascontiguousarray(rows, rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
     if rows.shape[1] != n_features:
         raise ValueError(f"X has {rows.shape[1]} features, but {owner} is expecting {n_features} features as input.")
@@ -42,21 +42,21 @@ def read_rows(X: Any, names: Any, n_features: int, owner: str) -> Any:
     return rows
 
 
-def refuse_gaps(rows: Any, owner: str) -> Any:
-    """The rows, all of whose numbers are finite."""
+def refuse_missing(rows: Any, owner: str) -> Any:
+    """Return the rows, or raise an error if they contain NaN."""
     if not np.isfinite(rows.data if is_sparse(rows) else rows).all():
-        raise ValueError(f"Input X contains NaN, which {owner} does not accept: train it behind a SimpleImputer.")
+        raise ValueError(f"Input X contains NaN, which {owner} does not accept: train a pipeline with SimpleImputer.")
     return rows
 
 
 def _has_names(X: Any) -> bool:
-    """Whether columns are known by names; a frame of plain numbers too is read column by column."""
+    """Return whether columns can be selected by name."""
     of_rows = isinstance(X, list) and len(X) > 0 and isinstance(X[0], Mapping)
     return of_rows or isinstance(X, Mapping) or hasattr(X, "columns")
 
 
 def _by_name(X: Any, names: Any, owner: str) -> np.ndarray:
-    """The columns of a frame or of dicts, in the order of training."""
+    """Return the columns of a frame or of dicts, in the order of training."""
     table = read_table(X)
     known = table.names if names is None else tuple(names)
     positions = positions_of(known, known, True, table, owner)
