@@ -1,4 +1,4 @@
-"""The settings that compete in a search."""
+"""Candidates of a search: the parameter settings to compare."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Settings = dict[str, Any]
 
 
 def machine_of(estimator: Any) -> tuple[str, Any]:
-    """The machine at the end of an estimator, and the prefix of its parameters: ``("svm__", svm)`` of a pipeline."""
+    """Return the parameter prefix and the classifier: ``("svm__", svm)`` for a pipeline that ends in ``svm``."""
     if isinstance(estimator, Pipeline):
         name, machine = estimator.steps[-1]
         return f"{name}__", machine
@@ -25,7 +25,7 @@ def machine_of(estimator: Any) -> tuple[str, Any]:
 
 
 def declared_space(estimator: Any, classes: np.ndarray) -> dict[str, list[Any]]:
-    """What a learner declares that is worth a search, less the values that its other parameters leave no meaning to."""
+    """Return the default search space of a learner, without values that are invalid given its other parameters."""
     prefix, machine = machine_of(estimator)
     if not isinstance(machine, PlaneClassifier):
         raise ValueError(
@@ -46,7 +46,7 @@ def _is_possible(machine: PlaneClassifier, name: str, value: Any, classes: np.nd
 
 
 def draw_candidates(estimator: Any, space: Any, n_iter: int, random_state: Any) -> list[Settings]:
-    """The estimator's own setting first, then random ones, each once: `n_iter` in all, where there are as many."""
+    """Return up to `n_iter` distinct settings: the current one of the estimator first, then random ones."""
     spaces = [space] if isinstance(space, Mapping) else list(space)
     own = _own_setting(estimator, spaces)
     n_drawn = n_iter if any(_has_distribution(one) for one in spaces) else min(n_iter, len(ParameterGrid(spaces)))

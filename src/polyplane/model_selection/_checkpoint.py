@@ -1,4 +1,4 @@
-"""The trials of a search as a file of plain data, from which it can go on."""
+"""Checkpoints of a search: finished trials in a JSON file, from which the search resumes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Checkpoint:
     path : path-like
         The file.
     search : dict
-        What the search depends on but for the candidates, as texts by name: a file of another search is refused.
+        Everything else that determines the search, as strings by name; a file of a different search is rejected.
     candidates : list of dict
-        The settings that compete.
+        The parameter settings to compare.
     """
 
     def __init__(self, path: Any, search: Mapping[str, str], candidates: Sequence[Settings]) -> None:
@@ -48,7 +48,7 @@ class Checkpoint:
             file.write(json.dumps({**self._header, "trials": rows}, indent=1, allow_nan=False).encode())
 
     def read(self) -> dict[tuple[int, int], Trial]:
-        """The finished trials; none where there is no file."""
+        """Return the finished trials; none if the file does not exist."""
         if not Path(self.path).exists():
             return {}
         try:
@@ -69,7 +69,7 @@ class Checkpoint:
 
 
 def fingerprint(*arrays: Any) -> str:
-    """A text that tells arrays from others."""
+    """Return a string that identifies the content of arrays."""
     return str(digest_of([_as_numpy(array) for array in arrays]))
 
 
@@ -81,7 +81,7 @@ def _as_numpy(array: Any) -> Any:
 
 
 def _plain(settings: Settings) -> Settings:
-    """Settings as values of JSON."""
+    """Convert settings to JSON values."""
     values = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
     for name, value in values.items():
         is_plain = value is None or isinstance(value, bool | int | str)

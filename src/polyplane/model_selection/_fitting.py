@@ -1,4 +1,4 @@
-"""Candidates fitted and scored on the folds of a search."""
+"""Fitting and scoring of candidates on the folds of a search."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ Score = Callable[[Any, Any, Any], float]
 
 @dataclass(frozen=True)
 class Failure:
-    """A fit that failed, and why."""
+    """A failed fit and its error."""
 
     error: Exception
 
 
 @dataclass
 class Evaluation:
-    """Fits candidates to the training rows of each fold, and scores them on its test rows.
+    """Fits candidates on the training rows of each fold and scores them on its test rows.
 
     Parameters
     ----------
     estimator : estimator
-        What the candidates are settings of.
+        The estimator whose parameters are searched.
     X, y : array-like
-        The rows and their labels.
+        Rows and labels.
     codes : ndarray
-        The labels as indices.
+        Class indices.
     sample_weight : ndarray or None
-        Weights for training.
+        Sample weights for training.
     folds : list of (train, test)
         Row indices.
     score : function of (estimator, X, y)
-        What is to be as large as possible.
+        The score to maximise.
     seed : int
-        Chooses the rows of rungs that have not all.
+        Seed of the random rows of rungs that use a part of the rows.
     n_jobs : int or None
-        Threads.
+        Number of threads.
     """
 
     estimator: Any
@@ -68,7 +68,7 @@ class Evaluation:
     n_jobs: int | None
 
     def __post_init__(self) -> None:
-        #: The first fit that failed.
+        #: The first failed fit.
         self.failure: Failure | None = None
         self.n_failures = 0
         self._rows_of_share: dict[float, list[np.ndarray]] = {}
@@ -76,17 +76,17 @@ class Evaluation:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns; 1 of texts."""
+        """Number of columns; 1 if X is one-dimensional."""
         return int(self.X.shape[1]) if len(self.X.shape) > 1 else 1
 
     def trials(self, candidates: Sequence[Settings], rung: Rung) -> list[Trial]:
-        """The outcome of each candidate, with what a rung gives it; all their fits are made together."""
+        """Return the trial of each candidate on a rung; all fits run together."""
         n_folds = rung.n_folds(len(self.folds))
         rows = self._rows(rung.row_share)[:n_folds]
         machines = [self._machine(settings, rung) for settings in candidates for _ in rows]
         began = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # what there is to say of the rows is said once, by the refit
+            warnings.simplefilter("ignore", UserWarning)  # the refit repeats warnings about the rows
             fitted = self._fit(machines, rows * len(candidates))
             fit_time = (time.perf_counter() - began) / len(machines)
             self._note(machine for machine in fitted if isinstance(machine, Failure))
@@ -95,7 +95,7 @@ class Evaluation:
         return [Trial([score for score, _ in part], [fit_time] * n_folds, [t for _, t in part]) for part in parts]
 
     def _rows(self, share: float) -> list[np.ndarray]:
-        """The training rows of each fold; the same arrays each time, so that machines know what they have in common."""
+        """Return the training rows of each fold: the same arrays in each call, so that fits can share work."""
         if share not in self._rows_of_share:
             self._rows_of_share[share] = [sample_rows(train, self.codes, share, self.seed) for train, _ in self.folds]
         return self._rows_of_share[share]
@@ -114,14 +114,14 @@ class Evaluation:
         return machine
 
     def _scored(self, machine: Any, fold: int) -> tuple[float, float]:
-        """The score on the test rows of a fold, and the seconds that it took."""
+        """Return the score on the test rows of a fold, and the time in seconds."""
         if isinstance(machine, Failure):
             return float("nan"), 0.0
         began, test = time.perf_counter(), self.folds[fold][1]
         score = float(self.score(machine, rows_of(self.X, test), self.y[test]))
         return score, time.perf_counter() - began
 
-    # Fits: of machines alone, of pipelines that end in one, and of anything else.
+    # Fits of learners, of pipelines that end in a learner, and of other estimators.
 
     def _fit(self, machines: Sequence[Any], rows: Sequence[np.ndarray]) -> list[Any]:
         first = machines[0]
@@ -132,7 +132,7 @@ class Evaluation:
         return in_threads(lambda k: self._fit_any(machines[k], rows[k]), range(len(machines)), self.n_jobs)
 
     def _fit_pipelines(self, pipelines: Sequence[Pipeline], rows: Sequence[np.ndarray]) -> list[Any]:
-        """Machines behind the same steps on the same rows are fitted together, and their steps once."""
+        """Fit pipelines together if their first steps and rows are the same, and these steps once."""
         fitted: dict[int, Any] = {}
         for alike in _grouped(pipelines, rows):
             own = rows[alike[0]]
@@ -150,7 +150,7 @@ class Evaluation:
         return [fitted[k] for k in range(len(pipelines))]
 
     def weights(self, estimator: Any, rows: Any = slice(None)) -> dict[str, Any]:
-        """The weights of some rows, as an argument of the estimator's `fit`; those of a pipeline are for its end."""
+        """Return the sample weights of some rows as an argument of `fit`; in a pipeline, of its last step."""
         if self.sample_weight is None:
             return {}
         return {f"{machine_of(estimator)[0]}sample_weight": self.sample_weight[rows]}
@@ -163,14 +163,14 @@ class Evaluation:
 
 
 def rows_of(X: Any, rows: np.ndarray) -> Any:
-    """Some rows of an array, a sparse matrix or a data frame."""
+    """Return some rows of an array, a sparse matrix or a data frame."""
     return take_rows(X, rows) if is_foreign(X) else _safe_indexing(X, rows)
 
 
 def _fitted(
     machines: Sequence[Any], X: Any, y: Any, rows: Any, weight: Any, n_jobs: int | None, memory: Any = None
 ) -> list[Any]:
-    """Machines fitted together; when that fails one by one, to tell those that fail from those that do not."""
+    """Fit estimators together; if this fails, fit them one by one to find the ones that fail."""
     try:
         return list(fit_many(machines, X, y, rows, sample_weight=weight, n_jobs=n_jobs, memory=memory))
     except Exception as error:
@@ -181,7 +181,7 @@ def _fitted(
 
 
 def _grouped(pipelines: Sequence[Pipeline], rows: Sequence[np.ndarray]) -> Iterator[list[int]]:
-    """Indices of pipelines that differ in their last step alone, and have the same rows."""
+    """Yield the indices of pipelines that differ only in their last step and have the same rows."""
     groups = defaultdict(list)
     for k, pipeline in enumerate(pipelines):
         steps = pipeline[:-1].get_params()
@@ -192,7 +192,7 @@ def _grouped(pipelines: Sequence[Pipeline], rows: Sequence[np.ndarray]) -> Itera
 
 
 def _joined(head: Pipeline, pipeline: Pipeline, machine: Any) -> Any:
-    """A fitted pipeline of fitted steps."""
+    """Return a fitted pipeline of fitted steps."""
     if isinstance(machine, Failure):
         return machine
     return Pipeline([*head.steps, (pipeline.steps[-1][0], machine)])

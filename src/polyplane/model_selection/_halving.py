@@ -1,4 +1,4 @@
-"""Successive halving: many candidates with few passes, few with all."""
+"""Successive halving: many candidates with few resources, few candidates with all resources."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from polyplane.model_selection._rungs import Rung, batches
 
 @dataclass
 class Halving:
-    """A search, rung by rung; on each the best part of the candidates goes on to the next.
+    """Successive halving: on each rung, the best candidates are promoted to the next rung.
 
     Parameters
     ----------
     evaluation : Evaluation
-        Fits and scores.
+        Fits and scores candidates.
     candidates : list of dict
-        The settings that compete.
+        The parameter settings to compare.
     rungs : list of Rung
-        What they are given.
+        The resources of each rung.
     factor : float or None
-        One candidate out of so many goes on. None: there is one rung.
+        One in `factor` candidates is promoted. If None, there is one rung.
     deadline : float
-        No batch begins after this time of `time.perf_counter`, but for the first.
+        No batch except the first starts after this time of `time.perf_counter`.
     checkpoint : Checkpoint or None
-        Where finished trials are kept.
+        Stores finished trials.
     trials : dict
-        Finished trials, in the order in which they were made.
+        Finished trials, in chronological order.
     """
 
     evaluation: Evaluation
@@ -46,7 +46,7 @@ class Halving:
     trials: dict[tuple[int, int], Trial] = field(default_factory=dict)
 
     def go(self, progress: Progress | None) -> bool:
-        """Make all trials, or those for which there is time; whether there was time for all."""
+        """Run the trials until the deadline; return whether all are finished."""
         going_on, done = list(range(len(self.candidates))), 0
         for number, rung in enumerate(self.rungs):
             for batch in batches(going_on, self._work(rung)):
@@ -64,29 +64,29 @@ class Halving:
         return True
 
     def n_kept(self, n_candidates: int) -> int:
-        """How many candidates go on."""
+        """Return the number of promoted candidates."""
         return n_candidates if self.factor is None else math.ceil(n_candidates / self.factor)
 
     @property
     def n_visits(self) -> int:
-        """Row visits of all trials together."""
+        """Total number of row visits of all trials."""
         total, n_candidates = 0, len(self.candidates)
         for rung in self.rungs:
             total, n_candidates = total + n_candidates * self._visits(rung), self.n_kept(n_candidates)
         return total
 
     def _visits(self, rung: Rung) -> int:
-        """Row visits of a trial."""
+        """Return the number of row visits of a trial."""
         return rung.n_visits * rung.n_folds(len(self.evaluation.folds))
 
     @property
     def last_rung(self) -> int:
-        """The last rung that a candidate has come to."""
+        """The last rung with a finished trial."""
         return max(rung for rung, _ in self.trials)
 
     @property
     def best(self) -> tuple[int, int]:
-        """Rung and candidate of the best trial: that of the last rung. The leaders come first on a rung cut short."""
+        """Rung and candidate of the best trial on the last rung; an unfinished rung starts with the best candidates."""
         last = self.last_rung
         return last, best_of(self.trials, last, [candidate for rung, candidate in self.trials if rung == last])[0]
 
@@ -106,7 +106,7 @@ class Halving:
         progress.update(share, {"rung": number + 1, "score": round(self.trials[self.best].mean, 4)})
 
     def _refuse_failures(self, candidates: Sequence[int], number: int) -> None:
-        """Raise the reason when not one of the candidates has a score on a rung."""
+        """Raise an error if all candidates failed on a rung."""
         if not all(math.isnan(self.trials[number, candidate].mean) for candidate in candidates):
             return
         failure = self.evaluation.failure

@@ -1,4 +1,4 @@
-"""What a search has found, as the table `cv_results_`."""
+"""Results of a search: the table `cv_results_`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polyplane.model_selection._rungs import Rung
 
 
 class Trial(NamedTuple):
-    """A candidate on one rung: figures of each fold. The scores of fits that failed are NaN."""
+    """Scores and times of a candidate on one rung, one per fold; the scores of failed fits are NaN."""
 
     scores: list[float]
     fit_times: list[float]
@@ -26,12 +26,12 @@ class Trial(NamedTuple):
         return float(np.mean(self.scores))
 
 
-#: The trials of a search in the order in which they were made, by rung and candidate.
+#: The trials of a search by rung and candidate, in chronological order.
 Trials = Mapping[tuple[int, int], Trial]
 
 
 def best_of(trials: Trials, rung: int, candidates: Sequence[int]) -> list[int]:
-    """Candidates by their score on a rung, the best first; ties in the order given, failures last."""
+    """Sort candidates by their score on a rung, the best first; ties keep their order, failures are last."""
     worth = [trials[rung, candidate].mean for candidate in candidates]
     order = np.argsort(-np.nan_to_num(worth, nan=-np.inf), kind="stable")
     return [candidates[i] for i in order]
@@ -40,9 +40,9 @@ def best_of(trials: Trials, rung: int, candidates: Sequence[int]) -> list[int]:
 def results_table(
     candidates: Sequence[Settings], rungs: Sequence[Rung], trials: Trials, n_splits: int
 ) -> dict[str, Any]:
-    """The keys of scikit-learn's `RandomizedSearchCV`, and "rung" and "n_resources".
+    """Return a table with the keys of scikit-learn's `RandomizedSearchCV`, and "rung" and "n_resources".
 
-    Folds that a rung does not look at have the score NaN, and no part in the mean.
+    Folds that a rung does not use have the score NaN and are not part of the mean.
     """
     own = [candidates[candidate] for _, candidate in trials]
     rung = np.array([rung for rung, _ in trials])
@@ -68,7 +68,7 @@ def _mean_and_spread(name: str, figures: Sequence[Sequence[float]]) -> dict[str,
 
 
 def _ranks(rung: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """1 for the best on the last rung: whoever has come further stands before all who have not."""
+    """Rank trials by rung, then by score; the best trial of the last rung has rank 1."""
     worth = rankdata(np.nan_to_num(score, nan=-np.inf), method="dense") + rung * (len(score) + 1)
     return rankdata(-worth, method="min").astype(np.int32)
 
@@ -77,7 +77,7 @@ _absent = object()
 
 
 def _column(values: Sequence[Any]) -> MaskedArray:
-    """The values of a parameter, as numbers where they are numbers; masked where a candidate does not name it."""
+    """Return the values of a parameter, numeric if possible; masked for candidates that do not set it."""
     present = [value for value in values if value is not _absent]
     numbers = all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in present)
     column = MaskedArray(np.empty(len(values), dtype=np.array(present).dtype if numbers else object), mask=True)

@@ -1,4 +1,4 @@
-"""What candidates are given on each rung of a search: passes, rows and folds."""
+"""Rungs of a search: the passes, rows and folds that each candidate uses."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ import numpy as np
 
 from polyplane.base import PlaneClassifier
 
-#: The first rung has no less than this share of the passes and of the rows.
+#: Smallest fraction of the passes and of the rows on the first rung.
 LEAST_SHARE = 1 / 9
-#: Fewer passes, fewer row visits in all of them, and fewer training rows say too little about a candidate.
+#: Smallest number of passes, of row visits and of training rows that are enough to compare candidates.
 LEAST_PASSES, LEAST_VISITS, LEAST_ROWS = 5, 20_000, 500
-#: A rung that costs more of the next one is left out.
+#: A rung is omitted if its cost exceeds this fraction of the cost of the next one.
 WORTH_A_RUNG = 0.7
-#: Where passes are cut, rows are cut by the root of it, and not below this number: short trainings rank settings much
-#: as long ones do, few rows favour few planes. `benchmarks/peers/search_tables.py` compares halving with a full search.
+#: Where passes are reduced by a factor, rows are reduced by its square root, but not below this number: short training
+#: ranks settings much like long training, but few rows favour few planes. `benchmarks/peers/search_tables.py` compares
+#: halving with a full search.
 MANY_ROWS = 10_000
-#: A batch of fits takes some seconds: so many products of a row, a feature and a class, and so many candidates at most.
+#: Largest batch of fits, which takes some seconds: number of rows x features x classes, and number of candidates.
 BATCH_WORK, LARGEST_BATCH = 6e8, 10
 
 
 class Rung(NamedTuple):
-    """What a fit is given.
+    """The resources of a fit.
 
     Parameters
     ----------
     passes : int or None
-        Its `max_iter`; None: that of the estimator.
+        The `max_iter` of the fit. If None, that of the estimator.
     row_share : float
-        The share of the training rows of a fold.
+        Fraction of the training rows of a fold.
     n_visits : int
-        Row visits of a fit: training rows times passes, or training rows where passes are not counted.
+        Row visits of a fit: training rows times passes, or training rows if the number of passes is unknown.
     fold_share : float
-        The share of the folds that are looked at, at least two of them.
+        Fraction of the folds that are used, at least two of them.
     """
 
     passes: int | None
@@ -44,12 +45,12 @@ class Rung(NamedTuple):
     fold_share: float = 1.0
 
     def n_folds(self, n_splits: int) -> int:
-        """How many of the folds are looked at, the first ones."""
+        """Return the number of folds that are used; these are the first ones."""
         return min(n_splits, max(2, math.ceil(self.fold_share * n_splits - 1e-9)))
 
 
 def full_passes(machine: Any, searched: bool) -> int | None:
-    """The passes that a machine is known to make; None where it stops by itself, or where their number is searched."""
+    """Return the number of passes of an estimator; None if a stopping rule or the search determines it."""
     if searched or not isinstance(machine, PlaneClassifier):
         return None
     known = machine.get_params()
@@ -57,9 +58,9 @@ def full_passes(machine: Any, searched: bool) -> int | None:
 
 
 def plan(passes: int | None, n_rows: int, n_candidates: int, factor: float | None) -> list[Rung]:
-    """The rungs of a search: each has more passes, rows and folds than the one before, and the last one all.
+    """Plan the rungs of a search: each has more passes, rows and folds than the one before, and the last has all.
 
-    There are no more than let about `factor` candidates come to the last one.
+    The number of rungs is such that at least about `factor` candidates reach the last one.
     """
     rungs = [_rung(passes, n_rows, 1.0)]
     if factor is None or n_candidates <= factor:
@@ -82,7 +83,7 @@ def _rung(passes: int | None, n_rows: int, share: float) -> Rung:
 
 
 def sample_rows(rows: np.ndarray, codes: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """A share of the rows with as much of each class; a smaller share is a part of a larger one."""
+    """Draw a stratified fraction of the rows; with the same seed, a smaller sample is a subset of a larger one."""
     if share == 1.0:
         return rows
     rng, place = np.random.default_rng(seed), np.empty(len(rows))
@@ -93,6 +94,6 @@ def sample_rows(rows: np.ndarray, codes: np.ndarray, share: float, seed: int) ->
 
 
 def batches(candidates: Sequence[int], work: float) -> list[Sequence[int]]:
-    """Candidates to be fitted together, given the work of one; no clock decides, so that results can be repeated."""
+    """Divide candidates into batches, given the work of one; independent of timing, so results are reproducible."""
     size = max(1, min(LARGEST_BATCH, int(BATCH_WORK / work)))
     return [candidates[i : i + size] for i in range(0, len(candidates), size)]
