@@ -115,13 +115,18 @@ def test_a_stream_with_an_end():
     assert sum(len(X) for X, _ in digits.batches(300)) == 1000
     np.testing.assert_array_equal(digits[-1][0], digits[999][0])
     assert len(digits[990:2000][0]) == 10
-    with pytest.raises(IndexError, match="There is no row 1000"):
+    with pytest.raises(IndexError, match="Row 1000 is out of range"):
         digits[1000]
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [(-1, "no row -1"), (slice(5, None), "give a slice an end"), ([0.5], "whole number"), (slice(-5, 7), "from 0")],
+    [
+        (-1, "Row -1 is out of range"),
+        (slice(5, None), "slices with an end"),
+        ([0.5], "must be an integer"),
+        (slice(-5, 7), "from 0"),
+    ],
 )
 def test_rows_that_are_not_there(digits, rows, message):
     with pytest.raises(IndexError, match=message):
@@ -133,12 +138,12 @@ def test_rows_that_are_not_there(digits, rows, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"images": np.zeros((3, 5, 6), np.uint8), "labels": [0, 1, 2]}, "images must be square"),
+        ({"images": np.zeros((3, 5, 6), np.uint8), "labels": [0, 1, 2]}, "images must be one or more square"),
         ({"images": np.zeros((3, 25)), "labels": [0, 1, 2]}, "not float64 of shape"),
-        ({"images": synthetic(), "labels": [0, 1]}, "one entry for each of 20 images"),
-        ({"images": synthetic(), "labels": range(20), "shift": -1}, "shift=-1 is not between"),
-        ({"images": synthetic(), "labels": range(20), "random_state": -5}, "random_state=-5 is not"),
-        ({"images": synthetic(), "labels": range(20), "n_rows": 0}, "n_rows must be 1 or more"),
+        ({"images": synthetic(), "labels": [0, 1]}, "one entry for each of the 20 images"),
+        ({"images": synthetic(), "labels": range(20), "shift": -1}, "shift=-1 must be from"),
+        ({"images": synthetic(), "labels": range(20), "random_state": -5}, "random_state=-5 must be"),
+        ({"images": synthetic(), "labels": range(20), "n_rows": 0}, "n_rows=0 must be 1 or more"),
     ],
 )
 def test_what_cannot_be_deformed_is_refused(arguments, message):

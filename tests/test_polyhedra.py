@@ -62,11 +62,11 @@ def test_a_seed_repeats_the_rows(maker):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n_samples": 0}, "n_samples must be 1 or more"),
-        ({"n_features": 0}, "n_features must be 1"),
-        ({"n_planes": 0}, "n_planes must be 1"),
-        ({"inside": 1.5}, "inside is a share"),
-        ({"flip_y": -0.1}, "flip_y is a share"),
+        ({"n_samples": 0}, "n_samples=0 must be 1 or more"),
+        ({"n_features": 0}, "n_features=0 must be 1"),
+        ({"n_planes": 0}, "n_planes=0 must be 1"),
+        ({"inside": 1.5}, "inside=1.5 must be a fraction"),
+        ({"flip_y": -0.1}, "flip_y=-0.1 must be a fraction"),
     ],
 )
 def test_impossible_polyhedra_are_refused(params, message):

@@ -1,4 +1,4 @@
-"""Data sets: those of the papers, and synthetic ones."""
+"""Loaders of the papers' data sets, and generators of synthetic data."""
 
 from polyplane.datasets import _loaders
 from polyplane.datasets._digits import InfiniteDigits

@@ -1,9 +1,9 @@
-"""The data sets of the papers: where they are published, under which licence, and how to recognise them.
+"""Catalogue of the data sets of the papers: sources, licences and checksums.
 
-Each set is known by its content: the SHA256 of its rows and labels as arrays (`polyplane.datasets._store.digest`),
-which does not change when a mirror packs the same rows another way. Where the checksum of a file at its original
-source is known for certain, it is asked for, too. Of LIBSVM's RCV1, of the test rows of w8a, of the full test rows of
-poker and of the malicious URLs only the shape is known; their content is remembered when they are first stored.
+Each data set is identified by the SHA256 of its rows and labels as arrays (`polyplane.datasets._store.digest`), which
+does not depend on the file format. If the checksum of a file at its original source is known for certain, it is
+verified as well. For LIBSVM's RCV1, the test rows of w8a, the full test rows of poker and the malicious URLs, only the
+shape is known; their checksums are stored in the cache when they are first downloaded.
 """
 
 from __future__ import annotations
@@ -44,21 +44,22 @@ class Dataset:
     Attributes
     ----------
     title : str
-        What it is.
+        One-line description.
     files : dict of str to str or None
-        The files at its original source, by their URLs, and their SHA256 where it is known for certain.
+        URLs of the files at the original source, with their SHA256 if it is known for certain.
     parse : callable
-        From these files to arrays.
+        Converts these files to arrays.
     shape : tuple of int
-        Training rows, test rows (0: no split of its own), features.
+        Numbers of training rows, test rows (0 if the data set has no test rows) and features.
     licence, citation : str
-        What the user should know.
+        Licence and reference.
     content : dict of str to str
-        SHA256 of the parts ``train`` and ``test``, where known.
+        SHA256 of the parts ``train`` and ``test``, if known.
     feature_names, target_names : tuple of str
-        Names, where known; those of the classes in the order of the sorted labels.
+        Names, if known; those of the classes in the order of the sorted labels.
     head_of_test : int
-        Number of test rows of a shorter file that is known, too, by the ``test`` of `content`.
+        Number of the first test rows to which the checksum ``test`` of `content` applies; a file with only these rows
+        is accepted as well. 0: all rows.
     """
 
     title: str
@@ -102,7 +103,7 @@ DATASETS: dict[str, Dataset] = {
         },
     ),
     "breast_cancer_wisconsin": Dataset(
-        "Breast Cancer Wisconsin (original): nine figures of cells, from 1 to 10, 16 of them missing.",
+        "Breast Cancer Wisconsin (original): nine properties of cells, from 1 to 10; 16 values are missing.",
         {UCI + "breast-cancer-wisconsin/breast-cancer-wisconsin.data": None},
         table(codes={"?": nan}, numbered=True),
         (699, 0, 9),
@@ -113,7 +114,7 @@ DATASETS: dict[str, Dataset] = {
         content={"train": "a478b8a8fe70c27102650c2d16af0849a0be304f50201de501f2b1e612735b97"},
     ),
     "covtype": Dataset(
-        "Forest cover types of 30 x 30 metre cells, raw whole numbers in their first order.",
+        "Forest cover types of 30 x 30 metre cells: raw integers, in the original order of rows.",
         {
             "https://ndownloader.figshare.com/files/5976039#covtype.data.gz": (
                 "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771"
@@ -127,7 +128,7 @@ DATASETS: dict[str, Dataset] = {
         content={"train": "87f5099fd5ba03ccf893b7721899a0990b3baf17aa642b9985634e6a95ecfdd1"},
     ),
     "heart": Dataset(
-        "Statlog heart: is there a heart disease?",
+        "Statlog heart: is heart disease present?",
         {UCI + "statlog/heart/heart.dat": None},
         table(delimiter=None),
         (270, 0, 13),
@@ -138,7 +139,7 @@ DATASETS: dict[str, Dataset] = {
         content={"train": "6a0a824676a310efeda4adb915785414d6b40f02625a56fecfd423ea44e90a8a"},
     ),
     "ijcnn1": Dataset(
-        "The first task of the IJCNN 2001 challenge, as its winner prepared it.",
+        "The first problem of the IJCNN 2001 challenge, with the features of its winner.",
         {LIBSVM + f"binary/ijcnn1.{part}.bz2": None for part in ("tr", "val", "t")},
         svmlight(22, n_train=2),
         (49_990, 91_701, 22),
@@ -150,7 +151,7 @@ DATASETS: dict[str, Dataset] = {
         },
     ),
     "ilpd": Dataset(
-        "Indian liver patients: ten figures of a person, 4 of them missing; gender is 1 for men.",
+        "Indian liver patients: ten features of a person, of which 4 values are missing; gender is 1 for men.",
         {UCI + "00225/Indian%20Liver%20Patient%20Dataset%20(ILPD).csv": None},
         table(codes={"": nan, "Male": 1.0, "Female": 0.0}),
         (583, 0, 10),
@@ -161,7 +162,7 @@ DATASETS: dict[str, Dataset] = {
         content={"train": "14337dd197b2b29453f028c5b36f2b813591c9730d86a84b1ea45dc043a79e81"},
     ),
     "ionosphere": Dataset(
-        "Radar returns from the ionosphere: good ones show structure.",
+        "Radar returns from the ionosphere: good ones show evidence of structure.",
         {UCI + "ionosphere/ionosphere.data": None},
         table(labels={"g": "good", "b": "bad"}),
         (351, 0, 34),
@@ -170,7 +171,7 @@ DATASETS: dict[str, Dataset] = {
         content={"train": "25e8a8b274044ed0a5de1258d9bf70a04985cd4f1ebf7b70a7b2a447c4865732"},
     ),
     "letter": Dataset(
-        "Letters of 20 fonts: 16 figures of each image, scaled from -1 to 1.",
+        "Letters in 20 fonts: 16 numerical features of each image, scaled to the range from -1 to 1.",
         {LIBSVM + "multiclass/letter.scale": None, LIBSVM + "multiclass/letter.scale.t": None},
         svmlight(16, dense=True),
         (15_000, 5_000, 16),
@@ -200,7 +201,7 @@ DATASETS: dict[str, Dataset] = {
         },
     ),
     "news20": Dataset(
-        "20 newsgroups: counts of words.",
+        "20 newsgroups: word counts.",
         {LIBSVM + "multiclass/news20.bz2": None, LIBSVM + "multiclass/news20.t.bz2": None},
         svmlight(62_061, dtype=np.uint16),
         (15_935, 3_993, 62_061),
@@ -212,7 +213,7 @@ DATASETS: dict[str, Dataset] = {
         },
     ),
     "pima": Dataset(
-        "Diabetes among Pima women: eight figures of a person.",
+        "Diabetes among Pima women: eight features of a person.",
         {"https://www.openml.org/data/download/37/dataset_37_diabetes.arff": None},
         table(labels={"tested_negative": "neg", "tested_positive": "pos"}),
         (768, 0, 8),
@@ -222,7 +223,7 @@ DATASETS: dict[str, Dataset] = {
         content={"train": "14a5cb5c276126a4f849220e09caddb136d36f619c14e49e07e57c07477e82b5"},
     ),
     "poker": Dataset(
-        "Poker hands of five cards: suit and rank of each.",
+        "Poker hands of five cards: suit and rank of each card.",
         {UCI + f"poker/poker-hand-{part}.data": None for part in ("training-true", "testing")},
         table(dtype=np.uint8),
         (25_010, 1_000_000, 10),
@@ -235,19 +236,19 @@ DATASETS: dict[str, Dataset] = {
         },
     ),
     "rcv1": Dataset(
-        "LIBSVM's binary RCV1: corporate and economic news (1) against government and markets (-1), unit rows.",
+        "LIBSVM's binary RCV1: corporate and economic news (1), government and markets (-1); rows have norm 1.",
         {LIBSVM + "binary/rcv1_train.binary.bz2": None, LIBSVM + "binary/rcv1_test.binary.bz2": None},
         svmlight(47_236),
         (20_242, 677_399, 47_236),
-        "for research, on the terms of Reuters Corpus Volume 1",
+        "for research, under the terms of Reuters Corpus Volume 1",
         "D. Lewis et al., RCV1: a new benchmark collection for text categorization research, JMLR 5, 2004.",
     ),
     "rcv1_subsets": Dataset(
-        "Topic subsets of RCV1-v2, the classes of `rcv1` on fewer and other rows: not LIBSVM's binary RCV1.",
+        "Topic subsets of RCV1-v2: the classes of `rcv1` with fewer and different rows, not LIBSVM's binary RCV1.",
         {},
         None,
         (12_343, 11_422, 47_236),
-        "for research, on the terms of Reuters Corpus Volume 1",
+        "for research, under the terms of Reuters Corpus Volume 1",
         "D. Lewis et al., RCV1: a new benchmark collection for text categorization research, JMLR 5, 2004.",
         content={
             "train": "dadd5d62f31a4ded371b1f5daba69fb8832b202520e7abeab72494ff2bcef259",
@@ -255,7 +256,7 @@ DATASETS: dict[str, Dataset] = {
         },
     ),
     "url": Dataset(
-        "Malicious (1) and other (-1) URLs of 121 days; `day` tells which day a row is of.",
+        "Malicious (1) and benign (-1) URLs of 121 days; `day` is the day of each row.",
         {UCI + "url/url_svmlight.tar.gz": None},
         url_days(3_231_961),
         (2_396_130, 0, 3_231_961),
@@ -263,7 +264,7 @@ DATASETS: dict[str, Dataset] = {
         "J. Ma et al., Identifying suspicious URLs: an application of large-scale online learning, ICML 2009.",
     ),
     "usps": Dataset(
-        "Handwritten digits of envelopes, 16 x 16 pixels from -1 to 1.",
+        "USPS: handwritten digits from envelopes, 16 x 16 pixels from -1 to 1.",
         {ESL + "zip.train.gz": None, ESL + "zip.test.gz": None},
         table(label=0, delimiter=None),
         (7_291, 2_007, 256),
@@ -275,7 +276,7 @@ DATASETS: dict[str, Dataset] = {
         },
     ),
     "w8a": Dataset(
-        "Web pages by 300 key words.",
+        "Web pages described by 300 binary keyword features.",
         {LIBSVM + "binary/w8a": None, LIBSVM + "binary/w8a.t": None},
         svmlight(300),
         (49_749, 14_951, 300),

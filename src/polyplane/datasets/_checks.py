@@ -1,15 +1,15 @@
-"""What the makers ask of their parameters."""
+"""Validation of the parameters of generators."""
 
 
 def check_counts(**counts: int) -> None:
-    """Refuse a number of things below 1."""
+    """Raise an error if a count is below 1."""
     for name, value in counts.items():
         if value < 1:
-            raise ValueError(f"{name} must be 1 or more, not {value}.")
+            raise ValueError(f"{name}={value} must be 1 or more.")
 
 
 def check_shares(**shares: float) -> None:
-    """Refuse a share outside of 0 to 1."""
+    """Raise an error if a fraction is outside the range from 0 to 1."""
     for name, value in shares.items():
         if not 0 <= value <= 1:
-            raise ValueError(f"{name} is a share, from 0 to 1, not {value}.")
+            raise ValueError(f"{name}={value} must be a fraction from 0 to 1.")

@@ -1,8 +1,8 @@
-"""Deformed images, in whole numbers alone: the same bytes on every machine.
+"""Deformation of images in integer arithmetic, which gives the same bytes on every computer.
 
-An image is read at moved places: output pixel :math:`(r, c)` takes the value of the source at :math:`(r, c)` plus an
-affine displacement plus a smooth field, between pixels by bilinear interpolation. Places are in 1/256 of a pixel,
-the entries of the affine map in 1/65536.
+Output pixel :math:`(r, c)` is the value of the source at :math:`(r, c)` plus an affine displacement plus a smooth
+displacement field, with bilinear interpolation between pixels. Positions are in units of 1/256 of a pixel, the entries
+of the affine map in units of 1/65536.
 """
 
 from typing import Any
@@ -11,17 +11,17 @@ import numpy as np
 
 from polyplane.kernels._jit import kernel
 
-#: The numbers drawn for an image, by their position in its stream.
+#: Positions of an image's random numbers in its stream.
 ROTATION, ROW_SCALE, COLUMN_SCALE, SHEAR, ROW_SHIFT, COLUMN_SHIFT, THICKNESS, FIELDS = range(8)
-#: 2^32 over the golden ratio: consecutive words of a stream start far apart.
+#: 2^32 divided by the golden ratio: spreads consecutive words of a stream over the range.
 GOLDEN = 0x9E3779B9
 MASK = 0xFFFFFFFF
 
 
 def mix(word: Any) -> Any:
-    """A bijection of 32-bit words, one or an array of them, that looks random.
+    """Hash a 32-bit word, or an array of words; the hash is a bijection.
 
-    Both factors are below 2^31, so nothing exceeds 63 bits.
+    Both factors are below 2^31, so products fit into 63 bits.
     """
     word = ((word ^ (word >> 16)) * 0x21F0AAAD) & MASK
     word = ((word ^ (word >> 15)) * 0x735A2D97) & MASK
@@ -33,22 +33,22 @@ mix_one = kernel(mix)
 
 @kernel
 def draw(key: int, row: int, position: int) -> int:
-    """The random 32-bit word at a position of a row's stream."""
+    """Return the random 32-bit word at a position of a row's stream."""
     stem = mix_one(mix_one(key ^ (row >> 32)) ^ (row & MASK))
     return mix_one((stem + position * GOLDEN) & MASK)
 
 
 @kernel
 def centred(word: int, strength: int) -> int:
-    """A whole number between minus and plus `strength`, near 0 more often: the sum of the halves of a word."""
+    """Return an integer from `-strength` to `strength` with a triangular distribution: the sum of a word's halves."""
     return (((word & 0xFFFF) + (word >> 16) - 0xFFFF) * strength) >> 16
 
 
 @kernel
 def pack_corners(image: Any, corners: Any) -> None:
-    """Write each place's four pixels (its own, right, below, below right) into one word; outside of the image is 0.
+    """Pack four pixels (at a position, right, below, below right) into one word; pixels outside the image are 0.
 
-    Places are those from -1 to the side of the image, in rows of two more than the side.
+    Positions range from -1 to `side`, in rows of length `side + 2`.
     """
     corners[:] = 0
     side = len(image)
@@ -65,9 +65,9 @@ def pack_corners(image: Any, corners: Any) -> None:
 
 @kernel
 def deform(images: Any, rows: Any, key: int, strengths: Any, fields: Any, out: Any) -> None:
-    """Write the images with the given numbers into `out`: the first are those given, the others are made from them.
+    """Write the images with the given row numbers into `out`: first the given images, then deformed copies.
 
-    Image `i` comes from ``images[i % len(images)]``, moved by the affine map and the two fields that its stream draws.
+    Image `i` is ``images[i % len(images)]``, deformed by the affine map and the two fields drawn from its stream.
     """
     n_base, side, _ = images.shape
     corners = np.empty((side + 2) * (side + 2), dtype=np.uint32)
@@ -88,7 +88,7 @@ def deform(images: Any, rows: Any, key: int, strengths: Any, fields: Any, out: A
 
 @kernel
 def resample(corners: Any, side: int, moves: Any, down: Any, across: Any, out: Any) -> None:
-    """Read one packed image at its moved places."""
+    """Sample one packed image at its displaced positions."""
     angle = moves[ROTATION]
     bend = (angle * angle) >> 17  # cos(a) is 1 - a^2 / 2
     row_by_column, column_by_column = moves[SHEAR] - angle, moves[COLUMN_SCALE] - bend
@@ -99,7 +99,7 @@ def resample(corners: Any, side: int, moves: Any, down: Any, across: Any, out: A
         first_x = 2 * moves[COLUMN_SHIFT] + (moves[SHEAR] + angle) * v + 256
         for c in range(side):
             u = 2 * c - side + 1
-            at = np.uint64(r * side + c)  # unsigned, like all positions: Numba need not ask if it counts from the end
+            at = np.uint64(r * side + c)  # unsigned, so that Numba omits the check for negative indices
             y = r * 256 + ((first_y + row_by_column * u) >> 9) + down[at]
             x = c * 256 + ((first_x + column_by_column * u) >> 9) + across[at]
             y = min(max(y, -256), highest) + 256
@@ -110,7 +110,7 @@ def resample(corners: Any, side: int, moves: Any, down: Any, across: Any, out: A
 
 @kernel
 def between(four: int, y: int, x: int, thickness: int) -> int:
-    """The value between four pixels, made larger or smaller where the image is steep."""
+    """Interpolate between four pixels, and add or subtract a multiple of the gradient."""
     own, right, below, beyond = four & 255, (four >> 8) & 255, (four >> 16) & 255, four >> 24
     value = (256 - y) * ((256 - x) * own + x * right) + y * ((256 - x) * below + x * beyond)
     steepness = abs(right + beyond - own - below) + abs(below + beyond - own - right)

@@ -1,4 +1,4 @@
-"""Download a set from its original source into the cache: verified, and all or nothing."""
+"""Download of a data set from its original source into the cache: verified and atomic."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from urllib.parse import unquote
 from polyplane.datasets._catalogue import Dataset
 from polyplane.datasets._store import verify, write_arrays
 
-#: What the reading of a damaged file may end in.
+#: Errors that reading a damaged file may raise.
 _DAMAGES = (ValueError, EOFError, OSError, LookupError, LZMAError, zlib.error, tarfile.TarError)
 
 
 def fetch(name: str, dataset: Dataset, cache: Path, download: bool) -> dict[str, Any]:
-    """The arrays of a set from the files of its original source, which are downloaded unless they lie in `cache`.
+    """Return the arrays of a data set from the files of its original source, downloaded unless they are in `cache`.
 
-    What is not the set is refused; `cache` then stays as it was.
+    Files with a wrong checksum are rejected, and `cache` then remains unchanged.
     """
     missing = [url for url in dataset.files if not (cache / file_name(url)).is_file()]
     if dataset.parse is None or (missing and not download):
@@ -50,15 +50,15 @@ def fetch(name: str, dataset: Dataset, cache: Path, download: bool) -> dict[str,
 
 
 def file_name(url: str) -> str:
-    """The name of a file in the cache: after the last slash, or after ``#`` where the URL does not tell it."""
+    """Return the name of a file in the cache: the part of the URL after ``#``, or else after the last slash."""
     return unquote(url.rsplit("/", 1)[1].rsplit("#", 1)[-1])
 
 
 def _absent(name: str, dataset: Dataset, cache: Path, why: str) -> str:
     if not dataset.files:
-        return f"The data set {name!r} {why}, and cannot be downloaded: put {name}.npz into {cache}."
+        return f"The data set {name!r} {why}, and it is not available for download: put {name}.npz into {cache}."
     urls = " and ".join(url.replace("#", " (as ") + ")" * ("#" in url) for url in dataset.files)
-    return f"The data set {name!r} {why}: put {name}.npz, or what you download from {urls}, into {cache}."
+    return f"The data set {name!r} {why}: put {name}.npz, or the files from {urls}, into {cache}."
 
 
 def _download(url: str, path: Path, absent: Callable[[str], str]) -> None:
@@ -88,7 +88,7 @@ def _check_file(path: Path, checksum: str | None, url: str) -> None:
 
 
 class DownloadBar:
-    """The progress bar of a download, on a terminal, in the form that pooch asks for."""
+    """Progress bar of a download on a terminal, with the interface of pooch."""
 
     def __init__(self, title: str) -> None:
         from rich import console, progress
@@ -107,13 +107,13 @@ class DownloadBar:
         self._bar.start()
 
     def update(self, n_bytes: int) -> None:
-        """Show that so many bytes more have come."""
+        """Add to the number of downloaded bytes."""
         self._bar.update(self._task, advance=n_bytes, total=self.total or None)
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Restart at zero bytes."""
         self._bar.reset(self._task)
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Do nothing: the finished bar remains visible."""
         self._bar.stop()

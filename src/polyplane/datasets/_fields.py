@@ -1,24 +1,24 @@
-"""Smooth random displacements for images, in whole numbers."""
+"""Smooth random displacement fields for images, in integer arithmetic."""
 
 from math import isqrt
 
 import numpy as np
 
-#: Fields to pick from.
+#: Number of fields.
 N_FIELDS = 1024
-#: Fields made at a time.
+#: Number of fields generated at a time.
 CHUNK = 128
-#: Width of the box that the noise is averaged over, three times in each direction: about a Gaussian of 4.5 pixels.
+#: Width of the box filter, applied three times in each direction: about a Gaussian with sigma = 4.5 pixels.
 BOX = 9
 
 
 def smooth_fields(side: int, deviation: float, key: int) -> np.ndarray:
-    """Fields of white noise, smoothed: displacements in 1/256 of a pixel, int16, one field per row.
+    """Return fields of smoothed white noise: int16 displacements in units of 1/256 of a pixel, one field per row.
 
-    Images are `side` pixels high and wide, the displacements' standard deviation is in pixels; `key` has 32 bits.
+    Images are `side` pixels high and wide; the standard deviation of the displacements is in pixels; `key` has 32 bits.
     """
     weights = np.convolve(np.convolve(np.ones(BOX, np.int64), np.ones(BOX, np.int64)), np.ones(BOX, np.int64))
-    raw_deviation = isqrt(2**32 // 12) * int((weights**2).sum())  # that of 16-bit noise, after smoothing
+    raw_deviation = isqrt(2**32 // 12) * int((weights**2).sum())  # standard deviation of 16-bit noise after smoothing
     fields = np.empty((N_FIELDS, side * side), dtype=np.int16)
     for first in range(0, N_FIELDS, CHUNK):
         raw = _smoothed(_noise(first, side + 3 * (BOX - 1), key))
@@ -27,7 +27,7 @@ def smooth_fields(side: int, deviation: float, key: int) -> np.ndarray:
 
 
 def _noise(first: int, side: int, key: int) -> np.ndarray:
-    """Whole numbers from -32768 to 32767: for each cell of each field a hash of its number and the key."""
+    """Return integers from -32768 to 32767: for each cell of each field, a hash of its index and the key."""
     from polyplane.datasets._deform import MASK, mix
 
     cells = np.arange(first * side * side, (first + CHUNK) * side * side, dtype=np.int64)
@@ -36,7 +36,7 @@ def _noise(first: int, side: int, key: int) -> np.ndarray:
 
 
 def _smoothed(field: np.ndarray) -> np.ndarray:
-    """Sums over boxes, three times down and three times across; what a box does not fit into is lost."""
+    """Apply a box sum three times vertically and three times horizontally; cells without a full box are dropped."""
     for axis in (1, 2, 1, 2, 1, 2):
         field = np.lib.stride_tricks.sliding_window_view(field, BOX, axis=axis).sum(axis=-1)
     return field

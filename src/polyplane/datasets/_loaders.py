@@ -1,4 +1,4 @@
-"""`load_NAME`: the sets of the papers, from a folder, the user's cache, or their original sources."""
+"""`load_NAME`: loaders of the papers' data sets from a folder, the user's cache, or their original sources."""
 
 from __future__ import annotations
 
@@ -23,30 +23,31 @@ __all__ = [
 _DOCSTRING = """{title}
 
 {summary}
-It is read from the folder that the environment variable ``POLYPLANE_DATA`` names, if ``{name}.npz`` is there; else from
-the cache; else it is downloaded from its original source, verified, and kept in the cache.
+The file ``{name}.npz`` is read from the folder in the environment variable ``POLYPLANE_DATA`` if it exists there,
+otherwise from the cache. If it is not in the cache, the data set is downloaded from its original source, verified, and
+stored in the cache.
 
 Parameters
 ----------
 return_X_y : bool, default=False
-    Return the training rows and their labels alone.
+    If True, return only the training rows and their labels.
 data_home : path, default=None
-    The cache; by default the folder for caches of the operating system.
+    The cache folder. If None, the cache folder of the operating system.
 download_if_missing : bool, default=True
-    Whether to download the set when it is not found. Needs ``pip install "polyplane[data]"``.
+    Whether to download the data set if it is not found. Requires ``pip install "polyplane[data]"``.
 
 Returns
 -------
 data : Bunch
-    `data`, `target`, `data_test` and `target_test` where the set has a split of its own, `feature_names` and
-    `target_names` where known, and `DESCR`. With `return_X_y`, the tuple ``(data, target)``.
+    `data`, `target`, `data_test` and `target_test` if the data set has test rows, `feature_names` and
+    `target_names` if known, and `DESCR`. If `return_X_y` is True, the tuple ``(data, target)``.
 
 Raises
 ------
 FileNotFoundError
-    When the set is not found and cannot be downloaded.
+    If the data set is not found and cannot be downloaded.
 ValueError
-    When a file is not the set, by its checksum; all files stay as they were.
+    If a file has a wrong checksum; no file is changed.
 
 References
 ----------
@@ -55,7 +56,7 @@ References
 
 
 class Loader(Protocol):
-    """What every ``load_NAME`` is."""
+    """Type of every ``load_NAME``."""
 
     __name__: str
 
@@ -66,7 +67,7 @@ class Loader(Protocol):
         data_home: str | os.PathLike[str] | None = None,
         download_if_missing: bool = True,
     ) -> Any:
-        """Load the set."""
+        """Load the data set."""
 
 
 def load_dataset(
@@ -76,12 +77,12 @@ def load_dataset(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
 ) -> Any:
-    """A set of the papers by its name: ``load_dataset("mnist")`` is ``load_mnist()``.
+    """Load a data set by its name: ``load_dataset("mnist")`` is ``load_mnist()``.
 
     Parameters
     ----------
     name : str
-        Name of the set.
+        Name of the data set.
     return_X_y, data_home, download_if_missing
         As in `load_mnist`.
 
@@ -96,11 +97,11 @@ def load_dataset(
     >>> load_dataset("shuttle")
     Traceback (most recent call last):
     ...
-    ValueError: There is no data set 'shuttle'; there are a9a, adult, breast_cancer_wisconsin, covtype, heart, ijcnn1, \
-ilpd, ionosphere, letter, mnist, news20, pima, poker, rcv1, rcv1_subsets, url, usps, w8a.
+    ValueError: name='shuttle' is not a data set; available are a9a, adult, breast_cancer_wisconsin, covtype, heart, \
+ijcnn1, ilpd, ionosphere, letter, mnist, news20, pima, poker, rcv1, rcv1_subsets, url, usps, w8a.
     """
     if name not in DATASETS:
-        raise ValueError(f"There is no data set {name!r}; there are {', '.join(DATASETS)}.")
+        raise ValueError(f"name={name!r} is not a data set; available are {', '.join(DATASETS)}.")
     dataset = DATASETS[name]
     path = _find(name, data_home)
     if path is None:
@@ -113,7 +114,7 @@ ilpd, ionosphere, letter, mnist, news20, pima, poker, rcv1, rcv1_subsets, url, u
 
 
 def _find(name: str, data_home: str | os.PathLike[str] | None) -> Path | None:
-    """The file of a set, where there is one."""
+    """Return the file of a data set; None if it is not found."""
     given = os.environ.get("POLYPLANE_DATA")
     if given and (Path(given) / f"{name}.npz").is_file():
         return Path(given) / f"{name}.npz"
@@ -122,7 +123,7 @@ def _find(name: str, data_home: str | os.PathLike[str] | None) -> Path | None:
 
 
 def cache_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """The folder where downloaded sets are kept: the one given, or that of the operating system for caches."""
+    """Return the folder of downloaded data sets: the given one, or the cache folder of the operating system."""
     if data_home is not None:
         return Path(data_home).expanduser()
     try:
@@ -147,9 +148,9 @@ def _bunch(name: str, dataset: Dataset, arrays: dict[str, Any]) -> Bunch:
 
 
 def describe(name: str, dataset: Dataset, n_train: int, n_test: int) -> str:
-    """The text under `DESCR`."""
-    split = f"{n_train:,} rows to train on, {n_test:,} to test on" if n_test else f"{n_train:,} rows"
-    origins = ", ".join(dataset.files) or "not public: made from the topics of RCV1-v2"
+    """Return the text of `DESCR`."""
+    split = f"{n_train:,} training rows, {n_test:,} test rows" if n_test else f"{n_train:,} rows"
+    origins = ", ".join(dataset.files) or "not public: derived from the topics of RCV1-v2"
     return (
         f"{name}: {dataset.title}\n{split}, {dataset.shape[2]:,} features.\n"
         f"Source: {origins}\nLicence: {dataset.licence}\nCitation: {dataset.citation}\n"

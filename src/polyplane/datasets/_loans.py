@@ -1,4 +1,4 @@
-"""A synthetic table as people have them: numbers of all scales, text, booleans, dates and gaps."""
+"""Synthetic table with mixed columns: numbers of different scales, text, booleans, dates and missing values."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from polyplane.datasets._checks import check_counts
 
 _PURPOSES = {"car": 0.40, "furniture": 0.25, "education": 0.15, "business": 0.12, "medical": 0.08}
 _HOMES = {"rent": 0.45, "own": 0.40, "parents": 0.15}
-#: How much each level adds to the logarithm of the odds of a default.
+#: Contribution of each level to the log-odds of a default.
 _RISKS = {"education": 0.8, "business": 1.2, "own": -1.0, "parents": 0.4}
 
 
 def make_loans(n_samples: int = 2000, *, random_state: Any = None) -> tuple[Any, np.ndarray]:
-    """A made-up table of loans, to try things on without any data: was the loan repaid, or did the borrower default?
+    """Generate a synthetic table of loans, which are repaid or end in a default.
 
-    What decides: the debt relative to the income, the age (the young and the old default more often), the purpose, the
-    home, how long the borrower is employed, and a guarantor, who matters for large debts only.
+    The probability of a default depends on the debt relative to the income, the age (young and old borrowers default
+    more often), the purpose, the home, the duration of employment, and a guarantor, which matters for large debts only.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def make_loans(n_samples: int = 2000, *, random_state: Any = None) -> tuple[Any,
     try:
         import pandas as pd
     except ImportError:
-        raise ImportError("make_loans returns a data frame of pandas: pip install pandas.") from None
+        raise ImportError("make_loans requires pandas: pip install pandas.") from None
     check_counts(n_samples=n_samples)
     rng = check_random_state(random_state)
     age = np.clip(np.round(18 + rng.gamma(3.0, 8.0, n_samples)), 18, 90)

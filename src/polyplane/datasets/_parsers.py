@@ -1,4 +1,4 @@
-"""From the files of a set's original source to its arrays."""
+"""Parsers of the files of original sources into arrays."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, "
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The content of a file, unpacked as its name says."""
+    """Open a file as bytes, decompressed according to its name."""
     opened: IO[bytes] = _OPENERS.get(path.suffix, open)(path, "rb")
     return opened
 
 
 def open_text(path: Path) -> IO[str]:
-    """The same, as text."""
+    """Open a file as text, decompressed according to its name."""
     opened: IO[str] = _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8")
     return opened
 
 
 def svmlight(n_features: int, *, n_train: int = 1, dtype: DTypeLike = np.float32, dense: bool = False) -> Parser:
-    """Files in svmlight's form: the first `n_train` hold training rows, the others test rows."""
+    """Return a parser of svmlight files: the first `n_train` contain training rows, the others test rows."""
 
     def read(path: Path) -> tuple[Any, np.ndarray]:
         with open_bytes(path) as file:
@@ -60,7 +60,7 @@ def _read_svmlight(file: IO[bytes], n_features: int) -> tuple[Any, np.ndarray]:
 
 
 def _stacked(pairs: Sequence[tuple[Any, np.ndarray]]) -> tuple[Any, np.ndarray]:
-    """Pairs of rows and labels as one."""
+    """Concatenate pairs of rows and labels."""
     X = pairs[0][0] if len(pairs) == 1 else sparse.vstack([X for X, _ in pairs], format="csr")
     return X, np.concatenate([y for _, y in pairs]).astype(np.int8)
 
@@ -74,11 +74,11 @@ def table(
     labels: dict[str, str] | None = None,
     numbered: bool = False,
 ) -> Parser:
-    """Text with one row per line: training rows in the first file, test rows in the second, if there is one.
+    """Return a parser of text with one row per line: training rows in the first file, test rows in a second, if any.
 
-    `label` is the column of the label; `codes` are words that stand for numbers, `labels` words that stand for labels
-    (otherwise numbers). Rows that are `numbered` have their number in the first column, which is no feature. Lines
-    that start with ``@`` or ``%`` are ARFF's.
+    `label` is the column of the label. `codes` maps words to numbers, `labels` maps words to labels; other labels are
+    numbers. If `numbered`, the first column is the row number and not a feature. Lines that start with ``@`` or ``%``
+    belong to the ARFF header and are skipped.
     """
     words = (codes or {}) | {word: float(n) for n, word in enumerate(labels or {})}
 
@@ -106,7 +106,7 @@ def table(
 
 
 def idx(paths: Sequence[Path]) -> dict[str, Any]:
-    """The four files of MNIST: images and labels to train on, images and labels to test on."""
+    """Parse the four files of MNIST: training images and labels, test images and labels."""
     arrays = {}
     for key, path in zip(("X_train", "y_train", "X_test", "y_test"), paths, strict=True):
         with open_bytes(path) as file:
@@ -126,13 +126,13 @@ ADULT_NUMERIC = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss
 
 
 def adult(paths: Sequence[Path]) -> dict[str, Any]:
-    """The two files of Adult; words become their number among the sorted words of the column."""
+    """Parse the two files of Adult; words become their index among the sorted words of the column."""
     categorical = [name for name in ADULT_COLUMNS if name not in ADULT_NUMERIC]
     read = []
     for path in paths:
         with open_text(path) as file:
             rows = csv.reader(file, skipinitialspace=True)
-            read.append([row for row in rows if len(row) == len(ADULT_COLUMNS) + 1])  # the others are remarks
+            read.append([row for row in rows if len(row) == len(ADULT_COLUMNS) + 1])  # skip comment lines
     columns = list(zip(*(row for rows in read for row in rows), strict=True))
     arrays: dict[str, Any] = {"feature_names": np.array(ADULT_COLUMNS), "categorical": np.array(categorical)}
     X = np.empty((len(columns[0]), len(ADULT_COLUMNS)), dtype=np.float32)
@@ -147,7 +147,7 @@ def adult(paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def url_days(n_features: int) -> Parser:
-    """The archive of the malicious URLs: one svmlight file a day; `day` tells which day a row is of."""
+    """Return a parser of the archive of malicious URLs: one svmlight file per day; `day` is the day of each row."""
 
     def parse(paths: Sequence[Path]) -> dict[str, Any]:
         days: dict[int, tuple[Any, np.ndarray]] = {}

@@ -1,7 +1,7 @@
-"""Data sets as `.npz` files: reading, writing, and knowing them by their content.
+"""Data sets as `.npz` files: reading, writing and verification by checksum.
 
-The file of a set holds `X_train`, `y_train` and, where the set has a split of its own, `X_test`, `y_test`; a sparse
-matrix is held as `X_train_data`, `X_train_indices`, `X_train_indptr` and `X_train_shape`. Other arrays are extras.
+The file of a data set contains `X_train`, `y_train` and, if there are test rows, `X_test`, `y_test`. A sparse matrix is
+stored as `X_train_data`, `X_train_indices`, `X_train_indptr` and `X_train_shape`. Other arrays are optional.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from scipy import sparse
 from polyplane.datasets._catalogue import Dataset
 
 Arrays = Mapping[str, Any]
-#: What the reading of a damaged file may end in.
+#: Errors that reading a damaged file may raise.
 _DAMAGES = (
     AttributeError, BadZipFile, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, SyntaxError,
     TypeError, ValueError, struct.error, zlib.error,
 )  # fmt: skip
-#: Names of the digests in a file of the cache, for parts whose content is not known beforehand.
+#: Names of the checksums in a cached file, for parts whose checksum is not in the catalogue.
 DIGEST = "sha256_{}"
 
 
 def read_arrays(path: Path) -> dict[str, Any]:
-    """All that a file holds, sparse matrices put together.
+    """Read all arrays of a file, and assemble sparse matrices.
 
     Raises
     ------
     ValueError
-        When the file is damaged or of another form.
+        If the file is damaged or has a different format.
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -48,12 +48,12 @@ def read_arrays(path: Path) -> dict[str, Any]:
             if arrays[f"X_{part}"].shape[:1] != arrays[f"y_{part}"].shape:
                 raise ValueError(f"X_{part} and y_{part} differ in length")
     except _DAMAGES as error:
-        raise ValueError(f"{path} is not a data set in the form described, or is damaged: {error}") from None
+        raise ValueError(f"{path} is damaged or does not have the format of a Polyplane data set: {error}") from None
     return arrays
 
 
 def write_arrays(path: Path, arrays: Arrays) -> None:
-    """Write a file in that form, with a digest of each part."""
+    """Write a file with a checksum of each part."""
     stored: dict[str, Any] = {DIGEST.format(part): np.array(digest(arrays, part)) for part in parts(arrays)}
     for key, value in arrays.items():
         if sparse.issparse(value):
@@ -67,12 +67,12 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
 
 
 def parts(arrays: Arrays) -> list[str]:
-    """Which of ``train`` and ``test`` are there."""
+    """Return which of ``train`` and ``test`` are present."""
     return [part for part in ("train", "test") if f"y_{part}" in arrays]
 
 
 def digest(arrays: Arrays, part: str, n_rows: int | None = None) -> str:
-    """SHA256 of the (first) rows and labels of a part: their types, shapes and values, whatever file they came from."""
+    """Compute the SHA256 of the (first) rows and labels of a part: of their dtypes, shapes and values."""
     X, y = arrays[f"X_{part}"][:n_rows], arrays[f"y_{part}"][:n_rows]
     pieces = [y]
     if sparse.issparse(X):
@@ -84,7 +84,7 @@ def digest(arrays: Arrays, part: str, n_rows: int | None = None) -> str:
     total = hashlib.sha256()
     for piece in pieces:
         piece = np.ascontiguousarray(piece)
-        if piece.dtype.kind == "f":  # there is more than one zero, and more than one "not a number"
+        if piece.dtype.kind == "f":  # negative zeros and NaNs have several representations
             piece = np.where(np.isnan(piece), piece.dtype.type(np.nan), piece + 0)
         piece = piece.astype(piece.dtype.newbyteorder("<"), copy=False)
         total.update(f"{piece.dtype.str}{piece.shape}".encode())
@@ -93,7 +93,7 @@ def digest(arrays: Arrays, part: str, n_rows: int | None = None) -> str:
 
 
 def verify(dataset: Dataset, arrays: dict[str, Any], origin: str) -> None:
-    """Refuse arrays that are not the set's, by their shape and their checksum."""
+    """Raise an error if the shapes or checksums of arrays are not those of the data set."""
     for part, n_rows in zip(("train", "test"), dataset.shape[:2], strict=True):
         if part not in parts(arrays):
             if part == "train" or part in dataset.content:
@@ -107,11 +107,11 @@ def verify(dataset: Dataset, arrays: dict[str, Any], origin: str) -> None:
         wanted = dataset.content.get(part) or arrays.get(DIGEST.format(part))
         n_known = dataset.head_of_test if part == "test" and part in dataset.content else 0
         if wanted is not None and digest(arrays, part, n_known or None) != str(wanted):
-            raise ValueError(f"{origin} is truncated or altered: the checksum of its {part} rows is not the set's.")
+            raise ValueError(f"{origin} is truncated or altered: the checksum of its {part} rows is wrong.")
 
 
 def _take_matrix(arrays: dict[str, Any], key: str) -> Any:
-    """Put a CSR matrix together from its pieces, which leave `arrays`."""
+    """Assemble a CSR matrix from its pieces and remove these from `arrays`."""
     data, indices, indptr = (arrays.pop(f"{key}_{piece}") for piece in ("data", "indices", "indptr"))
     matrix = sparse.csr_matrix((data, indices, indptr), shape=tuple(arrays.pop(f"{key}_shape")))
     matrix.check_format(full_check=True)

@@ -1,4 +1,4 @@
-"""Synthetic sets: checkerboards, and one class inside a polyhedron."""
+"""Synthetic data sets: checkerboards, and one class inside a polyhedron."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from polyplane.planes import PlaneSet
 def make_checkerboard(
     n_samples: int = 15_000, shape: tuple[int, int] = (4, 4), *, flip_y: float = 0.0, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Points on a checkerboard over the square from -1 to 1; the class is the colour of the field.
+    """Generate points on a checkerboard over the square [-1, 1] x [-1, 1]; the class is the colour of the cell.
 
     Parameters
     ----------
     n_samples : int, default=15_000
         Number of points.
     shape : tuple of int, default=(4, 4)
-        Rows and columns of the board.
+        Number of cells along the first and the second feature.
     flip_y : float, default=0.0
-        Share of the points whose class is drawn anew, at random.
+        Fraction of the points whose class is replaced by a random one.
     random_state : int, RandomState or None, default=None
         Controls the random numbers. Pass an int for reproducible output.
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
-        The points, uniform over the board.
+        The points, uniformly distributed over the square.
     y : ndarray of shape (n_samples,)
         0 or 1.
 
@@ -44,7 +44,7 @@ def make_checkerboard(
     check_counts(n_samples=n_samples)
     check_shares(flip_y=flip_y)
     if min(shape) < 1 or max(shape) < 2:
-        raise ValueError(f"shape={shape} has only one field.")
+        raise ValueError(f"shape={shape} has only one cell: specify at least two.")
     rng = check_random_state(random_state)
     X = rng.uniform(-1.0, 1.0, size=(n_samples, 2))
     fields = np.floor((X + 1.0) / 2.0 * np.array(shape)).astype(int)
@@ -63,26 +63,26 @@ def make_polyhedron(
     random_state: Any = None,
     return_planes: bool = False,
 ) -> Any:
-    """Rows uniform in a cube, those in a random polyhedron labelled 1.
+    """Generate uniform points in a cube, with class 1 inside a random polyhedron.
 
-    The planes have random normals and one distance to the origin, chosen so that the wanted share of rows is inside.
+    The planes have random normals and the same distance to the origin, which is set by the fraction of rows inside.
 
     Parameters
     ----------
     n_samples : int, default=1000
-        Number of rows, uniform in the cube from -1 to 1.
+        Number of rows, uniformly distributed in the cube from -1 to 1.
     n_features : int, default=2
         Number of features.
     n_planes : int, default=4
-        Number of planes. With fewer than three in the plane (n + 1 in n dimensions) the region is open to one side.
+        Number of planes. A bounded polyhedron needs at least n_features + 1 planes.
     inside : float, default=0.5
-        Share of the rows inside.
+        Fraction of the rows inside.
     flip_y : float, default=0.0
-        Share of the rows whose label is drawn anew after that, at random: noise.
+        Fraction of the rows whose class is then replaced by a random one.
     random_state : int, RandomState or None, default=None
-        Source of planes, rows and noise.
+        Controls the random planes, rows and labels. Pass an int for reproducible output.
     return_planes : bool, default=False
-        Whether to return the true planes, too.
+        If True, also return the true planes.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def make_polyhedron(
     y : ndarray of shape (n_samples,)
         1 inside, 0 outside.
     planes : PlaneSet
-        The true planes, owned by class 0; with `return_planes` only.
+        The true planes, owned by class 0. Only returned if `return_planes` is True.
 
     Examples
     --------
