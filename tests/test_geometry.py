@@ -148,12 +148,12 @@ def test_a_large_model_takes_well_under_a_second():
     ("wrong", "message"),
     [
         ({"x": [1.0]}, "one row of 2 features"),
-        ({"x": [1.0, np.nan]}, "not finite in feature 1"),
+        ({"x": [1.0, np.nan]}, "x must be finite, but feature 1 is not"),
         ({"target": 2}, "target=2 is not one of the classes"),
-        ({"lower": [0, 2], "upper": 1}, "lower is above upper in feature 1"),
-        ({"lower": [0, 1, 2]}, "lower must be one number or one for each of the 2"),
+        ({"lower": [0, 2], "upper": 1}, "lower must not exceed upper, but it does for feature 1"),
+        ({"lower": [0, 1, 2]}, "lower must be one number or 2 numbers"),
         ({"upper": np.nan}, "upper must not be NaN"),
-        ({"scale": [1, 0]}, "scale must be positive in all features, but not in feature 1"),
+        ({"scale": [1, 0]}, "scale must be positive, but it is not for feature 1"),
         ({"frozen": [2]}, "frozen must be a mask"),
         ({"frozen": ["a"]}, "frozen must be a mask"),
         ({"margin": -1}, "margin=-1 must be"),
@@ -182,7 +182,7 @@ def test_distances_take_sparse_rows_and_a_scale():
     X = sparse.csr_array(np.array([[0.25, 0.5], [0.0, 3.0]]))
     np.testing.assert_allclose(signed_distance(SQUARE, X, [0, 0]), [0.25, -2])
     np.testing.assert_allclose(signed_distance(SQUARE, X, 0, scale=[0.5, 4]), [0.125, -0.5])
-    with pytest.raises(ValueError, match="classes from 0 to 1"):
+    with pytest.raises(ValueError, match="class indices from 0 to 1"):
         signed_distance(SQUARE, X, 2)
 
 
@@ -238,7 +238,7 @@ def test_balls_of_any_size_and_of_none():
     twins = PlaneSet(np.zeros((2, 1)), np.zeros(2), [0, 1, 2])
     assert chebyshev_ball(twins, 0).radius == np.inf
     assert chebyshev_ball(twins, 1) is None
-    with pytest.raises(ValueError, match="either a class or a plane"):
+    with pytest.raises(ValueError, match="either a class, c, or a plane"):
         chebyshev_ball(SQUARE)
     with pytest.raises(ValueError, match="c=2 is out of range"):
         chebyshev_ball(SQUARE, 2)
@@ -285,10 +285,10 @@ def test_a_slice_scores_as_the_model_does():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({}, "specify two of them"),
-        ({"features": (1, 1)}, "two different numbers from 0 to 4"),
-        ({"features": (0, 5)}, "two different numbers from 0 to 4"),
-        ({"directions": np.eye(2)}, "two directions of 5"),
+        ({}, "specify two in features"),
+        ({"features": (1, 1)}, "two different indices from 0 to 4"),
+        ({"features": (0, 5)}, "two different indices from 0 to 4"),
+        ({"directions": np.eye(2)}, r"directions of shape \(2, 5\)"),
         ({"features": (0, 1), "at": [1.0]}, "one row of 5"),
         ({"features": (0, 1), "box": (1, 0, 0, 1)}, "left < right"),
     ],

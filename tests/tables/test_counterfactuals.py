@@ -325,5 +325,5 @@ def test_rows_that_are_not_encoded_are_refused(wide):
     n_features = len(model.model_.encoding.features)
     with pytest.raises(ValueError, match=f"one encoded row of {n_features} features"):
         table_counterfactual(model.model_, np.zeros(3))
-    with pytest.raises(ValueError, match="not finite in 'weight'"):
+    with pytest.raises(ValueError, match="feature 'weight' is not"):
         table_counterfactual(model.model_, np.full(n_features, np.nan))

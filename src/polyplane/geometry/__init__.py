@@ -1,4 +1,4 @@
-"""The geometry of planes: distances, nearest points of other classes, balls, cells, fewer planes, changes of tables."""
+"""Geometry of planes: distances, counterfactuals, Chebyshev balls, cells and removal of planes."""
 
 from polyplane.geometry._balls import Ball, chebyshev_ball, redundant_planes
 from polyplane.geometry._cells import Cell, cells, plane_slice

@@ -1,4 +1,4 @@
-"""Linear programs over the regions of planes: the largest ball in one, and the planes that have none."""
+"""Linear programs over the regions of planes: the largest ball in a region, and planes with an empty region."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from polyplane.committee import check_single
 from polyplane.geometry._allowed import AllowedChange
 from polyplane.planes import PlaneSet
 
-#: A region whose largest ball is smaller than this, in units of the walls' distances, counts as empty.
+#: A region is treated as empty if the radius of its largest ball, relative to the distances of its walls, is smaller.
 TOO_THIN = 1e-7
-#: A linear program begins with so many of the walls, and takes so many others in at a time.
+#: Number of walls that a linear program starts with, and number that is added at a time.
 FIRST_WALLS = 32
 
 
@@ -26,11 +26,11 @@ class Ball:
     Parameters
     ----------
     center : ndarray of shape (n_features,)
-        Its centre.
+        Centre.
     radius : float
-        Its radius; infinite when balls of any size fit. The centre is then that of a ball of radius 1.
+        Radius; infinite if balls of any size fit. The centre is then that of a ball of radius 1.
     plane : int
-        The plane that the ball is due to.
+        The plane whose region contains the ball.
     """
 
     center: np.ndarray
@@ -41,25 +41,26 @@ class Ball:
 def chebyshev_ball(
     planes: PlaneSet, c: int | None = None, *, plane: int | None = None, lower: Any = None, upper: Any = None
 ) -> Ball | None:
-    """Find the largest ball inside the region of a class or a plane: its Chebyshev centre and radius.
+    """Compute the largest ball inside the region of a class or a plane: its Chebyshev centre and radius.
 
     Parameters
     ----------
     planes : PlaneSet
         The model.
     c : int, default=None
-        The class. Its region is a union of polyhedra, in each of which one of its planes beats all planes of the
-        other classes; the ball is the largest that fits into one of these. If the class owns one plane, as the class
-        inside of a polyhedron does, this is the largest of all.
+        Class index. The region of a class is a union of polyhedra. In each of them, one plane of the class scores
+        higher than all planes of the other classes. The result is the largest ball that fits into one polyhedron. If
+        the class owns one plane, like the class inside a polyhedron, it is the largest ball in the region.
     plane : int, default=None
-        The plane, instead of a class: the ball lies where it beats all other planes, those of its class as well.
+        Plane index, instead of a class. The ball lies where this plane scores higher than all other planes, including
+        those of its class.
     lower, upper : float or array-like of shape (n_features,), default=None
         Bounds of the ball.
 
     Returns
     -------
     ball : Ball or None
-        None when the region is empty, or too thin to hold any ball.
+        None if the region is empty or too thin to contain a ball.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def chebyshev_ball(
     check_single(planes)
     allowed = AllowedChange.of(planes, lower, upper)
     if (c is None) == (plane is None):
-        raise ValueError("Specify either a class or a plane.")
+        raise ValueError("Specify either a class, c, or a plane.")
     if plane is not None:
         if not 0 <= plane < planes.n_planes:
             raise ValueError(f"plane={plane} is out of range: this PlaneSet has planes 0 to {planes.n_planes - 1}.")
@@ -91,7 +92,7 @@ def chebyshev_ball(
 
 
 def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) -> np.ndarray:
-    """Find planes that win nowhere: removing them does not change any prediction.
+    """Find redundant planes: removing them does not change any prediction.
 
     Parameters
     ----------
@@ -103,13 +104,13 @@ def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) 
     Returns
     -------
     redundant : ndarray of bool, shape (n_planes,)
-        Of equal planes all but the first are. Each class keeps a plane, even one that wins nowhere, so that
-        ``planes.prune(~redundant)`` is a `PlaneSet`.
+        True for planes that have the largest score at no point. Of identical planes, all but the first are redundant.
+        Each class keeps at least one plane, so that ``planes.prune(~redundant)`` is a valid `PlaneSet`.
 
     Notes
     -----
-    A linear program for each plane that does not win at a likely point: seconds for hundreds of planes in tens of
-    features, minutes in hundreds of features.
+    Solves one linear program for each plane without the largest score at one of a few trial points. This takes seconds
+    for hundreds of planes with tens of features, and minutes with hundreds of features.
 
     Examples
     --------
@@ -125,7 +126,7 @@ def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) 
     alive = np.ones(planes.n_planes, dtype=bool)
     owners, left = planes.owners, np.diff(planes.indptr)
     winning = _surely_winning(planes, allowed)
-    # From the last to the first: of equal planes the first wins the ties, so it is the last to be asked.
+    # From last to first: the first of identical planes wins ties, so it is tested last.
     for p in np.flatnonzero(~winning)[::-1]:
         rivals = alive.copy()
         rivals[p] = False
@@ -136,7 +137,7 @@ def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) 
 
 
 def _surely_winning(planes: PlaneSet, allowed: AllowedChange) -> np.ndarray:
-    """Planes that win clearly at points where they may be expected to, which saves their linear programs."""
+    """Find planes with clearly the largest score at a trial point, which need no linear program."""
     coef, intercept = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
     away = coef - coef.mean(axis=0)
     lengths = np.linalg.norm(away, axis=1, keepdims=True)
@@ -156,27 +157,27 @@ def _surely_winning(planes: PlaneSet, allowed: AllowedChange) -> np.ndarray:
 
 
 def _ball(planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> Ball | None:
-    """The largest ball in which plane `p` beats the rivals (a mask); None when there is none."""
+    """Compute the largest ball in which plane `p` scores higher than the rivals (a mask); None if there is none."""
     program = _Program.of(planes, p, rivals, allowed)
     if program is None:
         return None
     center, radius = program.solve(1.0)
-    if radius >= 1.0 - TOO_THIN:  # so large a ball fits: is there a largest one?
+    if radius >= 1.0 - TOO_THIN:  # a very large ball fits: check whether the region is unbounded
         largest, radius = program.solve(np.inf)
         center = largest if radius < np.inf else program.solve(1.0 / program.unit)[0]
     return Ball(center * program.unit, radius * program.unit, p) if radius > TOO_THIN else None
 
 
 def _wins_somewhere(planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> bool:
-    """Whether there is any ball: a small one is found sooner than the largest."""
+    """Return whether any ball fits: finding a small one is faster than finding the largest."""
     program = _Program.of(planes, p, rivals, allowed)
     return program is not None and program.solve(1e3 * TOO_THIN)[1] > TOO_THIN
 
 
 class _Program:
-    """The linear program of the largest ball. Walls are met as they are needed: few of many touch it.
+    """Linear program of the largest ball, with constraint generation: few of many walls are active.
 
-    Lengths are measured in a unit, so that the walls' distances from 0 are at most 1.
+    Lengths are scaled so that the distances of the walls from 0 are at most 1.
     """
 
     def __init__(self, normals: np.ndarray, offsets: np.ndarray, allowed: AllowedChange) -> None:
@@ -190,7 +191,7 @@ class _Program:
 
     @classmethod
     def of(cls, planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> _Program | None:
-        """The program of the region in which plane `p` beats the rivals; None when an equal or parallel one wins."""
+        """Return the program of the region where plane `p` exceeds the rivals; None if a parallel rival exceeds it."""
         normals = planes.coef[rivals].astype(np.float64) - planes.coef[p]
         offsets = planes.intercept[p] - planes.intercept[rivals].astype(np.float64)
         lengths = np.sqrt(np.einsum("ij,ij->i", normals, normals))
@@ -201,7 +202,7 @@ class _Program:
         return cls(normals[~flat] / lengths[~flat, None], offsets[~flat] / lengths[~flat], allowed)
 
     def solve(self, most: float) -> tuple[np.ndarray, float]:
-        """The centre and radius of the largest ball, no larger than `most`; infinite: without that, or any, limit."""
+        """Return centre and radius of the largest ball with radius up to `most`; infinite if unbounded."""
         n_walls = len(self.offsets)
         met = np.arange(n_walls) if most == np.inf else np.argsort(self.offsets, kind="stable")[:FIRST_WALLS]
         while True:

@@ -1,4 +1,4 @@
-"""What a model looks like in two dimensions: convex cells, each won by one plane."""
+"""Cells of a model in two dimensions: convex polygons in which one plane has the largest score."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from polyplane.planes import PlaneSet
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A convex polygon in which one plane wins.
+    """A convex polygon in which one plane has the largest score.
 
     Parameters
     ----------
     vertices : ndarray of shape (n_vertices, 2)
-        The corners, anticlockwise.
+        The vertices, anticlockwise.
     across : ndarray of shape (n_vertices,)
-        The plane on the other side of the edge from each corner to the next; -1 at the edge of the box.
+        The plane on the other side of the edge from each vertex to the next; -1 at the edge of the box.
     plane : int
-        The plane that wins.
+        The plane with the largest score.
     c : int
-        The class that owns it.
+        The class that owns the plane.
     """
 
     vertices: np.ndarray
@@ -35,29 +35,30 @@ class Cell:
 
     @property
     def area(self) -> float:
-        """The area of the polygon."""
+        """Area of the polygon."""
         x, y = self.vertices.T
         return 0.5 * float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
 
 
 def plane_slice(planes: PlaneSet, *, features: Any = None, at: Any = None, directions: Any = None) -> PlaneSet:
-    """The planes over two coordinates: a slice of feature space.
+    """Restrict planes to a two-dimensional slice of feature space.
 
     Parameters
     ----------
     planes : PlaneSet
         The model.
     features : pair of int, default=None
-        The two features that vary; None: both features of a model with two.
+        Indices of the two features that vary. May be None for a model with two features.
     at : array-like of shape (n_features,), default=None
-        A point of the slice: it fixes the other features, or it is where two directions meet. None: 0.
+        A point of the slice. It determines the values of the other features, or is the origin of the two directions.
+        If None, all zeros.
     directions : array-like of shape (2, n_features), default=None
         Instead of features: the point with the coordinates (u, v) is ``at + u * directions[0] + v * directions[1]``.
 
     Returns
     -------
     flat : PlaneSet
-        The same planes, classes and numbers, with two features.
+        Planes with two features, in the same order and with the same classes.
 
     Examples
     --------
@@ -76,20 +77,20 @@ def plane_slice(planes: PlaneSet, *, features: Any = None, at: Any = None, direc
     if directions is not None:
         axes = np.asarray(directions, dtype=np.float64)
         if features is not None or axes.shape != (2, planes.n_features):
-            raise ValueError(f"Specify either two features or two directions of {planes.n_features} numbers.")
+            raise ValueError(f"Specify either features, or directions of shape (2, {planes.n_features}).")
         return PlaneSet(coef @ axes.T, intercept + coef @ point, planes.indptr)
     if features is None and planes.n_features != 2:
-        raise ValueError(f"The model has {planes.n_features} features: specify two of them, or two directions.")
+        raise ValueError(f"The model has {planes.n_features} features: specify two in features, or two directions.")
     pair = np.array([0, 1] if features is None else features)
     if pair.shape != (2,) or pair[0] == pair[1] or pair.min() < 0 or pair.max() >= planes.n_features:
-        raise ValueError(f"features must be two different numbers from 0 to {planes.n_features - 1}.")
+        raise ValueError(f"features must be two different indices from 0 to {planes.n_features - 1}.")
     rest = point.copy()
     rest[pair] = 0.0
     return PlaneSet(coef[:, pair], intercept + coef @ rest, planes.indptr)
 
 
 def cells(planes: PlaneSet, box: Any, *, features: Any = None, at: Any = None, directions: Any = None) -> list[Cell]:
-    """The cells of a model with two features, or of a slice of one with more, within a box.
+    """Compute the cells of a model with two features, or of a slice of a model, within a box.
 
     Parameters
     ----------
@@ -98,12 +99,13 @@ def cells(planes: PlaneSet, box: Any, *, features: Any = None, at: Any = None, d
     box : tuple of float
         ``(left, right, bottom, top)``, in the coordinates of the slice.
     features, at, directions
-        Which slice: see `plane_slice`.
+        The slice, as in `plane_slice`.
 
     Returns
     -------
     cells : list of Cell
-        The polygons of the planes that win somewhere in the box, by plane. They cover the box without overlap.
+        The polygons of the planes that have the largest score somewhere in the box, ordered by plane. They cover the
+        box without overlap.
 
     Examples
     --------
@@ -126,7 +128,7 @@ def cells(planes: PlaneSet, box: Any, *, features: Any = None, at: Any = None, d
 
 
 def _cell(planes: PlaneSet, p: int, corners: np.ndarray) -> Cell | None:
-    """Cut off what other planes win, the most superior of them first, until none is left at any corner."""
+    """Cut off the regions of other planes, those with the largest lead first, until the plane wins at all vertices."""
     coef, offsets = planes.coef - planes.coef[p], planes.intercept - planes.intercept[p]
     scale = np.abs(corners @ planes.coef.T).max() + np.abs(planes.intercept).max()
     vertices, across = corners, np.full(len(corners), -1)
@@ -134,14 +136,14 @@ def _cell(planes: PlaneSet, p: int, corners: np.ndarray) -> Cell | None:
         ahead = vertices @ coef.T + offsets
         lead = ahead.max(axis=0)
         if (np.abs(ahead[:, :p]).max(axis=0, initial=0.0) <= 1e-12 * scale).any():
-            return None  # the first of equal planes wins
+            return None  # the first of identical planes wins
         rival = int(lead.argmax())
         if lead[rival] <= 1e-12 * scale:
             break
         vertices, across = _cut(vertices, across, ahead[:, rival], rival)
         if len(vertices) < 3:
             return None
-    # Where three planes meet, rounding leaves edges of no length.
+    # Where three planes meet, rounding creates edges of length 0.
     lengths = np.abs(np.roll(vertices, -1, axis=0) - vertices).max(axis=1)
     mask = lengths > 1e-12 * np.ptp(corners, axis=0).max()
     if np.count_nonzero(mask) < 3:
@@ -150,7 +152,7 @@ def _cell(planes: PlaneSet, p: int, corners: np.ndarray) -> Cell | None:
 
 
 def _cut(vertices: np.ndarray, across: np.ndarray, ahead: np.ndarray, rival: int) -> tuple[np.ndarray, np.ndarray]:
-    """The part of a convex polygon where a rival is not ahead; `ahead` is linear, given at the corners."""
+    """Return the part of a convex polygon where the linear function `ahead`, given at the vertices, is not positive."""
     kept: list[np.ndarray] = []
     labels: list[int] = []
     for i in range(len(vertices)):

@@ -1,4 +1,4 @@
-"""A small change that makes a row another class of a committee."""
+"""Counterfactuals of a committee: local search for a small change that leads to another class."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from polyplane.geometry._counterfactual import DOUBLINGS, Counterfactual, check_
 from polyplane.geometry._least_change import least_change
 from polyplane.planes import PlaneSet
 
-#: How often the goal's score is linearised anew, and how many rounds of cuts each of these programs gets.
+#: Largest number of linearisations of the target's score, and of rounds of cuts for each of them.
 MOVES, ROUNDS = 20, 100
-#: Where any class will do, so many are tried.
+#: Number of classes that are tried if no target is given.
 MOST_GOALS = 4
-#: A move that shortens the change by less than this share is the last.
+#: The search stops when a move reduces the length of the change by less than this fraction.
 PROGRESS = 1e-6
 
 
@@ -34,30 +34,31 @@ def committee_counterfactual(
 ) -> Counterfactual | None:
     r"""Find a nearby point that a committee assigns to another class, by local search.
 
-    The class scores :math:`f_c` are convex: means of maxima of planes. The search replaces :math:`f_t` of the class to
-    get to by its tangent plane :math:`\bar f_t \le f_t` at a point, finds the nearest solution of the convex program
+    The class scores :math:`f_c` are convex: means of maxima of planes. The search replaces the score :math:`f_t` of the
+    target class by its tangent plane :math:`\bar f_t \le f_t` at a point, and solves the convex program
 
     .. math:: \min_z \|z - x\| \quad\text{s.t.}\quad \bar f_t(z) \ge f_c(z) \text{ for all } c \ne t
 
-    which therefore is of that class, and goes on from there; no move makes the change longer. It starts from the row
-    and from the counterfactual of each member. The best of the points found is not proven to be the nearest of all,
-    except for a committee of one member, whose exact counterfactual is returned.
+    The committee assigns the solution to the target class. The search repeats this from the solution; the change never
+    becomes longer. It starts from the row and from the counterfactual of each member, and returns the nearest point
+    found. This point is not proven to be the nearest one, except for a committee of one member, whose exact
+    counterfactual is returned.
 
     Parameters
     ----------
     committee : PlaneCommittee
         The model.
     x : array-like of shape (n_features,)
-        The row. A float32 row gets a float32 point.
+        The row. For a float32 row, the point is float32.
     target : int, default=None
-        The class to get to; None: any but that of the row.
+        Target class. If None, any class other than the predicted one.
     lower, upper, frozen, scale, margin
         As in `counterfactual`.
 
     Returns
     -------
     found : Counterfactual or None
-        None when the search found no such point. Its `plane` is None, unless there is one member only.
+        None if the search finds no such point. `plane` is None, unless the committee has one member.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def committee_counterfactual(
 
 
 class _Search:
-    """The nearest point so far, and what leads to nearer ones."""
+    """Local search, with the nearest point so far."""
 
     def __init__(
         self, committee: PlaneCommittee, row: np.ndarray, allowed: AllowedChange, before: int, margin: float
@@ -106,13 +107,13 @@ class _Search:
         self.best: Counterfactual | None = None
 
     def goals_from(self, point: np.ndarray) -> list[int]:
-        """The classes other than the predicted one, those of the best scores at a point first."""
+        """Return the classes other than the predicted one, sorted by descending score at a point."""
         scores = self.exact.class_scores(point[None].astype(np.float64))[0]
         order = np.argsort(-scores, kind="stable")
         return order[order != self.before].tolist()
 
     def descend(self, start: np.ndarray, goal: int) -> None:
-        """Move from a start to nearer and nearer points of a class, as long as that goes on."""
+        """Move from a start to nearer points of a class until convergence."""
         point = start.astype(np.float64)
         for _ in range(MOVES):
             before = self._ceiling()
@@ -126,7 +127,7 @@ class _Search:
             point = found
 
     def take(self, point: np.ndarray, goal: int | None) -> bool:
-        """Keep a point if it is the nearest so far; whether it is of the class that is wanted, by the margin."""
+        """Keep a point if it is the nearest so far; return whether it is in the target class by the margin."""
         scores = self.committee.class_scores(point[None])[0].astype(np.float64)
         after = int(scores.argmax())
         lead = scores[after] - np.delete(scores, after).max()
@@ -142,7 +143,7 @@ class _Search:
         return np.inf if self.best is None else self.best.distance
 
     def _by_the_local_machine(self, goal: int, point: np.ndarray) -> np.ndarray | None:
-        """Where the class would win, were the committee everywhere the linear machine that it is around a point."""
+        """Return the nearest point of the class for the linear classifier that equals the committee at a point."""
         scale, free, lower, upper = self.allowed
         found = counterfactual(
             self.exact.at(point), self.x, goal, lower=lower, upper=upper, frozen=~free, scale=scale, margin=self.margin
@@ -150,7 +151,7 @@ class _Search:
         return None if found is None else found.point
 
     def _beyond_the_wall(self, goal: int, point: np.ndarray) -> np.ndarray | None:
-        """The solution for the tangent at a point, a hair beyond the wall, so that rounding takes nothing away."""
+        """Return the solution for the tangent at a point, slightly beyond the boundary because of rounding."""
         tangent, push = self.exact.at(point), self.push
         for _ in range(DOUBLINGS):
             found = self._solve(tangent.coef[goal], float(tangent.intercept[goal]), goal, push)
@@ -162,7 +163,7 @@ class _Search:
         return None
 
     def _solve(self, coef: np.ndarray, intercept: float, goal: int, push: float) -> np.ndarray | None:
-        """The nearest point where a plane is ahead of all other classes; cuts stand for their scores."""
+        """Return the nearest point where a plane exceeds all other class scores, which are approximated by cuts."""
         others, free = np.arange(self.exact.n_classes) != goal, self.allowed.free
         normals, limits, point = np.zeros((0, np.count_nonzero(free))), np.zeros(0), self.x
         for _ in range(ROUNDS):
@@ -173,7 +174,7 @@ class _Search:
                 return point
             cuts = ahead[behind][:, free] * self.allowed.scale[free]
             if not cuts.any(axis=1).all():
-                return None  # no allowed change moves this class apart from the goal
+                return None  # no allowed change affects the difference to this class
             normals = np.concatenate([normals, cuts])
             limits = np.concatenate([limits, self.margin + push - ahead[behind] @ self.x - offsets[behind]])
             change = least_change(normals, limits, *self.box, self._ceiling() * (1.0 + PROGRESS))

@@ -1,4 +1,4 @@
-"""The smallest change that makes a row another class."""
+"""Counterfactuals: the smallest change of a row that leads to another class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polyplane.geometry._least_change import TOLERANCE
 from polyplane.geometry._nearest import Region
 from polyplane.planes import PlaneSet
 
-#: How often the push beyond the wall is doubled before a region counts as too thin to be met.
+#: How often the step beyond the boundary is doubled before a region is considered too thin.
 DOUBLINGS = 40
 
 
@@ -26,13 +26,13 @@ class Counterfactual:
     point : ndarray of shape (n_features,)
         The changed row, in the dtype of the row.
     change : ndarray of shape (n_features,)
-        What was added to the row.
+        The point minus the row.
     distance : float
-        The length of the change, each feature measured in its `scale`.
+        Length of the change, with each feature divided by its `scale`.
     before, after : int
-        The class of the row and that of the point.
+        Predicted classes of the row and of the point.
     plane : int or None
-        The plane that wins at the point; None for a committee.
+        The plane with the largest score at the point; None for a committee.
     """
 
     point: np.ndarray
@@ -56,39 +56,41 @@ def counterfactual(
 ) -> Counterfactual | None:
     r"""Find the nearest point that the planes assign to another class.
 
-    Class :math:`c` wins where one of its planes beats all planes of the other classes, a union of convex polyhedra:
+    The region of class :math:`c`, where one of its planes scores at least as high as all planes of the other classes,
+    is a union of convex polyhedra:
 
     .. math:: \bigcup_{p \in c} \{x : w_p x + b_p \ge w_q x + b_q \text{ for all } q \notin c\}
 
-    The distance to each is a small quadratic program, solved exactly; polyhedra that cannot be the nearest are
-    skipped. The point lies slightly beyond the decision boundary, so that `planes.predict` is not affected by rounding.
+    The distance to each polyhedron is the solution of a small quadratic program, which is solved exactly; polyhedra
+    that cannot be the nearest are skipped. The point lies slightly beyond the decision boundary, so that
+    `planes.predict` is not affected by rounding.
 
     Parameters
     ----------
     planes : PlaneSet
         The model.
     x : array-like of shape (n_features,)
-        The row. A float32 row gets a float32 point.
+        The row. For a float32 row, the point is float32.
     target : int, default=None
-        The class to get to; None: any but that of the row.
+        Target class. If None, any class other than the predicted one.
     lower, upper : float or array-like of shape (n_features,), default=None
         Bounds of the point.
     frozen : array-like of bool or of int, default=None
-        The features that must not change, as a mask or as indices; bounds do not apply to them.
+        Features that must not change, as a mask or as indices; bounds do not apply to them.
     scale : array-like of shape (n_features,), default=None
-        The change of each feature that counts as 1: the distance is :math:`\sqrt{\sum_j (\Delta_j / s_j)^2}`. None: 1.
+        Units :math:`s_j` of the features: the distance is :math:`\sqrt{\sum_j (\Delta_j / s_j)^2}`. If None, 1 for all.
     margin : float, default=0.0
-        The score by which the point must win, beyond what rounding needs.
+        Required difference between the score of the target class and the largest score of another class at the point.
 
     Returns
     -------
     found : Counterfactual or None
-        None when there is no such point: the target wins nowhere within the bounds, or only where it ties. A row of
-        the target class that keeps to the bounds is its own counterfactual, at distance 0.
+        None if there is no such point: within the bounds, the target class is predicted nowhere, or only where scores
+        are tied. If the row is in the target class and within the bounds, the distance is 0.
 
     Examples
     --------
-    Class 1 lies outside of the unit square; the nearest way out is through the nearest side:
+    Class 1 is outside the unit square. The nearest point of class 1 is beyond the nearest side:
 
     >>> import numpy as np
     >>> from polyplane import PlaneSet
@@ -117,11 +119,11 @@ def counterfactual(
 
 
 def check_goal(planes: PlaneSet | PlaneCommittee, target: int | None, margin: float) -> None:
-    """Refuse a class or a margin that cannot be got to."""
+    """Raise an error if the target class or the margin is invalid."""
     if target is not None and not 0 <= target < planes.n_classes:
         raise ValueError(f"target={target!r} is not one of the classes 0 to {planes.n_classes - 1}.")
     if not 0 <= margin < np.inf:
-        raise ValueError(f"margin={margin!r} must be finite and not negative.")
+        raise ValueError(f"margin={margin!r} must be finite and non-negative.")
 
 
 def _beyond_the_wall(
@@ -144,7 +146,7 @@ def _beyond_the_wall(
 
 
 def rounding(planes: PlaneSet | PlaneCommittee, row: np.ndarray) -> float:
-    """More than the scores of a row, and the answer of a quadratic program, can be wrong by."""
+    """Return an upper bound on the rounding error of scores and of the solution of a quadratic program."""
     size = np.abs(planes.coef).astype(np.float64) @ np.abs(row).astype(np.float64) + np.abs(planes.intercept)
     eps = float(np.finfo(row.dtype).eps)
     share = max(2.0 * eps * (8.0 + planes.n_features**0.5), 10 * TOLERANCE)

@@ -1,4 +1,4 @@
-"""How far rows are from the walls between classes."""
+"""Distances of rows to the decision boundary."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from polyplane.planes import PlaneSet
 def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = None) -> np.ndarray:
     r"""Compute the distance of rows to the decision boundary of a class: positive inside, negative outside.
 
-    It is exact where several planes meet, too: not the least of the distances to planes, but that to the nearest
-    point of another class (or, outside, of the class).
+    For a row inside the region of the class, it is the distance to the nearest point of another class; for a row
+    outside, to the nearest point of the class. It is exact also where several planes meet, where it differs from the
+    smallest distance to a plane.
 
     Parameters
     ----------
     planes : PlaneSet
         The model.
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        The rows.
+        Rows.
     y : int or array-like of shape (n_rows,), default=None
-        The class, or one for each row; None: the predicted class, so that all distances are positive.
+        Class index, or one per row. If None, the predicted classes; all distances are then non-negative.
     scale : array-like of shape (n_features,), default=None
-        The change of each feature that counts as 1; None: 1.
+        Units of the features, as in `counterfactual`. If None, 1 for all.
 
     Returns
     -------
     distances : ndarray of shape (n_rows,)
-        :math:`\pm\infty` where a class has no boundary.
+        Signed distances; :math:`\pm\infty` for a class without a boundary.
 
     Examples
     --------
-    Outside of a corner of the unit square, the corner is nearest:
+    The second row is nearest to a corner of the unit square:
 
     >>> import numpy as np
     >>> from polyplane import PlaneSet
@@ -54,7 +55,7 @@ def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = Non
     predicted = planes.predict(X)
     classes = predicted if y is None else np.broadcast_to(np.asarray(y), len(predicted))
     if len(classes) and not (classes.min() >= 0 and classes.max() < planes.n_classes):
-        raise ValueError(f"y must contain classes from 0 to {planes.n_classes - 1}.")
+        raise ValueError(f"y must contain class indices from 0 to {planes.n_classes - 1}.")
     distances = np.empty(len(predicted))
     for c in np.unique(classes):
         own, others = np.flatnonzero(planes.owners == c), np.flatnonzero(planes.owners != c)
@@ -67,7 +68,7 @@ def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = Non
 
 
 def _distances(region: Region, X: Any, rows: np.ndarray) -> np.ndarray:
-    """Distances of some rows to a region in which they do not lie."""
+    """Compute the distances of rows to a region outside of which they are."""
     found = (region.nearest(_dense(X, row)) for row in rows)
     return np.array([np.inf if point is None else point.distance for point in found])
 

@@ -1,48 +1,48 @@
-"""The shortest vector of a polyhedron: the one small quadratic program behind distances and counterfactuals."""
+"""Shortest vector of a polyhedron: the quadratic program of distances and counterfactuals."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-#: A constraint holds when it is violated by no more than this share of the lengths at hand.
+#: Relative tolerance of constraint violations.
 TOLERANCE = 1e-12
-#: A normal with no more than this share of its square outside the span of the active ones is one of them.
+#: A normal is linearly dependent on the active ones if the rest of its squared norm is below this fraction.
 DEPENDENT = 1e-16
 
 
 def least_change(
     normals: np.ndarray, limits: np.ndarray, lower: np.ndarray, upper: np.ndarray, ceiling: float = np.inf
 ) -> np.ndarray | None:
-    r"""The shortest :math:`u` with :math:`a_i u \ge b_i` and :math:`l \le u \le h`.
+    r"""Compute the shortest :math:`u` with :math:`a_i u \ge b_i` and :math:`l \le u \le h`.
 
     Parameters
     ----------
     normals : ndarray of shape (n_constraints, n_features)
-        The :math:`a_i`, none of them 0.
+        The :math:`a_i`, which must not be 0.
     limits : ndarray of shape (n_constraints,)
         The :math:`b_i`.
     lower, upper : ndarray of shape (n_features,)
-        The box; infinite where there is no bound.
+        Bounds :math:`l` and :math:`h`; may be infinite.
     ceiling : float, default=inf
-        Longer vectors are of no interest.
+        Upper bound on the length: the search stops when it is exceeded.
 
     Returns
     -------
     u : ndarray of shape (n_features,) or None
-        None when no such vector is shorter than the ceiling.
+        None if there is no such vector, or none shorter than `ceiling`.
 
     Notes
     -----
-    The dual active-set method of Goldfarb and Idnani (1983): it begins with 0, the answer without constraints, and
-    takes the most violated constraint in, one after the other. What it holds is always the answer for some of the
-    constraints, so its length only grows, and the work ends as soon as the ceiling is passed.
+    Uses the dual active-set method of Goldfarb and Idnani (1983). It starts with 0, the solution without constraints,
+    and repeatedly adds the most violated constraint. Each iterate is the solution for a subset of the constraints, so
+    its length only increases, and the method stops as soon as it exceeds `ceiling`.
     """
     return _ActiveSet(normals, limits, lower, upper).run(ceiling)
 
 
 class _ActiveSet:
-    """The constraints that hold as equations, and their multipliers; an active bound fixes its feature."""
+    """Active constraints and their multipliers; an active bound fixes its feature."""
 
     def __init__(self, normals: np.ndarray, limits: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
         lengths = np.sqrt(np.einsum("ij,ij->i", normals, normals))
@@ -52,7 +52,7 @@ class _ActiveSet:
         self.active: list[int] = []
         self.weights = np.zeros(0)
         self.held = np.zeros(len(self.point))  # +1 at its lower bound, -1 at its upper one
-        self.bound_weights = np.zeros(len(self.point))  # multipliers of these
+        self.bound_weights = np.zeros(len(self.point))  # multipliers of the active bounds
         self.bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
 
     def run(self, ceiling: float) -> np.ndarray | None:
@@ -67,7 +67,7 @@ class _ActiveSet:
         raise ArithmeticError("The active-set method of a quadratic program is cycling.")
 
     def _worst(self) -> tuple[int, float, float] | None:
-        """The most violated constraint: its index (bounds follow the planes), its side and its gap; None: all hold."""
+        """Return index, side and gap of the most violated constraint (bounds follow the planes); None if all hold."""
         gaps = self.normals @ self.point - self.limits
         gaps[self.active] = 0.0
         best = (int(gaps.argmin()), 1.0, float(gaps.min())) if len(gaps) else (0, 1.0, 0.0)
@@ -80,7 +80,7 @@ class _ActiveSet:
         return best if best[2] < -TOLERANCE * size else None
 
     def _enter(self, index: int, side: float, gap: float) -> bool:
-        """Go until the constraint holds, letting go of those in the way; whether there is a way."""
+        """Move until the constraint holds, and drop blocking constraints; return whether this is possible."""
         if index < len(self.limits):
             normal = self.normals[index]
         else:
@@ -107,7 +107,7 @@ class _ActiveSet:
             self._drop(blocking)
 
     def _split(self, normal: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A normal as a sum of the active ones, of the held features' and of a rest at right angles to all of these."""
+        """Decompose a normal into active normals, fixed features, and a remainder orthogonal to all of these."""
         free = self.held == 0
         rest = np.where(free, normal, 0.0)
         shares = np.zeros(0)
@@ -117,14 +117,14 @@ class _ActiveSet:
             basis, triangle = np.linalg.qr((active * free).T)
             along = basis.T @ rest
             rest = rest - basis @ along
-            again = basis.T @ rest  # once more: rounding
+            again = basis.T @ rest  # repeated to reduce rounding errors
             rest, along = rest - basis @ again, along + again
             shares = solve_triangular(triangle, along, check_finite=False)
             spanned = shares @ active
         return shares, self.held * (normal - spanned), rest
 
     def _first_to_leave(self, shares: np.ndarray, held_shares: np.ndarray) -> tuple[float, int]:
-        """How far until a multiplier falls to 0, and whose it is."""
+        """Return the step at which a multiplier reaches 0, and its constraint."""
         multipliers = np.concatenate([self.weights, self.bound_weights])
         falls = np.concatenate([shares, held_shares])
         falling = np.flatnonzero(falls > 1e-14)

@@ -1,4 +1,4 @@
-"""The nearest point where one of some planes beats all of some others."""
+"""Nearest point where one of some planes scores higher than all of some other planes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from polyplane.geometry._allowed import AllowedChange
 from polyplane.geometry._least_change import least_change
 from polyplane.planes import PlaneSet
 
-#: Multipliers at which the bound of a half-space within a box is looked at, relative to that without the box.
+#: Multipliers for the lower bound of the distance to a half-space within a box, relative to the one without the box.
 MULTIPLIERS = 2.0 ** (np.arange(15) / 2)
 
 
 class Found(NamedTuple):
-    """A point, how far it is, and the plane that wins there."""
+    """A point, its distance, and the plane with the largest score there."""
 
     point: np.ndarray
     distance: float
@@ -23,10 +23,11 @@ class Found(NamedTuple):
 
 
 class Region:
-    r"""Where one of the planes `own` scores at least as much as all of the planes `rivals`.
+    r"""Region where one of the planes `own` scores at least as high as all planes `rivals`.
 
-    It is a union of convex polyhedra, one for each plane of `own`. For each of them the distance to its farthest
-    half-space is a bound from below; polyhedra are met in the order of these bounds, until no other can be nearer.
+    It is a union of convex polyhedra, one for each plane of `own`. The distance to the farthest half-space of a
+    polyhedron is a lower bound on the distance to it. Polyhedra are visited in the order of these bounds, until no
+    other can be nearer.
     """
 
     def __init__(self, planes: PlaneSet, own: np.ndarray, rivals: np.ndarray, allowed: AllowedChange) -> None:
@@ -36,12 +37,12 @@ class Region:
         self.rival_planes = coef[rivals], intercept[rivals]
         a, b = (side[:, allowed.free] * allowed.scale[allowed.free] for side in (coef[own], coef[rivals]))
         sizes = np.add.outer(np.square(a).sum(axis=1), np.square(b).sum(axis=1))
-        # The slack covers the rounding of this difference, so that a bound from below stays one.
+        # The slack exceeds the rounding error of this difference, so that it remains a lower bound.
         self.lengths = np.sqrt(np.maximum(sizes - 2.0 * (a @ b.T), 0.0) + 1e-12 * sizes)
         self.beaten = self._beaten_twins()
 
     def _beaten_twins(self) -> np.ndarray:
-        """For each plane of `own` the rivals that equal it and come later: the first of twins wins their ties."""
+        """Find, for each plane of `own`, identical rivals that come later: the first of identical planes wins ties."""
         (coef, intercept), (rival_coef, rival_intercept) = self.own_planes, self.rival_planes
         beaten = np.zeros((len(self.own), len(self.rivals)), dtype=bool)
         alike = np.equal.outer(intercept, rival_intercept) & np.less.outer(self.own, self.rivals)
@@ -50,7 +51,7 @@ class Region:
         return beaten
 
     def nearest(self, x: np.ndarray, margin: float = 0.0) -> Found | None:
-        """The point nearest to `x`, where the score of `own` is larger by `margin` or more; None: there is none."""
+        """Return the point nearest to `x` where `own` scores higher by at least `margin`; None if there is none."""
         bounds, farthest = self._half_spaces(x, margin)
         lower, upper = self._box(x)
         if np.isfinite(lower).any() or np.isfinite(upper).any():
@@ -69,11 +70,11 @@ class Region:
         return Found(point, best, plane)
 
     def _half_spaces(self, x: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
-        """For each plane of `own` the distance to its farthest half-space, and the rival that it is due to."""
+        """Return, for each plane of `own`, the distance to its farthest half-space and the rival that defines it."""
         ours, theirs = (coef @ x + intercept for coef, intercept in (self.own_planes, self.rival_planes))
         missing = theirs - ours[:, None] + margin
         missing[self.beaten] = 0.0
-        # Where the lengths are 0 nothing moves the two apart; whether ours is ahead is for `_project` to say.
+        # If the length is 0, no change affects the difference; `_project` checks its sign.
         ways = np.divide(np.maximum(missing, 0.0), self.lengths, out=np.zeros_like(missing), where=self.lengths > 0)
         farthest = ways.argmax(axis=1)
         return ways[np.arange(len(ways)), farthest] * (1.0 - 1e-12), farthest
@@ -81,7 +82,7 @@ class Region:
     def _half_spaces_in_box(
         self, x: np.ndarray, margin: float, rivals: np.ndarray, lower: np.ndarray, upper: np.ndarray
     ) -> np.ndarray:
-        """The same within the box, a bound from below: values of the dual of one constraint."""
+        """Return lower bounds of the same distances within the box: values of the dual of one constraint."""
         free = self.allowed.free
         difference = self.own_planes[0] - self.rival_planes[0][rivals]
         missing = margin - difference @ x - (self.own_planes[1] - self.rival_planes[1][rivals])
@@ -104,13 +105,13 @@ class Region:
     def _project(
         self, x: np.ndarray, i: int, margin: float, box: tuple[np.ndarray, np.ndarray], ceiling: float
     ) -> np.ndarray | None:
-        """The shortest change into the polyhedron of one plane."""
+        """Return the shortest change into the polyhedron of one plane."""
         free = self.allowed.free
         difference = self.own_planes[0][i] - self.rival_planes[0]
         missing = margin - difference @ x - (self.own_planes[1][i] - self.rival_planes[1])
         normals = difference[:, free] * self.allowed.scale[free]
         flat = ~normals.any(axis=1)
-        # Planes that no allowed change moves apart must be ahead already.
+        # If no allowed change affects the difference of two planes, it must already have the right sign.
         if (missing[flat & ~self.beaten[i]] > 0).any():
             return None
         return least_change(normals[~flat], missing[~flat], *box, ceiling)

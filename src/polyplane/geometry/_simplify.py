@@ -1,4 +1,4 @@
-"""Fewer planes, the same predictions."""
+"""Removal of planes without a change of predictions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polyplane.planes
 from polyplane.committee import check_single
 from polyplane.planes import PlaneSet
 
-#: The planes that each row remembers, best first; when but one of them is left the row is scored again.
+#: Number of best planes stored for each row; when only one of them remains, the row is scored again.
 MEMORY = 6
 
 
@@ -29,9 +29,9 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
     X : array-like or sparse matrix of shape (n_rows, n_features)
         Representative rows, for instance the training rows.
     tolerance : float, default=0.0
-        The fraction of predictions that may change; with `y`, the allowed increase of the error.
+        Fraction of predictions that may change; with `y`, the allowed increase of the error.
     y : array-like of shape (n_rows,), default=None
-        The true classes, as integers. If given, the error is preserved instead of the predictions.
+        True class indices. If given, the error is preserved instead of the predictions.
 
     Returns
     -------
@@ -40,10 +40,10 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
 
     Notes
     -----
-    Memory use is a block of scores and a few numbers per row.
+    The memory used is a block of scores and a few numbers per row.
 
-    Training rows that the model fits without error need fewer planes than new rows: to preserve the accuracy of such a
-    model, include rows that were not used in training.
+    If a model fits its training rows without error, these need fewer planes than new rows. To preserve the accuracy of
+    such a model, include rows that were not used in training.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
     check_single(planes)
     X = X if sparse.issparse(X) else np.asarray(X)
     if not 0 <= tolerance <= 1:
-        raise ValueError(f"tolerance={tolerance!r} must be a fraction of the rows, from 0 to 1.")
+        raise ValueError(f"tolerance={tolerance!r} must be a fraction from 0 to 1.")
     if planes.n_planes == planes.n_classes:
         return planes
     ranking = _Ranking(planes, X)
@@ -73,7 +73,7 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
 
 
 class _Ranking:
-    """The best planes of each row among those that are left."""
+    """The best remaining planes of each row."""
 
     def __init__(self, planes: PlaneSet, X: Any) -> None:
         self.planes, self.X, self.owners = planes, X, planes.owners
@@ -85,7 +85,7 @@ class _Ranking:
         self._rank(np.arange(X.shape[0]))
 
     def least_missed(self, aim: np.ndarray, allowed: int) -> int | None:
-        """The plane to leave out next; None when no other may go."""
+        """Return the plane to remove next; None if no plane can be removed."""
         first, second = self.best[:, 0], self.best[:, 1]
         right, then = self.owners[first] == aim, self.owners[second] == aim
         n_planes = self.planes.n_planes
@@ -99,7 +99,7 @@ class _Ranking:
         return int(candidates[order[0]])
 
     def remove(self, plane: int) -> None:
-        """Leave a plane out: those behind it move up."""
+        """Remove a plane; the planes ranked after it move up."""
         self.alive[plane] = False
         self.left[self.owners[plane]] -= 1
         rows, places = np.nonzero(self.best == plane)
@@ -110,7 +110,7 @@ class _Ranking:
         self._rank(rows[self.best[rows, 1] < 0])
 
     def _rank(self, rows: np.ndarray) -> None:
-        """Score rows on the planes that are left, in blocks."""
+        """Score rows on the remaining planes, in blocks."""
         alive = np.flatnonzero(self.alive)
         depth = min(self.depth, len(alive))
         coef, intercept = np.ascontiguousarray(self.planes.coef[alive].T), self.planes.intercept[alive]
@@ -119,7 +119,7 @@ class _Ranking:
             block = rows[start : start + size]
             scores = self.X[block] @ coef + intercept
             self.best[block] = -1
-            for place in range(depth):  # of equal scores the lowest plane is the first, as in prediction
+            for place in range(depth):  # ties are resolved in favour of the first plane, as in prediction
                 winners = scores.argmax(axis=1)
                 self.best[block, place] = alive[winners]
                 scores[np.arange(len(block)), winners] = -np.inf

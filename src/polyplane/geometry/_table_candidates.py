@@ -1,4 +1,4 @@
-"""The values that the columns of one row may change to, and what each change costs and does."""
+"""Possible changes of the columns of a row, with their costs and their effects on the scores."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from polyplane.geometry._table_effects import Cells, ColumnEffect, ModelEffects, remembered
 from polyplane.tables._columns import CategoryColumn, Column
 
-#: A range of numbers that is this share of the spread wide is a single value; numbers are given to about this share.
+#: Resolution of numbers as a fraction of the spread: a narrower range is treated as a single value.
 FINEST, READABLE = 1e-4, 1e-3
-#: A range of at most so many times as many whole numbers as it would get parts is split into single values.
+#: A range with at most this many integers per part is split into single values.
 FEW = 4
-#: Joined tables that are kept for a model.
+#: Number of joined tables that are cached for a model.
 MOST_JOINED = 32
 
 
 class Limits(NamedTuple):
-    """What a column may change to, and in which directions."""
+    """Bounds of a column, and the directions in which it may change."""
 
     low: float
     high: float
@@ -29,22 +29,22 @@ class Limits(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Changes of single columns: each is a range of values, and has the value of the range that costs least.
+    """Changes of single columns: each is a range of values, with the value of the lowest cost.
 
     Parameters
     ----------
     column : ndarray of shape (n_changes,)
-        The column; -1 for no change.
+        Column; -1 for no change.
     low, high : ndarray of shape (n_changes,)
-        The ends of the range.
+        Ends of the range.
     cost : ndarray of shape (n_changes,)
-        What the cheapest value costs, or less.
+        Lower bound of the cost of a value in the range.
     value : ndarray of shape (n_changes,)
-        The cheapest value; NaN where that would be no change.
+        Value of the lowest cost; NaN if this would be no change.
     near : ndarray of shape (n_changes, n_planes)
-        What the cheapest value adds to the scores of the row.
+        Effect of this value on the scores of the row.
     least, most : ndarray of shape (n_changes, n_planes)
-        Bounds of what any value adds.
+        Bounds of the effect of any value in the range.
     """
 
     column: np.ndarray
@@ -57,28 +57,28 @@ class Changes(NamedTuple):
     most: np.ndarray
 
     def take(self, chosen: np.ndarray) -> Changes:
-        """Some of them."""
+        """Return some of the changes."""
         return Changes(*(array[chosen] for array in self))
 
     @classmethod
     def join(cls, several: Sequence[Changes]) -> Self:
-        """All of several."""
+        """Concatenate changes."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*several, strict=True)))
 
     @classmethod
     def none(cls, n_planes: int) -> Self:
-        """The change of no column."""
+        """Return the change of no column."""
         zero, nothing = np.zeros(1), np.zeros((1, n_planes))
         return cls(np.array([-1]), zero, zero, zero, zero, nothing, nothing, nothing)
 
     @property
     def is_point(self) -> np.ndarray:
-        """Which are single values."""
+        """Whether each change is a single value."""
         return self.low == self.high
 
 
 def value_of(column: Column, features: np.ndarray) -> float:
-    """The value of a column from its features, as a number; a level as its place; NaN for a missing one."""
+    """Return the value of a column from its features, as a number; the index of a level; NaN if missing."""
     if column.has_gaps and features[-1] > 0:
         return np.nan
     if isinstance(column, CategoryColumn):
@@ -87,20 +87,20 @@ def value_of(column: Column, features: np.ndarray) -> float:
 
 
 class RowColumn(ABC):
-    """One column of a row: where it is, and where it may go.
+    """One column of a row and its possible changes.
 
     Parameters
     ----------
     position : int
-        Which of the columns it is.
+        Index of the column.
     effect : ColumnEffect
-        What its values do.
+        Effects of its values on the scores.
     features : ndarray
         Its features in the row.
     limits : Limits
-        What it may change to, and in which directions.
+        Bounds of the column, and the directions in which it may change.
     spread : float
-        The unit of changes.
+        Unit of changes.
     """
 
     def __init__(
@@ -112,57 +112,57 @@ class RowColumn(ABC):
 
     @abstractmethod
     def table(self) -> tuple[Cells, np.ndarray]:
-        """All values, in ranges, and what each costs, whatever the value of the row; NaN: its distance from that."""
+        """Return all values, in ranges, with fixed costs; NaN if the cost is the distance from the row's value."""
 
     @abstractmethod
     def cost_of(self, value: float) -> float:
-        """What the change to a value costs."""
+        """Return the cost of a change to a value."""
 
     @abstractmethod
     def split(self, changes: Changes, n_parts: int) -> tuple[Changes, np.ndarray]:
-        """The same changes of this column in smaller ranges, and which of the changes each is a part of."""
+        """Split changes of this column into smaller ranges; also return the change that each is a part of."""
 
     def rounded(self, value: float) -> float:
-        """A value that costs hardly more, and has few digits."""
+        """Return a value with few digits at nearly the same cost."""
         return value
 
     def added(self, value: float) -> np.ndarray:
-        """What the change to a value adds to the scores."""
+        """Return the effect of a change to a value on the scores."""
         return self.effect.scores_of(self.effect.encode(np.array([value]))[0]) - self.own
 
 
 class SwitchingColumn(RowColumn):
-    """A category that may become another of its levels, or a boolean."""
+    """A category or a boolean, which may change to another of its levels."""
 
     def table(self) -> tuple[Cells, np.ndarray]:
-        """All levels; each costs 1, and a little more if it is less frequent than others."""
+        """Return all levels; each costs 1, and slightly more if it is less frequent."""
         return self.effect.levels, self.effect.level_costs
 
     def cost_of(self, value: float) -> float:
-        """What a level costs."""
+        """Return the cost of a level."""
         return float(self.effect.level_costs[int(value)])
 
     def split(self, changes: Changes, n_parts: int) -> tuple[Changes, np.ndarray]:
-        """Levels are single values."""
+        """Return the changes as they are: levels are single values."""
         return changes, np.arange(len(changes.cost))
 
 
 class MovingColumn(RowColumn):
-    """A number or a date that may rise and fall within limits; a date keeps its time of the day."""
+    """A number or a date, which may change within bounds; a date keeps its time of day."""
 
     def table(self) -> tuple[Cells, np.ndarray]:
-        """All values between the limits."""
+        """Return all values within the bounds."""
         low, high = self.limits.low, self.limits.high
         empty = np.empty(0)
         cells = self.effect.table(low, high) if low <= high else self.effect.cells(empty, empty)
         return cells, np.full(len(cells.low), np.nan)
 
     def cost_of(self, value: float) -> float:
-        """The distance in units of the spread."""
+        """Return the distance in units of the spread."""
         return abs(value - self.value) / self.spread
 
     def rounded(self, value: float) -> float:
-        """A value of few digits a little farther from that of the row, within the limits; or the same."""
+        """Return a value with few digits slightly farther from that of the row, if within the bounds."""
         if self.effect.is_whole:
             return value
         digits = -int(np.floor(np.log10(READABLE * self.spread)))
@@ -171,7 +171,7 @@ class MovingColumn(RowColumn):
         return away if self.limits.low <= away <= self.limits.high else value
 
     def split(self, changes: Changes, n_parts: int) -> tuple[Changes, np.ndarray]:
-        """The same changes of this column in smaller ranges, and which of the changes each is a part of."""
+        """Split changes of this column into smaller ranges; also return the change that each is a part of."""
         ranges = zip(changes.low.tolist(), changes.high.tolist(), strict=True)
         ends = [self._parts(low, high, n_parts) for low, high in ranges]
         low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
@@ -182,7 +182,7 @@ class MovingColumn(RowColumn):
         return changes_to([self], index, cells, distance), origin[is_allowed]
 
     def _parts(self, low: float, high: float, n_parts: int) -> tuple[np.ndarray, np.ndarray]:
-        """The ends of the parts of a range, which is cut at the value of the row where it holds that."""
+        """Return the ends of the parts of a range, which is cut at the value of the row if it contains it."""
         if not low < self.value < high:
             return self._even(low, high, n_parts)
         down = up = self.value
@@ -192,7 +192,7 @@ class MovingColumn(RowColumn):
         return np.concatenate([sides[0][0], sides[1][0]]), np.concatenate([sides[0][1], sides[1][1]])
 
     def _even(self, low: float, high: float, n_parts: int) -> tuple[np.ndarray, np.ndarray]:
-        """A range in parts of about the same size."""
+        """Split a range into parts of about the same size."""
         if self.effect.is_whole:
             size = high - low + 1.0
             is_few = size <= FEW * n_parts
@@ -206,18 +206,18 @@ class MovingColumn(RowColumn):
 
 
 def changes_to(columns: Sequence[RowColumn], index: np.ndarray, cells: Cells, fixed_cost: np.ndarray) -> Changes:
-    """Ranges of values as changes of a row.
+    """Convert ranges of values to changes of a row.
 
     Parameters
     ----------
     columns : sequence of RowColumn
         The columns of the row.
     index : ndarray of shape (n_cells,)
-        The place in `columns` of each range's column.
+        Index in `columns` of the column of each range.
     cells : Cells
         The ranges.
     fixed_cost : ndarray of shape (n_cells,)
-        What each costs; NaN where the distance from the value of the row counts.
+        Cost of each range; NaN if the cost is the distance from the value of the row.
     """
     value, spread = (np.array(values)[index] for values in zip(*((c.value, c.spread) for c in columns), strict=True))
     own = np.array([column.own for column in columns])[index]
@@ -231,7 +231,7 @@ def changes_to(columns: Sequence[RowColumn], index: np.ndarray, cells: Cells, fi
 
 
 def root_changes(effects: ModelEffects, columns: Sequence[RowColumn]) -> Changes:
-    """All changes that are allowed, in ranges; the tables of the columns are joined once for all rows alike."""
+    """Return all allowed changes, in ranges; the tables of the columns are joined once for rows with equal bounds."""
     key = tuple((column.position, column.limits.low, column.limits.high) for column in columns)
     index, cells, fixed_cost = remembered(effects.joined, key, lambda: _joined(columns), MOST_JOINED)
     changes = changes_to(columns, index, cells, fixed_cost)
@@ -243,7 +243,7 @@ def root_changes(effects: ModelEffects, columns: Sequence[RowColumn]) -> Changes
 
 
 def _joined(columns: Sequence[RowColumn]) -> tuple[np.ndarray, Cells, np.ndarray]:
-    """The tables of several columns as one: the place of each range's column, the ranges, and their fixed costs."""
+    """Join the tables of several columns: the column index of each range, the ranges, and their fixed costs."""
     tables = [column.table() for column in columns]
     index = np.repeat(np.arange(len(columns)), [len(cost) for _, cost in tables])
     cells = Cells(*(np.concatenate(arrays) for arrays in zip(*(cells for cells, _ in tables), strict=True)))

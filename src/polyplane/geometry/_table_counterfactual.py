@@ -1,4 +1,4 @@
-"""The smallest change of a table's row that makes it another class."""
+"""Counterfactuals of table rows: the smallest change that leads to another class."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ class TableCounterfactual:
     Parameters
     ----------
     changes : dict of str to tuple
-        The values before and after of each changed column as a reader sees them: levels as text, numbers, True and
-        False, dates as ISO text.
+        Values before and after, by the name of each changed column: levels as strings, numbers, booleans, and dates as
+        ISO strings.
     target : int
-        The class of the changed row.
+        Class index of the changed row.
     distance : float
-        The sum of the changes. A number or date counts in units of the column's spread, the interquartile range of the
-        training rows (the standard deviation where that is 0); a switched category or boolean counts 1.
+        Sum of the changes. The change of a number or a date is measured in units of the column's spread: the
+        interquartile range of the training rows, or their standard deviation if that is 0. The change of a category or
+        a boolean counts 1.
     proven : bool
-        Whether it is proven that no change of fewer columns leads to the target, and none of as many that is smaller:
-        at all where one column of levels, whole numbers or days changes, and otherwise by more than a few thousandths,
-        as numbers with decimals are given to a thousandth of the spread, and pairs of columns searched to that.
+        Whether the change is proven to be optimal: no change of fewer columns leads to the target, and no change of as
+        many columns is smaller. If a single column of levels, integers or dates changes, this is exact. Otherwise,
+        "smaller" means by more than a few thousandths: non-integer numbers are resolved to a thousandth of the spread.
     z : ndarray of shape (n_features,)
         The changed row, encoded.
     """
@@ -64,19 +65,20 @@ def table_counterfactual(
     and no value becomes missing or a rare level. Among all changes that lead to the target, those of the fewest columns
     are preferred, and among these the one with the smallest sum of changes.
 
-    The score of each plane is a sum over the columns. For ranges of values of a column, bounds of what they add to each
-    score are known; ranges that cannot lead to the target are dropped, the others are split until a single value is
-    left. For one and two columns this proves that the result is the smallest. Three columns or more are searched by
-    adding columns one by one, and shortening the change two columns at a time, without proof.
+    The score of each plane is a sum over the columns. For each range of values of a column, the search computes bounds
+    of its contribution to the scores. Ranges that cannot lead to the target are discarded, and the others are split
+    until single values remain. For one and two columns, this proves that the result is the smallest change. For three
+    columns or more, the search adds columns one by one and then reduces the change two columns at a time, without
+    proof.
 
     Parameters
     ----------
     model : TableModel
         The model, ``TableClassifier.model_``.
     z : ndarray of shape (n_features,)
-        The row, encoded: a row of ``model.encode(table)``.
+        The encoded row: a row of ``model.encode(table)``.
     target : int, default=None
-        The class to get to, as its place in ``classes_``. None: any but the predicted one.
+        Index of the target class in ``classes_``. If None, any class other than the predicted one.
     bounds : dict of str to (low, high), default=None
         Bounds of numbers and dates that replace the range of the training data; None as low or high keeps that side.
         They apply only to columns that change.
@@ -85,12 +87,12 @@ def table_counterfactual(
     increasing, decreasing : collection of str, default=()
         Numbers and dates that can only increase, or only decrease.
     max_columns : int, default=None
-        Maximum number of columns that may change. None: all.
+        Maximum number of columns that may change. If None, all.
 
     Returns
     -------
     found : TableCounterfactual or None
-        None if no allowed change was found. A row of the target class is its own counterfactual, without changes.
+        None if no allowed change was found. For a row of the target class, a result without changes.
 
     Examples
     --------
@@ -140,12 +142,13 @@ def _checked_row(model: TableModel, z: Any) -> np.ndarray:
     if row.shape != (n_features,):
         raise ValueError(f"z has shape {row.shape}; it must be one encoded row of {n_features} features.")
     if not np.isfinite(row).all():
-        raise ValueError(f"z is not finite in {model.encoding.features[int((~np.isfinite(row)).argmax())].name!r}.")
+        feature = model.encoding.features[int((~np.isfinite(row)).argmax())].name
+        raise ValueError(f"z must be finite, but its feature {feature!r} is not.")
     return row
 
 
 def _predicted(model: TableModel, z: np.ndarray) -> int:
-    """The class of a row, by the model itself where the best two classes are near to a tie."""
+    """Return the class of a row; if the best two classes are nearly tied, the model itself decides."""
     effects = ModelEffects.of(model)
     scores = effects.class_scores(effects.plane_scores(z)[None])[0]
     second, first = np.sort(scores)[-2:]
@@ -153,7 +156,7 @@ def _predicted(model: TableModel, z: np.ndarray) -> int:
 
 
 def _readable(column: Column, features: np.ndarray) -> Any:
-    """The value of a column as a reader sees it."""
+    """Return the value of a column for display."""
     value = value_of(column, features)
     match column:
         case _ if np.isnan(value):

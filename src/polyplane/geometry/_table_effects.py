@@ -1,4 +1,4 @@
-"""What each column of a table adds to the scores of a table model's planes."""
+"""Contributions of the columns of a table to the scores of a table model's planes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from polyplane.tables._columns import CategoryColumn, Column, DateColumn, Number
 from polyplane.tables._model import TableModel
 from polyplane.tables._preparation import Preparation
 
-#: Whole numbers with at most so many values are tabulated one by one.
+#: Largest number of integers that are tabulated one by one.
 MOST_POINTS = 128
-#: Parts of dates that go round: how many there are, and the days after which the same may come again.
+#: Cyclic parts of dates: their number of values, and the number of days after which a value may repeat.
 CYCLES = {"month": (12, 334), "day of week": (7, 7)}
-#: Between levels that cost the same, the more frequent is preferred: by so much it is cheaper.
+#: Largest extra cost of a level for being less frequent, so that frequent levels are preferred.
 PREFERENCE = 1e-6
-#: What is remembered of a column at most: tables of different bounds, and values of rows.
+#: Sizes of the caches of a column: tables of different bounds, and values of rows.
 MOST_TABLES, MOST_ROWS = 16, 256
 
 
@@ -29,7 +29,7 @@ Value = TypeVar("Value")
 
 
 def remembered(known: dict[Key, Value], key: Key, make: Callable[[], Value], most: int) -> Value:
-    """What was made for a key before, or is made now; when there are too many all are forgotten."""
+    """Return the cached value of a key, or compute it; a full cache is emptied."""
     value = known.get(key)
     if value is None:
         value = make()
@@ -40,17 +40,17 @@ def remembered(known: dict[Key, Value], key: Key, make: Callable[[], Value], mos
 
 
 class Cells(NamedTuple):
-    """Ranges of values of one column, and what they add to the scores of the planes.
+    """Ranges of values of one column, and their contributions to the scores of the planes.
 
     Parameters
     ----------
     low, high : ndarray of shape (n_cells,)
-        The ends, which belong to the range: numbers, days since 1970, or the place of a level. A cell whose ends are
-        equal is a single value.
+        Ends of the ranges, inclusive: numbers, days since 1970, or indices of levels. If both ends are equal, the cell
+        is a single value.
     at_low, at_high : ndarray of shape (n_cells, n_planes)
-        What the ends add.
+        Contributions of the ends.
     least, most : ndarray of shape (n_cells, n_planes)
-        Bounds of what any value between them adds.
+        Bounds of the contribution of any value in the range.
     """
 
     low: np.ndarray
@@ -62,9 +62,9 @@ class Cells(NamedTuple):
 
 
 class ColumnPart(NamedTuple):
-    """One preparation of a column's features alone, and the weights of these in all planes.
+    """One preparation of the features of a column, and their weights in all planes.
 
-    Planes of machines with another preparation have the weight 0.
+    The weights are 0 in planes of members with another preparation.
     """
 
     preparation: Preparation
@@ -72,7 +72,7 @@ class ColumnPart(NamedTuple):
 
     @classmethod
     def of(cls, whole: Preparation, weights: np.ndarray, place: slice) -> ColumnPart:
-        """The part of a column; a norm is a sum over the columns, so that each has a norm of its own."""
+        """Return the part of a column; the squared norm of a row is a sum over columns."""
         n_features = len(whole.centre)
         own = [f for f, (source, _) in enumerate(whole.sources) if source < 0 or place.start <= source < place.stop]
         more = [f - n_features for f in own if f >= n_features]
@@ -90,14 +90,14 @@ class ColumnPart(NamedTuple):
         return cls(part, weights[own])
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
-        """What encoded values of the column add to the scores of the planes, up to a constant."""
+        """Compute the contributions of encoded values to the scores of the planes, up to a constant."""
         return self.preparation.transform(rows).astype(np.float64) @ self.weights
 
     def bounds(self, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
-        """The scores of two ends, and bounds of the scores of all rows between them.
+        """Compute the scores of two ends, and bounds of the scores of all rows between them.
 
-        Features rise or fall with what they are made from, but for squares: these are least at the centre and largest
-        at the end that is farther from it.
+        Prepared features are monotonic functions of their sources, except for squares, which are smallest at the centre
+        and largest at the end that is farther from it.
         """
         centre = self.preparation.centre
         nearest = np.clip(centre, low, high)
@@ -111,7 +111,7 @@ class ColumnPart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ColumnEffect:
-    """What the values of one column add to the scores of all planes of a model."""
+    """Contribution of one column to the scores of all planes of a model."""
 
     column: Column
     parts: tuple[ColumnPart, ...]
@@ -120,7 +120,7 @@ class ColumnEffect:
 
     @classmethod
     def of(cls, column: Column, place: slice, weights: list[tuple[Preparation, np.ndarray]]) -> ColumnEffect:
-        """The effect of a column by the preparations of a model, and their weights in all planes."""
+        """Return the effect of a column, given the preparations of a model and their weights in all planes."""
         return cls(column, tuple(ColumnPart.of(*pair, place) for pair in weights), {}, {})
 
     @cached_property
@@ -129,19 +129,19 @@ class ColumnEffect:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether values move in steps of 1."""
+        """Whether values change in steps of 1."""
         return isinstance(self.column, DateColumn) or (isinstance(self.column, NumberColumn) and self.column.is_whole)
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
-        """What encoded values add to the scores, shape (n_rows, n_planes)."""
+        """Compute the contributions of encoded values to the scores, shape (n_rows, n_planes)."""
         return np.sum([part.scores(rows) for part in self.parts], axis=0)
 
     def scores_of(self, features: np.ndarray) -> np.ndarray:
-        """What one encoded value adds to the scores, shape (n_planes,); values that come again are remembered."""
+        """Compute the contribution of one encoded value to the scores, shape (n_planes,), with a cache."""
         return remembered(self._rows, features.tobytes(), lambda: self.scores(features[None])[0], MOST_ROWS)
 
     def encode(self, values: np.ndarray) -> np.ndarray:
-        """The features of numbers, of days, or of levels by their places."""
+        """Encode numbers, days, or indices of levels."""
         rows = np.zeros((len(values), self._n_features))
         match self.column:
             case CategoryColumn():
@@ -156,7 +156,7 @@ class ColumnEffect:
         return rows
 
     def cells(self, low: np.ndarray, high: np.ndarray) -> Cells:
-        """Cells between these ends."""
+        """Return the cells between the given ends."""
         if (low == high).all():
             at_low = self.scores(self.encode(low))
             return Cells(low, high, at_low, at_low, at_low, at_low)
@@ -167,19 +167,19 @@ class ColumnEffect:
         return Cells(low, high, self.scores(self.encode(low)), self.scores(self.encode(high)), least, most)
 
     def table(self, low: float, high: float) -> Cells:
-        """All values between two: one by one where they are few, otherwise between the knots of the preparations."""
+        """Return the cells between two values: single values if few, otherwise ranges between knots."""
         return remembered(self._tables, (low, high), lambda: self.cells(*self._ends(low, high)), MOST_TABLES)
 
     @cached_property
     def levels(self) -> Cells:
-        """All levels of a category, or both values of a boolean."""
+        """Return the cells of all levels of a category, or of both values of a boolean."""
         n_levels = len(self.column.levels) if isinstance(self.column, CategoryColumn) else 2
         places = np.arange(n_levels, dtype=np.float64)
         return self.cells(places, places)
 
     @cached_property
     def level_costs(self) -> np.ndarray:
-        """What each level costs: 1, and a little more if it is less frequent than others."""
+        """Return the cost of each level: 1, and slightly more if it is less frequent."""
         if not isinstance(self.column, CategoryColumn):
             return np.ones(2)
         counts = np.array(self.column.counts[: len(self.column.levels)])
@@ -192,19 +192,19 @@ class ColumnEffect:
         knots = np.concatenate([[low, high], *(self._knots(part.preparation) for part in self.parts)])
         knots = np.unique(knots[(knots >= low) & (knots <= high)])
         if self.is_whole:
-            # Days keep the time of the day that `low` has.
+            # Days keep the time of day of `low`.
             knots = np.unique(low + np.floor(knots - low))
             starts, stops = np.append(knots[:-1], knots[-1]), np.append(knots[1:] - 1.0, knots[-1])
             return starts, stops
         return np.append(knots[:-1], high), np.append(knots[1:], high)
 
     def _knots(self, preparation: Preparation) -> np.ndarray:
-        """Where the curve of the first feature bends: ends of bins, and the centre of squares."""
+        """Return the knots of the first feature: ends of bins, and the centre of squares."""
         bends = preparation.knots[0] if preparation.knots and preparation.is_number[0] else np.empty(0)
         return np.append(bends, preparation.centre[0])
 
     def _box(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the largest of each feature of the values between two ends."""
+        """Return the smallest and the largest value of each feature between two ends."""
         first, last = self.encode(low), self.encode(high)
         if isinstance(self.column, DateColumn):
             for j, part in enumerate(self.column.parts, start=1):
@@ -216,7 +216,7 @@ class ColumnEffect:
 
 
 class ModelEffects:
-    """The effects of all columns of a model, tabulated when they are first needed."""
+    """Effects of all columns of a model, tabulated on first use."""
 
     _known: ClassVar[WeakKeyDictionary[TableModel, ModelEffects]] = WeakKeyDictionary()
 
@@ -235,15 +235,15 @@ class ModelEffects:
         self._constant = whole - sum(self.parts_of(encoding.reference))
 
     def parts_of(self, z: np.ndarray) -> list[np.ndarray]:
-        """What each column of an encoded row adds to the scores of the planes."""
+        """Compute the contribution of each column of an encoded row to the scores of the planes."""
         return [effect.scores_of(z[place]) for effect, place in zip(self.columns, self._places, strict=True)]
 
     def plane_scores(self, z: np.ndarray) -> np.ndarray:
-        """The scores of the planes of all machines for an encoded row, in float64."""
+        """Compute the scores of the planes of all members for an encoded row, in float64."""
         return self._constant + sum(self.parts_of(z))
 
     def class_scores(self, scores: np.ndarray) -> np.ndarray:
-        """The scores of the classes from those of the planes, shape (n_rows, n_classes)."""
+        """Compute the scores of the classes from those of the planes, shape (n_rows, n_classes)."""
         top = np.maximum.reduceat(scores, self.starts[:-1], axis=1)
         shares = np.exp(scores - np.repeat(top, np.diff(self.starts), axis=1))
         soft = top + np.log(np.add.reduceat(shares, self.starts[:-1], axis=1))
@@ -251,14 +251,14 @@ class ModelEffects:
 
     @classmethod
     def of(cls, model: TableModel) -> ModelEffects:
-        """The effects of a model; they are kept as long as it is."""
+        """Return the effects of a model, cached for the lifetime of the model."""
         if model not in cls._known:
             cls._known[model] = cls(model)
         return cls._known[model]
 
 
 def _weights(model: TableModel) -> list[tuple[Preparation, np.ndarray]]:
-    """The different preparations of a model, and the weights of their features in the planes of all machines."""
+    """Return the distinct preparations of a model, and the weights of their features in the planes of all members."""
     groups: list[tuple[Preparation, np.ndarray]] = []
     n_planes, start = sum(member.planes.n_planes for member in model.members), 0
     for preparation, planes in model.members:

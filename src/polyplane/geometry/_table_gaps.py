@@ -1,4 +1,4 @@
-"""By how much a class leads after two changes of a row, for many pairs of changes at once."""
+"""Lead of a class after two changes of a row, for many pairs of changes at once."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 from polyplane.geometry._table_candidates import Changes
 from polyplane.geometry._table_effects import ModelEffects
 
-#: Sums of exponentials count as no less than this, so that the product of CHUNK of them is not 0.
+#: Lower limit of sums of exponentials, so that the product of CHUNK sums does not underflow to 0.
 LEAST, CHUNK = 1e-70, 4
 
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """The lead of a goal over all other classes: the score of the best of the goals less the best of the others.
+    """Lead of the target classes: their largest score minus the largest score of another class.
 
     Parameters
     ----------
     effects : ModelEffects
-        What the columns do.
+        Effects of the columns.
     goals : list of int
-        The classes to get to.
+        Target classes.
     base : ndarray of shape (n_planes,)
-        The scores of the planes before the changes.
+        Scores of the planes before the changes.
     """
 
     effects: ModelEffects
@@ -32,7 +32,7 @@ class Gaps:
     base: np.ndarray
 
     def of_all(self, left: Changes, right: Changes, is_bound: bool) -> np.ndarray:
-        """All pairs, shape (n_left, n_right): of the cheapest values, or no less than of any values of the ranges."""
+        """Compute the lead of all pairs, shape (n_left, n_right): at the cheapest values, or an upper bound."""
         upper = self._products(*((part.most if is_bound else part.near) for part in (left, right)))
         gaps = self._lead(upper, self._products(left.least, right.least) if is_bound else upper)
         if not is_bound:
@@ -41,7 +41,7 @@ class Gaps:
         return gaps
 
     def of_pairs(self, changes: Changes, left: np.ndarray, right: np.ndarray, is_bound: bool) -> np.ndarray:
-        """Pairs of changes by their places, shape (n_pairs,)."""
+        """Compute the lead of pairs of changes, given by their indices, shape (n_pairs,)."""
         most = changes.most if is_bound else changes.near
         upper = self._sums(most[left], most[right])
         gaps = self._lead(upper, self._sums(changes.least[left], changes.least[right]) if is_bound else upper)
@@ -55,13 +55,13 @@ class Gaps:
         return best
 
     def _sums(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Scores of the classes, shape (n_classes, n_pairs)."""
+        """Compute the scores of the classes, shape (n_classes, n_pairs)."""
         return self.effects.class_scores(self.base + left + right).T
 
     def _products(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Scores of the classes, shape (n_classes, n_left, n_right).
+        """Compute the scores of the classes, shape (n_classes, n_left, n_right).
 
-        The sum of exponentials over the planes of a class is a product of matrices, one of each change.
+        The sum of exponentials over the planes of a class is a matrix product of the factors of both changes.
         """
         if len(left) == 1:
             return self._sums(left, right)[:, None]

@@ -1,4 +1,4 @@
-"""What a user allows the columns of a table to do, checked."""
+"""Validation of the allowed changes of table columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyplane.tables._encoding import Encoding
 from polyplane.tables._model import TableModel
 
 Bounds = Mapping[str, tuple[Any, Any]]
-#: Levels have no limits.
+#: Levels have no bounds.
 ANYWHERE = Limits(-np.inf, np.inf)
 
 
@@ -27,7 +27,7 @@ def free_columns(
     increasing: Collection[str],
     decreasing: Collection[str],
 ) -> list[RowColumn]:
-    """The columns of a row that may change, with what they may change to."""
+    """Return the columns of a row that may change, with their bounds."""
     encoding, bounds = model.encoding, bounds or {}
     groups = {"bounds": bounds, "frozen": frozen, "increasing": increasing, "decreasing": decreasing}
     for parameter, names in groups.items():
@@ -78,7 +78,7 @@ def _limits(column: NumberColumn | DateColumn, given: Any, rises: bool, falls: b
 
 
 def _in_steps(limits: Limits, offset: float) -> Limits:
-    """Limits that are whole numbers and a time of the day."""
+    """Round bounds to integers, or to days with the same time of day."""
     low, high = np.ceil(limits.low - offset) + offset, np.floor(limits.high - offset) + offset
     return limits._replace(low=float(low), high=float(high))
 

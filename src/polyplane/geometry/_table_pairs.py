@@ -1,4 +1,4 @@
-"""The cheapest change of two columns that makes a row another class, to a proof."""
+"""Search for the cheapest change of two columns that leads to another class, with a proof of optimality."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from polyplane.geometry._table_gaps import Gaps
 from polyplane.geometry._table_tree import ChangeTree
 from polyplane.tables._model import TableModel
 
-#: Pairs of ranges that are split at a time, and how often; then the search ends without proof.
+#: Number of pairs of ranges that are split at a time, and of iterations until the search ends without proof.
 BATCH, ROUNDS = 256, 60
-#: What scores may be wrong by: ranges that come this near to another class are looked at more closely.
+#: Bound of the rounding error of scores: ranges that are this close to another class are examined further.
 SLACK = 1e-4
-#: A pair of changes that is cheaper by less than this is not looked for.
+#: Smallest improvement of the cost that is searched for.
 TOLERANCE = 1e-3
-#: Cheapest pairs that the model is asked about at a time, where rounding can make another class of a near tie.
+#: Number of cheapest pairs that the model predicts at a time, where rounding may decide a near tie.
 TRIES = 8
-#: The matrix of all pairs is looked at in so many blocks of rows or more, each of about so many entries at most: pairs
-#: whose columns are in the other order are left out.
+#: Smallest number of blocks of rows of the matrix of all pairs, and largest number of entries of a block. Pairs whose
+#: columns are in the other order are omitted.
 N_BLOCKS, BLOCK = 4, 1 << 20
 
 
 class Found(NamedTuple):
-    """Values of the changed columns, and what the changes cost."""
+    """Values of the changed columns, and the cost of the changes."""
 
     values: dict[int, float]
     cost: float
 
 
 class RowChanges:
-    """A row, what its columns may change to, and what the model says of it then.
+    """A row, the possible changes of its columns, and the model's predictions for the changed row.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class RowChanges:
     columns : sequence of RowColumn
         The columns that may change.
     goals : list of int
-        The classes to get to.
+        Target classes.
     """
 
     def __init__(self, model: TableModel, z: np.ndarray, columns: Sequence[RowColumn], goals: list[int]) -> None:
@@ -53,43 +53,43 @@ class RowChanges:
         self.effects = ModelEffects.of(model)
         self.base = self.effects.plane_scores(z)
         self.tree = ChangeTree(self.effects, columns)
-        self.is_strict = False  # whether the model is asked about each change that seems to reach a goal
+        self.is_strict = False  # whether the model predicts each change that seems to reach a target
 
     def changed(self, values: dict[int, float]) -> np.ndarray:
-        """The encoded row with other values in some columns."""
+        """Return the encoded row with changed values in some columns."""
         z = self.z.copy()
         for j, value in values.items():
             z[self.model.encoding.places[j]] = self.tree.columns[j].effect.encode(np.array([value]))[0]
         return z
 
     def is_reached(self, values: dict[int, float]) -> bool:
-        """Whether the model gives the changed row a goal."""
+        """Return whether the model predicts a target class for the changed row."""
         return class_of(self.model, self.changed(values)) in self.goals
 
     def found(self, values: dict[int, float]) -> Found:
-        """Changes with their cost."""
+        """Return changes with their cost."""
         return Found(values, sum(self.tree.columns[j].cost_of(value) for j, value in values.items()))
 
     def after(self, values: dict[int, float]) -> Gaps:
-        """The leads of the goals from where some changes are made."""
+        """Return the leads of the targets after some changes."""
         added = [self.tree.columns[j].added(value) for j, value in values.items()]
         return Gaps(self.effects, self.goals, np.sum([self.base, *added], axis=0))
 
 
 class PairSearch:
-    """The cheapest change of two columns.
+    """Branch-and-bound search for the cheapest change of two columns.
 
-    Pairs of ranges of values that cannot lead to a goal, by the bounds of their scores, or not at less cost than what
-    was found, are dropped; of the others those that may be cheapest are split, until none is left.
+    Pairs of ranges of values are discarded if the bounds of their scores exclude all targets, or if they cost at least
+    as much as the best change so far. Of the others, the potentially cheapest ones are split, until none is left.
 
     Parameters
     ----------
     row : RowChanges
         The row.
     first, second : list of int
-        The columns, one of each list; -1 stands for no change.
+        Candidates for the first and the second column; -1 for no change.
     start : Found, default=None
-        A change to start from, of these and of other columns, whose values stay; only cheaper ones are found.
+        A change to start from, possibly of other columns as well, whose values stay. Only cheaper changes are found.
     """
 
     def __init__(self, row: RowChanges, first: list[int], second: list[int], start: Found | None = None) -> None:
@@ -103,7 +103,7 @@ class PairSearch:
         self._tolerance = 0.0 if first == [-1] else TOLERANCE
 
     def run(self) -> bool:
-        """Find `best`; whether it is proven that there is none cheaper, or none at all."""
+        """Find `best`; return whether the result is proven."""
         left, right = self._start(*(self.tree.roots(columns) for columns in self._columns))
         for _ in range(ROUNDS):
             cost = self._cost(left, right)
@@ -118,7 +118,7 @@ class PairSearch:
         return False
 
     def _start(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All pairs of undivided ranges that may lead to a goal, as two lists."""
+        """Return all pairs of undivided ranges that may lead to a target, as two lists."""
         if len(left) == 1:
             return self._of_pairs(np.repeat(left, len(right)), right)
         n_rows, column = max(1, min(BLOCK // max(len(right), 1), len(left) // N_BLOCKS)), self.tree.changes.column
@@ -127,7 +127,7 @@ class PairSearch:
         return np.concatenate([block[0] for block in blocks]), np.concatenate([block[1] for block in blocks])
 
     def _of_pairs(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Those of some pairs that may lead to a goal; the bounds of single values are their gaps."""
+        """Return the pairs that may lead to a target; for single values, the bounds are exact."""
         is_open = self._cost(left, right) < self.limit
         left, right = left[is_open], right[is_open]
         self._keep_cheapest(left, right, self._gaps(left, right, is_bound=False))
@@ -152,7 +152,7 @@ class PairSearch:
         return self._unless_single(left[i], right[j])
 
     def _split(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The parts of pairs that may lead to a goal: the wider range of each pair is split."""
+        """Split the wider range of each pair; return the parts that may lead to a target."""
         is_left = self.tree.widths(left) > self.tree.widths(right)
         parts, origin = self.tree.parts(np.where(is_left, left, right))
         of_left = is_left[origin]
@@ -165,13 +165,13 @@ class PairSearch:
         return self.tree.changes.cost[left] + self.tree.changes.cost[right]
 
     def _unless_single(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Without pairs of single values, about which all is known."""
+        """Remove pairs of single values, whose result is known."""
         is_point = self.tree.changes.is_point
         is_open = ~(is_point[left] & is_point[right])
         return left[is_open], right[is_open]
 
     def _keep_cheapest(self, left: np.ndarray, right: np.ndarray, gaps: np.ndarray) -> None:
-        """Keep the cheapest pair that reaches a goal; where that is a near tie the model itself is asked."""
+        """Keep the cheapest pair that reaches a target; in a near tie, the model itself decides."""
         is_reached = gaps > 0
         left, right, gaps = left[is_reached], right[is_reached], gaps[is_reached]
         cost, changes = self._cost(left, right), self.tree.changes
@@ -188,5 +188,5 @@ class PairSearch:
 
 
 def class_of(model: TableModel, z: np.ndarray) -> int:
-    """The class that a model gives an encoded row."""
+    """Predict the class of an encoded row."""
     return int(model.class_scores(z[None])[0].argmax())

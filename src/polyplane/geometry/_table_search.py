@@ -1,4 +1,4 @@
-"""The fewest columns, and the cheapest changes of them, that make a row another class of a table model."""
+"""Search for the change of the fewest columns, and of the lowest cost, that leads to another class."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from polyplane.geometry._table_candidates import Changes, RowColumn
 from polyplane.geometry._table_pairs import Found, PairSearch, RowChanges, class_of
 from polyplane.tables._model import TableModel
 
-#: Combinations that are kept while columns are added one by one, and those of them that are made cheaper.
+#: Width of the beam while columns are added one by one, and number of combinations whose cost is then reduced.
 BEAM, FINALISTS = 128, 4
-#: A change that is cheaper by less than this is not worth another pass.
+#: Smallest improvement of the cost that starts another pass.
 PROGRESS = 1e-3
 
 
 class Reached(NamedTuple):
-    """The changed columns, the changed row, its class, and whether the change is proven to be the least."""
+    """Changed columns, changed row, its class, and whether the change is proven to be the smallest."""
 
     values: dict[int, float]
     z: np.ndarray
@@ -30,7 +30,7 @@ class Reached(NamedTuple):
 def search(
     model: TableModel, z: np.ndarray, columns: Sequence[RowColumn], goals: list[int], max_columns: int
 ) -> Reached | None:
-    """The fewest columns first, then the least cost.
+    """Find the change of the fewest columns, and among these the one of the lowest cost.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def search(
     columns : sequence of RowColumn
         The columns that may change.
     goals : list of int
-        The classes to get to.
+        Target classes.
     max_columns : int
-        The most columns that may change.
+        Maximum number of columns that may change.
     """
     row = RowChanges(model, z, columns, goals)
     for is_strict in (False, True):
@@ -71,7 +71,7 @@ def _best(row: RowChanges, max_columns: int) -> tuple[Found | None, bool]:
 
 
 def _by_beam(row: RowChanges, max_columns: int) -> Found | None:
-    """Columns added one by one to those that do most; when a goal is reached the changes are made cheaper."""
+    """Beam search: add columns one by one to the combinations with the largest lead, then reduce the cost."""
     changes = row.tree.changes.take(np.arange(1, row.tree.n_roots))
     changes = changes.take(~np.isnan(changes.value))
     added, used = np.zeros((1, len(row.base))), np.zeros((1, 0), dtype=int)
@@ -88,7 +88,7 @@ def _by_beam(row: RowChanges, max_columns: int) -> Found | None:
 
 
 def _gaps_of_more(row: RowChanges, changes: Changes, added: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """The leads of goals when each combination gets one more change, of another column."""
+    """Compute the leads of the targets after one more change, of another column, to each combination."""
     nothing = Changes.join([Changes.none(len(row.base))] * len(used))
     gaps = row.after({}).of_all(nothing._replace(near=added), changes, is_bound=False)
     for k in range(used.shape[1]):
@@ -97,7 +97,7 @@ def _gaps_of_more(row: RowChanges, changes: Changes, added: np.ndarray, used: np
 
 
 def _cheapest(row: RowChanges, changes: Changes, gaps: np.ndarray, used: np.ndarray) -> Found | None:
-    """The cheapest of a few combinations of different columns, each made cheaper."""
+    """Reduce the cost of a few combinations of different columns; return the cheapest."""
     cost = np.where(gaps > 0, changes.cost[used].sum(axis=1)[:, None] + changes.cost, np.inf)
     finalists: dict[frozenset[int], Found] = {}
     for place in np.argsort(cost, axis=None, kind="stable"):
@@ -112,7 +112,7 @@ def _cheapest(row: RowChanges, changes: Changes, gaps: np.ndarray, used: np.ndar
 
 
 def _made_cheaper(row: RowChanges, found: Found) -> Found:
-    """Change two of the columns at a time, as long as that makes the whole cheaper."""
+    """Reduce the cost by changing two columns at a time, until it no longer decreases."""
     is_better = True
     while is_better:
         is_better = False

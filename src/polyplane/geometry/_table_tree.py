@@ -1,4 +1,4 @@
-"""Ranges of changes in a tree: each is split once, into parts that all who look at it share."""
+"""Tree of ranges of changes: each range is split once, and all searches share its parts."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 from polyplane.geometry._table_candidates import Changes, RowColumn, root_changes
 from polyplane.geometry._table_effects import ModelEffects
 
-#: Ranges are split into so many parts together, but each into no fewer and no more than these.
+#: Total number of parts into which ranges are split, and the smallest and largest number of parts of one range.
 PARTS, PARTS_OF_ONE = 64, (4, 16)
 
 
 class ChangeTree:
-    """The changes of the columns of a row, and the parts of those that were split.
+    """Changes of the columns of a row, and the parts of split changes.
 
     Parameters
     ----------
     effects : ModelEffects
-        What the columns do.
+        Effects of the columns.
     columns : sequence of RowColumn
         The columns that may change.
 
     Attributes
     ----------
     columns : dict of int to RowColumn
-        Those that have changes.
+        The columns that have changes.
     changes : Changes
         All changes so far. The first is the change of no column.
     n_roots : int
-        So many of the first cover all that is allowed.
+        Number of the first changes, which cover everything that is allowed.
     """
 
     def __init__(self, effects: ModelEffects, columns: Sequence[RowColumn]) -> None:
@@ -40,21 +40,21 @@ class ChangeTree:
         self.changes = Changes.join([Changes.none(effects.n_planes), changes])
         self.n_roots = len(self.changes.cost)
         self._starts = self._stops = np.full(self.n_roots, -1)
-        self._spreads = np.ones(len(effects.columns) + 1)  # the last is that of no change
+        self._spreads = np.ones(len(effects.columns) + 1)  # the last is no change
         self._spreads[list(self.columns)] = [column.spread for column in self.columns.values()]
 
     def roots(self, columns: list[int]) -> np.ndarray:
-        """The roots of some columns; -1 stands for no change."""
+        """Return the roots of some columns; -1 is no change."""
         is_own = np.zeros(len(self._spreads), dtype=bool)
         is_own[columns] = True
         return np.flatnonzero(is_own[self.changes.column[: self.n_roots]])
 
     def widths(self, some: np.ndarray) -> np.ndarray:
-        """How wide some ranges are, in units of the spread; single values are 0 wide."""
+        """Return the widths of ranges in units of the spread; single values have width 0."""
         return (self.changes.high[some] - self.changes.low[some]) / self._spreads[self.changes.column[some]]
 
     def parts(self, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The parts of some ranges, and the place in `some` of the range that each is a part of."""
+        """Return the parts of some ranges, and the index in `some` of the range that each is a part of."""
         self._split(np.unique(some[self._starts[some] < 0]))
         counts = self._stops[some] - self._starts[some]
         origin = np.repeat(np.arange(len(some)), counts)
