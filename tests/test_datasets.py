@@ -35,9 +35,9 @@ def test_makers_refuse_what_cannot_be_made():
         make_checkerboard(shape=(1, 1))
     with pytest.raises(ValueError, match="leaves a class without a plane"):
         make_weights(n_planes=1)
-    with pytest.raises(ValueError, match="n_samples=.* must be 1 or more"):
+    with pytest.raises(ValueError, match=r"n_samples=.* must be 1 or more"):
         make_checkerboard(-1)
-    with pytest.raises(ValueError, match="flip_y=.* must be a fraction"):
+    with pytest.raises(ValueError, match=r"flip_y=.* must be a fraction"):
         make_checkerboard(flip_y=2.0)
 
 

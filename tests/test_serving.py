@@ -217,7 +217,11 @@ class TestTables:
             ({"price": [1.0]}, ValueError, "no columns 'colour', 'new'"),
             ({"price": 1.0}, TypeError, "'price' is a float: pass the values of all rows"),
             ({"price": "1.0"}, TypeError, "'price' is a str"),
-            ({"price": [1.0, 2.0], "colour": ["red"]}, ValueError, "'colour' has 1 values, and those before it have 2"),
+            (
+                {"price": [1.0, 2.0], "colour": ["red"]},
+                ValueError,
+                "'colour' has 1 values, but the columns before it have 2",
+            ),
             ([{"price": 1.0}, {"colour": "red"}], ValueError, "Row 1 has no 'price'"),
             ([{"price": 1.0}, 5], ValueError, "Row 1 has no 'price'"),
             ({}, ValueError, "while a minimum of 1 is required"),

@@ -81,9 +81,9 @@ def test_what_cannot_be_made_is_refused(stream):
         make_url_stream(n_features=5000)
     with pytest.raises(ValueError, match="n_features=3000000000 is more than"):
         make_url_stream(n_features=3_000_000_000)
-    with pytest.raises(ValueError, match="malicious=.* must be a fraction"):
+    with pytest.raises(ValueError, match=r"malicious=.* must be a fraction"):
         make_url_stream(malicious=2)
-    with pytest.raises(ValueError, match="n_days=.* must be 1 or more"):
+    with pytest.raises(ValueError, match=r"n_days=.* must be 1 or more"):
         make_url_stream(0)
     with pytest.raises(IndexError, match="There is no day 70 in a stream of 70"):
         stream[70]

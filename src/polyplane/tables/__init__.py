@@ -1,1 +1,1 @@
-"""Tables as they come: text, booleans, dates, gaps and numbers of any scale."""
+"""Raw tables: text, booleans, dates, missing values and numbers of any scale."""

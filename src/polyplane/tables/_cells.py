@@ -1,4 +1,4 @@
-"""`Cells`: the values of one column, whatever library they come from, in one of four forms."""
+"""`Cells`: the values of one column of any data frame library, in one of four forms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 Form = Literal["number", "boolean", "date", "text"]
-#: Dates are kept to the microsecond: from the year 1 on, and as Python, Polars and Arrow have them.
+#: Dates have microsecond resolution, as in Python, Polars and Arrow, which covers all years from 1 on.
 DATES = "datetime64[us]"
 
 
@@ -23,18 +23,18 @@ class Cells:
     Parameters
     ----------
     name : str
-        The column.
+        Column name.
     form : {"number", "boolean", "date", "text"}
-        What the values are. Texts are numbered.
+        Form of the values.
     values : ndarray of shape (n_rows,)
-        float64 for numbers and booleans (0 and 1), where NaN is a gap; datetime64, where NaT is a gap; for texts their
-        index in `levels`, where -1 is a gap.
+        float64 for numbers and booleans (0 and 1), with NaN if missing; datetime64 for dates, with NaT if missing; the
+        index in `levels` for strings, with -1 if missing.
     levels : tuple of str
-        The different texts, without blanks at their ends; not all of them need to occur.
+        The distinct strings, without leading and trailing whitespace; not all of them need to occur.
     is_whole : bool
-        Whether the numbers are integers by their type.
+        Whether the numbers have an integer dtype.
     is_declared : bool
-        Whether the column was declared categorical by whoever made the table.
+        Whether the column has a categorical dtype.
     """
 
     name: str
@@ -46,37 +46,37 @@ class Cells:
 
     @property
     def is_gap(self) -> np.ndarray:
-        """Which values are missing."""
+        """Whether each value is missing."""
         if self.form == "text":
             return self.values < 0
         return np.isnat(self.values) if self.form == "date" else np.isnan(self.values)
 
     def take(self, rows: np.ndarray) -> Cells:
-        """Some of the rows."""
+        """Return some of the rows."""
         return replace(self, values=self.values[rows])
 
     def first_row(self, wanted: np.ndarray) -> int:
-        """The first row for which a boolean array is true."""
+        """Return the first row for which a boolean array is true."""
         return int(np.argmax(wanted))
 
 
 def text_cells(
     name: str, codes: np.ndarray, levels: Iterable[Any], gaps: Collection[str], *, is_declared: bool = False
 ) -> Cells:
-    """Cells of numbered texts: blanks at their ends are cut off, and those that stand for a gap become one.
+    """Return the cells of indexed strings: whitespace is stripped, and markers of missing values become missing.
 
     Parameters
     ----------
     name : str
-        The column.
+        Column name.
     codes : ndarray of shape (n_rows,)
-        The index of each text; -1 is a gap.
+        Index of each string; -1 if missing.
     levels : iterable of object
-        The texts; other values stand by their texts.
+        The strings; other values are converted to strings.
     gaps : collection of str
-        Texts that stand for a gap.
+        Strings that mark missing values.
     is_declared : bool, default=False
-        Whether the column was declared categorical.
+        Whether the column has a categorical dtype.
     """
     known: dict[str, int] = {}
     new = [-1 if (text := text_of(v)) is None or text in gaps else known.setdefault(text, len(known)) for v in levels]
@@ -84,7 +84,7 @@ def text_cells(
 
 
 def text_of(value: Any) -> str | None:
-    """A value as the name of a level; None for a gap. 3, 3.0 and "3" are the same level."""
+    """Convert a value to the name of a level; None if missing. 3, 3.0 and "3" are the same level."""
     if isinstance(value, str):
         return value.strip()
     if is_missing(value):
@@ -99,7 +99,7 @@ def text_of(value: Any) -> str | None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas' NA."""
+    """Return whether a value is None, NaN, NaT or pandas' NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     try:
@@ -109,7 +109,7 @@ def is_missing(value: Any) -> bool:
 
 
 def object_cells(name: str, values: Sequence[Any], gaps: Collection[str]) -> Cells:
-    """Cells of Python's objects: numbers, booleans or dates where all are, otherwise texts."""
+    """Return the cells of Python objects: numbers, booleans or dates if all values are, otherwise strings."""
     known: dict[Any, int] = {}
     try:
         codes = np.fromiter((known.setdefault(v, len(known)) for v in values), dtype=np.intp, count=len(values))
@@ -136,7 +136,7 @@ _DTYPES: dict[str, Any] = {"boolean": np.float64, "number": np.float64, "date": 
 
 
 def _wall_time(value: date) -> Any:
-    """A date as the clock on the wall showed it."""
+    """Return the local time of a date, without its time zone."""
     if isinstance(value, datetime):
         value = datetime(*value.timetuple()[:6], value.microsecond)  # also of pandas' Timestamp
     return np.datetime64(value, "us")
@@ -150,7 +150,7 @@ def _seconds(value: Any) -> float:
     return value.hour * 3600.0 + value.minute * 60.0 + value.second + value.microsecond / 1e6
 
 
-#: In which form objects of some types are kept, and how they get there.
+#: Form of objects by type, and the conversion to it.
 _FORMS: list[tuple[Form, Any, tuple[type, ...]]] = [
     ("boolean", float, (bool, np.bool_)),
     ("number", float, (int, float, Decimal, Fraction, np.integer, np.floating)),

@@ -1,4 +1,4 @@
-"""Which preparation? Small machines on each are compared on held-out rows."""
+"""Choice of the preparation: small classifiers are compared on held-out rows."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from polyplane.tables._members import Machine, train_members
 from polyplane.tables._preparation import RECIPES, Preparation
 from polyplane.tables._probabilities import best_temperature, log_losses, soft_class_scores, softmax
 
-#: Rows that the small machines are trained and judged on.
+#: Number of rows that the small classifiers are trained and evaluated on.
 ROWS = 2000
-#: Their planes of each class, and the rows that they visit in all, by which their passes are found, within bounds.
+#: Planes per class of the small classifiers, and row visits, which determine the number of passes within bounds.
 N_PLANES, VISITS, PASSES = 4, 20_000, (5, 40)
-#: A quarter of the rows is held out, one after the other, up to so many.
+#: Number of splits; each holds out another quarter of the rows.
 QUARTERS = 3
-#: A preparation that is worse than the best by so many standard errors is not tried on the next quarter, and has no
-#: part in a committee. (Five machines on 17 tables: 15.7 % error; 15.8 with 2 standard errors for the committee.)
+#: A preparation that is worse than the best by this many standard errors is not evaluated on the next split, and not
+#: used in a committee. (Mean error of five members on 17 tables: 15.7 %; 15.8 % with 2 standard errors.)
 OUT_OF_THE_RACE = 3.0
-#: Bins multiply features: with more numbers than this they are not tried.
+#: Largest number of numeric features for which bins, which multiply the features, are tried.
 MOST_BINNED = 200
-#: So many of the best preparations are tried with weighted features too: in so many rounds each feature is multiplied
-#: by its relevance to this power.
+#: Number of best preparations that are also tried with weighted features, number of rounds, and the power of its
+#: relevance by which each feature is multiplied in a round.
 WEIGHTED, ROUNDS, POWER = 2, 2, 0.5
-#: Weights are noise where all features count alike: so many standard errors of what they gain are held against them.
+#: Penalty for weighted features in standard errors of their gain: weights are noise if all features matter equally.
 CAUTION = 1.0
 
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Encoded rows with their classes (as integers) and weights, and which features are indicators."""
+    """Encoded rows, their class indices and sample weights, and which features are indicators."""
 
     Z: np.ndarray
     y: np.ndarray
@@ -44,11 +44,11 @@ class EncodedRows:
     _plain: dict[str, Preparation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def take(self, rows: np.ndarray) -> EncodedRows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return EncodedRows(self.Z[rows], self.y[rows], self.weight[rows], self.is_indicator, self.n_classes)
 
     def prepare(self, candidate: Candidate) -> Preparation:
-        """A preparation learned from them, once for candidates that differ in their gains alone."""
+        """Fit a preparation on the rows, once for candidates that differ only in their gains."""
         plain = self._plain.get(candidate.name)
         if plain is None:
             plain = Preparation.fit(candidate.name, self.Z, self.y, self.is_indicator, self.weight)
@@ -56,29 +56,29 @@ class EncodedRows:
         return plain if candidate.gain is None else plain.weighted(np.array(candidate.gain))
 
     def data(self, preparation: Preparation) -> Data:
-        """Prepared, to train on."""
+        """Return the prepared rows as training data."""
         weight = self.weight.astype(np.float32)
         return Data(preparation.transform(self.Z), self.y, weight, np.flatnonzero(weight > 0), self.n_classes)
 
     def noise(self, name: str) -> float | None:
-        """Noise in training: none where most features are indicators or bins, which it would blur."""
+        """Return the noise of training: 0 if most features are indicators or bins, which noise would blur."""
         return 0.0 if RECIPES[name].has_bins or self.is_indicator.mean() > 0.5 else None
 
 
 class Candidate(NamedTuple):
-    """A preparation to choose, and what each feature is to be multiplied by; None: nothing."""
+    """A preparation, and the factor of each feature; None for no factors."""
 
     name: str
     gain: tuple[float, ...] | None = None
 
     @property
     def label(self) -> str:
-        """What a user reads."""
+        """Name for display."""
         return self.name if self.gain is None else f"{self.name}, weighted"
 
 
 class Trial(NamedTuple):
-    """A small machine on a preparation, and the log-losses of the held-out rows."""
+    """A small classifier with a preparation, and the log-losses of the held-out rows."""
 
     preparation: Preparation
     X: np.ndarray
@@ -87,7 +87,7 @@ class Trial(NamedTuple):
 
 
 def candidates(rows: EncodedRows) -> list[str]:
-    """The preparations that can be told apart, and paid for, on these rows."""
+    """Return the preparations that differ on these rows and are affordable."""
     n_numbers = int((~rows.is_indicator).sum())
     if n_numbers == 0:
         return ["standard"]
@@ -95,14 +95,14 @@ def candidates(rows: EncodedRows) -> list[str]:
 
 
 class Choice(NamedTuple):
-    """What was compared.
+    """Result of a comparison of preparations.
 
     Parameters
     ----------
     losses : dict of str to float
         Mean log-losses on held-out rows, the best first.
     ranking : list of Candidate
-        The best, and those that are not clearly worse.
+        The best preparation, and those that are not significantly worse, the best first.
     """
 
     losses: dict[str, float]
@@ -110,10 +110,10 @@ class Choice(NamedTuple):
 
 
 def choose_preparation(rows: EncodedRows, names: Sequence[str], seed: int, n_jobs: int | None = None) -> Choice:
-    """Compare preparations by the log-losses of small machines on held-out rows.
+    """Compare preparations by the log-losses of small classifiers on held-out rows.
 
-    The best preparations compete a second time with weighted features: what told the planes of a small machine apart
-    counts more in the next one. Irrelevant columns fade, and distances are between what matters.
+    The best preparations are compared again with weighted features: features that are relevant in a small classifier
+    get larger weights in the next one. This reduces the influence of irrelevant columns on distances.
     """
     parts = _quarters(rows, seed)
     trials: dict[str, list[Trial]] = {name: [] for name in names}
@@ -139,7 +139,7 @@ def choose_preparation(rows: EncodedRows, names: Sequence[str], seed: int, n_job
 def _weigh(
     name: str, trials: list[Trial], parts: list[tuple[EncodedRows, EncodedRows]], seed: int, n_jobs: int | None
 ) -> tuple[Candidate, np.ndarray]:
-    """A preparation with weighted features, the mean over the quarters, and its log-losses with a surcharge."""
+    """Return a preparation with weighted features, the mean over the splits, and its penalised log-losses."""
     plain = _losses(trials)
     for _ in range(ROUNDS):
         weighted = [
@@ -154,7 +154,7 @@ def _weigh(
 
 
 def _quarters(rows: EncodedRows, seed: int) -> list[tuple[EncodedRows, EncodedRows]]:
-    """Rows to train on and rows held out, some times; each has its share of each class."""
+    """Return stratified splits into training rows and held-out rows."""
     order = np.random.default_rng(seed).permutation(len(rows.y))[:ROWS]
     order = order[np.argsort(rows.y[order], kind="stable")]
     return [(rows.take(np.delete(order, slice(q, None, 4))), rows.take(order[q::4])) for q in range(QUARTERS)]
@@ -167,10 +167,10 @@ def _try(
     seed: int,
     n_jobs: int | None,
 ) -> list[Trial]:
-    """Train a small machine on each preparation. Their log-losses are those at the best temperature.
+    """Train a small classifier on each preparation, and compute its log-losses at the best temperature.
 
-    Short training leaves scores too large or too small, which longer training mends: that is not held against a
-    preparation.
+    Scores after short training are too large or too small, which longer training corrects; the temperature removes this
+    effect from the comparison.
     """
     passes = int(np.clip(VISITS // len(training.y), *PASSES))
     machines = [Machine(training.data(p), N_PLANES, training.noise(p.name), passes, seed) for p in prepared]
@@ -190,7 +190,7 @@ Key = TypeVar("Key")
 
 
 def _near_best(losses: Mapping[Key, np.ndarray], n_errors: float) -> list[Key]:
-    """Those that are not worse than the best by more than some standard errors, of differences row by row."""
+    """Return the keys whose mean loss exceeds the best by at most `n_errors` standard errors of paired differences."""
     best = min(losses.values(), key=np.mean)
 
     def excess(each: np.ndarray) -> float:

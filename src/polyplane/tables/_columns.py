@@ -1,4 +1,4 @@
-"""What is known of a column after fitting: plain data, one class for each kind of column."""
+"""Fitted state of a column as plain data: one class for each kind of column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyplane.tables._cells import Cells
 from polyplane.tables._conversion import as_booleans, as_dates, as_levels, as_numbers
 from polyplane.tables._plain_data import Entries
 
-#: Parts of a date, beside the date itself: they are numbers as in Python, the day of the week from 1 (Monday) to 7.
+#: Parts of a date, besides the date itself, as numbers; the day of the week is from 1 (Monday) to 7.
 DATE_PARTS = ("year", "month", "day of week", "hour")
 
 
@@ -36,7 +36,7 @@ class Feature(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As a reader would say it."""
+        """Name for display."""
         match self.part:
             case "number":
                 return self.column
@@ -50,7 +50,7 @@ class Feature(NamedTuple):
 
     @property
     def is_indicator(self) -> bool:
-        """Whether it is 0 or 1."""
+        """Whether the values of the feature are 0 and 1."""
         return self.part in ("level", "other", "missing", "true")
 
 
@@ -71,14 +71,14 @@ class Range(NamedTuple):
 
     @classmethod
     def of(cls, values: np.ndarray) -> Range:
-        """Of all values that are not missing."""
+        """Compute the range of the values that are not missing."""
         first, third = np.quantile(values, [0.25, 0.75])
         spread = float(third - first) or float(values.std()) or 1.0
         return cls(float(values.min()), float(values.max()), spread)
 
     @classmethod
     def from_entries(cls, entries: Entries) -> Range:
-        """Read what `to_dict` of a column gave."""
+        """Create the range from the output of `to_dict`."""
         found = cls(*entries.numbers("range", 3))
         if found.low > found.high or found.spread <= 0:
             raise ValueError(
@@ -89,7 +89,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Column(ABC):
-    """One column. A gap gives a neutral value and, where gaps were seen in fitting, a 1 in an indicator."""
+    """One column. Missing values are imputed; columns with missing values in training get an indicator of these."""
 
     name: str
     has_gaps: bool
@@ -98,7 +98,7 @@ class Column(ABC):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """What it is encoded as."""
+        """The encoded features of the column."""
         own = tuple(Feature(self.name, part, level) for part, level in self._parts())
         return (*own, Feature(self.name, "missing")) if self.has_gaps else own
 
@@ -109,36 +109,36 @@ class Column(ABC):
             out[:, -1] = cells.is_gap
 
     def _present(self, *values: float) -> np.ndarray:
-        """These features, of a value that is not missing."""
+        """Return the features of a value that is not missing."""
         return np.array([*values, 0.0] if self.has_gaps else values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
+        """Convert the column to plain data that can be stored as JSON."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {"kind": self.kind, **values}
 
     @classmethod
     @abstractmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Read what `to_dict` gave, but for what all columns have."""
+        """Create the column from its own entries of `to_dict`."""
 
     @property
     @abstractmethod
     def reference(self) -> np.ndarray:
-        """The features of a typical value: the median, or the most frequent level; others are compared with it."""
+        """Features of the reference value of explanations: the median, or the most frequent level."""
 
     @abstractmethod
     def _parts(self) -> list[tuple[str, str | None]]:
-        """The parts of the column that become features, with their levels."""
+        """Return the parts of the column that become features, with their levels."""
 
     @abstractmethod
     def _encode(self, cells: Cells, out: np.ndarray) -> None:
-        """Write the features but for the one of gaps."""
+        """Write the features, without the indicator of missing values."""
 
 
 @dataclass(frozen=True)
 class NumberColumn(Column):
-    """Numbers as they are; the neutral value is their median."""
+    """Numbers, passed through; missing values are replaced by the median."""
 
     neutral: float
     decimal: str
@@ -156,19 +156,19 @@ class NumberColumn(Column):
 
     @property
     def reference(self) -> np.ndarray:
-        """The features of the median."""
+        """Features of the median."""
         return self._present(self.neutral)
 
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Read what `to_dict` gave, but for what all columns have."""
+        """Create the column from its own entries of `to_dict`."""
         neutral, decimal = entries.number("neutral"), entries.text("decimal", (".", ","))
         return cls(name, has_gaps, neutral, decimal, Range.from_entries(entries), entries.flag("is_whole"))
 
 
 @dataclass(frozen=True)
 class BooleanColumn(Column):
-    """1 for true, 0 for false; the neutral value is the share of true."""
+    """1 for true, 0 for false; missing values are replaced by the mean."""
 
     neutral: float
 
@@ -183,20 +183,20 @@ class BooleanColumn(Column):
 
     @property
     def reference(self) -> np.ndarray:
-        """The features of the more frequent value."""
+        """Features of the more frequent value."""
         return self._present(float(self.neutral > 0.5))
 
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Read what `to_dict` gave, but for what all columns have."""
+        """Create the column from its own entries of `to_dict`."""
         return cls(name, has_gaps, entries.number("neutral"))
 
 
 @dataclass(frozen=True)
 class CategoryColumn(Column):
-    """An indicator for each level, and one for all others where there were others in fitting; zeros for a gap.
+    """An indicator for each level, and one for other levels if there were any in training; zeros if missing.
 
-    `counts` has the rows of each level in fitting, and in the end those of the others.
+    `counts` contains the number of training rows of each level, and last that of the other levels.
     """
 
     levels: tuple[str, ...]
@@ -218,7 +218,7 @@ class CategoryColumn(Column):
 
     @property
     def reference(self) -> np.ndarray:
-        """The features of the most frequent level."""
+        """Features of the most frequent level."""
         levels = np.zeros(len(self.counts))
         if len(levels):
             levels[np.argmax(self.counts)] = 1.0
@@ -226,14 +226,14 @@ class CategoryColumn(Column):
 
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Read what `to_dict` gave, but for what all columns have."""
+        """Create the column from its own entries of `to_dict`."""
         levels, has_other = entries.texts("levels"), entries.flag("has_other")
         return cls(name, has_gaps, levels, has_other, entries.counts("counts", len(levels) + has_other))
 
 
 @dataclass(frozen=True)
 class DateColumn(Column):
-    """Days since 1970, and the parts of the calendar that vary; the neutral value is the median date."""
+    """Days since 1970, and the parts of the date that vary; missing values are replaced by the median."""
 
     neutral: float
     parts: tuple[str, ...]
@@ -254,17 +254,17 @@ class DateColumn(Column):
 
     @property
     def reference(self) -> np.ndarray:
-        """The features of the median date."""
+        """Features of the median date."""
         return self._present(*self.of_day(self.neutral).tolist())
 
     def of_day(self, day: float) -> np.ndarray:
-        """The date as days since 1970, and its parts."""
+        """Return a date as days since 1970, and its parts."""
         date = np.array([np.datetime64(0, "us") + np.timedelta64(round(day * 86_400e6), "us")])
         return np.concatenate([days(date), *(date_part(date, part) for part in self.parts)]).astype(np.float64)
 
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Read what `to_dict` gave, but for what all columns have."""
+        """Create the column from its own entries of `to_dict`."""
         neutral, parts = entries.number("neutral"), entries.texts("parts", DATE_PARTS)
         column = cls(name, has_gaps, neutral, parts, Range.from_entries(entries))
         if abs(column.neutral) > 4e6:
@@ -275,12 +275,12 @@ class DateColumn(Column):
 
 
 def days(dates: np.ndarray) -> np.ndarray:
-    """Days since 1970."""
+    """Convert dates to days since 1970."""
     return (dates - np.datetime64(0, "us")) / np.timedelta64(1, "D")
 
 
 def date_part(dates: np.ndarray, part: str) -> np.ndarray:
-    """A part of the calendar as a number."""
+    """Return a part of dates as numbers."""
     whole = dates.astype("datetime64[D]")
     match part:
         case "year":
@@ -296,7 +296,7 @@ COLUMNS: dict[str, type[Column]] = {c.kind: c for c in (NumberColumn, CategoryCo
 
 
 def column_from_dict(value: Any) -> Column:
-    """Read what `Column.to_dict` gave; anything else is refused with a sentence."""
+    """Create a column from the output of `Column.to_dict`; invalid data raise a ValueError."""
     entries = Entries("A column", value)
     name = entries.text("name")
     entries.what = f"Column {name!r}"

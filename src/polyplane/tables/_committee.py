@@ -1,4 +1,4 @@
-"""A committee of machines on one or two preparations, and the temperature of its probabilities."""
+"""Training of a committee with up to three preparations, and of the temperature of its probabilities."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ from polyplane.tables._model import Member
 from polyplane.tables._preparation import Preparation
 from polyplane.tables._probabilities import best_temperature, log_losses, softmax
 
-#: From so many machines on, one of them is on the second-best preparation, and from so many on one on the third-best.
-#: (Five machines on 17 tables: 16.5 % error with one preparation, 16.3 with two, 16.1 with three.)
+#: Smallest number of members for which one of them uses the second-best preparation, and one the third-best.
+#: (Mean error of five members on 17 tables: 16.5 % with one preparation, 16.3 % with two, 16.1 % with three.)
 SECOND_FROM, THIRD_FROM = 3, 5
-#: For the temperature a quarter of the rows is held out, and at most so many; of up to so many rows each quarter, one
-#: after the other. (30 small tables: a log-loss of 0.278; 0.293 with one quarter, 0.297 without a temperature.)
+#: The temperature is fitted on a held-out quarter of the rows, at most the first number; up to the second number of
+#: rows, all four quarters are held out in turn. (Mean log-loss on 30 small tables: 0.278; 0.293 with one quarter, 0.297
+#: without a temperature.)
 HELD_OUT, FEW_ROWS = 2000, 2000
-#: With more rows than this, it is that of a machine on the best preparation alone; and these numbers of planes are
-#: tried on all of them. (Three folds of 6,400 and 4,800 rows: covtype 25.2 to 20.9 % and 28.6 to 22.6 % error, poker
-#: 50.1 to 45.6, against trying them from 10,000 rows on; five tables of 3,200 to 4,000 rows gain nothing.)
+#: With more rows than this, only a member with the best preparation determines the temperature, and these numbers of
+#: planes are tried on all rows. (On three folds of 6,400 and 4,800 rows, compared with a limit of 10,000 rows: error
+#: from 25.2 to 20.9 % and from 28.6 to 22.6 % on covtype, from 50.1 to 45.6 % on poker; no gain on five tables of 3,200
+#: to 4,000 rows.)
 MANY_ROWS, LEVELS = 4000, (4, 16, 64)
-#: By so much the log-loss of a machine of several planes falls when five of them are averaged, at least; with one plane
-#: of each class all of them are the same.
+#: Smallest relative decrease of the log-loss by averaging five members of several planes per class. Members with one
+#: plane per class are identical, so averaging has no effect.
 GAIN_OF_AVERAGING = 0.01
-#: Passes over the rows, where they are not given: as many as visit so many rows, within bounds.
+#: Default number of passes: as many as give this number of row visits, within bounds.
 VISITS, PASSES = 500_000, (20, 60)
 
 
 class Plan(NamedTuple):
-    """How to train a committee.
+    """Settings of the training of a committee.
 
     Parameters
     ----------
     candidates : list of Candidate
-        The preparation of each machine.
+        The preparation of each member.
     n_planes : int or None
-        Planes of each class; None: chosen on held-out rows, once for each preparation.
+        Number of planes per class. If None, chosen on held-out rows, once for each preparation.
     max_iter : int
-        Passes over the rows.
+        Number of passes over the rows.
     seeds : list of int
-        One for each machine.
+        One seed per member.
     n_jobs : int or None
-        Threads.
+        Number of threads.
     verbose : int
-        Show progress.
+        Whether to show progress.
     """
 
     candidates: list[Candidate]
@@ -60,12 +62,12 @@ class Plan(NamedTuple):
 
 
 def n_passes(n_rows: int) -> int:
-    """Passes over the rows, where they are not given: more rows need fewer."""
+    """Return the default number of passes, which decreases with the number of rows."""
     return int(np.clip(VISITS // n_rows, *PASSES))
 
 
 def mixed(ranking: Sequence[Candidate], n_estimators: int) -> list[Candidate]:
-    """The preparation of each machine: the best one, and once the second-best and the third-best."""
+    """Return the preparation of each member: the best one, and once each the second-best and the third-best."""
     others = [
         candidate
         for candidate, least in zip(ranking[1:3], (SECOND_FROM, THIRD_FROM), strict=False)
@@ -75,7 +77,7 @@ def mixed(ranking: Sequence[Candidate], n_estimators: int) -> list[Candidate]:
 
 
 def train_committee(rows: EncodedRows, plan: Plan) -> tuple[list[Member], float, int]:
-    """The members, trained on all rows, the temperature of their mean scores, and the passes made."""
+    """Train the members on all rows; return them, the temperature of their mean scores, and the number of passes."""
     preparations = {candidate: rows.prepare(candidate) for candidate in dict.fromkeys(plan.candidates)}
     first = _first_machines(rows, plan, preparations)
     temperature, n_planes = _calibrate(rows, plan, {c: np.asarray(machine.n_planes) for c, machine in first.items()})
@@ -84,7 +86,7 @@ def train_committee(rows: EncodedRows, plan: Plan) -> tuple[list[Member], float,
         (c, settled[c].seed if settled[c].is_convex else seed)
         for c, seed in zip(plan.candidates, plan.seeds, strict=True)
     ]
-    different = list(dict.fromkeys(pairs))  # one plane per class has one minimum, whatever the seed
+    different = list(dict.fromkeys(pairs))  # with one plane per class, the minimum does not depend on the seed
     machines = [replace(settled[c], seed=seed) for c, seed in different]
     trained = dict(zip(different, train_members(machines, plan.n_jobs, plan.verbose), strict=True))
     members = [Member(preparations[c], trained[c, seed].planes) for c, seed in pairs]
@@ -94,9 +96,9 @@ def train_committee(rows: EncodedRows, plan: Plan) -> tuple[list[Member], float,
 def _first_machines(
     rows: EncodedRows, plan: Plan, preparations: dict[Candidate, Preparation]
 ) -> dict[Candidate, Machine]:
-    """A machine on each preparation; one with weighted features has as many planes as one without, or the reverse.
+    """Return a member to train for each preparation; with and without weighted features, the number of planes is equal.
 
-    Choosing the number of planes takes as long as training, and the better of the two has a say in it.
+    Choosing the number of planes takes as long as training, so it is done once, for the better of the two.
     """
     machines: dict[Candidate, Machine] = {}
     n_planes: dict[str, np.ndarray | int | None] = {}
@@ -113,10 +115,10 @@ Part = tuple[EncodedRows, EncodedRows]
 
 
 def _calibrate(rows: EncodedRows, plan: Plan, n_planes: Planes) -> tuple[float, Planes]:
-    """The temperature on held-out rows, and planes of each class, which many rows may ask for more of.
+    """Fit the temperature on held-out rows, and increase the number of planes if there are many rows.
 
-    The number of planes was chosen on a sample, with a preference for one. Where there are many more rows, more planes
-    are tried on them for as long as held-out rows gain: what over-fits a sample need not over-fit them all.
+    The number of planes was chosen on a sample, with a preference for one. With many more rows, more planes are tried
+    on all rows as long as the held-out loss decreases: planes that overfit a sample may not overfit all rows.
     """
     parts = _held_out_parts(rows, plan.seeds[0])
     if not parts:
@@ -139,7 +141,7 @@ def _calibrate(rows: EncodedRows, plan: Plan, n_planes: Planes) -> tuple[float, 
 
 
 def _held_out_parts(rows: EncodedRows, seed: int) -> list[Part]:
-    """Rows to train on and rows held out, which have their share of each class; of few rows all are held out once."""
+    """Return stratified splits into training rows and held-out rows; with few rows, each row is held out once."""
     order = np.random.default_rng(seed).permutation(len(rows.y))
     order = order[np.argsort(rows.y[order], kind="stable")]
     n_parts = max(4, len(order) // HELD_OUT)
@@ -152,7 +154,7 @@ def _held_out_parts(rows: EncodedRows, seed: int) -> list[Part]:
 
 
 def _judge(parts: list[Part], plan: Plan, shares: Counter[Candidate], n_planes: Planes) -> tuple[float, float]:
-    """The temperature of one machine for each preparation, weighted as in the committee, and its log-loss."""
+    """Return temperature and log-loss of an ensemble of one member per preparation, weighted as in the committee."""
     prepared = [(training, c, training.prepare(c)) for training, _ in parts for c in shares]
     machines = [
         Machine(training.data(p), n_planes[c], training.noise(c.name), plan.max_iter, plan.seeds[0]).with_planes()

@@ -1,4 +1,4 @@
-"""Tables that come in parts, put together column by column."""
+"""Concatenation of tables, column by column."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from polyplane.tables._conversion import as_levels
 from polyplane.tables._encoding import positions_of
 from polyplane.tables._frames import Table
 
-#: A gap of each form.
+#: The missing value of each form.
 GAPS = {"number": np.nan, "boolean": np.nan, "date": np.datetime64("NaT"), "text": -1}
 _DTYPES = {"number": np.float64, "boolean": np.float64, "date": DATES, "text": np.intp}
 
 
 def loaded(table: Table) -> Table:
-    """The same table with all of its columns read: whatever they were read from may change, or go, after that."""
+    """Return the table with all columns read, so that it no longer depends on its source."""
     cells = [table.read(j) for j in range(len(table.names))]
     return replace(table, read=cells.__getitem__)
 
 
 def concatenated(tables: Sequence[Table], owner: str) -> Table:
-    """The rows of several tables that have the columns of the first one, in any order; `owner` is for messages."""
+    """Concatenate the rows of tables with the columns of the first one, in any order; `owner` is for messages."""
     first = tables[0]
     if len(tables) == 1:
         return first
@@ -37,7 +37,7 @@ def concatenated(tables: Sequence[Table], owner: str) -> Table:
 
 
 def concatenated_cells(parts: Sequence[Cells]) -> Cells:
-    """The values of a column in several parts. A part of gaps alone may have any form; other forms meet as texts."""
+    """Concatenate the values of a column; parts of different forms become strings, unless all values are missing."""
     first = parts[0]
     empty = [bool(part.is_gap.all()) for part in parts]
     known = [part for part, is_empty in zip(parts, empty, strict=True) if not is_empty] or [first]
@@ -72,7 +72,7 @@ def _as_text(cells: Cells) -> Cells:
 
 
 def _values(cells: Cells, place: dict[str, int]) -> np.ndarray:
-    """The values, texts by their places in the common list of levels."""
+    """Return the values; strings as their indices in the common list of levels."""
     if cells.form != "text":
         return cells.values
     return np.array([*(place[level] for level in cells.levels), -1], dtype=np.intp)[cells.values]

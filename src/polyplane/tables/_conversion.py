@@ -1,4 +1,4 @@
-"""Cells in the form that a column needs: numbers, dates and booleans are read from texts, and levels from anything."""
+"""Conversion of cells to the form of a column: numbers, dates and booleans from strings, and levels from any value."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ import numpy as np
 
 from polyplane.tables._cells import DATES, Cells, text_of
 
-#: Numbers as texts, by their decimal sign. "1.234" is no number where the comma is declared: it may be 1234.
+#: Numbers as strings, by decimal separator. With a decimal comma, "1.234" is not a number: it may mean 1234.
 _NUMBERS = {
     sign: re.compile(rf"[+-]?(\d+({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?") for sign, mark in ((".", r"\."), (",", ","))
 }
-#: A post code or an account: as numbers they would lose their zeros.
+#: Codes with leading zeros, such as postal codes, which numbers would drop.
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
 _DATE = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?(?P<zone>\s?(?:Z|[+-]\d{2}:?\d{2}))?"
 )
-#: Texts that a boolean column takes.
+#: Strings that a boolean column accepts.
 BOOLEAN_WORDS = {
     **dict.fromkeys(("true", "t", "yes", "y", "1", "on"), 1.0),
     **dict.fromkeys(("false", "f", "no", "n", "0", "off"), 0.0),
 }
-#: Numbers that are taken: sums of their squares stay finite.
+#: Largest accepted number: sums of squares remain finite.
 LARGEST = 1e70
 
 Reader = Callable[[str], Any]
 
 
 def number_reader(decimal: str) -> Reader:
-    """What reads a number from a text, or gives None."""
+    """Return a function that parses a number from a string, or returns None."""
     pattern = _NUMBERS[decimal]
     return lambda text: float(text.replace(",", ".")) if pattern.fullmatch(text) else None
 
 
 def read_date(text: str) -> Any:
-    """A date from a text in the form of ISO 8601, as the clock on the wall showed it; None for another text."""
+    """Parse a date in ISO 8601 format as local time, without its time zone; None for other strings."""
     found = _DATE.fullmatch(text)
     if found is None:
         return None
@@ -49,23 +49,23 @@ def read_date(text: str) -> Any:
 
 
 def read_boolean(text: str) -> Any:
-    """1.0 or 0.0 from a text; None for another text."""
+    """Parse a boolean as 1.0 or 0.0; None for other strings."""
     return BOOLEAN_WORDS.get(text.lower())
 
 
 def looks_like_numbers(levels: Iterable[str], decimal: str) -> bool:
-    """Whether all texts are numbers, and would be the same written as such."""
+    """Return whether all strings are numbers without leading zeros."""
     read = number_reader(decimal)
     return all(not _LEADING_ZERO.fullmatch(text) and read(text) is not None for text in levels)
 
 
 def looks_like_dates(levels: Iterable[str]) -> bool:
-    """Whether all texts are dates."""
+    """Return whether all strings are dates."""
     return all(read_date(text) is not None for text in levels)
 
 
 def as_numbers(cells: Cells, decimal: str) -> np.ndarray:
-    """The values as float64, with NaN for gaps."""
+    """Convert values to float64, with NaN for missing values."""
     if cells.form == "date":
         raise _wrong(cells, "dates", "numbers")
     values = cells.values
@@ -83,7 +83,7 @@ def as_numbers(cells: Cells, decimal: str) -> np.ndarray:
 
 
 def as_dates(cells: Cells) -> np.ndarray:
-    """The values as datetime64, with NaT for gaps."""
+    """Convert values to datetime64, with NaT for missing values."""
     if cells.form == "text":
         return _read_levels(cells, read_date, "date like 2024-05-31 or 2024-05-31 17:30", DATES)
     if cells.form != "date":
@@ -94,7 +94,7 @@ def as_dates(cells: Cells) -> np.ndarray:
 
 
 def as_booleans(cells: Cells) -> np.ndarray:
-    """The values as 0.0 and 1.0, with NaN for gaps."""
+    """Convert values to 0.0 and 1.0, with NaN for missing values."""
     if cells.form == "date":
         raise _wrong(cells, "dates", "booleans")
     if cells.form == "text":
@@ -107,7 +107,7 @@ def as_booleans(cells: Cells) -> np.ndarray:
 
 
 def as_levels(cells: Cells) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The values as indices of levels, with -1 for gaps, and the levels."""
+    """Return values as indices of levels, with -1 for missing values, and the levels."""
     if cells.form == "text":
         return cells.values, cells.levels
     gap = cells.is_gap
@@ -123,7 +123,7 @@ def as_levels(cells: Cells) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _read_levels(cells: Cells, read: Reader, wanted: str, dtype: Any) -> np.ndarray:
-    """Each text read once; one that cannot be read is an error where it occurs."""
+    """Parse each distinct string once; a string that cannot be parsed is an error if it occurs."""
     found = [read(level) for level in cells.levels]
     wrong = np.array([*(value is None for value in found), False])
     if wrong.any() and wrong[cells.values].any():

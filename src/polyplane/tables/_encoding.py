@@ -1,4 +1,4 @@
-"""`Encoding`: how the columns of a table become numbers, as plain data."""
+"""`Encoding`: the fitted state of a `TableEncoder`, as plain data."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from polyplane.tables._plain_data import Entries
 
 @dataclass(frozen=True)
 class Encoding:
-    """The fitted form of a `TableEncoder`.
+    """Fitted state of a `TableEncoder`.
 
     Parameters
     ----------
     names : tuple of str
-        All columns of the table that it was learned from, in their order.
+        All columns seen during fit, in order.
     is_named : bool
-        Whether they had names; otherwise columns are known by their positions.
+        Whether the columns had names; otherwise they are matched by position.
     gaps : tuple of str
-        Texts that stand for a missing value.
+        Strings that mark missing values.
     columns : tuple of Column
-        Those that are encoded.
+        The encoded columns.
     dropped : dict of str to str
-        The others, with the reason.
+        The dropped columns, with the reason.
     """
 
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class Encoding:
     def learn(
         cls, table: Table, kinds: Mapping[str, str], gaps: tuple[str, ...], decimal: str, limits: Limits
     ) -> Encoding:
-        """Look at all columns of a table."""
+        """Fit the encoding to a table."""
         columns: list[Column] = []
         dropped: dict[str, str] = {}
         for j, name in enumerate(table.names):
@@ -64,22 +64,22 @@ class Encoding:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """What each of the numbers stands for."""
+        """The encoded features."""
         return tuple(feature for column in self.columns for feature in column.features)
 
     @cached_property
     def is_indicator(self) -> np.ndarray:
-        """Which of them are 0 or 1, shape (n_features,)."""
+        """Whether each feature is an indicator, shape (n_features,)."""
         return np.array([feature.is_indicator for feature in self.features])
 
     @cached_property
     def reference(self) -> np.ndarray:
-        """A typical row, encoded: of each column the median or the most frequent level, shape (n_features,)."""
+        """Encoded reference row: the median or the most frequent level of each column, shape (n_features,)."""
         return np.concatenate([column.reference for column in self.columns])
 
     @cached_property
     def places(self) -> tuple[slice, ...]:
-        """Where the features of each column are."""
+        """Positions of the features of each column."""
         stops = np.cumsum(self._sizes).tolist()
         return tuple(slice(stop - size, stop) for stop, size in zip(stops, self._sizes, strict=True))
 
@@ -88,7 +88,7 @@ class Encoding:
         return [len(column.features) for column in self.columns]
 
     def encode(self, table: Table, owner: str, dtype: Any = np.float64) -> np.ndarray:
-        """The numbers of a table, shape (n_rows, n_features); `owner` is who wants them, for messages."""
+        """Encode a table, shape (n_rows, n_features); `owner` is the name of the estimator, for messages."""
         positions = self._positions(table, owner)
         out = np.zeros((table.n_rows, sum(self._sizes)), dtype=dtype)
         with np.errstate(over="ignore"):
@@ -101,7 +101,7 @@ class Encoding:
         return out
 
     def _encode_numbers(self, table: Table, positions: list[int], out: np.ndarray) -> bool:
-        """Encode a table of nothing but numbers in one step; False where that cannot be."""
+        """Encode a table of numbers only in one step; return False if this is not possible."""
         numbers = [column for column in self.columns if isinstance(column, NumberColumn)]
         if table.matrix is None or len(numbers) < len(self.columns):
             return False
@@ -116,11 +116,11 @@ class Encoding:
         return True
 
     def _positions(self, table: Table, owner: str) -> list[int]:
-        """Where the columns are in a table."""
+        """Return the positions of the columns in a table."""
         return positions_of([column.name for column in self.columns], self.names, self.is_named, table, owner)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
+        """Convert the encoding to plain data that can be stored as JSON."""
         return {
             "names": list(self.names),
             "is_named": self.is_named,
@@ -131,7 +131,7 @@ class Encoding:
 
     @classmethod
     def from_dict(cls, value: Any) -> Encoding:
-        """Read what `to_dict` gave; anything else is refused with a sentence."""
+        """Create an encoding from the output of `to_dict`; invalid data raise a ValueError."""
         entries = Entries("The encoding", value)
         names, is_named, gaps = entries.texts("names"), entries.flag("is_named"), entries.texts("gaps")
         columns = tuple(map(column_from_dict, entries.items("columns")))
@@ -150,7 +150,7 @@ class Encoding:
 
 
 def positions_of(wanted: Sequence[str], names: Sequence[str], is_named: bool, table: Table, owner: str) -> list[int]:
-    """Where the `wanted` ones of known columns are in a table: by name if all have names, otherwise by position."""
+    """Return the positions of the `wanted` columns in a table: by name if all have names, otherwise by position."""
     if is_named and table.is_named:
         place = {name: j for j, name in enumerate(table.names)}
         missing = [name for name in wanted if name not in place]

@@ -1,4 +1,4 @@
-"""A fitted `TableClassifier` as JSON and arrays, and a classifier from them."""
+"""Conversion of a fitted `TableClassifier` to JSON and arrays, and back."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from polyplane.model_files.parts import (
     unpack_parameters,
 )
 from polyplane.model_files.values import Packer, Unpacker, Value, pack, unpack
-from polyplane.tables._file_machines import pack_preparation
+from polyplane.tables._file_members import pack_preparation
 from polyplane.tables._file_model import unpack_table_model
 from polyplane.tables.classifier import TableClassifier
 from polyplane.tables.encoder import TableEncoder
 
-#: Ways to write down the texts that stand for gaps, beside tuples.
+#: Collection types of `gaps`, besides tuples.
 COLLECTIONS: dict[str, Any] = {"list": list, "set": set, "frozenset": frozenset}
 
 
 class TableForm:
-    """How a fitted `TableClassifier` stands in a file: columns as JSON, preparations and planes as arrays."""
+    """File format of a fitted `TableClassifier`: columns as JSON, preparations and planes as arrays."""
 
     learner = TableClassifier
 
     def describe(self, model: TableClassifier, packer: Packer) -> dict[str, Any]:
-        """What is to be JSON; the arrays are left with the packer."""
+        """Return the JSON part; the arrays are added to the packer."""
         preparations, prepared = _different([member.preparation for member in model.members_])
         planes, owned = _different([member.planes for member in model.members_])
         return {
@@ -50,7 +50,7 @@ class TableForm:
         }
 
     def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> TableClassifier:
-        """The classifier that was described, once all of it is known to be sound."""
+        """Return the classifier of a description, after validation."""
         with possible():
             model = TableClassifier(**_parameters(TableClassifier, description, "parameters", unpacker))
             model._validate_params()
@@ -63,7 +63,7 @@ class TableForm:
 
 
 def _pack_parameters(estimator: Any, what: str, packer: Packer) -> dict[str, Any]:
-    """The parameters; the texts that stand for gaps may be any collection, the dtype of an encoder is float64 here."""
+    """Pack the parameters; `gaps` may be a tuple, list or set, and the dtype of the encoder is float64."""
     own = {name: value for name, value in estimator.get_params(deep=False).items() if name != "dtype"}
     gaps = own["gaps"]
     plain = {name: value for name, value in own.items() if name != "gaps" or type(value) is tuple}
@@ -93,7 +93,7 @@ def _parameters(learner: Any, description: dict[str, Any], name: str, unpacker: 
 
 
 def _different(values: list[Any]) -> tuple[list[Any], list[int]]:
-    """The different objects among some, and which of these each one is."""
+    """Return the distinct objects, and the index of each object among them."""
     different = list({id(value): value for value in values}.values())
     places = {id(value): i for i, value in enumerate(different)}
     return different, [places[id(value)] for value in values]
@@ -108,7 +108,7 @@ def _pack_attributes(model: TableClassifier, packer: Packer) -> dict[str, Any]:
 
 
 def _restore_attributes(model: TableClassifier, nodes: dict[str, Any], unpacker: Unpacker) -> None:
-    """What else was learned, and what follows from the encoding."""
+    """Set the other fitted attributes, and those that follow from the encoding."""
     if not nodes.keys() <= ATTRIBUTES.keys() or not nodes.keys() >= {"n_iter_", "preparation_", "choice_"}:
         raise DamagedError("has an invalid value for fitted")
     for name, node in nodes.items():
@@ -133,7 +133,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _are_figures(value: Any) -> bool:
-    """Whether these are the figures of a training, by name."""
+    """Return whether a value is a valid dict of training results."""
     return isinstance(value, dict) and all(
         type(name) is str and isinstance(figures, np.ndarray) and figures.dtype == np.float64 and figures.ndim == 1
         for name, figures in value.items()
@@ -141,11 +141,11 @@ def _are_figures(value: Any) -> bool:
 
 
 def _are_losses(value: Any) -> bool:
-    """Whether these are the losses of preparations."""
+    """Return whether a value is a valid dict of the losses of preparations."""
     return isinstance(value, dict) and all(type(k) is str and type(v) is float for k, v in value.items())
 
 
-#: What else a classifier may have learned, and whether a value can be it.
+#: Other fitted attributes, and functions that validate their values.
 ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "n_iter_": _is_count,
     "preparation_": lambda value: isinstance(value, tuple) and all_text([*value]),

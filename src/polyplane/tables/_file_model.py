@@ -1,4 +1,4 @@
-"""The model of a `TableClassifier` from a file: columns from JSON, preparations and planes from arrays."""
+"""Reading of the model of a `TableClassifier` from a file: columns from JSON, preparations and planes from arrays."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from polyplane.model_files.container import DamagedError
 from polyplane.model_files.parts import unpack_labels
 from polyplane.model_files.values import Unpacker
 from polyplane.tables._encoding import Encoding
-from polyplane.tables._file_machines import check_fit, unpack_all_planes, unpack_members, unpack_preparation
+from polyplane.tables._file_members import check_fit, unpack_all_planes, unpack_members, unpack_preparation
 from polyplane.tables._model import TableModel
 
-#: Temperatures beyond these would make certainty, or nothing, of any score.
+#: Range of valid temperatures: beyond it, probabilities are always nearly 0 or 1, or nearly equal.
 LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e6
 
 
 def unpack_table_model(description: dict[str, Any], unpacker: Unpacker) -> tuple[TableModel, np.ndarray]:
-    """The model and the labels, once all of it is known to be sound."""
+    """Return the model and the labels, after validation."""
     preparations = [
         unpack_preparation(node, f"preparations.{i}", unpacker)
         for i, node in enumerate(_list(description, "preparations"))

@@ -1,4 +1,4 @@
-"""`Table`: the columns of a data frame of pandas, Polars or Arrow, of dicts, or of an array."""
+"""`Table`: a common interface to data frames of pandas, Polars and Arrow, dicts and arrays."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from polyplane.tables._cells import DATES, Cells, object_cells, text_cells
 
 @dataclass(frozen=True)
 class Table:
-    """Rows and columns, read when they are asked for.
+    """A table whose columns are read on demand.
 
     Parameters
     ----------
     names : tuple of str
-        The columns.
+        Column names.
     is_named : bool
-        Whether the names came with the table; otherwise they are x0, x1 and so on.
+        Whether the input has column names; otherwise they are x0, x1 and so on.
     n_rows : int
         Number of rows.
     read : function of int
-        The cells of a column, by its position.
+        Returns the cells of a column, given its position.
     matrix : ndarray of shape (n_rows, n_columns) or None
-        The values of all columns as float64, where all are numbers: one step in place of one for each column.
+        The values of all columns as float64 if all are numbers, for faster encoding.
     """
 
     names: tuple[str, ...]
@@ -37,20 +37,20 @@ class Table:
     matrix: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> Table:
-        """Some of the rows."""
+        """Return some of the rows."""
         matrix = None if self.matrix is None else self.matrix[rows]
         return replace(self, n_rows=len(rows), read=lambda j: self.read(j).take(rows), matrix=matrix)
 
 
 def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
-    """See a data frame, or an array, as a `Table`.
+    """Convert a data frame, dicts or an array to a `Table`.
 
     Parameters
     ----------
     X : data frame of pandas, Polars or Arrow, array-like of shape (n_rows, n_columns), dict, list of dict, or Table
-        The rows; a dict holds the values of each column, a list of dicts those of each row.
+        The rows. A dict contains the values of each column, a list of dicts the values of each row.
     gaps : collection of str
-        Texts that stand for a missing value.
+        Strings that mark missing values.
     """
     if isinstance(X, Table):
         return X
@@ -83,7 +83,7 @@ def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
 
 
 def _matrix(frame: Any) -> np.ndarray | None:
-    """The values of a frame of pandas as float64, where all columns are plain numbers."""
+    """Return the values of a pandas frame as float64 if all columns are numbers; otherwise None."""
     if not all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in frame.dtypes):
         return None
     return np.asarray(frame.to_numpy(dtype=np.float64))
@@ -97,16 +97,16 @@ def _read_array(X: Any, gaps: Collection[str]) -> Table:
 
 
 def _by_column(rows: Sequence[Any]) -> dict[Any, list[Any]]:
-    """The columns of rows, all of which have those of the first."""
+    """Convert a list of dicts to columns; each row must have the columns of the first."""
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping) or not row.keys() >= rows[0].keys():
             missing = next((name for name in rows[0] if not isinstance(row, Mapping) or name not in row), None)
-            raise ValueError(f"Row {i} has no {missing!r}, which the first row has: use None for a missing value.")
+            raise ValueError(f"Row {i} has no column {missing!r}, but the first row does: use None for missing values.")
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def _n_rows(columns: Mapping[Any, Any]) -> int:
-    """The number of values in each column."""
+    """Return the common number of values of the columns."""
     n_rows = 0
     for i, (name, values) in enumerate(columns.items()):
         if isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1:
@@ -116,7 +116,7 @@ def _n_rows(columns: Mapping[Any, Any]) -> int:
             )
         n_rows = n_rows if i else len(values)
         if len(values) != n_rows:
-            raise ValueError(f"Column {name!r} has {len(values)} values, and those before it have {n_rows}.")
+            raise ValueError(f"Column {name!r} has {len(values)} values, but the columns before it have {n_rows}.")
     return n_rows
 
 

@@ -1,4 +1,4 @@
-"""`FurtherTraining`: the machines of a fitted model learn from more rows, part by part."""
+"""`FurtherTraining`: incremental training of the members of a fitted model."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from polyplane.tables._model import Member, TableModel
 from polyplane.tables._probabilities import best_temperature
 from polyplane.tables._warm_start import warm_start
 
-#: Rows that are kept to be visited again, a uniform sample of all that came.
+#: Size of the uniform sample of earlier rows that are visited again.
 MEMORY = 50_000
-#: When as many rows have come as are kept, each new row is followed by so many old ones; after n times as many rows, by
-#: an n-th of that: old rows are visited again a few times, and not more often the longer the stream is. (adult in parts
-#: after the first 20,000 rows: log-loss 0.289, and 0.291 without old rows.)
+#: Number of earlier rows visited per new row when the number of rows so far equals the size of the sample; after n
+#: times as many rows, it is divided by n, so that the number of repeated visits does not grow with the stream. (adult
+#: in batches after the first 20,000 rows: log-loss 0.289; 0.291 without earlier rows.)
 REPLAY = 3.0
-#: Steps fall to a third within so many parts, and planes are averaged from then on.
+#: Number of batches in which the step size falls to a third; from then on, planes are averaged.
 SETTLED_AFTER = 2
-#: The temperature is that of the last rows, scored before they were learned from: so many at most, and at least.
+#: Largest and smallest number of the last rows, scored before training on them, that determine the temperature.
 MOST_SCORED, LEAST_SCORED = 2000, 500
 
 
@@ -37,7 +37,7 @@ class Memory:
     rows : EncodedRows
         The sample.
     n_seen : int
-        The number of rows that it stands for.
+        The number of rows that the sample was drawn from.
     """
 
     rows: EncodedRows
@@ -45,19 +45,19 @@ class Memory:
 
     @classmethod
     def of(cls, rows: EncodedRows, rng: np.random.Generator) -> Memory:
-        """A sample of some rows."""
+        """Draw a sample of rows."""
         n_rows = len(rows.y)
         kept = rows if n_rows <= MEMORY else rows.take(rng.choice(n_rows, MEMORY, replace=False))
         return cls(kept, n_rows)
 
     def draw(self, n_new: int, rng: np.random.Generator) -> EncodedRows:
-        """Old rows to visit beside so many new ones."""
+        """Draw earlier rows to visit along with new ones."""
         n_kept = len(self.rows.y)
         wanted = int(min(n_kept, n_new * REPLAY * n_kept / max(self.n_seen, n_kept)))
         return self.rows.take(rng.choice(n_kept, wanted, replace=False))
 
     def add(self, new: EncodedRows, rng: np.random.Generator) -> Memory:
-        """The sample after some more rows: each has replaced an old one with the probability that keeps it uniform."""
+        """Return the sample after adding rows, by reservoir sampling."""
         space = MEMORY - len(self.rows.y)
         rows = joined(self.rows, new.take(np.arange(min(space, len(new.y)))))
         rest = new.take(np.arange(min(space, len(new.y)), len(new.y)))
@@ -69,31 +69,31 @@ class Memory:
 
 
 class Scored(NamedTuple):
-    """The last rows, scored before they were learned from."""
+    """The last rows, with their scores before training on them."""
 
     scores: np.ndarray
     y: np.ndarray
     weight: np.ndarray
 
     def add(self, scores: np.ndarray, rows: EncodedRows) -> Scored:
-        """With some more."""
+        """Return the last rows after adding some."""
         pairs = zip(self, (scores, rows.y, rows.weight), strict=True)
         return Scored(*(np.concatenate(pair)[-MOST_SCORED:] for pair in pairs))
 
 
 class FurtherTraining:
-    """The machines of a model, and what they need to learn from more rows.
+    """Incremental training of the members of a model.
 
-    Whatever ends a step, `model` is that of the last finished one.
+    If a step fails, `model` remains that of the last finished step.
 
     Parameters
     ----------
     model : TableModel
-        What was learned so far.
+        The fitted model.
     rows : EncodedRows
-        The rows that it was learned from, or a sample of rows like them.
+        The training rows so far, or a sample of them.
     seeds : sequence of int
-        One for each machine.
+        One seed per member.
     """
 
     def __init__(self, model: TableModel, rows: EncodedRows, seeds: Sequence[int]) -> None:
@@ -106,7 +106,7 @@ class FurtherTraining:
         self._scored = Scored(np.empty((0, model.n_classes)), np.empty(0, dtype=np.intp), np.empty(0))
 
     def step(self, rows: EncodedRows, n_jobs: int | None = None, is_new: bool = True) -> float:
-        """Visit some rows, and old ones beside them if these are new; the error on them before that."""
+        """Train on rows, along with earlier ones if these are new; return the error on the rows before training."""
         scores = self.model.class_scores(rows.Z, n_jobs)
         error = float(np.average(scores.argmax(axis=1) != rows.y, weights=rows.weight))
         visited = joined(rows, self._memory.draw(len(rows.y), self._rng)) if is_new else rows
@@ -133,7 +133,7 @@ class FurtherTraining:
 
 
 def joined(one: EncodedRows, other: EncodedRows) -> EncodedRows:
-    """The rows of both, as a copy."""
+    """Concatenate rows, as a copy."""
     Z, y, weight = (
         np.concatenate(pair) for pair in zip((one.Z, one.y, one.weight), (other.Z, other.y, other.weight), strict=True)
     )

@@ -1,4 +1,4 @@
-"""How a column is understood: its kind, what it is encoded as, or why it is dropped."""
+"""Inference of the kind of a column, of its encoding, or of the reason to drop it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from polyplane.tables._conversion import (
     number_reader,
 )
 
-#: Integers that are different in each row are an id where they fill this part of their range, as the numbers of rows
-#: do, also in a sample of half of them; fewer rows than this may have different values by chance.
+#: Integers that differ in each row are an id if they fill this fraction of their range, like row numbers, also in a
+#: sample of half of the rows. With fewer rows than the second number, values may be distinct by chance.
 DENSE, ENOUGH_ROWS = 0.5, 100
 #: Where at most this share of the different texts of a column are not numbers, the column may be meant as numeric.
 FEW_TEXTS = 0.1
@@ -40,14 +40,14 @@ _ID_NAME = re.compile(r"(.*[_\W])?(id|uid|uuid|guid|key|index|row|rownum|row_num
 
 @dataclass(frozen=True)
 class Limits:
-    """Which levels of a category get a feature of their own.
+    """Conditions for a category level to get its own feature.
 
     Parameters
     ----------
     min_rows : int
-        Levels of fewer rows are rare: they share the feature "other".
+        Smallest number of rows of a level; rarer levels share the feature "other".
     max_levels : int
-        At most so many levels, the most frequent ones.
+        Largest number of levels; the most frequent ones are kept.
     """
 
     min_rows: int
@@ -55,7 +55,7 @@ class Limits:
 
 
 def find_kind(cells: Cells, decimal: str) -> str:
-    """The kind of a column: by its type, or by what its texts look like."""
+    """Infer the kind of a column from its dtype or from its strings."""
     if cells.form != "text":
         return cells.form
     used = [cells.levels[i] for i in np.unique(cells.values[cells.values >= 0])]
@@ -69,18 +69,18 @@ def find_kind(cells: Cells, decimal: str) -> str:
 
 
 def learn_column(cells: Cells, kind: str | None, decimal: str, limits: Limits) -> Column | str:
-    """The column as it will be encoded, or the reason why it is dropped.
+    """Return the fitted column, or the reason to drop it.
 
     Parameters
     ----------
     cells : Cells
-        The rows to learn from.
+        Values of the training rows.
     kind : str or None
-        The kind of the column. None: find it, and drop the column if it is an id.
+        The kind of the column. If None, it is inferred, and the column is dropped if it is an id.
     decimal : str
-        The decimal sign of numbers that are texts.
+        Decimal separator of numbers in strings.
     limits : Limits
-        Which levels get a feature of their own.
+        Conditions for a level to get its own feature.
     """
     found = find_kind(cells, decimal) if kind is None else kind
     is_gap = cells.is_gap
@@ -123,7 +123,7 @@ def _warn_of_few_texts(cells: Cells, decimal: str) -> None:
 
 
 def _id_reason(cells: Cells, kind: str, values: np.ndarray, n_different: int) -> str | None:
-    """Why a column is an id; None where it is none."""
+    """Return the reason why a column is an id; None if it is not."""
     n_rows = len(values)
     if n_different < n_rows or n_rows < 3:
         return None
@@ -171,11 +171,11 @@ def _learn_numbers(name: str, kind: str, values: np.ndarray, has_gaps: bool, dec
 
 
 def _middle(values: np.ndarray) -> float:
-    """The median, as one of the values: between two whole numbers, or dates, there may be none that can occur."""
+    """Return the lower median, which is one of the values: the mean of two integers or dates may be invalid."""
     return float(np.quantile(values, 0.5, method="lower"))
 
 
 def _by_size(level: str) -> tuple[bool, float, str]:
-    """Levels in the order of a reader: numbers by their size, then texts."""
+    """Return the sort key of a level for display: numbers by value, then strings."""
     number = number_reader(".")(level)
     return number is None, number or 0.0, level

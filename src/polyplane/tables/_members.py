@@ -1,4 +1,4 @@
-"""Training the machines of a committee."""
+"""Training of the members of a committee."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from polyplane.tables._training import Trained, train
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine to train.
+    """One member to train.
 
     Parameters
     ----------
     data : Data
-        Its prepared rows.
+        Prepared rows.
     n_planes : int or None
-        Planes of each class; None: chosen on held-out rows.
+        Number of planes per class. If None, chosen on held-out rows.
     noise : float or None
         As in `MultiHyperplaneClassifier`.
     max_iter : int
-        Passes over the rows.
+        Number of passes over the rows.
     seed : int
-        Source of its centres, orders and noise.
+        Seed of centres, row orders and noise.
     """
 
     data: Data
@@ -43,21 +43,21 @@ class Machine:
 
     @property
     def method(self) -> SmoothMultiHyperplane:
-        """What it is trained by."""
+        """Return the training method."""
         return SmoothMultiHyperplane(noise=self.noise, max_iter=self.max_iter)
 
     @property
     def scaling(self) -> AffineScaling:
-        """How training sees its rows."""
+        """Scaling of the rows in training."""
         return AffineScaling.common(self.data.X, self.data.training_weight)
 
     @property
     def is_convex(self) -> bool:
-        """Whether it is the same whatever its seed."""
+        """Whether the result does not depend on the seed."""
         return self.method.is_convex(int(np.asarray(self.n_planes).max()))
 
     def with_planes(self) -> Machine:
-        """The same with a number of planes for each class."""
+        """Return a copy with the number of planes of each class chosen."""
         if self.n_planes is None:
             trial = SmoothMultiHyperplane(noise=self.noise)
             return replace(self, n_planes=select_n_planes(self.data, self.scaling, trial, self.seed, _planes))
@@ -72,16 +72,16 @@ def _planes(
 
 
 def train_members(machines: Sequence[Machine], n_jobs: int | None = None, verbose: int = 0) -> list[Trained]:
-    """Train some machines; what they learn does not depend on `n_jobs`.
+    """Train members; the result does not depend on `n_jobs`.
 
     Parameters
     ----------
     machines : sequence of Machine
-        What to train. Several may share their rows.
+        The members to train. They may share their rows.
     n_jobs : int or None, default=None
-        Threads.
+        Number of threads.
     verbose : int, default=0
-        Show progress.
+        Whether to show progress.
     """
 
     def train_one(number: int) -> Trained:

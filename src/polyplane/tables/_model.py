@@ -1,4 +1,4 @@
-"""`TableModel`: what a `TableClassifier` has learned, from the columns of a table to the scores of the classes."""
+"""`TableModel`: the fitted model of a `TableClassifier`, from the columns of a table to class scores."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from polyplane.tables._probabilities import soft_class_scores, softmax
 
 
 class Member(NamedTuple):
-    """One member of a committee: its preparation of encoded rows, and its planes over the prepared features."""
+    """One member of a committee: a preparation of encoded rows, and planes over the prepared features."""
 
     preparation: Preparation
     planes: PlaneSet
 
     def class_scores(self, Z: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Scores of the classes for encoded rows."""
+        """Compute the scores of the classes for encoded rows."""
         return soft_class_scores(self.planes, self.preparation.transform(Z), n_jobs)
 
     def plane_scores(self, Z: np.ndarray) -> np.ndarray:
-        """Scores of the planes for encoded rows: each is a sum over the columns of the table."""
+        """Compute the scores of the planes for encoded rows; each score is a sum over the columns of the table."""
         return self.planes.scores(self.preparation.transform(Z))
 
 
@@ -61,11 +61,11 @@ class TableModel:
         return self.members[0].planes.n_classes
 
     def encode(self, X: Any, owner: str = "TableClassifier") -> np.ndarray:
-        """The rows of a table as numbers, shape (n_rows, n_features)."""
+        """Encode the rows of a table, shape (n_rows, n_features)."""
         return self.encoding.encode(read_table(X, self.encoding.gaps), owner)
 
     def class_scores(self, Z: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Scores of the classes for encoded rows, shape (n_rows, n_classes)."""
+        """Compute the scores of the classes for encoded rows, shape (n_rows, n_classes)."""
         preparations = {id(member.preparation): member.preparation for member in self.members}
         prepared = {key: preparation.transform(Z) for key, preparation in preparations.items()}
         different = {(id(member.preparation), id(member.planes)): member.planes for member in self.members}
@@ -73,5 +73,5 @@ class TableModel:
         return np.mean([parts[id(member.preparation), id(member.planes)] for member in self.members], axis=0)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Probabilities of the classes from their scores."""
+        """Convert class scores to probabilities."""
         return softmax(scores / self.temperature)

@@ -1,4 +1,4 @@
-"""Reading plain data, what JSON can hold: each entry is asked for by its type, and none is left over."""
+"""Validation of plain data from JSON: each entry must exist and have the right type, and there are no other entries."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 class Entries:
-    """The entries of a dict from a file: what is missing, of another type or unknown is refused with a sentence.
+    """Entries of a dict from a file; missing, invalid and unknown entries raise a ValueError.
 
     Parameters
     ----------
     what : str
-        What the dict stands for, as the subject of a sentence: "Column 'age'".
+        Description of the dict for messages, such as "Column 'age'".
     value : object
-        What should be the dict.
+        The dict to validate.
     """
 
     def __init__(self, what: str, value: Any) -> None:
@@ -33,28 +33,28 @@ class Entries:
         return ValueError(f"{self.what} has an invalid {name!r}: it must be {wanted}.")
 
     def text(self, name: str, among: Collection[str] | None = None) -> str:
-        """A text, one of several where they are given."""
+        """Return a string, which must be one of `among` if given."""
         value = self._take(name)
         if not isinstance(value, str) or (among is not None and value not in among):
             raise self._refuse(name, "a string" if among is None else f"one of {', '.join(sorted(among))}")
         return value
 
     def flag(self, name: str) -> bool:
-        """True or False."""
+        """Return a boolean."""
         value = self._take(name)
         if not isinstance(value, bool):
             raise self._refuse(name, "true or false")
         return value
 
     def number(self, name: str) -> float:
-        """A finite number."""
+        """Return a finite number."""
         value = self._take(name)
         if not _is_number(value):
             raise self._refuse(name, "a finite number")
         return float(value)
 
     def texts(self, name: str, among: Collection[str] | None = None) -> tuple[str, ...]:
-        """A list of different texts, of several where they are given."""
+        """Return a list of distinct strings, which must be in `among` if given."""
         value = self._take(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._refuse(name, "a list of strings")
@@ -65,7 +65,7 @@ class Entries:
         return tuple(value)
 
     def numbers(self, name: str, length: int | None = None) -> list[float]:
-        """A list of finite numbers."""
+        """Return a list of finite numbers."""
         value = self._take(name)
         if not isinstance(value, list) or not all(map(_is_number, value)):
             raise self._refuse(name, "a list of finite numbers")
@@ -74,28 +74,28 @@ class Entries:
         return [float(item) for item in value]
 
     def counts(self, name: str, length: int) -> tuple[int, ...]:
-        """A list of whole numbers from 0 on."""
+        """Return a list of non-negative integers."""
         value = self.numbers(name, length)
         if any(item < 0 or not item.is_integer() for item in value):
             raise self._refuse(name, "a list of non-negative integers")
         return tuple(map(int, value))
 
     def items(self, name: str) -> list[Any]:
-        """A list of anything."""
+        """Return a list of any values."""
         value = self._take(name)
         if not isinstance(value, list):
             raise self._refuse(name, "a list")
         return value
 
     def text_by_text(self, name: str) -> dict[str, str]:
-        """A dict of texts by text."""
+        """Return a dict of strings."""
         value = self._take(name)
         if not isinstance(value, dict) or not all(isinstance(t, str) for pair in value.items() for t in pair):
             raise self._refuse(name, "a dict of strings")
         return dict(value)
 
     def end(self) -> None:
-        """Refuse what nobody asked for."""
+        """Raise an error if there are unknown entries."""
         if self._left:
             raise ValueError(f"{self.what} has an unknown entry, {next(iter(self._left))!r}.")
 
@@ -105,5 +105,5 @@ def _is_number(value: Any) -> bool:
         return False
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer too large for float
         return False

@@ -1,4 +1,4 @@
-"""`Preparation`: numbers of any scale as the features that planes are good at, as plain data."""
+"""`Preparation`: scaling and expansion of encoded features before training, as plain data."""
 
 from __future__ import annotations
 
@@ -11,30 +11,33 @@ from polyplane.planes import PlaneSet
 from polyplane.tables._bins import bin_values, tree_knots
 from polyplane.tables._plain_data import Entries
 
-#: Robustly scaled numbers approach this, and never pass it.
+#: Bound of robustly scaled numbers, approached smoothly.
 CLIP = 3.0
-#: Indicators, and bins, are scaled as if half of the rows had them: at unit variance, one of one row in a thousand
-#: would be 30 times as large as others. (On 17 tables 15.9 % error; 16.3 with a floor of 0.3, 16.1 with one of 0.05.)
+#: Smallest number that indicators and bins are divided by: the standard deviation of an indicator of half of the rows.
+#: At unit variance, an indicator of one row in a thousand would be 30 times as large as others. (Mean error on 17
+#: tables: 15.9 %; 16.3 % with a floor of 0.3, 16.1 % with 0.05.)
 LEAST_SPREAD = 0.5
-#: The least relevance of a feature.
+#: Smallest relevance of a feature.
 LEAST_GAIN = 1e-3
-#: No prepared number is larger: planes over float32 rows stay finite.
+#: Largest prepared number, so that scores of float32 rows remain finite.
 LARGEST = 1e12
 
 
 class Recipe(NamedTuple):
-    """What a preparation does.
+    """Definition of a preparation.
 
     Parameters
     ----------
     is_robust : bool
-        Median and interquartile range, and a smooth clip, in place of mean and standard deviation.
+        Whether numbers are scaled by median and interquartile range and clipped smoothly, instead of scaled by mean and
+        standard deviation.
     has_norm : bool
-        One more feature, the sum of the squares of the numbers: planes over it are spheres, or ellipsoids.
+        Whether the sum of the squares of the numbers is added as a feature. A plane over it is a sphere or an
+        ellipsoid.
     has_squares : bool
-        One more feature for each number, its square.
+        Whether the square of each number is added as a feature.
     has_bins : bool
-        More features for each number, its piecewise-linear bins.
+        Whether piecewise-linear bins of each number are added as features.
     """
 
     is_robust: bool = False
@@ -43,7 +46,7 @@ class Recipe(NamedTuple):
     has_bins: bool = False
 
 
-#: All that can be chosen from, the plainest first.
+#: All preparations, the simplest first.
 RECIPES = {
     "standard": Recipe(),
     "robust": Recipe(is_robust=True),
@@ -55,25 +58,24 @@ RECIPES = {
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What the features of a table become before planes see them.
+    """Transformation of encoded features to the features that planes are trained on.
 
-    All features are centred and scaled; then come bins, squares and the norm, where the recipe has them, centred and
-    scaled too.
+    All features are centred and scaled, followed by the bins, squares and norm of the recipe, also centred and scaled.
 
     Parameters
     ----------
     name : str
-        The recipe.
+        Name of the recipe.
     is_number : ndarray of bool, shape (n_features,)
-        Which features are numbers; the others are indicators, or have two values only.
+        Whether each feature is a number; the others are indicators or have only two values.
     centre, factor : ndarray of shape (n_features,)
-        The scaling of the features.
+        Scaling of the features.
     knots : tuple of ndarray
-        The ends of the bins of each number; empty where there are none.
+        Ends of the bins of each number; empty if there are no bins.
     more_centre, more_factor : ndarray
-        The scaling of the features beyond the first.
+        Scaling of the added features.
     gain : ndarray of shape (n_features,)
-        What each feature, and all that is made from it, is multiplied by in the end.
+        Final factor of each feature and of all features derived from it.
     """
 
     name: str
@@ -89,7 +91,7 @@ class Preparation:
     def fit(
         cls, name: str, Z: np.ndarray, y: np.ndarray, is_indicator: np.ndarray, weight: np.ndarray | None = None
     ) -> Preparation:
-        """Learn a preparation from training rows.
+        """Fit a preparation on training rows.
 
         Parameters
         ----------
@@ -98,11 +100,11 @@ class Preparation:
         Z : ndarray of shape (n_rows, n_features)
             Encoded rows.
         y : ndarray of shape (n_rows,)
-            Their classes, as integers.
+            Class indices.
         is_indicator : ndarray of bool, shape (n_features,)
-            Which features are 0 or 1.
+            Whether each feature is an indicator.
         weight : ndarray of shape (n_rows,), default=None
-            Their weights.
+            Sample weights.
         """
         recipe = RECIPES[name]
         is_number = ~is_indicator & _has_three_values(Z)
@@ -132,14 +134,14 @@ class Preparation:
         return result
 
     def weighted(self, gain: np.ndarray) -> Preparation:
-        """The same with features multiplied by their gains."""
+        """Return a copy with features multiplied by gains."""
         return replace(self, gain=self.gain * gain)
 
     def relevance(self, planes: PlaneSet, X: np.ndarray) -> np.ndarray:
-        """How much each feature tells planes over prepared rows `X` apart, relative to the feature that does most.
+        """Compute the relevance of each feature for planes over prepared rows `X`, relative to the largest one.
 
-        What all planes have in common changes no prediction: it is the spread of their weights that counts, times
-        that of the feature. Features made from one belong to it.
+        Weights that all planes share do not change predictions. The relevance is therefore the spread of the weights
+        times the spread of the feature, including the features derived from it.
         """
         effect = np.square(planes.coef.std(axis=0) * X.std(axis=0)).astype(np.float64)
         source = np.array([j for j, _ in self.sources])
@@ -149,7 +151,7 @@ class Preparation:
 
     @property
     def sources(self) -> list[tuple[int, str]]:
-        """Of each feature, which of the features before it is made from, and how; -1: from all numbers."""
+        """The encoded feature that each prepared feature is derived from (-1 for all numbers), and how."""
         recipe, numbers = RECIPES[self.name], np.flatnonzero(self.is_number).tolist()
         sources = [(j, "scaled") for j in range(len(self.centre))]
         for j, knots in zip(numbers, self.knots, strict=False):
@@ -165,7 +167,7 @@ class Preparation:
         return scaled
 
     def _more(self, Z: np.ndarray, scaled: np.ndarray) -> np.ndarray:
-        """The features beyond the scaled ones, as they are."""
+        """Compute the added features, without scaling."""
         recipe, numbers = RECIPES[self.name], np.flatnonzero(self.is_number)
         parts = [bin_values(Z[:, j], knots) for j, knots in zip(numbers, self.knots, strict=False) if len(knots)]
         squares = np.square(scaled[:, numbers]) if recipe.has_squares or recipe.has_norm else None
@@ -176,7 +178,7 @@ class Preparation:
         return np.concatenate(parts, axis=1) if parts else np.empty((len(Z), 0))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
+        """Convert the preparation to plain data that can be stored as JSON."""
         return {
             "name": self.name,
             "is_number": self.is_number.tolist(),
@@ -190,7 +192,7 @@ class Preparation:
 
     @classmethod
     def from_dict(cls, value: Any) -> Preparation:
-        """Read what `to_dict` gave; anything else is refused with a sentence."""
+        """Create a preparation from the output of `to_dict`; invalid data raise a ValueError."""
         entries = Entries("The preparation", value)
         name, is_number = entries.text("name", RECIPES), entries.items("is_number")
         if not all(isinstance(item, bool) for item in is_number):
@@ -216,7 +218,7 @@ def _has_three_values(Z: np.ndarray) -> np.ndarray:
 
 
 def _scaling(Z: np.ndarray, is_number: np.ndarray, is_robust: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Centre and factor of each feature; one without an interquartile range is scaled by its standard deviation."""
+    """Return centre and factor of each feature; if the interquartile range is 0, the standard deviation is used."""
     centre, spread = Z.mean(axis=0), Z.std(axis=0)
     ends = np.ptp(Z, axis=0)
     two = ~is_number

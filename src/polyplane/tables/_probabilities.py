@@ -1,4 +1,4 @@
-"""Scores of the classes as the log-loss trains them, their probabilities, and the temperature of these."""
+"""Smooth class scores, probabilities, and temperature scaling."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import numpy as np
 from polyplane._threads import in_threads
 from polyplane.planes import PlaneSet
 
-#: Rows are scored in blocks of about this many scores.
+#: Number of scores in a block of rows.
 BLOCK = 1 << 20
-#: The least probability that is told from 0.
+#: Smallest probability, to avoid an infinite log-loss.
 LEAST = 1e-30
 
 
 def soft_class_scores(planes: PlaneSet, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-    r"""The logarithm of the sum of :math:`e^{w_k x + b_k}` over the planes of each class, shape (n_rows, n_classes).
+    r"""Compute :math:`\log \sum_k e^{w_k x + b_k}` over the planes of each class, shape (n_rows, n_classes).
 
-    This is what the log-loss trains: a smooth form of the best score of each class.
+    This is a smooth maximum of the scores of the planes, as used by the log-loss in training.
     """
     size = max(1, BLOCK // planes.n_planes)
     blocks = [X[start : start + size] for start in range(0, len(X), size)]
@@ -32,21 +32,21 @@ def soft_class_scores(planes: PlaneSet, X: np.ndarray, n_jobs: int | None = None
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Probabilities from scores, row by row."""
+    """Convert scores to probabilities, row by row."""
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
 
 
 def log_losses(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The log-loss of each row."""
+    """Compute the log-loss of each row."""
     return -np.log(np.maximum(probability[np.arange(len(y)), y], LEAST))
 
 
 def best_temperature(scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """What scores are divided by for the least log-loss, which is convex in its inverse, between 1/8 and 8.
+    """Find the temperature between 1/8 and 8 that minimises the log-loss, which is convex in its inverse.
 
-    One more row of each class than there are, spread evenly over the classes, keeps few rows that are all right from
-    asking for certainty.
+    A prior equivalent to one row per class, with uniform class probabilities, prevents extreme temperatures if there
+    are few rows and all are classified correctly.
     """
     weight = np.ones(len(y)) if weight is None else weight / weight.mean()
     own, n_classes = scores[np.arange(len(y)), y], scores.shape[1]

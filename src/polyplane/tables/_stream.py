@@ -1,4 +1,4 @@
-"""Tables that come in parts, each of which is seen once per pass."""
+"""Training on a stream of tables: batches of rows, each used once per pass."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from polyplane.tables.classifier import TableClassifier
 
 
-#: Rows that the encoder and all that is chosen are learned from. The number of planes is chosen by them: adult has
-#: 13.3 % error when all of its 32,561 rows are among them; 13.3 to 13.7 after the first 20,000 rows and then the others
-#: in parts, 13.9 after the first 4,000 rows and then the others.
+#: Number of rows that determine the encoder and all choices, such as the number of planes. (Error on adult: 13.3 % if
+#: these are all of its 32,561 rows; 13.3 to 13.7 % if they are the first 20,000 rows and the others follow in batches;
+#: 13.9 % if they are the first 4,000 rows.)
 FIRST_ROWS = 50_000
 
 
 class Part(NamedTuple):
-    """Checked rows."""
+    """Validated rows."""
 
     table: Table
     y: np.ndarray
@@ -46,11 +46,11 @@ class TableStream:
     Parameters
     ----------
     estimator : TableClassifier
-        What is trained. It is not changed: `draft` is the model of the parts so far, once it is fitted.
+        The classifier. It is not changed: `draft` is the classifier trained on the batches so far.
     classes : array-like or None
         All labels.
     first_rows : int
-        Rows from which the encoder, the preparation and the number of planes are learned.
+        Number of rows that determine the encoder, the preparation and the number of planes.
     """
 
     def __init__(self, estimator: TableClassifier, classes: Any, first_rows: int) -> None:
@@ -62,18 +62,18 @@ class TableStream:
         self.first_rows = first_rows
         self.n_parts = self.n_rows = 0
         self.training: FurtherTraining | None = None
-        self._waiting: list[Part] = []  # what the encoder is to be learned from
+        self._waiting: list[Part] = []  # the first rows, for the encoder
         self._history: dict[str, list[float]] = {}
         self._began = time.perf_counter()
         self._progress = Progress(type(estimator).__name__, None) if estimator.verbose else None
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the draft is a model."""
+        """Whether the draft is fitted."""
         return self.training is not None
 
     def go(self, batches: Any, passes: int, time_limit: float | None, prefetch: int) -> None:
-        """Learn from one part after the other until the stream or the time ends, or an exception is raised."""
+        """Train on the batches until the stream or the time ends, or an exception is raised."""
         source = BatchSource(batches, passes)
         try:
             with closing(read_ahead(source.read(Position(0, 0, 0)), prefetch)) as parts:
@@ -91,7 +91,7 @@ class TableStream:
                 self._progress.end()
 
     def start(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Learn from a first part, whatever its size."""
+        """Train on a first batch of any size."""
         self._waiting = [self._checked(Batch(X, y, sample_weight, 0))]
         self.n_rows = len(self._waiting[0].y)
         self._begin(1)
@@ -111,7 +111,7 @@ class TableStream:
                 self._begin(1)
 
     def _checked(self, batch: Batch) -> Part:
-        """A part whose columns, labels and weights are those of the parts before: others are not spoilt by it."""
+        """Validate the columns, labels and weights of a batch before it is added to the others."""
         table = loaded(read_table(batch.X, frozenset(self.draft.gaps)))
         y = check_targets(batch.y, table.n_rows)
         if self.classes is not None:
@@ -129,7 +129,7 @@ class TableStream:
         return Part(table, y, weight)
 
     def _begin(self, number: int) -> None:
-        """Learn the encoder, and a first model, from the parts so far."""
+        """Fit the encoder and a first model on the batches so far."""
         if not self._waiting:
             raise ValueError("The stream is empty: it has no batches.")
         draft, tables = self.draft, [part.table for part in self._waiting]
@@ -161,12 +161,12 @@ class TableStream:
             self._progress.update(self.n_rows, {"rows/s": self.n_rows / seconds, "error": error})
 
     def _keep_after(self, error: BaseException) -> None:
-        """Let the draft be the model of the parts before an error, where these are enough for one."""
+        """Fit the draft on the batches before an error, if they are sufficient."""
         if not self.is_fitted and self._waiting:
             try:
                 self._begin(1)
             except Exception:
-                return  # it is the first error that is to be raised
+                return  # the first error is raised
         if self.is_fitted:
             error.add_note(
                 f"fit_stream had trained on {self.n_rows} rows; the estimator keeps the model of these rows."
@@ -174,7 +174,7 @@ class TableStream:
 
 
 def encoded(fitted: TableClassifier, table: Table, y: np.ndarray, weight: np.ndarray | None) -> EncodedRows:
-    """Rows of positive weight, as a fitted classifier sees them."""
+    """Encode rows of positive weight with a fitted classifier."""
     classes, encoding = fitted.classes_, fitted.model_.encoding
     codes = encode(y, classes)
     weight = check_weights(np.empty((len(y), 1)), y, codes, classes, weight, fitted.class_weight)
@@ -184,7 +184,7 @@ def encoded(fitted: TableClassifier, table: Table, y: np.ndarray, weight: np.nda
 
 
 def partial_fit(estimator: TableClassifier, X: Any, y: Any, classes: Any, sample_weight: Any) -> TableClassifier:
-    """Learn from a first part, or from one more; when that fails, the classifier is left as it was."""
+    """Train on a first or a further batch; if this fails, the classifier remains unchanged."""
     refuse_balanced(estimator)
     if not hasattr(estimator, "model_"):
         if classes is None:
@@ -206,20 +206,20 @@ def partial_fit(estimator: TableClassifier, X: Any, y: Any, classes: Any, sample
 
 
 def seeds_of(fitted: TableClassifier) -> list[int]:
-    """A seed for each machine."""
+    """Return one seed per member."""
     random = check_random_state(fitted.random_state)
     return [int(seed) for seed in random.randint(2**31, size=len(fitted.members_))]
 
 
 def refuse_balanced(estimator: TableClassifier) -> None:
-    """Weights of classes that need all rows."""
+    """Raise an error for class weights that require all rows."""
     if estimator.class_weight == "balanced":
         raise ValueError("class_weight='balanced' needs all rows at once; pass a dict of weights instead.")
 
 
 @contextmanager
 def _named(position: Position) -> Iterator[None]:
-    """Say which part an error is about."""
+    """Add the number of the batch to the message of an error."""
     try:
         yield
     except (ValueError, TypeError) as error:

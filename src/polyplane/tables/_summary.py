@@ -1,4 +1,4 @@
-"""`ColumnSummary`: what rows that are never in one place hold in a column, enough to learn an encoding from."""
+"""`ColumnSummary`: summaries of distributed columns, from which an encoding is fitted."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from polyplane.tables._encoding import Encoding
 from polyplane.tables._frames import Table
 from polyplane.tables._learning import DENSE, Limits
 
-#: Different values that are kept of a column: of texts the most frequent ones, of numbers and dates quantiles.
+#: Largest number of distinct values of a column: the most frequent strings, or quantiles of numbers and dates.
 MOST_VALUES = 100_000
-#: A column is learned from so many values at most; of more rows, all values occur less often in proportion.
+#: Largest number of values that a column is fitted on; with more rows, all counts are reduced in proportion.
 MOST_ROWS = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
-    """The different values of a column, and how often each occurs.
+    """The distinct values of a column and their counts.
 
-    With no more than `MOST_VALUES` different values all that is learned from a summary is exact: levels and their
-    counts, medians, ranges. Otherwise rare texts are left out, and numbers are moved to the next one that is kept: the
-    smallest and the largest are always kept, and quantiles are exact to a hundred-thousandth of the rows.
+    With at most `MOST_VALUES` distinct values, a column fitted on a summary is exact: levels and their counts, medians
+    and ranges. Otherwise rare strings are omitted, and numbers are replaced by the next one that is kept. The smallest
+    and the largest number are always kept, and quantiles are exact to a hundred-thousandth of the rows.
 
     Parameters
     ----------
     cells : Cells
-        The different values, without gaps.
+        The distinct values, without missing ones.
     counts : ndarray of shape (n_values,)
-        The rows of each.
+        Number of rows of each value.
     n_gaps : int
-        Rows without a value.
+        Number of rows with a missing value.
     n_left_out : int
-        Rows with texts that are not among the values.
+        Number of rows with omitted strings.
     is_unique : bool
-        Whether no value was seen twice, be it kept or not.
+        Whether all values of the column are distinct, including omitted ones.
     """
 
     cells: Cells
@@ -50,14 +50,14 @@ class ColumnSummary:
 
     @classmethod
     def of(cls, cells: Cells) -> ColumnSummary:
-        """The summary of some rows."""
+        """Summarise rows."""
         is_gap = cells.is_gap
         present = cells.take(np.flatnonzero(~is_gap))
         return _distinct(present, np.ones(len(present.values), dtype=np.int64), int(is_gap.sum()), 0, True)
 
     @classmethod
     def merged(cls, parts: Sequence[ColumnSummary]) -> ColumnSummary:
-        """The summary of the rows of all parts."""
+        """Merge the summaries of several parts."""
         cells = concatenated_cells([part.cells for part in parts])
         counts = np.concatenate([part.counts for part in parts])
         n_gaps, n_left_out = (sum(getattr(part, name) for part in parts) for name in ("n_gaps", "n_left_out"))
@@ -69,7 +69,7 @@ class ColumnSummary:
         return int(self.counts.sum()) + self.n_gaps + self.n_left_out
 
     def expanded(self) -> Cells:
-        """Rows with these values, as many as there were or `MOST_ROWS`."""
+        """Return rows with these values and counts, at most `MOST_ROWS`."""
         share = min(1.0, MOST_ROWS / max(self.n_rows, 1))
         if self.is_unique:
             return replace(self.cells, values=np.concatenate([self._once(), self._gaps(share)]))
@@ -81,7 +81,7 @@ class ColumnSummary:
         return np.full(n_gaps, GAPS[self.cells.form], dtype=self.cells.values.dtype)
 
     def _once(self) -> np.ndarray:
-        """Values that are all different; numbers of rows are to be known as such, also where few of them are kept."""
+        """Return distinct values; row numbers remain recognisable even if few of them are kept."""
         values = self.cells.values
         if self.cells.form == "number" and len(values) == MOST_VALUES and (values % 1 == 0).all():
             low, n_rows = values[0], min(self.n_rows, MOST_ROWS)
@@ -98,7 +98,7 @@ def learn_encoding(
     decimal: str,
     limits: Limits,
 ) -> Encoding:
-    """The encoding of a table of which the columns were summarised; see `Encoding.learn`."""
+    """Fit the encoding of a table on summaries of its columns; see `Encoding.learn`."""
     names = tuple(summaries)
     n_rows = next(iter(summaries.values())).n_rows
     table = Table(names, is_named, n_rows, lambda j: summaries[names[j]].expanded())
@@ -107,7 +107,7 @@ def learn_encoding(
 
 
 def _counted(column: Column, summary: ColumnSummary) -> Column:
-    """A category with the rows of its levels as they were counted."""
+    """Return a category with the exact counts of its levels."""
     if not isinstance(column, CategoryColumn) or summary.cells.form != "text":
         return column
     known = dict(zip(summary.cells.levels, summary.counts.tolist(), strict=True))
@@ -117,10 +117,10 @@ def _counted(column: Column, summary: ColumnSummary) -> Column:
 
 
 def _distinct(cells: Cells, counts: np.ndarray, n_gaps: int, n_left_out: int, is_unique: bool) -> ColumnSummary:
-    """Each value once; not too many of them."""
+    """Return the distinct values, limited in number."""
     values, place = np.unique(cells.values, return_inverse=True)
     counts = np.bincount(place, weights=counts, minlength=len(values)).astype(np.int64)
-    # Numbers that stand for others beside them are counted with these.
+    # Numbers that replace neighbouring ones include their counts.
     is_unique = is_unique and len(values) == len(cells.values)
     if cells.form != "text":
         kept = _quantiles(counts)
@@ -134,7 +134,7 @@ def _distinct(cells: Cells, counts: np.ndarray, n_gaps: int, n_left_out: int, is
 
 
 def _quantiles(counts: np.ndarray) -> np.ndarray:
-    """Which of sorted values to keep: all, or those at evenly spaced ranks, the first and the last among them."""
+    """Return the sorted values to keep: all, or those at evenly spaced ranks, including the first and the last."""
     if len(counts) <= MOST_VALUES:
         return np.arange(len(counts))
     ranks = np.cumsum(counts)

@@ -1,4 +1,4 @@
-"""Where the training of a machine begins: at the tangents of some rows, or at the planes that it has."""
+"""Initial states of the training of a member: tangent planes at cluster centres, or its current planes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from polyplane.tables._model import Member
 def cold_start(
     member: Member, rows: EncodedRows, max_iter: int, seed: int
 ) -> tuple[SmoothMultiHyperplane, SmoothState]:
-    """The method, and a state with as many planes as a member has, tangent above centres of the rows.
+    """Return the method, and a state with the number of planes of a member: tangent planes at centres of the rows.
 
     Parameters
     ----------
     member : Member
-        Whose preparation and numbers of planes are to be used.
+        The member, with a preparation and a number of planes.
     rows : EncodedRows
-        Some rows, of all classes where that is possible.
+        Rows, of all classes if possible.
     max_iter : int
-        Steps in which their lengths fall.
+        Number of passes over which the step size decreases.
     seed : int
-        Source of centres and of the orders of rows.
+        Seed of centres and row orders.
     """
     data = rows.data(member.preparation)
     method = SmoothMultiHyperplane(noise=rows.noise(member.preparation.name), max_iter=max_iter)
@@ -39,9 +39,9 @@ def cold_start(
 def warm_start(
     member: Member, rows: EncodedRows, max_iter: int, seed: int
 ) -> tuple[SmoothMultiHyperplane, SmoothState]:
-    """The same with the planes of the member; the rows only tell how far apart the classes are."""
+    """Return the same with the planes of the member; the rows only determine the scaling."""
     method, cold = cold_start(member, rows, max_iter, seed)
-    # Of few rows there are fewer centres than planes; the planes are all kept.
+    # Few rows have fewer centres than planes; all planes are kept.
     n_planes = np.diff(member.planes.indptr)
     mask = np.arange(cold.tangents.mask.shape[1]) < n_planes[:, None]
     state = method.begin(replace(cold.tangents, mask=mask), cold.scaling, seed)

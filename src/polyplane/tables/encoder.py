@@ -1,4 +1,4 @@
-"""`TableEncoder`: the columns of a table as numbers."""
+"""`TableEncoder`: encoding of the columns of a table as numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polyplane.tables._encoding import Encoding
 from polyplane.tables._frames import Table, read_table
 from polyplane.tables._learning import Limits
 
-#: Texts that stand for a missing value, as they are found in files.
+#: Strings that usually mark missing values in files.
 GAPS = ("", "?", "NA", "N/A", "NaN", "nan", "null")
 
 
@@ -211,7 +211,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return hasattr(self, "encoding_")
 
     def _read(self, X: Any) -> Table:
-        """See X as a table, with checked parameters."""
+        """Validate the parameters, and convert X to a table."""
         self._validate_params()
         self._checked_dtype()
         return read_table(X, frozenset(self.gaps))
@@ -220,7 +220,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self._learn(table.names, lambda *how: Encoding.learn(table, *how))
 
     def _learn(self, names: Collection[str], learn: Callable[..., Encoding]) -> Self:
-        """Keep what `learn` finds for checked kinds, gaps, decimal sign and limits of columns of some names."""
+        """Fit the encoding with `learn`, after validating the parameters."""
         kinds = dict(self.kinds or {})
         for name, kind in kinds.items():
             if kind not in COLUMNS:

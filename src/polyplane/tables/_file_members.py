@@ -1,4 +1,4 @@
-"""The machines of a `TableClassifier` in a file: preparations and planes as arrays."""
+"""Members of a `TableClassifier` in a file: preparations and planes as arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyplane.tables._encoding import Encoding
 from polyplane.tables._model import Member
 from polyplane.tables._preparation import Preparation
 
-#: The arrays of a preparation; the knots of all numbers stand one after the other.
+#: The arrays of a preparation; the knots of all numbers are concatenated.
 PREPARATION = {
     "is_number": Array("b", "features"),
     "centre": Array("float64", "features"),
@@ -26,12 +26,12 @@ PREPARATION = {
     "more_centre": Array("float64", "more"),
     "more_factor": Array("float64", "more"),
 }
-#: What multiplies features: none of them vanishes, or is turned over.
+#: Factors of features, which must be positive.
 FACTORS = ("factor", "gain", "more_factor")
 
 
 def pack_preparation(preparation: Preparation, name: str, packer: Packer) -> dict[str, Any]:
-    """The arrays of a preparation."""
+    """Return the arrays of a preparation."""
     arrays = {part: np.array(getattr(preparation, part)) for part in PREPARATION if not part.startswith("knot")}
     arrays["knots"] = np.concatenate([np.empty(0), *preparation.knots])
     arrays["knot_counts"] = np.array([len(knots) for knots in preparation.knots], dtype=np.int64)
@@ -40,7 +40,7 @@ def pack_preparation(preparation: Preparation, name: str, packer: Packer) -> dic
 
 
 def unpack_preparation(node: Any, name: str, unpacker: Unpacker) -> Preparation:
-    """A preparation, once its arrays are known to fit each other."""
+    """Return a preparation, after validating its arrays."""
     if not isinstance(node, dict) or node.keys() != {"name", *PREPARATION}:
         raise DamagedError(f"has an invalid value for {name}")
     sizes: Sizes = {}
@@ -56,7 +56,7 @@ def unpack_preparation(node: Any, name: str, unpacker: Unpacker) -> Preparation:
 
 
 def check_fit(encoding: Encoding, preparations: list[Preparation]) -> None:
-    """Refuse preparations of other features than those of the encoding."""
+    """Raise an error if preparations do not match the features of the encoding."""
     is_indicator = np.array([feature.is_indicator for column in encoding.columns for feature in column.features])
     for preparation in preparations:
         if preparation.is_number.shape != is_indicator.shape:
@@ -68,7 +68,7 @@ def check_fit(encoding: Encoding, preparations: list[Preparation]) -> None:
 
 
 def unpack_all_planes(nodes: list[Any], unpacker: Unpacker) -> list[PlaneSet]:
-    """The planes of the machines; all of them know the same number of classes."""
+    """Return the planes of the members, which must have the same number of classes."""
     found: list[PlaneSet] = []
     for i, node in enumerate(nodes):
         if not isinstance(node, dict):
@@ -79,7 +79,7 @@ def unpack_all_planes(nodes: list[Any], unpacker: Unpacker) -> list[PlaneSet]:
 
 
 def unpack_members(nodes: list[Any], preparations: list[Preparation], planes: list[PlaneSet]) -> tuple[Member, ...]:
-    """The machines: which preparation and which planes each of them has; no one's are left over."""
+    """Return the members with their preparations and planes; each preparation and each set of planes must be used."""
     places = [_place(node, i, len(preparations), len(planes)) for i, node in enumerate(nodes)]
     for i, j in places:
         n_prepared = len(preparations[i].is_number) + len(preparations[i].more_centre)
