@@ -145,4 +145,4 @@ def test_several_classes_through_a_pipe(files, tmp_path):
     )
     assert done.stdout.startswith("The predicted class is that of the plane with the highest score.")
     assert "Plane 1 of class 2" in done.stdout
-    assert "for all 60 rows the prediction is that of the exact model" in done.stdout
+    assert "for all 60 rows, the prediction is that of the exact model" in done.stdout

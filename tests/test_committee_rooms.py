@@ -133,8 +133,7 @@ class TestExplanations:
         assert why.base + why.shares.sum() == pytest.approx(why.difference)
         assert why.label == pipeline.predict(X.iloc[[i]])[0]
         assert (why.plane, why.rival_plane, why.machines) == (None, None, 3)
-        assert f"ahead of class {why.rival!r} by a mean score of" in str(why)
-        assert "over 3 machines:" in str(why)
+        assert f"Its mean score over 3 members exceeds that of class {why.rival!r} by" in str(why)
 
     @pytest.mark.parametrize("target", [None, "a", "c"])
     def test_the_change_convinces_the_pipeline(self, pipeline, target):
@@ -172,7 +171,7 @@ class TestExplanations:
         assert found.feature_names[found.by_importance()[0]].startswith("petal")
         np.testing.assert_allclose(found.shares, [np.mean(pipeline.predict(X) == label) for label in "abc"])
         text = str(found)
-        assert "the highest mean score over 3 machines" in text
+        assert "the highest mean score over 3 members" in text
         assert "`planes_.members[i]`" in text
         assert "Class 'a': 6 planes, predicted for 33.3 % of the rows, such as rows" in text
         assert json.loads(json.dumps(found.to_dict()))["machines"] == 3
@@ -182,8 +181,8 @@ class TestExplanations:
     def test_without_rows(self, pipeline):
         found = explain_model(pipeline)
         assert (found.n_rows, found.shares) == (None, None)
-        assert "by how much their weights differ from plane to plane" in str(found)
-        with pytest.raises(ValueError, match="tolerance and digits are for rules"):
+        assert "standard deviation of their weights over the planes" in str(found)
+        with pytest.raises(ValueError, match="tolerance and digits apply to rules"):
             explain_model(pipeline, X, tolerance=0.1)
 
     def test_sparse_rows(self):
@@ -195,8 +194,9 @@ class TestExplanations:
     @pytest.mark.parametrize("image_shape", [None, (2, 2)])
     def test_page(self, pipeline, tmp_path, image_shape):
         text = model_report(pipeline, X, y, tmp_path / "page.html", n_rows=4, image_shape=image_shape).read_text()
-        assert "of each of 3 machines; the class with the highest mean score is predicted" in text
-        assert "over 3 machines." in text
+        assert "a committee of 3 members" in text
+        assert "the class with the highest mean score is predicted" in text
+        assert "The mean score of this class over 3 members exceeds that of class" in text
         assert "found by local search that leads to class" in text
         assert ("planes_.members[i]" in text) == (image_shape is None)
 
@@ -207,7 +207,9 @@ class TestExplanations:
         margins = MarginDisplay.from_estimator(committee, X, y).margins
         assert np.mean(margins > 0) == pytest.approx(committee.score(X, y))
         for draw in (PlaneUsageDisplay, PlaneWeightsDisplay, RegionsDisplay):
-            with pytest.raises(TypeError, match=r"a committee has 3: take one of its members, `planes_\.members\[i\]`"):
+            with pytest.raises(
+                TypeError, match=r"this committee has 3 members: pass one of them, `planes_\.members\[i\]`"
+            ):
                 draw.from_estimator(committee, X)
             draw.from_estimator(single, X)
 
@@ -225,7 +227,7 @@ def test_functions_of_one_set_say_so(committee, function):
     given = {"planes": committee.planes_, "X": X.to_numpy(), "x": X.to_numpy()[0], "y": np.zeros(150, int)}
     given |= {"box": (0, 1, 0, 1), "c": 0}
     known = inspect.signature(function).parameters
-    with pytest.raises(TypeError, match=r"a committee has 3: take one of its members, `planes_\.members\[i\]`"):
+    with pytest.raises(TypeError, match=r"this committee has 3 members: pass one of them, `planes_\.members\[i\]`"):
         function(**{name: value for name, value in given.items() if name in known})
     assert len(TAKES_PLANES) >= 10
 
@@ -258,11 +260,11 @@ class TestCommandLine:
         assert "machines\t5" in run("info", files / "m").stdout
 
     def test_explain_and_export(self, files):
-        assert "over 5 machines" in run("explain", files / "m", files / "iris.csv").stdout
+        assert "over 5 members" in run("explain", files / "m", files / "iris.csv").stdout
         row = run("explain", files / "m", files / "iris.csv", "--row", "60", "--freeze", "sepal width").stdout
         assert "found by local search" in row
         run("explain", files / "m", files / "iris.csv", "--html", files / "page.html")
-        assert "machines" in (files / "page.html").read_text()
+        assert "committee of 5 members" in (files / "page.html").read_text()
         assert json.loads(run("export", files / "m", "--to", "json").stdout)["machines"] == 5
 
     def test_what_a_committee_cannot_do(self, files):

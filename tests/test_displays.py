@@ -83,7 +83,7 @@ def test_history_has_a_panel_for_each_figure(machine):
     assert len(display.axes_) == len(machine.history_) - 1
     line = display.axes_[0].get_lines()[0]
     assert line.get_xdata()[-1] == machine.n_iter_
-    with pytest.raises(ValueError, match="no 'gap'"):
+    with pytest.raises(ValueError, match="'gap' is not in the history"):
         HistoryDisplay.from_estimator(machine, figures=["gap"])
     with pytest.raises(ValueError, match="against='hour'"):
         HistoryDisplay.from_estimator(machine, against="hour")
@@ -95,7 +95,7 @@ def test_weights_of_pixels_are_images():
     display = PlaneWeightsDisplay.from_estimator(machine, X, image_shape=(8, 8), max_planes=3)
     assert len(display.coef) == 3
     np.testing.assert_array_equal(display.axes_[0].get_images()[0].get_array(), display.coef[0].reshape(8, 8))
-    with pytest.raises(ValueError, match="does not hold 64 features"):
+    with pytest.raises(ValueError, match="does not match the 64 features"):
         PlaneWeightsDisplay.from_estimator(machine, image_shape=(8, 9))
 
 
@@ -121,10 +121,13 @@ def test_axes_may_be_given(machine, iris):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda m, X, y: MarginDisplay.from_estimator(LinearSVC().fit(X, y), X, y), "LinearSVC is not a classifier"),
+        (
+            lambda m, X, y: MarginDisplay.from_estimator(LinearSVC().fit(X, y), X, y),
+            "LinearSVC is not a Polyplane classifier",
+        ),
         (lambda m, X, y: MarginDisplay.from_estimator(m, X, y + 1), "y holds"),
-        (lambda m, X, y: PlaneWeightsDisplay.from_estimator(m, planes=[99]), "numbers from 0 to 11"),
-        (lambda m, X, y: PlaneWeightsDisplay.from_estimator(m, feature_names=["a"]), "1 names; the model has 4"),
+        (lambda m, X, y: PlaneWeightsDisplay.from_estimator(m, planes=[99]), "indices from 0 to 11"),
+        (lambda m, X, y: PlaneWeightsDisplay.from_estimator(m, feature_names=["a"]), "1 names, but the model has 4"),
     ],
 )
 def test_bad_input_is_one_sentence(machine, iris, call, sentence):
@@ -221,9 +224,9 @@ def test_reasons_end_at_the_log_odds(table):
 
 
 def test_displays_of_tables_and_of_planes_refuse_each_other(table, machine, iris):
-    with pytest.raises(TypeError, match="for a TableClassifier, not for a"):
+    with pytest.raises(TypeError, match="requires a TableClassifier, not a"):
         ImportanceDisplay.from_estimator(machine)
-    with pytest.raises(TypeError, match="for a TableClassifier, not for a"):
+    with pytest.raises(TypeError, match="requires a TableClassifier, not a"):
         ReasonsDisplay.from_estimator(machine, iris[0][:1])
     with pytest.raises(TypeError, match="use explain_model, explain_row, ImportanceDisplay"):
         PlaneUsageDisplay.from_estimator(table[0], table[1])

@@ -174,7 +174,8 @@ def nearest_flip(page):
     """What the page says: the column, its value before and after, and the class it leads to."""
     page.wait_for_timeout(200)
     return re.search(
-        r"The nearest flip: (.*) from (.*) to (.*) leads to class “(.*)”", page.locator(".flip").inner_text()
+        r"The smallest change found in one column: (.*) from (.*) to (.*) leads to class “(.*)”",
+        page.locator(".flip").inner_text(),
     )
 
 
@@ -308,10 +309,10 @@ def test_a_large_model_is_left_out_with_a_sentence(tmp_path, monkeypatch, opened
     machine = CuttingPlaneSVC(C=1e-3, tol=0.1).fit(X, y)
     text = page_text(tmp_path, machine, X, y)
     assert "The 60 most important of 64 features can be changed" in text
-    size = int(re.search(r"This section takes (\d+) kB", text)[1])
+    size = int(re.search(r"This section has (\d+) kB", text)[1])
     monkeypatch.setattr(_report_live, "MOST_BYTES", 5000)
     smaller = page_text(tmp_path, machine, X, y)
-    assert "Values cannot be changed on this page: the model takes 0.0 MB in JavaScript" in smaller
+    assert "Values cannot be changed on this page: the model needs 0.0 MB in JavaScript" in smaller
     assert "polyplaneModel" not in smaller
     assert len(text) - len(smaller) == pytest.approx(1000 * size, abs=2000)
     opened(tmp_path / "page.html")
@@ -346,7 +347,7 @@ def test_the_calibration_error_of_a_model_is_on_its_page(loans):
     found = Reliability.of(model.predict_proba(X)[:, 0], y == "default")
     text = path.read_text(encoding="utf-8")
     assert f"Expected calibration error: {100 * found.error:.1f} %" in text
-    assert "the predicted probability of class default, in 10 bins" in text
+    assert "predicted probability of class default, in 10 bins" in text
 
 
 def test_sparse_rows_and_rows_without_names_have_inputs_too(tmp_path, opened):  # noqa: F811

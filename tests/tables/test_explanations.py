@@ -134,7 +134,7 @@ class TestRow:
             "age = 61 (reference ",
             "height = 1.62 (reference 1.7)",
             "job is missing (reference clerk)",
-            "city = Bonn (a rare or new level, reference Oslo)",
+            "city = Bonn (rare or unknown level, reference Oslo)",
             "member = false (reference true)",
             "since = 2021-06-01 (reference 2022-",
             "at the reference row",
@@ -148,7 +148,7 @@ class TestRow:
         frame = pd.DataFrame({"job": ["a", "b"] * 60 + ["rare", "odd", "seldom", "few"], "size": np.arange(124.0)})
         model = TableClassifier(1, preparation="standard", random_state=0).fit(frame, [0, 1] * 60 + [1] * 4)
         text = explain_row(model, {"job": "odd", "size": 3.0}).to_text()
-        assert "job = odd (a rare or new level, reference a)" in text
+        assert "job = odd (rare or unknown level, reference a)" in text
 
     def test_rows_in_any_form_give_the_same(self, people, additive):
         polars = pytest.importorskip("polars", reason="Polars is a development dependency")
@@ -195,7 +195,7 @@ class TestRow:
         everything = list(people[0].columns)
         why = explain_row(additive, row, frozen=everything)
         assert why.flip is None
-        assert "No change within the bounds" in str(why)
+        assert "no change within the bounds" in str(why)
         others = [name for name in everything if name != "age"]
         free = explain_row(additive, row, frozen=others).flip
         before, after = free.changes["age"]
@@ -209,7 +209,7 @@ class TestRow:
             explain_row(additive, row, true_label="maybe")
         with pytest.raises(ValueError, match="x must be one row, not 2"):
             explain_row(additive, people[0][:2])
-        with pytest.raises(TypeError, match="feature_names cannot be given"):
+        with pytest.raises(TypeError, match="feature_names cannot be set"):
             explain_row(additive, row, feature_names=list("abcdefg"))
 
     def test_data_are_plain(self, people, additive):
@@ -309,7 +309,7 @@ class TestModel:
         X, y = load_iris(return_X_y=True, as_frame=True)
         model = TableClassifier(1, n_planes=1, preparation="standard", random_state=0).fit(X, y)
         told = explain_model(model, X)
-        assert str(told).count("against the mean of the others") == 3
+        assert str(told).count("against the mean of the other classes") == 3
         np.testing.assert_allclose(told.base.sum(), 0, atol=1e-6)
         scores = told.base + sum(
             np.stack([np.interp(X[e.column], e.values, e.effect[:, c]) for c in range(3)], axis=1) for e in told.effects
@@ -340,9 +340,9 @@ class TestModel:
         model = TableClassifier(1, preparation="standard", random_state=0).fit(frame, people[1])
         told = explain_model(model)
         assert "same" in told.dropped
-        with pytest.raises(ValueError, match="'same' is not a column that the model uses: it was dropped, as"):
+        with pytest.raises(ValueError, match="'same' is not a column that the model uses: it was dropped because"):
             told.of_column("same")
-        with pytest.raises(TypeError, match="tolerance cannot be given"):
+        with pytest.raises(TypeError, match="tolerance cannot be set"):
             explain_model(model, frame, tolerance=0.1)
 
 

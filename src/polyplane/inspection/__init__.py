@@ -1,4 +1,4 @@
-"""Explanations, pictures and a page: what a model does, and why."""
+"""Explanations of models and predictions: text, displays and HTML reports."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polyplane.inspection.row import explain_row
     from polyplane.inspection.unscaled import UnscaledModel, unwrap
 
-#: Where each name lives; they are imported when first used, so that the command line answers at once.
+#: The module of each name. Modules are imported on first use, so that the command line starts quickly.
 _HOMES = {
     "ChangedRow": "_table_row_explanation",
     "ColumnEffect": "_table_effects",

@@ -1,4 +1,4 @@
-"""An explanation of a committee, as data, text or a table."""
+"""`CommitteeExplanation`: explanation of a committee as text, dict or data frame."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from polyplane.committee import PlaneCommittee
 from polyplane.inspection._result import Explanation, data_frame, listed
 from polyplane.inspection.rules import number, quoted
 
-#: What is said of the machines.
-MEMBERS = "Each machine is a set of planes of its own, `planes_.members[i]`."
+#: Note about the members.
+MEMBERS = "Each member is a PlaneSet, `planes_.members[i]`."
 
 
 @dataclass(frozen=True, eq=False)
 class CommitteeExplanation(Explanation):
-    r"""What a committee of several machines looks at.
+    r"""Importance of the features in a committee of several members.
 
-    Around a row a committee is a linear machine, with a plane for each class (`PlaneCommittee.at`). There the predicted
-    class :math:`c` is ahead of the next best class :math:`d` by :math:`(w_c - w_d) x + b_c - b_d`, and the importance
-    of feature :math:`j` is the mean of :math:`|w_{cj} - w_{dj}| s_j` over rows, where :math:`s_j` is the standard
-    deviation of the feature: by how much such a change moves the lead.
+    Near a row, a committee is a linear classifier with one plane per class (`PlaneCommittee.at`). The score of the
+    predicted class :math:`c` exceeds that of the second-best class :math:`d` by :math:`(w_c - w_d) x + b_c - b_d`. The
+    importance of feature :math:`j` is the mean of :math:`|w_{cj} - w_{dj}| s_j` over rows: the change of this
+    difference when the feature changes by its standard deviation :math:`s_j`.
 
     Parameters
     ----------
     learner : str
-        The name of the estimator.
+        Class name of the estimator.
     classes : list
-        The labels.
+        Class labels.
     feature_names : tuple of str
         Names of the features.
     planes : PlaneCommittee
         The exact planes, in the units of the data.
     importance : ndarray of shape (n_features,)
-        The importance of each feature; without rows, the standard deviation of its weights over all planes, times the
+        Importance of each feature. Without rows, it is the standard deviation of its weights over all planes, times the
         scale of the feature.
     weights : ndarray of shape (n_classes, n_features)
-        The plane of each class, the mean over the rows that it is predicted for; without rows, over all its planes.
+        Mean weights of each class over the rows of this predicted class; without rows, over all planes of the class.
     n_rows : int or None
-        The number of rows looked at.
+        Number of rows; None without rows.
     shares : ndarray of shape (n_classes,) or None
-        The share of the rows that each class is predicted for.
+        Fraction of the rows for which each class is predicted.
     typical : list of tuple of int
-        For each class, rows that are nearest to the mean of those it is predicted for.
+        Indices of the rows nearest to the mean of the rows of each predicted class.
     """
 
     _printed: ClassVar[int] = 8
@@ -61,27 +61,27 @@ class CommitteeExplanation(Explanation):
 
     @property
     def n_planes(self) -> np.ndarray:
-        """The number of planes of each class, over all machines."""
+        """Number of planes of each class, over all members."""
         return np.sum([np.diff(member.indptr) for member in self.planes.members], axis=0)
 
     def by_importance(self) -> list[int]:
-        """The features, the most important first."""
+        """Return the features, the most important first."""
         return np.argsort(-self.importance, kind="stable").tolist()
 
     def typical_rows(self) -> list[int]:
-        """Rows that are typical of the classes, in turn."""
+        """Return typical rows, alternating between the classes."""
         return [i for place in range(3) for rows in self.typical for i in rows[place : place + 1]]
 
     def pictures(self) -> list[tuple[str, np.ndarray]]:
-        """A name and the weights for each class."""
+        """Return a name and the weights of each class."""
         return [(str(label), weights) for label, weights in zip(self.classes, self.weights, strict=True)]
 
     def to_text(self, top: int | None = None) -> str:
-        """The explanation in words, with the `top` most important features; None: with all."""
+        """Return the explanation as text, with the `top` most important features; if None, with all."""
         lines = [
-            f"The predicted class is that of the highest mean score over {self.planes.n_members} machines; on each of "
-            "them the score of a class is that of its best plane.",
-            f"The importance of the features{self._looked_at()}:",
+            f"The predicted class has the highest mean score over {self.planes.n_members} members; in each member, the "
+            "score of a class is the highest score of its planes.",
+            f"Importance of the features{self._looked_at()}:",
         ]
         order = self.by_importance()
         shown = order if top is None else order[:top]
@@ -89,11 +89,11 @@ class CommitteeExplanation(Explanation):
         width = max(len(size) for size in sizes)
         lines += [f"  {size:>{width}}  {quoted(self.feature_names[j])}" for size, j in zip(sizes, shown, strict=True)]
         if len(order) > len(shown):
-            lines.append(f"  and less of {len(order) - len(shown)} other features")
+            lines.append(f"  {len(order) - len(shown)} other features are less important")
         return "\n".join([*lines, *map(self._of_class, range(len(self.classes))), MEMBERS])
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation in the types of JSON."""
+        """Return the explanation as a dict of JSON types."""
         by_class = [
             {
                 "class": label,
@@ -116,14 +116,14 @@ class CommitteeExplanation(Explanation):
         )
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each feature, the most important first."""
+        """Return a pandas DataFrame with a row for each feature, the most important first."""
         order = self.by_importance()
         return data_frame({"feature": [self.feature_names[j] for j in order], "importance": self.importance[order]})
 
     def _looked_at(self) -> str:
         if self.n_rows is None:
-            return ", by how much their weights differ from plane to plane"
-        return ", by how much a standard deviation of each moves the lead over the second class"
+            return " (standard deviation of their weights over the planes)"
+        return " (change of the lead over the second class per standard deviation)"
 
     def _of_class(self, c: int) -> str:
         text = f"Class {self.classes[c]!r}: {self.n_planes[c]} planes"

@@ -1,4 +1,4 @@
-"""Explaining a model of a table: the importance of its columns, and what their values do."""
+"""Explanation of a `TableClassifier`: importance of its columns, and effects of their values."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from polyplane.inspection._table_values import TableRow
 from polyplane.tables._columns import BooleanColumn, CategoryColumn, Column, Range
 from polyplane.tables.classifier import TableClassifier
 
-#: Evenly chosen rows are looked at: up to so many, and at least so many where that makes too many scores of planes, of
-#: all columns at once, or of about so many values of one.
+#: Explanations use evenly spaced rows: largest number of rows, smallest number if this exceeds the limit of plane
+#: scores, this limit, and the typical number of values of a column.
 MOST_ROWS, LEAST_ROWS, MOST_SCORES, VALUES = 1000, 100, 1 << 22, 64
-#: Quantiles of a normal distribution, as the values of a number of which only the spread is known.
+#: Quantiles of a normal distribution, which represent the values of a number of known spread.
 QUANTILES = ndtri((np.arange(40) + 0.5) / 40)
 
 
 def explain_table(estimator: TableClassifier, X: Any = None) -> TableExplanation:
-    """The importance of the columns of a table, and what their values do.
+    """Compute the importance of the columns of a table, and the effects of their values.
 
     Parameters
     ----------
     estimator : TableClassifier
         The fitted classifier.
     X : data frame or array-like of shape (n_rows, n_columns), default=None
-        Rows to look at.
+        Rows to compute importance and effects on.
     """
     model = estimator.model_
     encoding = model.encoding
@@ -69,7 +69,7 @@ def _some(scores: TableScores, Z: np.ndarray) -> np.ndarray:
 
 
 def _estimated(column: Column, effects: list[ColumnEffect]) -> np.ndarray:
-    """The standard deviation of the effects of a column, from what is known of its values."""
+    """Estimate the standard deviation of the effects of a column from the stored distribution of its values."""
     return np.sqrt(sum(_variance(column, effect) for effect in effects))
 
 

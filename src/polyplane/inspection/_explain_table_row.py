@@ -1,4 +1,4 @@
-"""Explaining a row of a table: what its columns contribute, and the smallest change that leads to another class."""
+"""Explanation of a table row: contributions of its columns, and the smallest change that leads to another class."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def explain_table_row(
     max_columns: int | None = None,
     search: bool = True,
 ) -> TableRowExplanation:
-    """Why a class is predicted for a row of a table; the parameters are those of `explain_row`."""
+    """Explain the prediction for a table row; the parameters are those of `explain_row`."""
     encoding, owner = estimator.model_.encoding, type(estimator).__name__
     row = TableRow.read(encoding, x, owner)
     typical = TableRow.typical(encoding) if reference is None else TableRow.read(encoding, reference, owner)
@@ -68,7 +68,7 @@ def explain_table_row(
 
 
 def _goal(estimator: TableClassifier, predicted: int, target: Any, true_label: Any) -> int | None:
-    """The class to change to: the one asked for, otherwise the true one where another is predicted."""
+    """Return the target class: the given one, otherwise the true class if another is predicted."""
     if target is not None:
         return class_index("target", target, estimator.classes_)
     truth = predicted if true_label is None else class_index("true_label", true_label, estimator.classes_)
@@ -78,7 +78,7 @@ def _goal(estimator: TableClassifier, predicted: int, target: Any, true_label: A
 def _bounds(lower: Any, upper: Any) -> dict[str, tuple[Any, Any]]:
     for name, given in (("lower", lower), ("upper", upper)):
         if given is not None and not isinstance(given, Mapping):
-            raise TypeError(f"For a table, {name} must be a dict of column name to bound, not {given!r}.")
+            raise TypeError(f"For a TableClassifier, {name} must be a dict of column name to bound, not {given!r}.")
     low, high = lower or {}, upper or {}
     return {name: (low.get(name), high.get(name)) for name in {**low, **high}}
 

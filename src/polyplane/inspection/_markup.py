@@ -1,4 +1,4 @@
-"""Markup in which text from data is always text: nothing gets in but through `escape`."""
+"""HTML markup; all text from data is escaped."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from importlib.resources import files
 
 from polyplane._plain import visible
 
-#: The scripts of a page, in their order, and those for a model in it.
+#: The scripts of a page, in order, and those of the section "Try it".
 SCRIPTS, LIVE_SCRIPTS = ("parts.js", "rows.js"), ("reasons.js", "live.js")
 
 PICKER = """\
 <div class="picker"><label for="row">Row and its predicted class</label> <select id="row"></select>
 <button type="button" id="before">Previous</button> <button type="button" id="after">Next</button></div>
 <div class="card" id="why" aria-live="polite"></div>
-<noscript><p>The rows are shown by a script of this page.</p></noscript>"""
+<noscript><p>This section requires JavaScript.</p></noscript>"""
 
 LIVE = """<div class="picker"><label for="start">Start from</label> <select id="start"></select>
 <button type="button" id="reset">Reset</button></div>
 <div class="card now" id="now"><p class="verdict" aria-live="polite"></p><div id="classes"></div></div>
 <div class="live"><div id="inputs"></div><div id="reasons"></div></div>
-<noscript><p>This section needs JavaScript.</p></noscript>"""
+<noscript><p>This section requires JavaScript.</p></noscript>"""
 
 
 def escape(text: str) -> str:
-    """Text as markup that shows it."""
+    """Escape text for markup."""
     return escape_markup(visible(text))
 
 
 class Markup:
-    """A page that grows element by element."""
+    """A page, built element by element."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -42,38 +42,38 @@ class Markup:
         return "\n".join(self._parts)
 
     def add(self, tag: str, text: str, css_class: str = "") -> None:
-        """An element that holds text."""
+        """Add an element with text."""
         self._parts.append(f"<{tag}{_class(css_class)}>{escape(text)}</{tag}>")
 
     @contextmanager
     def group(self, css_class: str) -> Iterator[None]:
-        """What is added within stands in one block."""
+        """Group the elements added in this context in one block."""
         self._parts.append(f"<div{_class(css_class)}>")
         yield
         self._parts.append("</div>")
 
     @contextmanager
     def folded(self, title: str) -> Iterator[None]:
-        """What is added within is shown when asked for."""
+        """Hide the elements added in this context until they are unfolded."""
         self._parts.append(f"<details><summary>{escape(title)}</summary>")
         yield
         self._parts.append("</details>")
 
     def place(self, name: str, css_class: str) -> None:
-        """An empty block that the script fills."""
+        """Add an empty block that a script fills."""
         self._parts.append(f'<div id="{name}"{_class(css_class)}></div>')
 
     def figure(self, drawing: str, caption: str) -> None:
-        """A drawing, which is markup, under its caption."""
+        """Add a drawing, which is markup, with its caption."""
         self._parts.append(f"<figure><figcaption>{escape(caption)}</figcaption>{drawing}</figure>")
 
     def legend(self, names: Sequence[tuple[str, str]]) -> None:
-        """Names with the colours that stand for them."""
+        """Add a legend of names and colours."""
         items = "".join(f'<span><i style="background:{colour}"></i>{escape(name)}</span>' for name, colour in names)
         self._parts.append(f'<p class="legend">{items}</p>')
 
     def bars(self, heads: tuple[str, str] | list[str], rows: Sequence[tuple[str, float]]) -> None:
-        """A table of names and numbers, with a bar for each number."""
+        """Add a table of names and numbers, with a bar for each number."""
         largest = max((size for _, size in rows), default=0.0) or 1.0
         names, sizes = heads
         self._parts.append('<div class="scroll"><table class="bars"><thead><tr>')
@@ -87,13 +87,13 @@ class Markup:
         self._parts.append("</tbody></table></div>")
 
     def picker(self, reference: str) -> None:
-        """Where the script shows one row at a time; `reference` says what they are compared with."""
+        """Add the section in which a script explains one row at a time; `reference` describes the reference row."""
         self.add("h2", "Rows explained")
         self.add("p", reference, "quiet")
         self._parts.append(PICKER)
 
     def live(self) -> None:
-        """Where the script lets the values of a row be changed."""
+        """Add the section in which the values of a row can be changed."""
         self._parts.append(LIVE)
 
     def table(
@@ -106,9 +106,9 @@ class Markup:
         rule_column: int | None = None,
         links: Sequence[int | None] | None = None,
     ) -> None:
-        """A table; the first column holds names, the `rule_column` long text.
+        """Add a table; the first column contains names, the `rule_column` long text.
 
-        `css_classes` style each cell; `links` are the places in the picker that each row's name leads to.
+        `css_classes` are the classes of the cells; `links` are the positions in the picker to which the names link.
         """
         self._parts.append('<div class="scroll"><table>')
         if title:
@@ -129,21 +129,20 @@ class Markup:
 
 
 def assemble(body: Markup, title: str, data: str, model: str = "") -> str:
-    """The whole page.
+    """Assemble the whole page.
 
-    A policy in its head forbids the browser whatever the page does not need: everything from outside, and any script
-    but its own.
+    Its content security policy forbids all external resources and all scripts other than its own.
 
     Parameters
     ----------
     body : Markup
-        What it shows.
+        Body of the page.
     title : str
-        The title of the window.
+        Title of the window.
     data : str
         JSON for the script.
     model : str
-        The script of the model, in which no text ends an element; empty: there is none.
+        Script of the model, which must not contain a closing tag; empty if there is none.
     """
     style = _page_file("style.css")
     scripts = [model] if model else []
@@ -162,7 +161,7 @@ def assemble(body: Markup, title: str, data: str, model: str = "") -> str:
 
 
 def live_scripts() -> str:
-    """The scripts that let the values of a row be changed."""
+    """Return the scripts of the section "Try it"."""
     return "\n".join(map(_page_file, LIVE_SCRIPTS))
 
 
@@ -179,5 +178,5 @@ def _digest(script: str) -> str:
 
 
 def _inert(data: str) -> str:
-    """JSON that cannot end the element it stands in."""
+    """Escape JSON so that it cannot close its script element."""
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,4 +1,4 @@
-"""An explanation of a model, as data, text or a table."""
+"""`ModelExplanation`: explanation of a model by rules, as text, dict or data frame."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 @dataclass(frozen=True, eq=False)
 class PlaneRule:
-    """A plane, and the rows it wins.
+    """A plane as a rule, with the rows that it decides.
 
     Parameters
     ----------
     label : object
-        The label of the class that owns it.
+        Label of the class that owns the plane.
     number : int
-        Its number within the class, from 1.
+        Number of the plane within the class, from 1.
     plane : int
-        Its number in the model, from 0.
+        Index of the plane in the model, from 0.
     coef, intercept : ndarray of shape (n_features,), float
-        Its weights and offset, rounded.
+        Rounded weights and offset.
     share : float or None
-        The share of the rows that it wins.
+        Fraction of the rows that the plane decides: those for which it has the largest score.
     typical : tuple of int
-        Rows, counted from 0, that are nearest to the mean of those it wins, each feature in its standard deviation.
+        Indices of the rows nearest to the mean of these rows, with each feature divided by its standard deviation.
     """
 
     label: Any
@@ -46,7 +46,7 @@ class PlaneRule:
 
     @property
     def percent(self) -> str:
-        """The share in percent."""
+        """The fraction of the rows in percent, as text."""
         return f"{100 * (self.share or 0.0):.1f}"
 
 
@@ -57,24 +57,24 @@ class ModelExplanation(Explanation):
     Parameters
     ----------
     learner : str
-        The name of the estimator.
+        Class name of the estimator.
     classes : list
-        The labels.
+        Class labels.
     feature_names : tuple of str
         Names of the features.
     inside : int or None
-        The class that is predicted where all rules hold (of two classes the one with a single plane); None: planes
-        compete by their scores.
+        The class that is predicted if all inequalities hold: the one of two classes that owns a single plane. If None,
+        the class of the plane with the largest score is predicted.
     rules : tuple of PlaneRule
-        The planes, class by class.
+        The planes, ordered by class.
     planes : PlaneSet
         The exact planes, in the units of the data.
     rounded : RoundedPlanes
-        The rounded planes of the rules, and what rounding changes.
+        The rounded planes of the rules, and the effect of rounding.
     n_rows : int or None
-        The number of rows looked at.
+        Number of rows that the rules are evaluated on; None without rows.
     influence : ndarray of shape (n_features,)
-        How far each feature varies: terms are listed in the order of weight times this.
+        Scale of each feature: terms are sorted by weight times scale.
     """
 
     _printed: ClassVar[int] = 8
@@ -89,7 +89,7 @@ class ModelExplanation(Explanation):
     influence: np.ndarray
 
     def rule(self, plane: int, top: int | None = None) -> str:
-        """The rule of a plane, with its `top` leading terms; None: with all."""
+        """Return the rule of a plane as text, with its `top` leading terms; if None, with all."""
         rule = self.rules[plane]
         digits, offset_digits = self.rounded.digits, self.rounded.offset_digits
         if self.inside is None:
@@ -99,7 +99,7 @@ class ModelExplanation(Explanation):
         if self._is_inside(rule):
             return "all of these hold" if len(self.rules) > 2 else "otherwise"
         coef, limit = rule.coef, -rule.intercept
-        # The first class wins ties. A single rule speaks of its own class, several of the class inside.
+        # The first class wins ties. A single rule describes its own class, several rules the class inside.
         holds, broken = ("<=", ">") if self.inside == 0 else ("<", ">=")
         relation = holds if len(self.rules) > 2 else broken
         leading = int(np.abs(coef * self.influence).argmax())
@@ -110,24 +110,24 @@ class ModelExplanation(Explanation):
         return f"{terms} {relation} {number(limit + 0.0, offset_digits)}"
 
     def busiest(self) -> list[PlaneRule]:
-        """The rules, those of planes that win the most rows first."""
+        """Return the rules, those of planes that decide the most rows first."""
         return sorted(self.rules, key=lambda rule: -(rule.share or 0.0))
 
     def typical_rows(self) -> list[int]:
-        """Rows that are typical of the planes, in turn, those of the busiest first."""
+        """Return typical rows, alternating between the planes, those that decide the most rows first."""
         return [i for place in range(3) for rule in self.busiest() for i in rule.typical[place : place + 1]]
 
     def pictures(self) -> list[tuple[str, np.ndarray]]:
-        """A name and the weights for each plane, the busiest first."""
+        """Return a name and the weights of each plane, those that decide the most rows first."""
         return [(f"{rule.label}: {rule.percent} %", self.planes.coef[rule.plane]) for rule in self.busiest()]
 
     def to_text(self, top: int | None = None) -> str:
-        """The rules in words, each with its `top` leading terms; None: with all."""
+        """Return the rules as text, each with its `top` leading terms; if None, with all."""
         lines = self._scores(top) if self.inside is None else self._inequalities(self.inside, top)
         return "\n".join([*lines, "", self._rounding()])
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation in the types of JSON."""
+        """Return the explanation as a dict of JSON types."""
         rules = [
             {
                 "class": rule.label,
@@ -156,7 +156,7 @@ class ModelExplanation(Explanation):
         )
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each plane."""
+        """Return a pandas DataFrame with a row for each plane."""
         return data_frame(
             {
                 "class": [rule.label for rule in self.rules],
@@ -195,12 +195,12 @@ class ModelExplanation(Explanation):
     def _rounding(self) -> str:
         digits = f"Numbers are rounded to {self.rounded.digits} digits"
         if self.n_rows is None or self.rounded.changed is None:
-            return f"{digits}; there were no rows to check them on."
+            return f"{digits}; pass rows to check their effect on predictions."
         terms = "small term is" if self.rounded.dropped == 1 else "small terms are"
-        left = f", {self.rounded.dropped} {terms} left out" if self.rounded.dropped else ""
+        left = f", {self.rounded.dropped} {terms} omitted" if self.rounded.dropped else ""
         kept = 100 * (1 - self.rounded.changed)
         share = "all" if self.rounded.changed == 0 else f"{kept:.1f} % of the"
-        return f"{digits}{left}: for {share} {self.n_rows} rows the prediction is that of the exact model."
+        return f"{digits}{left}: for {share} {self.n_rows} rows, the prediction is that of the exact model."
 
 
 def _predicted_for(*rules: PlaneRule) -> list[str]:

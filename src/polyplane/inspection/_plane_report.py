@@ -1,4 +1,4 @@
-"""The page about planes: their rules or pictures, and the reasons for rows."""
+"""Report about planes: their rules or images, and explanations of rows."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from polyplane.inspection.row import explain_row
 from polyplane.inspection.rules import number
 from polyplane.inspection.unscaled import UnscaledModel, unwrap
 
-#: The share of the rows whose class the rules, rounded for reading, may change.
+#: Fraction of the rows whose predicted class may change by rounding the rules.
 ROUNDED = 0.005
-#: Features and changes shown of one row, planes shown as pictures, and planes shown at once as rules.
+#: Largest number of features and changes of a row, of planes as images, and of planes as rules before folding.
 SHOWN_FEATURES, SHOWN_PICTURES, MOST_PLANES = 12, 40, 24
 REFERENCE = "Each row is compared with the reference row, the mean of each feature over the rows of this page."
 
@@ -32,10 +32,10 @@ REFERENCE = "Each row is compared with the reference row, the mean of each featu
 def plane_page(
     estimator: Any, X: Any, y: Any, n_rows: int, feature_names: Any, image_shape: tuple[int, int] | None
 ) -> PageContent:
-    """What the page shows of a classifier of planes."""
+    """Return the content of the report about a classifier of planes."""
     model = unwrap(estimator, feature_names)
     if image_shape is not None and int(np.prod(image_shape)) != model.planes.n_features:
-        raise ValueError(f"image_shape={image_shape} does not hold {model.planes.n_features} features.")
+        raise ValueError(f"image_shape={image_shape} does not match the {model.planes.n_features} features.")
     predictions = _predictions(model, X, y)
     labels = [as_text(label) for label in predictions.labels]
     tolerance = 0.0 if isinstance(model.planes, PlaneCommittee) else ROUNDED
@@ -46,7 +46,12 @@ def plane_page(
         "rows": [_row(predictions, i, why, image_shape) for i, why in zip(chosen, explained, strict=True)],
         "image_shape": image_shape,
         "planes": _pictures(planes) if image_shape else None,
-        "words": {"one": "feature", "many": "features", "share": "share of the score difference", "head": "share"},
+        "words": {
+            "one": "feature",
+            "many": "features",
+            "share": "contribution to the score difference",
+            "head": "contribution",
+        },
     }
     about = (
         f"{planes.learner}: {model.planes.n_classes} classes, {model.planes.n_planes} planes, "
@@ -66,7 +71,7 @@ def _predictions(model: UnscaledModel, X: Any, y: Any) -> Predictions:
 
 
 def _probabilities(model: UnscaledModel, X: Any) -> np.ndarray | None:
-    """The probabilities of the classes, where the estimator has them."""
+    """Return the probabilities of the classes, if the estimator has them."""
     if not hasattr(model.estimator, "predict_proba"):
         return None
     with warnings.catch_warnings():
@@ -77,10 +82,10 @@ def _probabilities(model: UnscaledModel, X: Any) -> np.ndarray | None:
 def _how(model: UnscaledModel) -> str:
     if isinstance(model.planes, PlaneCommittee):
         return (
-            f"Each class owns some planes of each of {model.planes.n_members} machines; the class with the highest "
-            "mean score is predicted."
+            f"The model is a committee of {model.planes.n_members} members. In each member, the score of a class is "
+            "the highest score of its planes; the class with the highest mean score is predicted."
         )
-    return "Each class owns some planes; the class of the plane with the highest score is predicted."
+    return "Each plane belongs to a class; the class of the plane with the highest score is predicted."
 
 
 def _rules(page: Markup, planes: ModelExplanation | CommitteeExplanation, pictures: bool) -> None:
@@ -89,14 +94,14 @@ def _rules(page: Markup, planes: ModelExplanation | CommitteeExplanation, pictur
         _committee(page, planes, pictures)
         return
     if pictures:
-        page.add("p", "Blue pixels count for the class, red ones against it; the busiest planes first.", "quiet")
+        page.add("p", "Weights of the pixels: blue is positive, red is negative; most used planes first.", "quiet")
         page.place("planes", "gallery")
         return
     if planes.inside is not None:
         for line in planes.to_text(top=8).splitlines():
             page.add("p", line)
         return
-    page.add("p", "The score of each plane, in the units of the data, with its leading terms.", "quiet")
+    page.add("p", "The score of each plane with its leading terms, in the units of the data.", "quiet")
     rows = [[str(rule.label), str(rule.number), rule.percent, planes.rule(rule.plane, 6)] for rule in planes.busiest()]
     heads = ["class", "plane", "rows decided, %", "score"]
     page.table("", heads, rows[:MOST_PLANES], rule_column=3)
@@ -107,7 +112,7 @@ def _rules(page: Markup, planes: ModelExplanation | CommitteeExplanation, pictur
 
 def _committee(page: Markup, planes: CommitteeExplanation, pictures: bool) -> None:
     if pictures:
-        page.add("p", "Blue pixels count for the class, red ones against it, in the mean of its planes.", "quiet")
+        page.add("p", "Mean weights of the pixels for each class: blue is positive, red is negative.", "quiet")
         page.place("planes", "gallery")
         return
     page.add("p", MEMBERS, "quiet")
@@ -117,21 +122,21 @@ def _committee(page: Markup, planes: CommitteeExplanation, pictures: bool) -> No
         [str(label), str(count), f"{100 * share:.1f}"]
         for label, count, share in zip(planes.classes, planes.n_planes, shares, strict=True)
     ]
-    title = "Importance: how far a standard deviation of a feature moves the lead over the second class"
+    title = "Importance: change of the lead over the second class per standard deviation of the feature"
     with page.group("pair"):
         page.table(title, ["feature", "importance"], features[:MOST_PLANES])
         page.table("Planes of the classes", ["class", "planes", "rows predicted, %"], classes)
 
 
 def _one(X: Any, i: int) -> Any:
-    """Row `i` as a matrix of one row."""
+    """Return row `i` as a matrix of one row."""
     if hasattr(X, "iloc"):
         return X.iloc[[i]]
     return X[[i]] if sparse.issparse(X) or hasattr(X, "shape") else np.asarray(X)[[i]]
 
 
 def _row(predictions: Predictions, i: int, why: RowExplanation, image_shape: Any) -> dict[str, Any]:
-    """What the script of the page shows of a row."""
+    """Return the data of a row for the script of the page."""
     order = why.by_share()
     shown, rest = order[:SHOWN_FEATURES], order[SHOWN_FEATURES:]
     return {
@@ -161,8 +166,8 @@ def _lead(why: RowExplanation) -> str:
     rival = f"class \N{LEFT DOUBLE QUOTATION MARK}{as_text(why.rival)}\N{RIGHT DOUBLE QUOTATION MARK}"
     size = number(why.difference)
     if why.machines:
-        return f"This class is ahead of {rival} by a mean score of {size} over {why.machines} machines."
-    return f"Plane {why.plane} of this class is ahead of plane {why.rival_plane} of {rival} by a score of {size}."
+        return f"The mean score of this class over {why.machines} members exceeds that of {rival} by {size}."
+    return f"The score of this class (plane {why.plane}) exceeds that of {rival} (plane {why.rival_plane}) by {size}."
 
 
 def _flip(why: RowExplanation) -> dict[str, Any] | None:
@@ -183,5 +188,5 @@ def _flip(why: RowExplanation) -> dict[str, Any] | None:
 
 
 def _pictures(planes: ModelExplanation | CommitteeExplanation) -> list[dict[str, Any]]:
-    """The busiest planes, to be drawn."""
+    """Return the planes that decide the most rows, to be drawn."""
     return [{"name": as_text(name), "weights": weights} for name, weights in planes.pictures()[:SHOWN_PICTURES]]

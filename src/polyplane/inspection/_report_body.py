@@ -1,4 +1,4 @@
-"""What the page about a model shows, section by section."""
+"""Content of the report about a model, section by section."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from polyplane.inspection._report_live import Live
 from polyplane.inspection._report_reliability import add_reliability
 from polyplane.inspection.confusion import ConfusionMatrix
 
-#: A confusion matrix of more classes is too large to be shown; more errors than these are not shown.
+#: Largest number of classes of a confusion matrix, and of errors that are listed.
 MOST_CLASSES, MOST_ERRORS = 30, 20
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a model predicts for labelled rows.
+    """Predictions of a model for labelled rows.
 
     Parameters
     ----------
     labels : list
-        The labels of the classes.
+        Labels of the classes.
     truth, predicted : ndarray of shape (n_rows,)
-        The true and the predicted classes, as integers.
+        True and predicted class indices.
     sureness : ndarray of shape (n_rows,)
-        The margin of each row, the score of the predicted class less the best score of another; or its probability.
+        Confidence in each prediction: its margin, the score of the predicted class minus the largest score of another
+        class, or its probability.
     measure : str
-        Which of these it is.
+        Name of this measure: "margin" or "probability".
     probabilities : ndarray of shape (n_rows, n_classes) or None
-        The probabilities of the classes; None: the model has none.
+        Probabilities of the classes; None if the model has none.
     """
 
     labels: list[Any]
@@ -45,12 +46,12 @@ class Predictions:
 
     @property
     def errors(self) -> np.ndarray:
-        """The rows that are predicted wrongly, the surest first."""
+        """The misclassified rows, the most confident predictions first."""
         wrong = np.flatnonzero(self.truth != self.predicted)
         return wrong[np.argsort(-self.sureness[wrong], kind="stable")]
 
     def choose(self, typical: Sequence[int], n_rows: int) -> list[int]:
-        """Rows to explain: up to half of them errors, a quarter unsure, the rest typical."""
+        """Select the rows to explain: up to half of them errors, a quarter uncertain, the rest typical."""
         errors = self.errors[: max(1, n_rows // 2)]
         right = np.flatnonzero(self.truth == self.predicted)
         unsure = right[np.argsort(self.sureness[right], kind="stable")][: n_rows // 4]
@@ -58,35 +59,35 @@ class Predictions:
 
 
 def encoded_labels(y: Any, n_rows: int, classes: np.ndarray) -> np.ndarray:
-    """The true classes of rows as integers."""
+    """Return the true class indices of rows."""
     labels = np.asarray(y)
     if labels.shape != (n_rows,):
-        raise ValueError(f"y has shape {labels.shape}; there are {n_rows} rows.")
+        raise ValueError(f"y has shape {labels.shape}, but X has {n_rows} rows.")
     if n_rows == 0:
-        raise ValueError("There are no rows to report on.")
+        raise ValueError("X must contain at least one row.")
     return encode(labels, classes)
 
 
 @dataclass(frozen=True, eq=False)
 class PageContent:
-    """What a page is made of.
+    """Content of a report.
 
     Parameters
     ----------
     predictions : Predictions
-        What is predicted.
+        Predictions for the rows.
     about : str
-        The model in a sentence or two.
+        Short description of the model.
     section : function of Markup
-        Adds what there is to show of the model.
+        Adds the section about the model.
     chosen : list of int
         The rows that are explained.
     data : dict
-        What the script of the page shows of them.
+        Data of these rows for the script of the page.
     reference : str
-        What the row is that they are compared with, in a sentence.
+        Description of the reference row, in a sentence.
     live : Live
-        The model, for values that are changed on the page.
+        The model for the section "Try it".
     """
 
     predictions: Predictions
@@ -99,7 +100,7 @@ class PageContent:
 
 
 def report_body(content: PageContent, title: str) -> Markup:
-    """The page, but for what its script shows."""
+    """Return the page without the parts that its script adds."""
     page, predictions = Markup(), content.predictions
     matrix = ConfusionMatrix.of(np.array(predictions.labels), predictions.truth, predictions.predicted)
     page.add("h1", title)
@@ -116,7 +117,7 @@ def report_body(content: PageContent, title: str) -> Markup:
 
 
 def default_title(labels: list[Any], y: Any = None) -> str:
-    """A headline that says what is predicted; a series of labels has a name, which is part of it."""
+    """Return a title with the classes, and with the name of `y` if it is a series."""
     name = getattr(y, "name", None)
     what = f"{name}: " if isinstance(name, str) and name else ""
     if len(labels) > 4:
@@ -127,7 +128,7 @@ def default_title(labels: list[Any], y: Any = None) -> str:
 def _baseline(matrix: ConfusionMatrix) -> str:
     most = int(matrix.support.argmax())
     share = 100 * matrix.support[most] / max(1, matrix.n_rows)
-    return f"Always predicting {matrix.classes.tolist()[most]}, the most frequent class, would give {share:.1f} %."
+    return f"Always predicting the most frequent class, {matrix.classes.tolist()[most]}, gives {share:.1f} %."
 
 
 def _quality(page: Markup, matrix: ConfusionMatrix) -> None:
@@ -160,7 +161,8 @@ def _errors(page: Markup, predictions: Predictions, chosen: Sequence[int]) -> No
     if not errors:
         page.add("p", "There are no errors on these rows.")
         return
-    page.add("p", f"{len(errors):,} of {len(predictions.truth):,} rows are predicted wrongly; the surest first.")
+    n_rows = len(predictions.truth)
+    page.add("p", f"{len(errors):,} of {n_rows:,} rows are misclassified, listed by decreasing {predictions.measure}.")
     labels = predictions.labels
     rows = [
         [

@@ -1,4 +1,4 @@
-"""The section of the page in which the values of a row can be changed: the model as a script, and its inputs."""
+"""The section "Try it" of the report: the model as a script, and inputs to change the values of a row."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from polyplane.tables._columns import Column, DateColumn, NumberColumn
 from polyplane.tables._model import TableModel
 from polyplane.tables.classifier import TableClassifier
 
-#: The name of the model in the page; a longer script, or a model of more features, is left out of it.
+#: Name of the model in the page, and the largest script and number of features for which it is included.
 NAME, MOST_BYTES, MOST_FEATURES = "polyplaneModel", 2_000_000, 1000
-#: Inputs that are shown: at first, and at all.
+#: Number of inputs that are visible initially, and in total.
 SHOWN_INPUTS, MOST_INPUTS = 12, 60
 
 
@@ -35,11 +35,11 @@ class Live:
     Parameters
     ----------
     script : str
-        The model in JavaScript; empty where it is left out.
+        The model in JavaScript; empty if it is omitted.
     data : dict
-        What the script of the page needs to know of inputs and rows.
+        Data of inputs and rows for the script of the page.
     note : str
-        What the reader should know, or why it is left out.
+        Note to the reader, or the reason why the model is omitted.
     """
 
     script: str
@@ -48,7 +48,7 @@ class Live:
 
     @classmethod
     def left_out(cls, why: str) -> Live:
-        """A page without the model."""
+        """Return the section of a page without the model."""
         return cls("", {}, f"Values cannot be changed on this page: {why}.")
 
     def add(self, page: Markup) -> None:
@@ -62,7 +62,7 @@ class Live:
 def live_table(
     estimator: TableClassifier, order: Sequence[int], explained: Sequence[TableRowExplanation], labels: Sequence[str]
 ) -> Live:
-    """A model of a table; `order` has its columns, the most important ones first."""
+    """Return the section of a `TableClassifier`; `order` lists its columns, the most important first."""
     model, rows = estimator.model_, [why.values for why in explained]
     columns = model.encoding.columns
     if len(columns) > MOST_FEATURES:
@@ -76,12 +76,12 @@ def live_table(
         "unit": model.temperature,
         "labels": list(labels),
     }
-    seen = "Numbers and dates have the range seen in training." + _calibrated(model.temperature)
+    seen = "Sliders of numbers cover the range of the training rows." + _calibrated(model.temperature)
     return _live(table_program(estimator), data, f"{seen} {_unshown(len(order), 'columns')}")
 
 
 def live_planes(model: UnscaledModel, X: Any, explained: Sequence[Any], labels: Sequence[str]) -> Live:
-    """Planes over numbers; the inputs are those with the largest shares in the explained rows, on average."""
+    """Return the section of planes; the inputs are the features with the largest mean contributions in the rows."""
     n_features = model.planes.n_features
     if n_features > MOST_FEATURES:
         return Live.left_out(f"the model has {n_features:,} features, more than {MOST_FEATURES:,}")
@@ -97,7 +97,7 @@ def live_planes(model: UnscaledModel, X: Any, explained: Sequence[Any], labels: 
         "unit": 1.0,
         "labels": list(labels),
     }
-    seen = "Each feature has the range of the rows that this page is made of."
+    seen = "Each slider covers the range of the feature in the rows of this page."
     program = learner_program(model.learner, model.planes.to_numpy(), model.feature_names)
     return _live(program, data, f"{seen} {_unshown(len(order), 'features')}")
 
@@ -105,18 +105,16 @@ def live_planes(model: UnscaledModel, X: Any, explained: Sequence[Any], labels: 
 def _live(program: Program, data: dict[str, Any], note: str) -> Live:
     try:
         script = write_javascript(program, NAME)
-    except ValueError as error:  # a name or a label that JavaScript cannot hold
+    except ValueError as error:  # a name or a label that cannot be written in JavaScript
         return Live.left_out(visible(str(error)).rstrip("."))
     size = len(script.encode())
     if size > MOST_BYTES:
-        return Live.left_out(
-            f"the model takes {size / 1e6:.1f} MB in JavaScript, and a page takes at most {MOST_BYTES / 1e6:g} MB"
-        )
+        return Live.left_out(f"the model needs {size / 1e6:.1f} MB in JavaScript, more than {MOST_BYTES / 1e6:g} MB")
     data = plain({**data, "shown": SHOWN_INPUTS, "soft": program.is_soft})
     grown = size + len(live_scripts().encode()) + len(json.dumps(data))
     what = (
-        "Change the values of a row: the model itself is part of this page, and predicts as you type. "
-        f"This section takes {grown / 1000:,.0f} kB, of which {size / 1000:,.0f} kB are the model."
+        "Change the values of a row: the model is part of this page and predicts as you type. "
+        f"This section has {grown / 1000:,.0f} kB, of which {size / 1000:,.0f} kB are the model."
     )
     return Live(script, data, f"{what} {note}".strip())
 
@@ -124,20 +122,19 @@ def _live(program: Program, data: dict[str, Any], note: str) -> Live:
 def _calibrated(temperature: float) -> str:
     if abs(temperature - 1.0) < 0.005:
         return ""
-    return f" Log-odds are differences of scores divided by {temperature:.2f}, the temperature of the calibration."
+    return f" Log-odds are differences of scores divided by {temperature:.2f}, the calibration temperature."
 
 
 def _unshown(count: int, what: str) -> str:
     if count <= MOST_INPUTS:
         return ""
     return (
-        f"The {MOST_INPUTS} most important of {count} {what} can be changed; the others keep the values that they have "
-        "in the row."
+        f"The {MOST_INPUTS} most important of {count} {what} can be changed; the others keep their values of the row."
     )
 
 
 def _by_position(model: TableModel, values: Sequence[Value]) -> list[Value]:
-    """Values of the encoded columns as a row of the whole table."""
+    """Return values of the encoded columns as a row of the whole table."""
     encoding = model.encoding
     row: list[Value] = [None] * len(encoding.names)
     for column, value in zip(encoding.columns, values, strict=True):
@@ -146,7 +143,7 @@ def _by_position(model: TableModel, values: Sequence[Value]) -> list[Value]:
 
 
 def _seen(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The least and the largest value of each feature, and whether all are whole; rows are dense or sparse."""
+    """Return the smallest and the largest value of each feature of dense or sparse rows, and if all are integers."""
     if not sparse.issparse(rows):
         return rows.min(axis=0), rows.max(axis=0), (rows == np.round(rows)).all(axis=0)
     is_whole = np.ones(rows.shape[1], dtype=bool)
@@ -155,7 +152,7 @@ def _seen(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _column_input(j: int, column: Column, values: Sequence[Value]) -> dict[str, Any]:
-    """How a column can be changed; a gap can be chosen where training, or one of the rows, has one."""
+    """Return the input of a column; "missing" is offered if the training rows or one of the rows had missing values."""
     missing = {"missing": column.has_gaps or None in values}
     if isinstance(column, NumberColumn):
         return {**_number_input(j, *column.range[:2], column.is_whole, column.range.spread), **missing}

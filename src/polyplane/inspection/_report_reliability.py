@@ -1,4 +1,4 @@
-"""How reliable probabilities are: predicted against observed, bin by bin, and their mean distance."""
+"""Reliability of probabilities: predicted and observed frequencies by bin, and the calibration error."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from polyplane.inspection._markup import Markup
 from polyplane.inspection._svg import draw_reliability
 
-#: Bins of equal width.
+#: Number of bins of equal width.
 BINS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    r"""Predicted probabilities against observed frequencies.
+    r"""Predicted probabilities and observed frequencies by bin.
 
     Parameters
     ----------
     counts : ndarray of shape (n_bins,)
-        The rows whose probability is in each bin.
+        Number of rows in each bin.
     predicted, observed : ndarray of shape (n_bins,)
-        Their mean probability, and the share of them for which the event came true; NaN in an empty bin.
+        Mean predicted probability and observed frequency of the event in each bin; NaN in an empty bin.
     """
 
     counts: np.ndarray
@@ -32,7 +32,7 @@ class Reliability:
 
     @classmethod
     def of(cls, probability: np.ndarray, happened: np.ndarray) -> Reliability:
-        """Of the probability of an event in each row, and whether it came true."""
+        """Compute the bins, given the probability of an event in each row and whether it occurred."""
         bins = np.minimum((probability * BINS).astype(int), BINS - 1)
         counts = np.bincount(bins, minlength=BINS)
         with np.errstate(invalid="ignore"):
@@ -42,13 +42,13 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the mean distance between predicted and observed, weighted by rows."""
+        """Expected calibration error: mean difference of predicted and observed frequency, weighted by rows."""
         distances = np.abs(self.predicted - self.observed)
         return float(np.nansum(self.counts * distances) / max(1, self.counts.sum()))
 
 
 def add_reliability(page: Markup, labels: list[Any], truth: np.ndarray, probabilities: np.ndarray) -> None:
-    """Add the section: of two classes about the rarer one, otherwise about the predicted class of each row."""
+    """Add the section; the event is the rarer of two classes, or that the predicted class is correct."""
     if len(labels) == 2:
         c = int(np.bincount(truth, minlength=2).argmin())
         event, happened, values = f"class {labels[c]}", truth == c, probabilities[:, c]
@@ -66,8 +66,8 @@ def add_reliability(page: Markup, labels: list[Any], truth: np.ndarray, probabil
 
 def _meaning(event: str) -> str:
     return (
-        f"Across: the predicted probability of {event}, in {BINS} bins. Up: how often it is the true class. On the "
-        "diagonal the two agree: of the rows with a probability of 0.8, 80 % belong to the class. The expected "
-        "calibration error is their mean distance over the rows. Vertical lines are 95 % confidence intervals, bars "
-        "the number of rows in each bin."
+        f"Horizontal axis: predicted probability of {event}, in {BINS} bins. Vertical axis: fraction of these rows for "
+        "which it is the true class. On the diagonal, the two are equal: of rows with a predicted probability of 0.8, "
+        "80 % are of this class. The expected calibration error is the mean difference of the two. Vertical lines are "
+        "95 % confidence intervals. Bars show the number of rows in each bin."
     )

@@ -1,4 +1,4 @@
-"""What explanations have in common: text, a dict, a data frame."""
+"""Base class of explanations: text, dict and data frame."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 
 class Explanation(ABC):
-    """What prints itself, in a notebook too."""
+    """Base class of explanations, which are printed as text, also in notebooks."""
 
-    #: Terms or features that are printed.
+    #: Number of terms or features that are printed.
     _printed: ClassVar[int]
 
     @abstractmethod
     def to_text(self, top: int | None = None) -> str:
-        """The explanation in words, with the `top` most important terms or features; None: with all."""
+        """Return the explanation as text, with the `top` most important terms or features; if None, with all."""
 
     def __str__(self) -> str:
         return self.to_text(self._printed)
@@ -25,15 +25,15 @@ class Explanation(ABC):
 
 
 def data_frame(columns: dict[str, Any]) -> Any:
-    """A pandas DataFrame, or a sentence that says how to get one."""
+    """Return a pandas DataFrame, or raise an error if pandas is not installed."""
     try:
         import pandas as pd
     except ImportError:
-        raise ImportError("A data frame needs pandas: pip install pandas.") from None
+        raise ImportError("to_frame requires pandas: pip install pandas.") from None
     return pd.DataFrame(columns)
 
 
 def listed(rows: tuple[int, ...]) -> str:
-    """Rows in a sentence: "row 4", "rows 4, 7 and 19"."""
+    """Format a list of rows: "row 4", "rows 4, 7 and 19"."""
     *before, last = map(str, rows)
     return f"rows {', '.join(before)} and {last}" if before else f"row {last}"

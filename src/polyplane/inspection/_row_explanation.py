@@ -1,4 +1,4 @@
-"""An explanation of a row, as data, text or a table."""
+"""`RowExplanation`: explanation of a prediction as text, dict or data frame."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from polyplane.inspection.rules import number, quoted
 
 @dataclass(frozen=True, eq=False)
 class Flip:
-    """The smallest change of a row for which another class is predicted, proven or found by local search.
+    """Counterfactual: the smallest change of a row that leads to another class.
 
     Parameters
     ----------
     label : object
-        The label of that class.
+        Label of this class.
     values : ndarray of shape (n_features,)
         The changed row, in the units of the data.
     change : ndarray of shape (n_features,)
-        What was added.
+        The changed row minus the row.
     distance : float
-        The length of the change, each feature measured in its scale.
+        Length of the change, with each feature divided by its scale.
     proven : bool
-        Whether no smaller change leads to that class, or to any other where none was asked for; in a committee the
-        change is found by local search.
+        Whether no smaller change leads to the target class, or to any other class if no target is given. False for a
+        committee, where the change is found by local search.
     """
 
     label: Any
@@ -40,40 +40,41 @@ class Flip:
 
 @dataclass(frozen=True, eq=False)
 class RowExplanation(Explanation):
-    r"""Why a class is predicted for a row.
+    r"""Explanation of the predicted class of a row.
 
-    The winning plane :math:`p` is ahead of the best plane :math:`q` of another class by
+    The score of the winning plane :math:`p` exceeds that of the best plane :math:`q` of another class by
 
     .. math:: (w_p - w_q) x + b_p - b_q = \text{base} + \sum_j (w_{pj} - w_{qj}) (x_j - r_j)
 
-    where the base is the difference at the reference row :math:`r`; the terms of the sum are the features' shares. In a
-    committee :math:`p` and :math:`q` are the means of the machines' best planes of the two classes at the row.
+    where the base is the difference at the reference row :math:`r`, and the terms of the sum are the contributions of
+    the features. In a committee, :math:`p` and :math:`q` are the means over members of the best planes of the two
+    classes at the row.
 
     Parameters
     ----------
     label, rival : object
-        The predicted label, and the next best one.
+        The predicted label, and the label with the second-best score.
     plane, rival_plane : int or None
-        The planes that speak for them, counted within their classes from 1; None in a committee.
+        Their planes with the largest scores, numbered from 1 within each class; None for a committee.
     difference, base : float
-        The score difference at the row, and at the reference.
+        Score difference of the two classes at the row, and at the reference.
     shares : ndarray of shape (n_features,)
-        Each feature's share of the difference; with the base they sum to it.
+        Contribution of each feature; the contributions and the base sum to the difference.
     values, reference : ndarray of shape (n_features,)
         The row and the reference, in the units of the data.
     feature_names : tuple of str
         Names of the features.
     imputed : tuple of int
-        The features that were missing and have been filled in.
+        Features whose missing values were imputed.
     scale : ndarray of shape (n_features,)
-        The change of each feature that counts as 1 in distances.
+        Units of the features in distances.
     flip : Flip or None
-        The smallest change for which another class is predicted; None when there is none within the bounds, or when
-        the search in a committee found none.
+        The smallest change that leads to another class; None if there is none within the bounds, or if the local search
+        of a committee finds none.
     machines : int or None
-        The number of machines of a committee; None for a single one.
+        Number of members of a committee; None for a single model.
     searched : bool
-        Whether a change was looked for.
+        Whether a change was searched for.
     """
 
     _printed: ClassVar[int] = 10
@@ -94,32 +95,32 @@ class RowExplanation(Explanation):
     searched: bool = True
 
     def by_share(self) -> list[int]:
-        """The features that have a share, the largest first."""
+        """Return the features with a non-zero contribution, the largest first."""
         order = np.argsort(-np.abs(self.shares), kind="stable")
         return order[self.shares[order] != 0].tolist()
 
     def by_change(self) -> list[int]:
-        """The features that the flip changes noticeably, the largest change, measured in its scale, first."""
+        """Return the features that the flip changes noticeably, the largest change relative to its scale first."""
         ways = np.zeros(1) if self.flip is None else np.abs(self.flip.change) / self.scale
         order = np.argsort(-ways, kind="stable")
         return order[ways[order] > 1e-6 * ways.max()].tolist()
 
     def to_text(self, top: int | None = None) -> str:
-        """The explanation in words, with the `top` most important features; None: with all."""
+        """Return the explanation as text, with the `top` most important features; if None, with all."""
         lines = [self._headline()]
         order = self.by_share()
         shown = order if top is None else order[:top]
         parts = [(_signed(self.shares[j]), self._reason(j)) for j in shown]
         if len(order) > len(shown):
             rest = float(self.shares[order[len(shown) :]].sum())
-            parts.append((_signed(rest), f"from {len(order) - len(shown)} other features together"))
+            parts.append((_signed(rest), f"{len(order) - len(shown)} other features"))
         parts.append((_signed(self.base), "at the reference row"))
         width = max(len(share) for share, _ in parts)
         lines += [f"  {share:>{width}}  {reason}" for share, reason in parts]
         return "\n".join([*lines, *self._flip_lines(top)])
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation in the types of JSON."""
+        """Return the explanation as a dict of JSON types."""
         flip = None
         if self.flip is not None:
             named = zip(self.feature_names, self.flip.values, self.flip.change, strict=True)
@@ -145,7 +146,7 @@ class RowExplanation(Explanation):
         )
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each feature, the largest share first."""
+        """Return a pandas DataFrame with a row for each feature, the largest contribution first."""
         frame = data_frame(
             {
                 "feature": self.feature_names,
@@ -160,16 +161,16 @@ class RowExplanation(Explanation):
     def _headline(self) -> str:
         if self.machines is not None:
             return (
-                f"The predicted class is {self.label!r}, ahead of class {self.rival!r} by a mean score of "
-                f"{number(self.difference)} over {self.machines} machines:"
+                f"The predicted class is {self.label!r}. Its mean score over {self.machines} members exceeds that of "
+                f"class {self.rival!r} by {number(self.difference)}:"
             )
         return (
-            f"The predicted class is {self.label!r} (its plane {self.plane}), ahead of class {self.rival!r} "
-            f"(plane {self.rival_plane}) by a score of {number(self.difference)}:"
+            f"The predicted class is {self.label!r} (plane {self.plane}). Its score exceeds that of class "
+            f"{self.rival!r} (plane {self.rival_plane}) by {number(self.difference)}:"
         )
 
     def _reason(self, j: int) -> str:
-        filled = ", filled in" if j in self.imputed else ""
+        filled = ", imputed" if j in self.imputed else ""
         name, value, reference = quoted(self.feature_names[j]), self.values[j], self.reference[j]
         return f"{name} = {number(value)} (reference {number(reference)}{filled})"
 
@@ -182,11 +183,11 @@ class RowExplanation(Explanation):
             return ["No change within the bounds leads to another class."]
         order = self.by_change()
         if not order:
-            return [f"Class {self.flip.label!r} is predicted already."]
+            return [f"The predicted class is already {self.flip.label!r}."]
         shown = order if top is None else order[:top]
         far = number(self.flip.distance)
         smallest = "The smallest change" if self.flip.proven else "The smallest change found by local search"
-        lines = [f"{smallest} that leads to class {self.flip.label!r} (at a distance of {far}):"]
+        lines = [f"{smallest} that leads to class {self.flip.label!r} (distance {far}):"]
         for j in shown:
             digits = _digits_apart(self.values[j], self.flip.values[j])
             lines.append(
@@ -194,7 +195,7 @@ class RowExplanation(Explanation):
                 f"{number(self.flip.values[j], digits)}"
             )
         if len(order) > len(shown):
-            lines.append(f"  and less in {len(order) - len(shown)} other features")
+            lines.append(f"  and smaller changes of {len(order) - len(shown)} other features")
         return lines
 
 
@@ -203,5 +204,5 @@ def _signed(value: float) -> str:
 
 
 def _digits_apart(a: float, b: float) -> int:
-    """As many digits as tell two numbers apart, four or more."""
+    """Return the number of digits, at least four, at which two numbers differ."""
     return next((digits for digits in range(4, 12) if number(float(a), digits) != number(float(b), digits)), 12)

@@ -1,4 +1,4 @@
-"""Small drawings of the effects of columns, for the page about a model."""
+"""SVG drawings of effects and reliability curves for the report."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from polyplane.inspection._markup import escape
 from polyplane.inspection._table_effects import ColumnEffect, drawn_levels
 from polyplane.inspection._table_values import date_text, shown_number
 
-#: Width and height of a drawing of a curve, where its frame begins, and the height of a level.
+#: Width and height of a drawing of a curve, margins of its frame, and height of a level.
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, ROW = 360, 190, 42, 8, 22, 19
-#: Levels of a column that are drawn, and letters of their names.
+#: Number of levels that are drawn, and of letters of their names.
 LEVELS, LETTERS = 12, 25
-#: The width of their names.
+#: Width of the names of levels.
 NAMES = 160.0
-#: Okabe and Ito's colours, for more than two classes.
+#: The colours of Okabe and Ito, for more than two classes.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 
 
 class Drawing:
-    """An SVG element that grows; texts are escaped.
+    """An SVG element; texts are escaped.
 
     Parameters
     ----------
     height : float
-        Its height.
+        Height.
     name : str
-        What it shows, for those who cannot see it.
+        Description for screen readers.
     """
 
     def __init__(self, height: float, name: str) -> None:
@@ -40,23 +40,23 @@ class Drawing:
         return "".join([*self._parts, "</svg>"])
 
     def line(self, points: Sequence[tuple[float, float]], css_class: str, colour: str | None = None) -> None:
-        """A line through points."""
+        """Add a line through points."""
         self._shape("polyline", css_class, colour, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
 
     def area(self, points: Sequence[tuple[float, float]], css_class: str) -> None:
-        """A polygon."""
+        """Add a polygon."""
         self._shape("polygon", css_class, None, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
 
     def bar(self, x: float, y: float, width: float, height: float, css_class: str) -> None:
-        """A rectangle."""
+        """Add a rectangle."""
         self._shape("rect", css_class, None, x=x, y=y, width=max(width, 0.0), height=height)
 
     def dot(self, x: float, y: float, css_class: str, colour: str | None = None) -> None:
-        """A circle."""
+        """Add a circle."""
         self._shape("circle", css_class, colour, cx=x, cy=y, r=4)
 
     def text(self, x: float, y: float, text: str, anchor: str = "start", css_class: str = "") -> None:
-        """A text; `anchor` is where it is held."""
+        """Add text; `anchor` is "start", "middle" or "end"."""
         style = f' class="{css_class}"' if css_class else ""
         self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(text)}</text>')
 
@@ -67,16 +67,16 @@ class Drawing:
 
 
 def draw_effect(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str] | None) -> str:
-    """Markup that draws an effect.
+    """Return the markup of a drawing of an effect.
 
     Parameters
     ----------
     effect : ColumnEffect
-        What is drawn.
+        The effect.
     classes : sequence of int
-        The classes that are drawn.
+        The classes to draw.
     sides : pair of str or None
-        Of two classes, the labels of the one that is drawn and of the other.
+        For two classes, the labels of the drawn class and of the other one.
     """
     return str(_curve(effect, classes, sides) if effect.is_curve else _levels(effect, classes, sides))
 
@@ -163,7 +163,7 @@ def _levels(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str]
 
 
 def nice_ticks(low: float, high: float, count: int = 4) -> list[float]:
-    """About so many round numbers from one below a range to one above it."""
+    """Return about `count` round numbers that enclose a range."""
     rough = ((high - low) or 1.0) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -172,7 +172,7 @@ def nice_ticks(low: float, high: float, count: int = 4) -> list[float]:
 
 
 def _places(effect: ColumnEffect) -> list[float]:
-    """Values that are written under a curve: dates at the ends and in the middle, otherwise round numbers."""
+    """Return the tick labels of a curve: dates at the ends and in the middle, otherwise round numbers."""
     low, high = effect.drawn
     if effect.part == "days":
         return [low, 0.5 * (low + high), high]
@@ -191,14 +191,14 @@ def _cut(text: str, length: int = 20) -> str:
 
 
 def draw_reliability(counts: np.ndarray, predicted: np.ndarray, observed: np.ndarray) -> str:
-    """Markup that draws a reliability curve, and under it the rows in each bin.
+    """Return the markup of a reliability curve, with the number of rows in each bin below it.
 
     Parameters
     ----------
     counts : ndarray of shape (n_bins,)
-        The rows in each bin of the predicted probability.
+        Number of rows in each bin.
     predicted, observed : ndarray of shape (n_bins,)
-        The mean predicted probability and the observed frequency in each; NaN where there are no rows.
+        Mean predicted probability and observed frequency in each bin; NaN in an empty bin.
     """
     top, bottom, foot, right = 8.0, 216.0, 282.0, WIDTH - 12.0
     drawing = Drawing(foot + 8, "reliability curve")
@@ -229,7 +229,7 @@ def draw_reliability(counts: np.ndarray, predicted: np.ndarray, observed: np.nda
 
 
 def wilson(share: float, count: int, z: float = 1.96) -> tuple[float, float]:
-    """The confidence interval of a share, by Wilson's score."""
+    """Compute the Wilson confidence interval of a proportion."""
     centre = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
     return max(0.0, centre - half), min(1.0, centre + half)

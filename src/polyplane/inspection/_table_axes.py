@@ -1,4 +1,4 @@
-"""The values of columns at which their effects are computed."""
+"""Values of columns at which effects are computed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from polyplane.inspection._table_values import OTHER, Value, decoded
 from polyplane.tables._columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range
 from polyplane.tables._model import TableModel
 
-#: Places on an axis, beside the ends of bins.
+#: Number of values on an axis, besides the ends of bins.
 GRID = 33
-#: The part of the rows that a curve is drawn over; without rows it is drawn so many spreads around the median.
+#: Quantiles of the rows between which a curve is drawn; without rows, it covers this many spreads around the median.
 DRAWN, SPREADS = (0.005, 0.995), 3.0
 
 
@@ -31,7 +31,7 @@ class Axis:
 
 
 def column_axes(column: Column, model: TableModel, place: slice, seen: np.ndarray | None) -> list[Axis]:
-    """The values of a column: one axis, or one for each part of a date.
+    """Return the values of a column: one axis, or one for each part of a date.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def column_axes(column: Column, model: TableModel, place: slice, seen: np.ndarra
     model : TableModel
         The model, for the ends of its bins.
     place : slice
-        Where the features of the column are.
+        Positions of the features of the column.
     seen : ndarray of shape (n_rows, n_features of the column) or None
-        Rows, for where most of them are.
+        Features of rows, which determine the range of the axis.
     """
     reference = decoded(column, column.reference)
     width = len(column.features)
@@ -55,10 +55,10 @@ def column_axes(column: Column, model: TableModel, place: slice, seen: np.ndarra
         case NumberColumn():
             return [_number_axis(None, column.range, column.reference, 0, column.is_whole, seen, _knots(model, place))]
         case DateColumn():
-            is_long = column.range.high - column.range.low > GRID  # days are fine enough
+            is_long = column.range.high - column.range.low > GRID  # resolution of one day
             first = _number_axis("days", column.range, column.reference, 0, is_long, seen, _knots(model, place))
             return [first, *(_part_axis(column, k, part) for k, part in enumerate(column.parts, start=1))]
-    raise TypeError(f"There are no values of a {type(column).__name__}.")
+    raise TypeError(f"Columns of type {type(column).__name__} are not supported.")
 
 
 def _number_axis(
@@ -85,7 +85,7 @@ def _number_axis(
     return Axis(part, tuple(grid.tolist()), middle, encoded, None, drawn, is_whole, deciles)
 
 
-#: What the parts of a date may be.
+#: Values of the parts of a date.
 _CALENDAR = {"month": (1, 12), "day of week": (1, 7), "hour": (0, 23)}
 
 
@@ -99,7 +99,7 @@ def _part_axis(column: DateColumn, k: int, part: str) -> Axis:
 
 
 def _knots(model: TableModel, place: slice) -> list[np.ndarray]:
-    """The ends of the bins of the first feature of a column, machine by machine."""
+    """Return the ends of the bins of the first feature of a column, for all members."""
     found = []
     for member in model.members:
         numbers = np.flatnonzero(member.preparation.is_number).tolist()

@@ -1,4 +1,4 @@
-"""What the values of a column do to the scores of the classes."""
+"""Effects of the values of a column on the scores of the classes."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from polyplane.inspection._table_values import Value
 from polyplane.tables._cells import DATES, Cells
 from polyplane.tables._columns import Column
 
-#: Scores of planes that are computed at once.
+#: Number of plane scores that are computed at once.
 BLOCK = 1 << 22
-#: Of rows, the middle part that a band around a curve holds.
+#: Quantiles of the rows between which a band around a curve extends.
 BAND = (0.1, 0.9)
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnEffect:
-    """What the values of a column do to the scores of the classes, relative to its reference value.
+    """Effects of the values of a column on the scores of the classes, relative to its reference value.
 
     Parameters
     ----------
     column : str
-        The column.
+        Name of the column.
     kind : str
         "number", "category", "boolean" or "date".
     part : str or None
-        Of a date: "days", "year", "month", "day of week" or "hour".
+        For dates: "days", "year", "month", "day of week" or "hour".
     values : tuple
-        Numbers in rising order (dates as days since 1970), or levels.
+        Numbers in increasing order (dates as days since 1970), or levels.
     reference : float or str
-        The value that others are compared with: the median or the most frequent level.
+        The reference value: the median or the most frequent level.
     effect : ndarray of shape (n_values, n_classes)
-        By how much the score of each class, less the mean of those of the other classes, is higher than at the
-        reference value: in log-odds.
+        Change of the score of each class, minus the mean score of the other classes, relative to the reference value,
+        in log-odds.
     low, high : ndarray of shape (n_values, n_classes) or None
-        Where the values interact with other columns: the tenth and the ninetieth percentile over the rows.
+        The 10th and the 90th percentile of the effect over the rows, if the column interacts with other columns.
     missing : ndarray of shape (n_classes,) or None
-        The effect of a missing value, where there were such in fitting.
+        Effect of a missing value, if the column had missing values in training.
     counts : tuple of int or None
-        The rows of each level in fitting.
+        Number of training rows of each level.
     drawn : tuple of float
-        The part of the range in which nearly all rows are.
+        The range that contains nearly all rows.
     deciles : tuple of float or None
-        The deciles of the rows that were looked at.
+        Deciles of the given rows.
     is_whole : bool
-        Whether the values are whole numbers.
+        Whether the values are integers.
     by_plane : ndarray of shape (n_values, n_planes) or None
-        Of a single machine of several planes per class: what the values add to the score of each plane, less the mean
-        over all planes, which changes no prediction.
+        For a single member with several planes per class: contribution of the values to the score of each plane, minus
+        the mean over all planes, which does not affect predictions.
     """
 
     column: str
@@ -72,7 +72,7 @@ class ColumnEffect:
 
     @property
     def name(self) -> str:
-        """The column, with the part of a date."""
+        """Name of the column, with the part of a date."""
         return self.column if self.part in (None, "days") else f"{self.column} ({self.part})"
 
     @property
@@ -81,12 +81,12 @@ class ColumnEffect:
         return self.counts is None and self.kind in ("number", "date")
 
     def at(self, value: float, c: int) -> float:
-        """The effect of a number on class `c`."""
+        """Return the effect of a number on class `c`."""
         return float(np.interp(value, np.array(self.values, dtype=float), self.effect[:, c]))
 
 
 def drawn_levels(effect: ColumnEffect, most: int) -> tuple[list[str], np.ndarray, list[int], Any]:
-    """Names, effects, rows and bands of the levels of the most rows, and of missing values."""
+    """Return names, effects, counts and bands of the most frequent levels, and of missing values."""
     counts = np.zeros(len(effect.values), dtype=int) if effect.counts is None else np.array(effect.counts)
     kept = np.sort(np.argsort(-counts, kind="stable")[:most])
     names, rows = [str(effect.values[i]) for i in kept], counts[kept].tolist()
@@ -100,7 +100,7 @@ def drawn_levels(effect: ColumnEffect, most: int) -> tuple[list[str], np.ndarray
 
 
 def leads(scores: np.ndarray) -> np.ndarray:
-    """Scores of classes less the mean of those of the other classes; last axis."""
+    """Compute the scores of classes minus the mean of the other classes, along the last axis."""
     n_classes = scores.shape[-1]
     return (scores - scores.mean(axis=-1, keepdims=True)) * (n_classes / (n_classes - 1))
 
@@ -108,18 +108,18 @@ def leads(scores: np.ndarray) -> np.ndarray:
 def column_effects(
     scores: TableScores, j: int, Z: np.ndarray | None = None, without: np.ndarray | None = None
 ) -> list[ColumnEffect]:
-    """The effects of column `j`: one, or one for each part of a date.
+    """Compute the effects of column `j`: one, or one for each part of a date.
 
     Parameters
     ----------
     scores : TableScores
-        The model.
+        Scores of the model.
     j : int
-        The column.
+        Index of the column.
     Z : ndarray of shape (n_rows, n_features) or None
-        Encoded rows: effects are means over them. None: effects with all other columns at their reference.
+        Encoded rows; effects are means over them. If None, all other columns have their reference value.
     without : ndarray of shape (n_rows, n_planes) or None
-        The scores of the planes for these rows, without what the column adds.
+        Scores of the planes for these rows, without the contribution of the column.
     """
     column, place = scores.model.encoding.columns[j], scores.model.encoding.places[j]
     seen = None if Z is None else _not_missing(column, Z[:, place])
@@ -152,14 +152,14 @@ def column_effects(
 
 
 def has_rules(scores: TableScores) -> bool:
-    """Whether there is one machine, some class of which has several planes."""
+    """Return whether there is a single member with several planes for some class."""
     return len(scores.model.members) == 1 and not scores.is_additive
 
 
 def _mean_effect(
     scores: TableScores, added: np.ndarray, without: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """The effects of values, given what they add to planes, on rows given by their planes without the column."""
+    """Compute mean effects of values from their plane contributions and the plane scores of rows without the column."""
     if without is None or scores.is_additive:
         without = scores.at_reference[None]
     size = max(1, BLOCK // max(1, len(added) * added.shape[1]))
@@ -175,7 +175,7 @@ def _mean_effect(
 
 
 def _gap(column: Column) -> np.ndarray:
-    """The features of a missing value, shape (1, n_features of the column)."""
+    """Return the features of a missing value, shape (1, n_features of the column)."""
     out = np.zeros((1, len(column.features)))
     form: Any = ("date", np.array(["NaT"], dtype=DATES)) if column.kind == "date" else ("number", np.array([np.nan]))
     column.encode(Cells(column.name, *form), out)

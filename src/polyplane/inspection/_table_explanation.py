@@ -1,4 +1,4 @@
-"""An explanation of a model of a table, as data, text or a table."""
+"""`TableExplanation`: explanation of a `TableClassifier` as text, dict or data frame."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from polyplane._plain import plain
 from polyplane.inspection._result import Explanation, data_frame
 from polyplane.inspection._table_effects import ColumnEffect
 from polyplane.inspection._table_values import Value
-from polyplane.inspection._table_words import signed, told_values, weights
+from polyplane.inspection._table_words import effects_text, signed, weights
 from polyplane.inspection.rules import quoted
 
-#: With more classes than these, only the importance of columns is printed.
+#: Largest number of classes for which effects are printed; with more, only the importance of columns.
 MOST_CLASSES = 6
 
 
 @dataclass(frozen=True, eq=False)
 class TablePlane:
-    """A plane of a single machine, in the columns of the table.
+    """A plane of a single member, in terms of the columns of the table.
 
     Parameters
     ----------
     label : object
-        The class that owns it.
+        Label of the class that owns the plane.
     number : int
-        Its number within the class, from 1.
+        Number of the plane within the class, from 1.
     base : float
-        Its score at the reference row, less the mean over all planes.
+        Score at the reference row, minus the mean over all planes.
     share : float or None
-        The share of the rows in which its class is predicted, and it has the best score of the class.
+        Fraction of the rows for which its class is predicted and it has the largest score of the class.
     """
 
     label: Any
@@ -42,45 +42,45 @@ class TablePlane:
 
 @dataclass(frozen=True, eq=False)
 class TableExplanation(Explanation):
-    r"""What a `TableClassifier` has learned, column by column.
+    r"""Importance and effects of the columns of a `TableClassifier`.
 
-    Scores are in log-odds: the difference of two classes' scores is the logarithm of the ratio of their probabilities.
-    The score of a class is compared with the mean of those of the other classes; with two classes that is the other
-    one.
+    Scores are in log-odds: the difference of the scores of two classes is the logarithm of the ratio of their
+    probabilities. Effects refer to the score of a class minus the mean score of the other classes; for two classes,
+    minus the score of the other class.
 
     Parameters
     ----------
     learner : str
-        The name of the estimator.
+        Class name of the estimator.
     classes : list
-        The labels.
+        Class labels.
     columns : tuple of str
-        The columns that are used.
+        The columns that the model uses.
     machines : int
-        The number of machines.
+        Number of members of the committee.
     importance : ndarray of shape (n_columns,)
-        The standard deviation over rows of what the column contributes to the score of a class, the root mean square
-        over the classes. Without rows it is estimated from what was seen in fitting: the counts of levels, and the
-        median and the spread of numbers as if they were normally distributed.
+        Standard deviation over rows of the contribution of each column to the score of a class, as the root mean square
+        over the classes. Without rows, it is estimated from the training rows: from the counts of levels, and from the
+        median and the spread of numbers, assuming a normal distribution.
     by_class : ndarray of shape (n_columns, n_classes)
-        The same of each class.
+        The same for each class.
     effects : tuple of ColumnEffect
-        What the values of each column do. Where each class has one plane in each machine, the sum of the effects and
-        the base is the score exactly. Otherwise effects depend on the other columns: with rows they are means over
-        these, and without rows those at the reference row.
+        Effects of the values of each column. If each class has one plane in each member, the sum of the effects and the
+        base is exactly the score. Otherwise the effects depend on the other columns: they are means over the rows, or
+        without rows, effects at the reference row.
     base : ndarray of shape (n_classes,)
-        The scores of the classes at the reference row.
+        Scores of the classes at the reference row.
     reference : dict of str to float or str
         The reference row: medians and most frequent levels.
     is_additive : bool
-        Whether each class has one plane in each machine.
+        Whether each class has one plane in each member.
     planes : tuple of TablePlane
-        The planes of a single machine, where a class has several; what the columns add to their scores is `by_plane` of
-        the effects.
+        The planes of a single member with several planes per class; the attribute `by_plane` of the effects contains
+        the contributions of the columns to their scores.
     dropped : dict of str to str
         Columns that are not used, with the reason.
     n_rows : int or None
-        The number of rows that were looked at.
+        Number of rows that the explanation is computed on; None without rows.
     """
 
     _printed: ClassVar[int] = 8
@@ -99,23 +99,23 @@ class TableExplanation(Explanation):
     n_rows: int | None
 
     def by_importance(self) -> list[int]:
-        """The columns, the most important first."""
+        """Return the columns, the most important first."""
         return np.argsort(-self.importance, kind="stable").tolist()
 
     def of_column(self, column: str) -> list[ColumnEffect]:
-        """The effects of a column: one, or one for each part of a date."""
+        """Return the effects of a column: one, or one for each part of a date."""
         found = [effect for effect in self.effects if effect.column == column]
         if not found:
-            reason = f": it was dropped, as {self.dropped[column]}" if column in self.dropped else ""
+            reason = f": it was dropped because {self.dropped[column]}" if column in self.dropped else ""
             raise ValueError(f"{column!r} is not a column that the model uses{reason}.")
         return found
 
     def shown_classes(self) -> list[int]:
-        """The classes whose scores are told: of two, the second alone."""
+        """Return the classes whose effects are shown: for two classes, only the second."""
         return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
 
     def to_text(self, top: int | None = None) -> str:
-        """The explanation in words, with the `top` most important columns; None: with all."""
+        """Return the explanation as text, with the `top` most important columns; if None, with all."""
         lines = [self._headline(), self.meaning()]
         if len(self.classes) > MOST_CLASSES:
             lines += ["", *self._importances(top)]
@@ -125,7 +125,7 @@ class TableExplanation(Explanation):
         return "\n".join([*lines, *(["", *self.plane_lines(top)] if self.planes else [])])
 
     def plane_lines(self, top: int | None = None) -> list[str]:
-        """The planes of a single machine in words, with the `top` columns that add most to each; None: with all."""
+        """Return the planes of a single member as text, with the `top` largest contributions; if None, with all."""
         head = (
             "Planes, relative to the mean of all planes and the reference row. The score of a class is the logarithm "
             "of the sum of exp(score) over its planes:"
@@ -133,25 +133,25 @@ class TableExplanation(Explanation):
         return [head, *(line for p in range(len(self.planes)) for line in self._of_plane(p, top))]
 
     def meaning(self) -> str:
-        """What the importance is, in a sentence."""
+        """Return a definition of the importance, in a sentence."""
         if self.n_rows is None:
             return (
                 "Importance is the standard deviation of a column's contribution, estimated from the counts of levels "
-                "and the ranges of numbers seen in fitting; pass rows for that of these rows."
+                "and the spread of numbers in training; pass rows to compute it on them."
             )
         return f"Importance is the standard deviation of a column's contribution over {self.n_rows:,} rows."
 
     def about_effects(self, brackets: bool = True) -> str:
-        """What the effects are, in a sentence; `brackets` say what is in them."""
+        """Return a definition of the effects, in a sentence; `brackets` adds the meaning of numbers in brackets."""
         if self.is_additive:
-            return "Effects are relative to the reference value, and add up exactly."
+            return "Effects are relative to the reference value; the score is exactly their sum."
         if self.n_rows is None:
-            return "Effects are relative to the reference value, with all other columns at theirs."
-        means = f"Effects are relative to the reference value: means over {self.n_rows:,} rows"
-        return means + (", in brackets the range of the middle 80 % of them where it is wide." if brackets else ".")
+            return "Effects are relative to the reference value, with all other columns at their reference values."
+        means = f"Effects are relative to the reference value, averaged over {self.n_rows:,} rows"
+        return means + ("; in brackets, the range of the middle 80 % of the rows if it is wide." if brackets else ".")
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation in the types of JSON."""
+        """Return the explanation as a dict of JSON types."""
         effects = [
             {
                 "column": effect.column,
@@ -186,7 +186,7 @@ class TableExplanation(Explanation):
         )
 
     def to_frame(self, column: str | None = None) -> Any:
-        """A pandas DataFrame with a row for each column, the most important first; or for each value of one column."""
+        """Return a pandas DataFrame with a row for each column, the most important first, or for each value of one."""
         if column is None:
             order = self.by_importance()
             return data_frame({"column": [self.columns[j] for j in order], "importance": self.importance[order]})
@@ -198,7 +198,7 @@ class TableExplanation(Explanation):
         return data_frame({**parts, "value": [value for _, value, _ in rows], **by_class})
 
     def _headline(self) -> str:
-        machines = f"{self.machines} machines" if self.machines > 1 else "one machine"
+        machines = f"{self.machines} members" if self.machines > 1 else "one member"
         return (
             f"{self.learner}: {machines} over {len(self.columns)} columns, {len(self.classes)} classes. Scores are in "
             f"log-odds. {self.about_effects()}"
@@ -210,11 +210,11 @@ class TableExplanation(Explanation):
         return ["Importance of the columns:", *lines, *self._rest(len(order))]
 
     def _of_class(self, c: int, top: int | None) -> list[str]:
-        rival = f"class {self.classes[1 - c]!r}" if len(self.classes) == 2 else "the mean of the others"
+        rival = f"class {self.classes[1 - c]!r}" if len(self.classes) == 2 else "the mean of the other classes"
         order = np.argsort(-self.by_class[:, c], kind="stable")[:top].tolist()
         lines = [f"Class {self.classes[c]!r} against {rival}; importance, column, effects:"]
         for j in order:
-            told = "; ".join(told_values(effect, effect.effect[:, c], c) for effect in self.of_column(self.columns[j]))
+            told = "; ".join(effects_text(effect, effect.effect[:, c], c) for effect in self.of_column(self.columns[j]))
             missing = self.of_column(self.columns[j])[0].missing
             gap = "" if missing is None else f", {signed(missing[c])} missing"
             lines.append(f"  {self.by_class[j, c]:6.3f}  {quoted(self.columns[j])}: {told}{gap}")
@@ -227,13 +227,13 @@ class TableExplanation(Explanation):
         lines = [f"Plane {plane.number} of class {plane.label!r}{share}: {signed(plane.base)} at the reference row"]
         terms = [(float(weights(e) @ np.abs(_of_plane(e, p))), e) for e in self.effects]
         shown = sorted(terms, key=lambda term: -term[0])[:top]
-        lines += [f"  {e.name}: {told_values(e, _of_plane(e, p))}" for _, e in shown]
+        lines += [f"  {e.name}: {effects_text(e, _of_plane(e, p))}" for _, e in shown]
         left = len(terms) - len(shown)
-        return lines + ([f"  and less from {left} other columns"] if left else [])
+        return lines + ([f"  and smaller contributions of {left} other columns"] if left else [])
 
     def _rest(self, n_shown: int) -> list[str]:
         left = len(self.columns) - n_shown
-        return [f"          and less of {left} other {'column' if left == 1 else 'columns'}"] if left else []
+        return [f"          {left} other {'column is' if left == 1 else 'columns are'} less important"] if left else []
 
 
 def _of_plane(effect: ColumnEffect, p: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The page about a model of a table: its columns, what their values do, and the reasons for rows."""
+"""Report about a `TableClassifier`: importance and effects of its columns, and explanations of rows."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from polyplane.inspection.rules import number
 from polyplane.tables._frames import read_table
 from polyplane.tables.classifier import TableClassifier
 
-#: Columns shown of one row, and effects that are drawn at once.
+#: Number of columns of a row, and of effects before folding.
 SHOWN_COLUMNS, SHOWN_EFFECTS = 12, 6
 REFERENCE = (
-    "Each row is compared with the reference row, a typical one: the median of each column of numbers or dates, and "
+    "Each row is compared with the reference row: the median of each column of numbers or dates, and "
     "the most frequent level of each other column, in the training rows."
 )
 
 
 def table_page(estimator: TableClassifier, X: Any, y: Any, n_rows: int) -> PageContent:
-    """What the page shows of a classifier of tables."""
+    """Return the content of the report about a `TableClassifier`."""
     model = estimator.model_
     table = read_table(X, model.encoding.gaps)
     truth = encoded_labels(y, table.n_rows, estimator.classes_)
@@ -53,7 +53,7 @@ def table_page(estimator: TableClassifier, X: Any, y: Any, n_rows: int) -> PageC
 
 
 def _typical(predicted: np.ndarray, sureness: np.ndarray, n_classes: int) -> list[int]:
-    """Rows of each predicted class whose probability is in the middle, in turn."""
+    """Return rows of median probability of each predicted class, alternating between the classes."""
     by_class = []
     for c in range(n_classes):
         rows = np.flatnonzero(predicted == c)
@@ -64,11 +64,11 @@ def _typical(predicted: np.ndarray, sureness: np.ndarray, n_classes: int) -> lis
 
 
 def _about(told: TableExplanation) -> str:
-    machines = f"{told.machines} machines" if told.machines > 1 else "one machine"
+    members = f"committee of {told.machines} members" if told.machines > 1 else "one member"
     classes = ", ".join(map(str, told.classes)) if len(told.classes) <= 10 else str(len(told.classes))
     return (
-        f"{told.learner}: {machines} over {len(told.columns)} columns; classes: {classes}. Columns contribute to "
-        "log-odds, the logarithm of the ratio of two probabilities: +0.7 doubles the ratio, -0.7 halves it."
+        f"{told.learner}: {members} over {len(told.columns)} columns; classes: {classes}. Contributions are in "
+        "log-odds, the logarithm of the ratio of two probabilities: +0.7 doubles this ratio, -0.7 halves it."
     )
 
 
@@ -79,7 +79,7 @@ def _columns(page: Markup, told: TableExplanation, rare: list[int]) -> None:
     page.bars(["column", "importance"], [(told.columns[j], float(told.importance[j])) for j in order])
     if told.dropped:
         names = "; ".join(f"{name}: {reason}" for name, reason in told.dropped.items())
-        page.add("p", f"Columns that are not used: {names}.", "quiet")
+        page.add("p", f"Columns not used: {names}.", "quiet")
     page.add("h2", "Effects of the values")
     page.add("p", _about_effects(told, rare), "quiet")
     shown_first, others = order[:SHOWN_EFFECTS], order[SHOWN_EFFECTS:]
@@ -94,20 +94,20 @@ def _columns(page: Markup, told: TableExplanation, rare: list[int]) -> None:
 
 
 def _about_effects(told: TableExplanation, rare: list[int]) -> str:
-    band = "" if told.is_additive or len(told.classes) > 2 else " Bands and lines hold the middle 80 % of the rows."
-    rows = " Numbers in brackets are rows of the training table." if any(e.counts for e in told.effects) else ""
+    band = "" if told.is_additive or len(told.classes) > 2 else " Bands and lines contain the middle 80 % of the rows."
+    rows = " Numbers in brackets are counts of training rows." if any(e.counts for e in told.effects) else ""
     if len(told.classes) == 2:
-        what = f"above 0, or to the right, a value speaks for {told.classes[rare[0]]}"
+        what = f"positive values (above 0, or to the right) increase the probability of class {told.classes[rare[0]]}"
     else:
-        what = "each class against the mean of the others"
+        what = "each class is compared with the mean of the other classes"
     return (
-        f"In log-odds, {what}. {told.about_effects(brackets=False)} The open circle is the reference value: the median "
-        f"or the most frequent level.{rows}{band}"
+        f"Effects on the log-odds: {what}. {told.about_effects(brackets=False)} The open circle is the reference "
+        f"value: the median or the most frequent level.{rows}{band}"
     )
 
 
 def _effects(page: Markup, told: TableExplanation, columns: list[int], rare: list[int]) -> None:
-    """Drawings of effects: of two classes on the rarer one, otherwise on the most frequent ones."""
+    """Add drawings of effects: on the rarer of two classes, otherwise on the most frequent classes."""
     if len(told.classes) == 2:
         classes, sides = [rare[0]], (str(told.classes[rare[0]]), str(told.classes[rare[1]]))
     else:
@@ -120,15 +120,15 @@ def _effects(page: Markup, told: TableExplanation, columns: list[int], rare: lis
 
 
 def _row(predictions: Predictions, i: int, why: TableRowExplanation) -> dict[str, Any]:
-    """What the script of the page shows of a row."""
+    """Return the data of a row for the script of the page."""
     large, small = why.told(SHOWN_COLUMNS)
     times = number(float(np.exp(min(why.difference, 50.0))), 2)
     quoted = f"\N{LEFT DOUBLE QUOTATION MARK}{as_text(why.rival)}\N{RIGHT DOUBLE QUOTATION MARK}"
     return {
         **named_row(predictions, i),
         "lead": (
-            f"Its probability is {why.probability:.3f}, {times} times that of class {quoted}: log-odds of "
-            f"{why.difference:.2f}."
+            f"Its probability is {why.probability:.3f}, {times} times that of class {quoted} (log-odds "
+            f"{why.difference:.2f})."
         ),
         "base": why.base,
         "shares": [
@@ -144,7 +144,7 @@ def _row(predictions: Predictions, i: int, why: TableRowExplanation) -> dict[str
         "others": float(why.contributions[small].sum()) if small else 0.0,
         "image": None,
         "flip": _flip(why),
-        "no_flip": "No change within what was seen in training leads to another class.",
+        "no_flip": "No change within the range of the training rows that leads to another class was found.",
     }
 
 

@@ -1,4 +1,4 @@
-"""An explanation of a row of a table, as data, text or a table."""
+"""`TableRowExplanation`: explanation of a prediction for a table row as text, dict or data frame."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from polyplane.inspection._table_words import signed
 from polyplane.inspection.rules import number, quoted
 from polyplane.tables._columns import Column
 
-#: Contributions below this part of the largest are told together.
+#: Contributions below this fraction of the largest are summed up in one line.
 SMALL = 0.03
 
 
 @dataclass(frozen=True, eq=False)
 class ChangedRow:
-    """The smallest change of a row of a table for which another class is predicted.
+    """Counterfactual: the smallest change of a table row that leads to another class.
 
     Parameters
     ----------
     label : object
-        The label of that class.
+        Label of this class.
     changes : dict of str to pair of values
-        Of each column that changes, the value before and after.
+        Values before and after the change, by column name.
     distance : float
-        The sum of the changes: numbers and dates in units of the spread of their column, the interquartile range of the
-        training rows (the standard deviation where that is 0); another level counts 1.
+        Sum of the changes. The change of a number or a date is measured in units of the column's spread: the
+        interquartile range of the training rows, or their standard deviation if that is 0. The change of a category or
+        a boolean counts 1.
     proven : bool
-        Whether it is proven that no smaller change leads there.
+        Whether it is proven that no smaller change leads to this class.
     """
 
     label: Any
@@ -43,43 +44,43 @@ class ChangedRow:
 
 @dataclass(frozen=True, eq=False)
 class TableRowExplanation(Explanation):
-    r"""Why a class is predicted for a row of a table.
+    r"""Explanation of the predicted class of a table row.
 
-    The logarithm of the ratio of the probabilities of the predicted class and its rival, the log-odds, is that at the
-    reference row and the sum of what the columns contribute:
+    The log-odds of the predicted class :math:`c` against its rival :math:`d`, the logarithm of the ratio of their
+    probabilities, are the sum of the log-odds at the reference row and the contributions of the columns:
 
     .. math:: \log \frac{p_c(x)}{p_d(x)} = \text{base} + \sum_j \phi_j
 
-    A column that has its reference value contributes 0. Where each class has one plane in each machine, contributions
-    are what each column adds whatever the others are; otherwise they are Aumann-Shapley values on the way from the
-    reference to the row.
+    The contribution of a column with its reference value is 0. If each class has one plane in each member, the
+    contribution of a column does not depend on the other columns. Otherwise contributions are Aumann-Shapley values on
+    the line from the reference to the row.
 
     Parameters
     ----------
     label, rival : object
-        The predicted label, and the next most probable one, or the one that was asked for.
+        The predicted label, and the second most probable one or the target class.
     true_label : object or None
-        The label that the row should have, where it is known.
+        The true label of the row, if known.
     classes : list
-        The labels.
+        Class labels.
     probabilities : ndarray of shape (n_classes,)
-        The probabilities of the classes.
+        Probabilities of the classes.
     difference, base : float
-        The log-odds of the predicted class against the rival, at the row and at the reference row.
+        Log-odds of the predicted class against the rival, at the row and at the reference row.
     contributions : ndarray of shape (n_columns,)
-        What each column contributes; with the base they sum to the difference.
+        Contribution of each column; the contributions and the base sum to the difference.
     values, reference : list of float, str or None
-        The row and the reference row; None where a value is missing.
+        The row and the reference row; None for a missing value.
     columns : tuple of Column
         The columns.
     unseen : frozenset of int
-        Columns in which the row has a level that fitting did not see, or too rarely.
+        Columns in which the row has a level that was unknown or rare in training.
     flip : ChangedRow or None
-        The smallest change for which another class is predicted; None when none was found.
+        The smallest change that leads to another class; None if none was found.
     searched : bool
-        Whether a change was looked for.
+        Whether a change was searched for.
     machines : int
-        The number of machines.
+        Number of members of the committee.
     """
 
     _printed: ClassVar[int] = 10
@@ -106,20 +107,20 @@ class TableRowExplanation(Explanation):
 
     @property
     def probability(self) -> float:
-        """The probability of the predicted class."""
+        """Probability of the predicted class."""
         return self.probability_of(self.label)
 
     def probability_of(self, label: Any) -> float:
-        """The probability of a class."""
+        """Return the probability of a class."""
         return float(self.probabilities[self.classes.index(label)])
 
     def by_contribution(self) -> list[int]:
-        """The columns that contribute, the largest contribution first."""
+        """Return the columns with a non-zero contribution, the largest first."""
         order = np.argsort(-np.abs(self.contributions), kind="stable")
         return order[self.contributions[order] != 0].tolist()
 
     def told(self, top: int | None = None) -> tuple[list[int], list[int]]:
-        """The columns that are told, at most `top`, and the others that contribute; small ones are with these."""
+        """Return the columns to list, at most `top`, and the other contributing columns, including small ones."""
         order = self.by_contribution()
         if top is None:
             return order, []
@@ -128,16 +129,16 @@ class TableRowExplanation(Explanation):
         return (large, order[len(large) :]) if len(order) > len(large) + 1 else (order, [])
 
     def reason(self, j: int) -> str:
-        """What the row has in a column, in words."""
+        """Return the value of a column and its reference value as text."""
         column = self.columns[j]
         name, reference = quoted(column.name), shown(column, self.reference[j])
         if self.values[j] is None:
             return f"{name} is missing (reference {reference})"
-        new = "a rare or new level, " if j in self.unseen else ""
+        new = "rare or unknown level, " if j in self.unseen else ""
         return f"{name} = {shown(column, self.values[j])} ({new}reference {reference})"
 
     def to_text(self, top: int | None = None) -> str:
-        """The explanation in words, with the `top` largest contributions; None: with all."""
+        """Return the explanation as text, with the `top` largest contributions; if None, with all."""
         large, small = self.told(top)
         parts = [(signed(self.contributions[j]), self.reason(j)) for j in large]
         if small:
@@ -148,16 +149,16 @@ class TableRowExplanation(Explanation):
         return "\n".join([*self.headline(), *lines, *self.flip_lines()])
 
     def headline(self) -> list[str]:
-        """What is predicted, in one or two sentences."""
+        """Return the prediction in one or two sentences."""
         truth = "" if self.true_label is None else f" The true class is {self.true_label!r}."
         times = number(float(np.exp(min(self.difference, 50.0))), 2)
         return [
             f"The predicted class is {self.label!r}, with probability {self.probability:.3f}.{truth}",
-            f"It is {times} times as probable as class {self.rival!r}, log-odds of {self.difference:.2f}:",
+            f"It is {times} times as probable as class {self.rival!r} (log-odds {self.difference:.2f}):",
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation in the types of JSON."""
+        """Return the explanation as a dict of JSON types."""
         flip = None
         if self.flip is not None:
             changes = {name: {"from": before, "to": after} for name, (before, after) in self.flip.changes.items()}
@@ -181,7 +182,7 @@ class TableRowExplanation(Explanation):
         )
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each column, the largest contribution first."""
+        """Return a pandas DataFrame with a row for each column, the largest contribution first."""
         changes = {} if self.flip is None else self.flip.changes
         frame = data_frame(
             {
@@ -195,13 +196,13 @@ class TableRowExplanation(Explanation):
         return frame.sort_values("contribution", key=abs, ascending=False, ignore_index=True, kind="stable")
 
     def flip_lines(self) -> list[str]:
-        """The smallest change that leads to another class, in words."""
+        """Return the smallest change that leads to another class as text."""
         if not self.searched:
             return []
         if self.flip is None:
-            return ["No change within the bounds that leads to another class was found."]
+            return ["The search found no change within the bounds that leads to another class."]
         if not self.flip.changes:
-            return [f"Class {self.flip.label!r} is predicted already."]
+            return [f"The predicted class is already {self.flip.label!r}."]
         smallest = "The smallest change" if self.flip.proven else "A small change"
         far = f"distance {number(self.flip.distance, 3)}, in spreads of the columns"
         lines = [f"{smallest} that leads to class {self.flip.label!r} ({far}):"]

@@ -9,23 +9,24 @@ import numpy as np
 
 from polyplane.tables._model import Member, TableModel
 
-#: Points of the path from the reference to a row: as many as the sum of the contributions asks for, from the least on.
+#: Number of points on the path from the reference to a row: increased until the sum of the contributions is accurate.
 LEAST_NODES, MOST_NODES, TOLERANCE = 16, 1024, 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class TableScores:
-    r"""The scores of all planes of all machines, column by column.
+    r"""Scores of all planes of all members as sums over columns.
 
-    The score of plane :math:`k` is :math:`s_k(x) = s_k(r) + \sum_j \Delta_{kj}`, where :math:`\Delta_{kj}` is what
-    column :math:`j` adds when it alone changes from its value in the reference row :math:`r` to that in :math:`x`.
+    The score of plane :math:`k` is :math:`s_k(x) = s_k(r) + \sum_j \Delta_{kj}`, where :math:`\Delta_{kj}` is the
+    change of the score if only column :math:`j` changes from its value in the reference row :math:`r` to its value in
+    :math:`x`.
 
     Parameters
     ----------
     model : TableModel
         The model.
     reference : ndarray of shape (n_features,)
-        The reference row, encoded.
+        The encoded reference row.
     """
 
     model: TableModel
@@ -33,13 +34,13 @@ class TableScores:
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """Where the planes of each class begin, machine by machine."""
+        """Index of the first plane of each class, member by member."""
         sizes = np.concatenate([np.diff(member.planes.indptr) for member in self.model.members])
         return np.append(0, np.cumsum(sizes))
 
     @property
     def is_additive(self) -> bool:
-        """Whether each class has one plane in each machine: its score is a sum over columns then."""
+        """Whether each class has one plane in each member, so that class scores are sums over columns."""
         return bool((np.diff(self.starts) == 1).all())
 
     @cached_property
@@ -48,33 +49,33 @@ class TableScores:
         return self.planes(self.reference[None])[0]
 
     def planes(self, Z: np.ndarray) -> np.ndarray:
-        """Scores of the planes for encoded rows, shape (n_rows, n_planes)."""
+        """Compute the scores of the planes for encoded rows, shape (n_rows, n_planes)."""
         parts = [member.plane_scores(Z) for member in self.model.members]
         return np.concatenate(parts, axis=1).astype(np.float64)
 
     def classes(self, scores: np.ndarray) -> np.ndarray:
-        """Logarithms of the probabilities of the classes but for a constant, from scores of planes; last axis."""
+        """Compute the log-probabilities of the classes, up to a constant, from plane scores, along the last axis."""
         sums, top = self._sums(scores)
         return self._mean(np.log(sums) + top)
 
     def shares(self, scores: np.ndarray) -> np.ndarray:
-        """How much each plane counts in the score of its class, from 0 to 1; last axis."""
+        """Compute the weight of each plane in the score of its class, from 0 to 1, along the last axis."""
         sums, top = self._sums(scores)
         sizes = np.diff(self.starts)
         return np.exp(scores - np.repeat(top, sizes, axis=-1)) / np.repeat(sums, sizes, axis=-1)
 
     def column(self, j: int, features: np.ndarray) -> np.ndarray:
-        """What values of column `j`, given by features, add to the scores of planes, shape (n_values, n_planes)."""
+        """Compute the contributions of encoded values of column `j` to the scores, shape (n_values, n_planes)."""
         rows = np.repeat(self.reference[None], len(features), axis=0)
         rows[:, self.model.encoding.places[j]] = features
         return self.planes(rows) - self.at_reference
 
     def columns(self, Z: np.ndarray) -> np.ndarray:
-        """What each column adds to the scores of the planes, shape (n_rows, n_columns, n_planes)."""
+        """Compute the contribution of each column to the scores of the planes, shape (n_rows, n_columns, n_planes)."""
         return np.concatenate([self._columns_of(member, Z) for member in self.model.members], axis=2)
 
     def of_row(self, z: np.ndarray) -> np.ndarray:
-        """The same for one encoded row, shape (n_columns, n_planes): exactly 0 where it has the reference value."""
+        """Compute the same for one encoded row, shape (n_columns, n_planes): exactly 0 at the reference value."""
         places = self.model.encoding.places
         changed = [j for j, place in enumerate(places) if (z[place] != self.reference[place]).any()]
         parts = np.zeros((len(places), len(self.at_reference)))
@@ -86,10 +87,10 @@ class TableScores:
         return parts
 
     def _columns_of(self, member: Member, Z: np.ndarray) -> np.ndarray:
-        """What each column adds to the scores of the planes of a machine."""
+        """Compute the contribution of each column to the scores of the planes of a member."""
         places = self.model.encoding.places
         sources = np.array([j for j, _ in member.preparation.sources])
-        if (sources < 0).any():  # a feature of all columns: one column is changed after the other
+        if (sources < 0).any():  # a feature that depends on all columns: columns are changed one by one
             base, rows = member.plane_scores(self.reference[None]), np.repeat(self.reference[None], len(Z), axis=0)
             parts = []
             for place in places:
@@ -104,23 +105,22 @@ class TableScores:
         return np.stack([change[:, features] @ coef[:, features].T for features in own], axis=1)
 
     def contributions(self, parts: np.ndarray) -> np.ndarray:
-        r"""What each column contributes to the scores of the classes, shape (n_rows, n_columns, n_classes).
+        r"""Compute the contribution of each column to the scores of the classes, shape (n_rows, n_columns, n_classes).
 
-        On the straight way from the reference to the row all columns change together, and at each point a column adds
-        to the score of a class in proportion to what it adds to its planes, each with its share there. The sum along
-        the way, :math:`\int_0^1 \sum_k p_k(t) \Delta_{kj} dt`, is the Aumann-Shapley value. Over all columns these sum
-        to the score at the row less that at the reference.
+        The contribution is the Aumann-Shapley value :math:`\int_0^1 \sum_k p_k(t) \Delta_{kj} dt`, an integral along
+        the straight line from the reference to the row, where :math:`p_k(t)` is the weight of plane :math:`k` in the
+        score of its class. The contributions of all columns sum to the score at the row minus that at the reference.
 
         Parameters
         ----------
         parts : ndarray of shape (n_rows, n_columns, n_planes)
-            What each column adds to the scores of the planes.
+            The contribution of each column to the scores of the planes.
         """
         weighted = parts * self._mean_shares(parts.sum(axis=1))[:, None]
         return self._mean(np.add.reduceat(weighted, self.starts[:-1], axis=-1))
 
     def _mean_shares(self, change: np.ndarray) -> np.ndarray:
-        """The shares of the planes, on average over the way from the reference, shape (n_rows, n_planes)."""
+        """Compute the mean weights of the planes on the line from the reference, shape (n_rows, n_planes)."""
         if self.is_additive:
             return np.ones_like(change)
         rise = self.classes(self.at_reference + change) - self.classes(self.at_reference)
@@ -135,12 +135,12 @@ class TableScores:
             n_nodes *= 2
 
     def _sums(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each class in each machine the sum of the exponentials relative to the largest score, and that score."""
+        """Return the sum of exponentials relative to the largest score, and this score, by member and class."""
         top = np.maximum.reduceat(scores, self.starts[:-1], axis=-1)
         shifted = np.exp(scores - np.repeat(top, np.diff(self.starts), axis=-1))
         return np.add.reduceat(shifted, self.starts[:-1], axis=-1), top
 
     def _mean(self, by_machine: np.ndarray) -> np.ndarray:
-        """Mean over the machines, in units of the temperature."""
+        """Compute the mean over the members, divided by the temperature."""
         apart = by_machine.reshape(*by_machine.shape[:-1], len(self.model.members), self.model.n_classes)
         return apart.mean(axis=-2) / self.model.temperature

@@ -1,4 +1,4 @@
-"""Values of a table as a reader sees them: one row of it, and what a column may hold."""
+"""Rows of a table, and values of its columns, for display."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyplane.tables._conversion import as_levels
 from polyplane.tables._encoding import Encoding
 from polyplane.tables._frames import Table, read_table
 
-#: A value of a column: a number, a text (levels, dates, true and false), or None where it is missing.
+#: A value of a column: a number, a string (levels, dates, true and false), or None if missing.
 Value = int | float | str | None
 OTHER = "other levels"
 
@@ -27,11 +27,11 @@ class TableRow:
     Parameters
     ----------
     z : ndarray of shape (n_features,)
-        The row, encoded.
+        The encoded row.
     values : list of int, float, str or None
-        What it has in each encoded column.
+        Value of each encoded column.
     unseen : frozenset of int
-        The columns in which it has a level that fitting did not see, or too rarely.
+        Columns in which the row has a level that was unknown or rare in training.
     """
 
     z: np.ndarray
@@ -40,10 +40,10 @@ class TableRow:
 
     @classmethod
     def read(cls, encoding: Encoding, x: Any, owner: str) -> TableRow:
-        """Read a dict, a Series of pandas, a data frame of one row, or a sequence of values in the order of columns."""
+        """Read a dict, a Series of pandas, a data frame of one row, or a sequence of values in the column order."""
         table = _table_of_row(x, encoding.gaps)
         if table.n_rows != 1:
-            raise ValueError(f"x must be one row, not {table.n_rows}.")
+            raise ValueError(f"x must be one row, not {table.n_rows} rows.")
         z = encoding.encode(table, owner)[0]
         names = table.names if table.is_named and encoding.is_named else encoding.names
         values, unseen = [], set()
@@ -56,13 +56,13 @@ class TableRow:
 
     @classmethod
     def typical(cls, encoding: Encoding) -> TableRow:
-        """The reference row of an encoding."""
+        """Return the reference row of an encoding."""
         z = encoding.reference
         return cls(z, [decoded(c, z[place]) for c, place in zip(encoding.columns, encoding.places, strict=True)])
 
 
 def decoded(column: Column, z: np.ndarray) -> Value:
-    """The value whose features these are."""
+    """Decode the features of a value."""
     if column.has_gaps and z[-1]:
         return None
     match column:
@@ -78,7 +78,7 @@ def decoded(column: Column, z: np.ndarray) -> Value:
 
 
 def shown(column: Column, value: Any) -> str:
-    """A value as it is printed."""
+    """Format a value."""
     if value is None:
         return "missing"
     if isinstance(value, bool | np.bool_):
@@ -89,12 +89,12 @@ def shown(column: Column, value: Any) -> str:
 
 
 def shown_number(value: float, is_whole: bool = False, digits: int = 6) -> str:
-    """A number of a table: whole ones with all their digits."""
+    """Format a number of a table; integers have all their digits."""
     return str(int(value)) if is_whole and value.is_integer() and abs(value) < 1e15 else number(value, digits)
 
 
 def date_text(days: float) -> str:
-    """A date, with its time where it has one."""
+    """Format a date, with its time unless this is midnight."""
     moment = np.datetime64(0, "us") + np.timedelta64(round(days * 86_400e6), "us")
     day, _, time = str(moment.astype("datetime64[s]")).partition("T")
     return day if time == "00:00:00" else f"{day} {time}"

@@ -1,4 +1,4 @@
-"""Effects of the values of a column, in words."""
+"""Effects of the values of a column as text."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import numpy as np
 from polyplane.inspection._table_effects import ColumnEffect
 from polyplane.inspection._table_values import date_text, shown_number
 
-#: Levels and numbers of a column that are printed; levels of fewer rows are not.
+#: Number of levels and numbers of a column that are printed, and smallest fraction of the rows of a level.
 PRINTED_VALUES, LEAST_SHARE = 5, 0.005
-#: Ranges of effects over rows are printed where they are as wide as this part of the largest effect of the column.
+#: Smallest width of a range of effects that is printed, as a fraction of the largest effect of the column.
 WIDE = 0.5
 
 
 def weights(effect: ColumnEffect) -> np.ndarray:
-    """How much each value counts: levels by their rows, numbers where nearly all rows are."""
+    """Return the weight of each value: the frequency of levels, and equal weights of numbers in the main range."""
     if effect.counts is not None:
         counts = np.array(effect.counts, dtype=float)
         return counts / max(1.0, counts.sum())
@@ -24,15 +24,15 @@ def weights(effect: ColumnEffect) -> np.ndarray:
     return np.array(inside, dtype=float) / max(1, sum(inside))
 
 
-def told_values(effect: ColumnEffect, sizes: np.ndarray, c: int | None = None) -> str:
-    """The effects of a few values: the levels that matter in most rows, or numbers from end to end.
+def effects_text(effect: ColumnEffect, sizes: np.ndarray, c: int | None = None) -> str:
+    """Format the effects of a few values: the levels that matter in most rows, or numbers over the whole range.
 
-    For class `c` with the range over rows in brackets, where that is wide.
+    For class `c`, the range over rows is added in brackets if it is wide.
     """
     prefix = f"{effect.part} " if effect.part not in (None, "days") else ""
     if effect.is_curve:
         return prefix + ", ".join(
-            f"{signed(sizes[i])} at {shown_value(effect, i)}{_range(effect, i, c)}" for i in told_places(effect)
+            f"{signed(sizes[i])} at {shown_value(effect, i)}{_range(effect, i, c)}" for i in shown_positions(effect)
         )
     share = weights(effect)
     order = np.argsort(-np.abs(sizes) * share, kind="stable")
@@ -48,8 +48,8 @@ def _range(effect: ColumnEffect, i: int, c: int | None) -> str:
     return f" ({signed(low)} to {signed(high)})" if high - low > WIDE * np.abs(effect.effect[:, c]).max() else ""
 
 
-def told_places(effect: ColumnEffect) -> list[int]:
-    """Places of a few values of a curve: the ends of where rows are, the reference, and the middles between."""
+def shown_positions(effect: ColumnEffect) -> list[int]:
+    """Return the indices of a few values of a curve: the ends of the main range, the reference, and values between."""
     values = np.array(effect.values, dtype=float)
     (low, high), middle = effect.drawn, float(effect.reference or 0.0)
     wanted = [low, 0.5 * (low + middle), middle, 0.5 * (middle + high), high]
@@ -57,7 +57,7 @@ def told_places(effect: ColumnEffect) -> list[int]:
 
 
 def shown_value(effect: ColumnEffect, i: int) -> str:
-    """A value of a column, as it is printed."""
+    """Format a value of a column."""
     value = effect.values[i]
     if not isinstance(value, float):
         return str(value)
@@ -65,5 +65,5 @@ def shown_value(effect: ColumnEffect, i: int) -> str:
 
 
 def signed(value: float) -> str:
-    """An effect as it is printed."""
+    """Format an effect with its sign."""
     return "0" if abs(value) < 0.005 else f"{value:+.2f}"

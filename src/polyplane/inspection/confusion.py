@@ -1,4 +1,4 @@
-"""How often each class is taken for each other one."""
+"""Confusion matrix, with accuracy, precision, recall and F1."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class ConfusionMatrix:
     Parameters
     ----------
     classes : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     counts : ndarray of shape (n_classes, n_classes)
-        How many rows of each class (first axis) are predicted to be of each class.
+        Number of rows by true class (first axis) and predicted class.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class ConfusionMatrix:
 
     @classmethod
     def of(cls, classes: np.ndarray, truth: Any, predicted: Any) -> ConfusionMatrix:
-        """The matrix of rows whose true and predicted classes are given as indices into `classes`."""
+        """Compute the matrix from true and predicted class indices."""
         n_classes = len(classes)
         pairs = np.asarray(truth, dtype=np.intp) * n_classes + np.asarray(predicted, dtype=np.intp)
         counts = np.bincount(pairs, minlength=n_classes**2)
@@ -51,7 +51,7 @@ class ConfusionMatrix:
 
     @property
     def accuracy(self) -> float:
-        """Share of the rows whose class is predicted."""
+        """Fraction of correctly classified rows."""
         return float(self.counts.trace() / max(1, self.n_rows))
 
     @property
@@ -61,17 +61,17 @@ class ConfusionMatrix:
 
     @property
     def precision(self) -> np.ndarray:
-        """Of the rows that are predicted to be of a class, the share that is; 0 where there are none."""
+        """Fraction of the rows predicted as a class that belong to it; 0 if there are none."""
         return self._share(self.counts.sum(axis=0))
 
     @property
     def recall(self) -> np.ndarray:
-        """Of the rows of a class, the share that is predicted to be of it; 0 where there are none."""
+        """Fraction of the rows of a class that are predicted as this class; 0 if there are none."""
         return self._share(self.support)
 
     @property
     def f1(self) -> np.ndarray:
-        """Harmonic mean of precision and recall; 0 where there are no rows."""
+        """Harmonic mean of precision and recall; 0 if there are no rows."""
         return self._share((self.counts.sum(axis=0) + self.support) / 2)
 
     def _share(self, total: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A model as rules: each plane in the units of the data."""
+"""`explain_model`: a model as rules in the units of the data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polyplane.inspection.rounding import influence_of, round_planes
 from polyplane.inspection.rules import inequalities, single_sided
 from polyplane.inspection.unscaled import UnscaledModel, unwrap
 
-#: A committee is looked at around evenly chosen rows: up to so many, or so many weights of their planes.
+#: A committee is evaluated at evenly spaced rows: largest number of rows, and of weights of their planes.
 MOST_ROWS, MOST_WEIGHTS = 1000, 1 << 28
 
 
@@ -30,34 +30,35 @@ def explain_model(
     n_typical: int = 3,
     feature_names: Any = None,
 ) -> ModelExplanation | CommitteeExplanation | TableExplanation:
-    """The planes of a model as rules in the units of the data, or what the columns of a table do.
+    """Explain a model: its planes as rules, or the importance of its features or columns.
 
-    A model of two classes, one of which owns a single plane (linear SVMs, polyhedra), is written as inequalities, each
-    divided by the weight of its leading feature. Planes of other models compete by their scores. A committee of several
-    machines has no rules for a prediction: its explanation tells the importance of the features. That of a
-    `TableClassifier` tells the importance of the columns of its table and the effect of their values; for one machine
-    of several planes per class, the planes too. The parameters that follow `X` are for rules.
+    If one of two classes owns a single plane (linear SVMs, polyhedra), the rules are inequalities, each divided by the
+    weight of its leading feature. For other models, the rules are the scores of the planes; the plane with the largest
+    score determines the class. A committee of several members has no rules; its explanation is the importance of the
+    features. The explanation of a `TableClassifier` consists of the importance of the columns of its table and the
+    effects of their values; for a single member with several planes per class, also of the planes. The parameters
+    after `X` apply to rules only.
 
     Parameters
     ----------
     estimator : classifier or Pipeline
-        A `TableClassifier`, or what `unwrap` takes.
+        A `TableClassifier`, or any estimator that `unwrap` accepts.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features), default=None
-        Rows to look at. With them, numbers have the fewest digits (two or more) that keep the predictions, small
-        terms are left out where predictions stay, and each plane has its share of the rows.
+        Rows to evaluate the rules on. If given, numbers are rounded to the fewest digits (at least two), and small
+        terms are omitted, as long as the predictions do not change; and the percentage of rows is given for each plane.
     tolerance : float, default=0.0
-        The share of the rows for which the rounded rules may predict another class than the model.
+        Fraction of the rows for which the rounded rules may predict a different class than the model.
     digits : int, default=None
-        Round to so many digits instead.
+        Number of significant digits. If None, chosen as described for `X`.
     n_typical : int, default=3
-        How many typical rows to name for each plane.
+        Number of typical rows to list for each plane.
     feature_names : sequence of str, default=None
-        Names of the features; None: those seen in `fit`.
+        Names of the features. If None, those seen during `fit`.
 
     Returns
     -------
     explanation : ModelExplanation, CommitteeExplanation or TableExplanation
-        Print it, or take its `to_text`, `to_dict` or `to_frame`.
+        The explanation. Print it, or use its methods `to_text`, `to_dict` and `to_frame`.
 
     Examples
     --------
@@ -68,30 +69,30 @@ def explain_model(
     >>> from polyplane.inspection import explain_model
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> X, y = X[["mean radius", "mean texture", "mean symmetry"]], y.map({0: "malignant", 1: "benign"})
-    >>> machine = make_pipeline(StandardScaler(), CuttingPlaneSVC()).fit(X, y)
-    >>> print(explain_model(machine, X, tolerance=0.01))
+    >>> model = make_pipeline(StandardScaler(), CuttingPlaneSVC()).fit(X, y)
+    >>> print(explain_model(model, X, tolerance=0.01))
     Class 'malignant' if mean radius + 51 x mean symmetry + 0.2 x mean texture > 28, otherwise class 'benign'.
     Class 'malignant' is predicted for 35.1 % of the rows, such as rows 156, 408 and 337.
     Class 'benign' is predicted for 64.9 % of the rows, such as rows 367, 188 and 285.
     <BLANKLINE>
-    Numbers are rounded to 2 digits: for 99.1 % of the 569 rows the prediction is that of the exact model.
+    Numbers are rounded to 2 digits: for 99.1 % of the 569 rows, the prediction is that of the exact model.
     """
     if not 0 <= tolerance <= 1:
-        raise ValueError(f"tolerance={tolerance!r} must be a share of the rows, from 0 to 1.")
+        raise ValueError(f"tolerance={tolerance!r} must be a fraction of the rows, from 0 to 1.")
     if digits is not None and not 1 <= digits <= 17:
         raise ValueError(f"digits={digits!r} must be from 1 to 17.")
     table = table_classifier(estimator)
     if table is not None:
         given = {"tolerance": tolerance or None, "digits": digits, "feature_names": feature_names}
         given["n_typical"] = None if n_typical == 3 else n_typical
-        refuse_given(given, "it is for the rules of planes over features, and a table has columns")
+        refuse_given(given, "it applies to rules, which a TableClassifier does not have")
         return explain_table(table, X)
     model = unwrap(estimator, feature_names)
     rows = None if X is None else model.rows(X)
     influence = influence_of(rows, model.scale)
     if isinstance(model.planes, PlaneCommittee):
         if tolerance or digits is not None:
-            raise ValueError("tolerance and digits are for rules, which a committee of several machines does not have.")
+            raise ValueError("tolerance and digits apply to rules, which a committee does not have: omit them.")
         return _explain_committee(model, model.planes, rows, influence, n_typical)
     inside = single_sided(model.planes)
     exact = model.planes if inside is None else inequalities(model.planes, inside, influence)
@@ -150,7 +151,7 @@ def _explain_committee(
 
 
 def _local_planes(planes: PlaneCommittee, rows: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The mean size of the weights by which predicted classes are ahead, and the mean plane of each class."""
+    """Compute the mean absolute weights of the lead of predicted classes, and the mean plane of each class."""
     size = planes.n_members * planes.n_classes * planes.n_features
     n_rows = min(rows.shape[0], MOST_ROWS, max(1, MOST_WEIGHTS // size))
     lead = np.zeros(planes.n_features)
@@ -168,7 +169,7 @@ def _local_planes(planes: PlaneCommittee, rows: Any) -> tuple[np.ndarray, np.nda
 def _usage(
     winners: np.ndarray | None, n_winners: int, rows: Any, influence: np.ndarray, n_typical: int
 ) -> tuple[np.ndarray | None, list[tuple[int, ...]]]:
-    """The share of the rows that each plane or class wins, and the rows nearest to the mean of these."""
+    """Return the fraction of the rows that each plane or class wins, and the rows nearest to their mean."""
     if winners is None or not len(winners):
         return None, [()] * n_winners
     shares = np.bincount(winners, minlength=n_winners) / len(winners)
@@ -181,7 +182,7 @@ def _typical(rows: Any, won: np.ndarray, factor: np.ndarray, count: int) -> tupl
         return ()
     own = rows[won]
     center = np.asarray(own.mean(axis=0), dtype=np.float64).ravel() * factor**2
-    # |x - m|^2 less |m|^2, so that sparse rows stay sparse.
+    # |x - m|^2 minus |m|^2, so that sparse rows stay sparse.
     square = own.multiply(own) @ factor**2 if sparse.issparse(own) else np.square(own) @ factor**2
     nearest = np.argsort(square - 2.0 * (own @ center), kind="stable")[:count]
     return tuple(won[nearest].tolist())

@@ -1,4 +1,4 @@
-"""One page about a model: its accuracy, its planes as rules, its errors, and the reasons for chosen rows."""
+"""`model_report`: an HTML report about a model."""
 
 from __future__ import annotations
 
@@ -27,37 +27,38 @@ def model_report(
     feature_names: Any = None,
     image_shape: tuple[int, int] | None = None,
 ) -> Path:
-    """Write a page about a model, which needs nothing but itself: no network, no server.
+    """Write an HTML report about a model as a single file, which works without a network or a server.
 
-    It describes the model and its accuracy on the rows, how reliable its probabilities are, its planes as rules and its
-    errors, and for chosen rows shows why their class is predicted and what would change that. The page about a
-    `TableClassifier` has the importance of the columns and the effects of their values in place of rules. The model
-    itself is part of the page: the values of a row can be changed, and the prediction, the reasons and the nearest
-    change that leads to another class follow at once.
+    The report shows the accuracy of the model on the rows, the reliability of its probabilities, its planes as rules,
+    and its errors. For selected rows, it explains the predicted class and shows the smallest change that leads to
+    another class. For a `TableClassifier`, the importance of the columns and the effects of their values replace the
+    rules. The model itself is part of the page: the values of a row can be changed, and the prediction, its explanation
+    and the smallest change are updated immediately.
 
     Parameters
     ----------
     estimator : classifier or Pipeline
-        A fitted classifier of this library, or a pipeline of scalers that ends in one.
+        A fitted Polyplane classifier, or a pipeline of scalers that ends in one.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        Rows that the model was not trained on.
+        Test rows, which were not used in training.
     y : array-like of shape (n_rows,)
-        Their labels.
+        Labels of the rows.
     path : path
-        Where to write the page; a file that is there is replaced when the new one is complete.
+        The file to write. An existing file is replaced when the new one is complete.
     title : str, default=None
-        The headline; None: one that names the classes, and `y` where it is a series with a name.
+        Title of the page. If None, it consists of the names of the classes, and the name of `y` if it is a series.
     n_rows : int, default=40
-        How many rows to explain: the surest errors, the least sure of the rest, and rows typical of the planes.
+        Number of rows to explain: the errors with the largest margin or probability, the correct predictions with the
+        smallest, and rows typical of the planes.
     feature_names : sequence of str, default=None
-        Names of the features; None: those seen in `fit`.
+        Names of the features. If None, those seen during `fit`.
     image_shape : tuple of int, default=None
-        Rows and columns, where features are pixels: chosen rows are shown as pictures.
+        Height and width of images, if the features are pixels: the selected rows are shown as images.
 
     Returns
     -------
     path : Path
-        Where the page is.
+        Path of the written file.
 
     Examples
     --------
@@ -66,20 +67,20 @@ def model_report(
     >>> from polyplane import MultiHyperplaneClassifier
     >>> from polyplane.inspection import model_report
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> machine = MultiHyperplaneClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> model = MultiHyperplaneClassifier(random_state=0).fit(X[::2], y[::2])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = model_report(machine, X[1::2], y[1::2], pathlib.Path(folder) / "iris.html", n_rows=5)
+    ...     page = model_report(model, X[1::2], y[1::2], pathlib.Path(folder) / "iris.html", n_rows=5)
     ...     "Accuracy: 97.3 % on 75 rows" in page.read_text(encoding="utf-8")
     True
     """
     if n_rows < 1:
-        raise ValueError(f"n_rows must be 1 or more, not {n_rows}.")
+        raise ValueError(f"n_rows={n_rows} must be 1 or more.")
     table = table_classifier(estimator)
     if table is None:
         content = plane_page(estimator, X, y, n_rows, feature_names, image_shape)
     else:
         given = {"feature_names": feature_names, "image_shape": image_shape}
-        refuse_given(given, "a table has columns with names of their own")
+        refuse_given(given, "it applies to features, not to the columns of a TableClassifier")
         content = table_page(table, X, y, n_rows)
     headline = title or default_title(content.predictions.labels, y)
     data = {**content.data, "live": content.live.data}

@@ -1,4 +1,4 @@
-"""Few digits, few terms, the same predictions."""
+"""Rounding of planes: few digits and few terms with the same predictions."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from polyplane.planes import PlaneSet
 from polyplane.scaling import moments
 
-#: Digits of numbers that could not be checked on rows.
+#: Number of digits without rows to check them on.
 UNCHECKED_DIGITS = 4
-#: Rows looked at together: a candidate that changes too much is given up early.
+#: Number of rows in a block: a candidate that changes too many predictions is rejected early.
 BLOCK_ROWS = 4096
-#: Up to this many terms are tried one by one; of more, only the smallest together.
+#: Largest number of terms that are tried one by one; with more, only the smallest ones together.
 FEW_TERMS = 200
 
 
 @dataclass(frozen=True, eq=False)
 class RoundedPlanes:
-    """Planes rounded for reading.
+    """Planes rounded for display.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class RoundedPlanes:
     offset_digits : int
         Significant digits of the offsets.
     dropped : int
-        Terms that were left out.
+        Number of omitted terms.
     changed : float or None
-        The share of the rows whose class this changes; None when there were no rows to look at.
+        Fraction of the rows whose predicted class changes; None without rows.
     """
 
     planes: PlaneSet
@@ -53,22 +53,22 @@ def round_planes(
     *,
     apart: bool = False,
 ) -> RoundedPlanes:
-    """Round planes to the fewest digits, and leave out the smallest terms, that keep the predictions on some rows.
+    """Round planes to the fewest digits, and omit the smallest terms, without changing predictions on some rows.
 
     Parameters
     ----------
     planes : PlaneSet
         The planes.
     X : matrix of shape (n_rows, n_features) or None
-        The rows; None: nothing is left out, and the digits are not checked.
+        The rows. If None, no terms are omitted, and the number of digits is fixed.
     influence : ndarray of shape (n_features,)
-        How far each feature varies: a term is small when its weight times this is.
+        Scale of each feature: the size of a term is its weight times the scale.
     tolerance : float, default=0.0
-        The share of the rows whose class may change.
+        Fraction of the rows whose predicted class may change.
     digits : int, default=None
-        So many digits instead, whatever changes.
+        Number of digits. If None, the fewest digits within the tolerance.
     apart : bool, default=False
-        Each plane is an inequality of its own: its terms are small or large by themselves.
+        Whether each plane is an inequality of its own, whose terms are compared with each other only.
     """
     exact = PlaneSet(planes.coef.astype(np.float64), planes.intercept.astype(np.float64), planes.indptr)
     if X is None or X.shape[0] == 0:
@@ -79,13 +79,13 @@ def round_planes(
     sizes = np.abs(exact.coef) * influence
     if apart:
         sizes = sizes / np.maximum(sizes.max(axis=1, keepdims=True), np.finfo(float).tiny)
-    # Rounding gets what dropping leaves of the tolerance, half of it or more.
+    # Omitting terms uses at most half of the tolerance; rounding uses the rest.
     fewer, dropped = _drop_terms(
         exact, sizes, exactly.mean, lambda planes: exactly.changed(planes, tolerance / 2) is not None
     )
     for places in range(2, 9) if digits is None else [digits]:
         coef = round_to(fewer.coef, places)
-        offsets = fewer.intercept + (fewer.coef - coef) @ exactly.mean  # the score of the mean row stays
+        offsets = fewer.intercept + (fewer.coef - coef) @ exactly.mean  # keeps the score of the mean row
         for offset_places in range(places, places + 3):
             candidate = PlaneSet(coef, round_to(offsets, offset_places), planes.indptr)
             forced = digits is not None and offset_places == places + 2
@@ -96,14 +96,14 @@ def round_planes(
 
 
 class _ExactPredictions:
-    """Rows, and the classes that the exact planes predict for them."""
+    """Rows, and the predictions of the exact planes."""
 
     def __init__(self, planes: PlaneSet, X: Any) -> None:
         self.X, self.predicted = X, planes.predict(X)
         self.mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
 
     def changed(self, planes: PlaneSet, allowed: float) -> float | None:
-        """The share of the rows for which other planes predict another class; None when it is more than allowed."""
+        """Return the fraction of rows whose predicted class changes with other planes; None if it is too large."""
         count, n_rows = 0, len(self.predicted)
         for start in range(0, n_rows, BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
@@ -116,9 +116,9 @@ class _ExactPredictions:
 def _drop_terms(
     planes: PlaneSet, sizes: np.ndarray, mean: np.ndarray, keeps: Callable[[PlaneSet], bool]
 ) -> tuple[PlaneSet, int]:
-    """Leave out as many of the smallest terms as may be, their mean going to the offset."""
+    """Omit as many of the smallest terms as possible; their means are added to the offset."""
     weights = planes.coef.ravel()
-    # Each plane keeps its leading term: a rule of nothing is none.
+    # Each plane keeps its leading term, so that no rule is empty.
     leading = np.ravel_multi_index((np.arange(planes.n_planes), sizes.argmax(axis=1)), sizes.shape)
     order = np.argsort(sizes, axis=None, kind="stable")
     order = order[(weights[order] != 0) & ~np.isin(order, leading)]
@@ -140,7 +140,7 @@ def _drop_terms(
 
 
 def round_to(values: np.ndarray, digits: int) -> np.ndarray:
-    """Numbers with so many significant digits."""
+    """Round numbers to some significant digits."""
     sizes = np.abs(values)
     powers = np.floor(np.log10(sizes, out=np.zeros_like(sizes), where=sizes > 0))
     shift = digits - 1 - powers
@@ -149,7 +149,7 @@ def round_to(values: np.ndarray, digits: int) -> np.ndarray:
 
 
 def influence_of(X: Any, scale: np.ndarray) -> np.ndarray:
-    """How far each feature varies over rows: its standard deviation, or the given scale without rows."""
+    """Return the scale of each feature: its standard deviation over rows, or without rows, the given scale."""
     if X is None or X.shape[0] < 2:
         return scale
     deviation: np.ndarray = np.sqrt(moments(X, np.ones(X.shape[0]))[1])

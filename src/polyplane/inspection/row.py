@@ -1,4 +1,4 @@
-"""Why a class is predicted for a row, and what would change that."""
+"""`explain_row`: explanation of a prediction, and the smallest change that leads to another class."""
 
 from __future__ import annotations
 
@@ -38,50 +38,49 @@ def explain_row(
     max_columns: int | None = None,
     search: bool = True,
 ) -> RowExplanation | TableRowExplanation:
-    """Why a class is predicted for a row, and the smallest change that leads to another class.
+    """Explain the prediction for a row, and find the smallest change that leads to another class.
 
-    The reasons are exact. So is the change, but for a committee of several machines: there it is found by local search,
-    and not proven to be the smallest. A row of a table is explained in the columns of the table; changes of one or two
-    of them are proven to be the smallest.
+    The contributions of the features are exact. The change is exact as well, except for a committee of several members,
+    where it is found by local search and not proven to be the smallest. A row of a table is explained in terms of the
+    columns of the table; changes of one or two columns are proven to be the smallest.
 
     Parameters
     ----------
     estimator : classifier or Pipeline
-        A `TableClassifier`, or what `unwrap` takes. The explanation is in the units of the data.
+        A `TableClassifier`, or any estimator that `unwrap` accepts. The explanation is in the units of the data.
     x : array-like of shape (n_features,), or one row of a matrix or data frame
-        The row; missing values are filled in when the pipeline does so. For a `TableClassifier` also a Series of pandas
-        or a dict of column name to value.
+        The row. Missing values are imputed if the pipeline has an imputer. For a `TableClassifier` also a Series of
+        pandas or a dict of column name to value.
     X : array-like or sparse matrix of shape (n_rows, n_features), default=None
-        Rows to compare with, for instance those of the training.
+        Rows that determine the default of `reference` and `scale`, for example the training rows.
     reference : array-like of shape (n_features,), default=None
-        The row that shares are relative to. None: the mean of `X`; without it, what the scalers of a pipeline make 0,
-        for a StandardScaler the mean of its training rows; without these, 0. For a `TableClassifier`, None is the row
-        of medians and most frequent levels.
+        The reference row, to which contributions are relative. If None, the mean of `X`. Without `X`, the row that the
+        scalers of the pipeline map to 0 (for StandardScaler, the mean of the training rows); without scalers, 0. For a
+        `TableClassifier`, the row of medians and most frequent levels.
     target : label, default=None
-        The class to change to; None: the nearest one.
+        The target class of the change. If None, the nearest one.
     true_label : label, default=None
-        The label that the row should have. Where another one is predicted, and there is no `target`, it is the one to
-        change to.
+        The true label of the row. If it is not predicted and `target` is None, it is the target class.
     lower, upper : float, array-like of shape (n_features,), or dict of feature name to float, default=None
         Bounds of the changed row.
     frozen : sequence of feature names or numbers, or a mask, default=None
         Features that must not change.
     scale : array-like of shape (n_features,), default=None
-        The change of each feature that counts as 1 when changes are compared. None: that of the pipeline's scalers;
-        without these, the standard deviation in `X`; without it, 1.
+        Units of the features in distances. If None, those of the scalers of the pipeline; without scalers, the standard
+        deviations in `X`; without `X`, 1 for all.
     feature_names : sequence of str, default=None
-        Names of the features; None: those seen in `fit`.
+        Names of the features. If None, those seen during `fit`.
     increasing, decreasing : sequence of column names, default=None
-        For a `TableClassifier`: columns that can only rise, or only fall.
+        For a `TableClassifier`: columns that can only increase, or only decrease.
     max_columns : int, default=None
-        For a `TableClassifier`: the most columns that may change.
+        For a `TableClassifier`: maximum number of columns that may change.
     search : bool, default=True
-        Whether to look for a change at all; the reasons alone take a few milliseconds.
+        Whether to search for a change. Without the search, an explanation takes a few milliseconds.
 
     Returns
     -------
     explanation : RowExplanation, or TableRowExplanation for a TableClassifier
-        Print it, or take its `to_text`, `to_dict` or `to_frame`.
+        The explanation. Print it, or use its methods `to_text`, `to_dict` and `to_frame`.
 
     Examples
     --------
@@ -92,13 +91,13 @@ def explain_row(
     >>> from polyplane.inspection import explain_row
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> X, y = X[["mean radius", "mean texture"]], y.map({0: "malignant", 1: "benign"})
-    >>> machine = make_pipeline(StandardScaler(), CuttingPlaneSVC()).fit(X, y)
-    >>> print(explain_row(machine, X.iloc[0], frozen=["mean texture"]))
-    The predicted class is 'malignant' (its plane 1), ahead of class 'benign' (plane 1) by a score of 0.8464:
+    >>> model = make_pipeline(StandardScaler(), CuttingPlaneSVC()).fit(X, y)
+    >>> print(explain_row(model, X.iloc[0], frozen=["mean texture"]))
+    The predicted class is 'malignant' (plane 1). Its score exceeds that of class 'benign' (plane 1) by 0.8464:
        +2.513  mean radius = 17.99 (reference 14.13)
        -1.164  mean texture = 10.38 (reference 19.29)
       -0.5022  at the reference row
-    The smallest change that leads to class 'benign' (at a distance of 0.3695):
+    The smallest change that leads to class 'benign' (distance 0.3695):
       mean radius: 17.99 -> 16.69
 
     A row of a table, as a dict:
@@ -117,12 +116,12 @@ def explain_row(
     table, of_tables = table_classifier(estimator), {"increasing": increasing, "decreasing": decreasing}
     if table is not None:
         of_planes = {"X": X, "scale": scale, "feature_names": feature_names}
-        refuse_given(of_planes, "a TableClassifier knows the names, ranges and spreads of its columns")
+        refuse_given(of_planes, "a TableClassifier uses the names, ranges and spreads of its columns")
         allowed = {"lower": lower, "upper": upper, "frozen": frozen, "max_columns": max_columns, **of_tables}
         return explain_table_row(
             table, x, reference=reference, target=target, true_label=true_label, search=search, **allowed
         )
-    refuse_given({**of_tables, "max_columns": max_columns}, "it is for a TableClassifier")
+    refuse_given({**of_tables, "max_columns": max_columns}, "it applies to a TableClassifier only")
     model = unwrap(estimator, feature_names)
     row, imputed = _one_row(model, x)
     rows = None if X is None else model.rows(X)
@@ -161,7 +160,7 @@ def explain_row(
 
 
 class _Lead(NamedTuple):
-    """The plane by which the predicted class is ahead of the next best one, and the planes that it comes from."""
+    """Difference of the planes of the predicted class and of the second-best class."""
 
     coef: np.ndarray
     intercept: float
@@ -172,7 +171,7 @@ class _Lead(NamedTuple):
 
     @classmethod
     def of(cls, planes: PlaneSet | PlaneCommittee, row: np.ndarray) -> _Lead:
-        """At a row; in a committee it is that of the mean planes there."""
+        """Compute the difference at a row; in a committee, of the mean planes there."""
         if isinstance(planes, PlaneCommittee):
             local = planes.at(row)
             c, d = (-planes.class_scores(row[None])[0]).argsort(kind="stable")[:2].tolist()
@@ -187,13 +186,13 @@ class _Lead(NamedTuple):
 
 
 def _difference(planes: PlaneSet, p: int, q: int) -> tuple[np.ndarray, float]:
-    """One plane less another."""
+    """Return one plane minus another."""
     coef = planes.coef[p].astype(np.float64) - planes.coef[q]
     return coef, float(planes.intercept[p]) - float(planes.intercept[q])
 
 
 def _flip(model: UnscaledModel, row: np.ndarray, target: int | None, allowed: dict[str, Any]) -> Flip | None:
-    """The counterfactual by which the estimator itself is convinced: its scalers round otherwise than planes do."""
+    """Return a counterfactual that the estimator itself confirms: its scalers round differently than the planes."""
     before = int(model.predict(row[None])[0])
     several = isinstance(model.planes, PlaneCommittee)
     search: Any = committee_counterfactual if several else counterfactual
@@ -209,13 +208,13 @@ def _flip(model: UnscaledModel, row: np.ndarray, target: int | None, allowed: di
 
 
 def _one_row(model: UnscaledModel, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The row, missing values filled in, and which these were."""
+    """Return the row with missing values imputed, and which these are."""
     if sparse.issparse(x):
         x = x.toarray()
     given = x if hasattr(x, "columns") else np.atleast_2d(np.asarray(x))
     filled = model.rows(given)
     if filled.shape[0] != 1:
-        raise ValueError(f"x must be one row, not {filled.shape[0]}.")
+        raise ValueError(f"x must be one row, not {filled.shape[0]} rows.")
     missing = np.isnan(np.asarray(given, dtype=np.float64)[0])
     return filled[0], tuple(np.flatnonzero(missing).tolist())
 
@@ -246,10 +245,10 @@ def _by_name(model: UnscaledModel, given: Any, otherwise: float) -> Any:
 
 
 def _numbers(model: UnscaledModel, given: Any) -> Any:
-    """Features by number; names are looked up."""
+    """Return feature indices, given indices or names."""
     if given is None or not any(isinstance(item, str) for item in given):
         return given
     unknown = [name for name in given if name not in model.feature_names]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is not one of the features.")
+        raise ValueError(f"{unknown[0]!r} is not a feature of the model.")
     return [model.feature_names.index(name) for name in given]

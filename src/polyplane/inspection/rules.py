@@ -1,4 +1,4 @@
-"""Planes as sentences."""
+"""Planes as text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from polyplane.planes import PlaneSet
 
-#: Names that need no quotes beside numbers and signs.
+#: Feature names that need no quotes in a sum of terms.
 PLAIN_NAME = re.compile(r"[^\W\d](?:[\w .,:%/()²³°µ-]*[\w.%)²³°])?")
 
 
 def single_sided(planes: PlaneSet) -> int | None:
-    """The class that is predicted where all of some inequalities hold: that of two which owns one plane; None: none.
+    """Return the class that is predicted if all inequalities hold: the one of two classes that owns one plane.
 
-    With one plane each it is the first, so that the rule speaks of the second.
+    None if there is no such class. If both own one plane it is the first, so that the rule describes the second.
     """
     if planes.n_classes != 2:
         return None
@@ -25,7 +25,7 @@ def single_sided(planes: PlaneSet) -> int | None:
 
 
 def inequalities(planes: PlaneSet, inside: int, influence: np.ndarray) -> PlaneSet:
-    """The same predictions from a zero plane and from differences to it, each with 1 as its leading weight."""
+    """Return equivalent planes: a zero plane and the differences to it, scaled to a leading weight of 1."""
     (own, own_offset), (coef, intercept) = planes.of(inside), planes.of(1 - inside)
     coef, intercept = coef.astype(np.float64) - own, intercept.astype(np.float64) - own_offset
     leading = np.abs(coef * influence).argmax(axis=1)
@@ -37,7 +37,7 @@ def inequalities(planes: PlaneSet, inside: int, influence: np.ndarray) -> PlaneS
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number as people write it: so many significant digits, no exponent unless it is very small or large."""
+    """Format a number with some significant digits, and without an exponent unless it is very small or large."""
     if value == 0 or not np.isfinite(value):
         return "0" if value == 0 else str(value)
     if not 1e-5 <= abs(value) < 1e7:
@@ -46,14 +46,14 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def quoted(name: str) -> str:
-    """A feature's name beside numbers and signs: in quotes where it could be taken for more than a name."""
+    """Return the name of a feature, in quotes if it could be misread in a sum of terms."""
     return name if PLAIN_NAME.fullmatch(name) else repr(name)
 
 
 def sum_of_terms(
     coef: np.ndarray, names: Sequence[str], influence: np.ndarray, digits: int, top: int | None = None
 ) -> str:
-    """A weighted sum in words, the most influential terms first."""
+    """Format a weighted sum, the most influential terms first."""
     order = [j for j in np.argsort(-np.abs(coef * influence), kind="stable") if coef[j] != 0]
     shown = order if top is None else order[:top]
     text = ""

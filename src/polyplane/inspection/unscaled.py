@@ -1,4 +1,4 @@
-"""A model in the units of the data: the scalers of a pipeline folded into its planes."""
+"""`unwrap`: planes in the units of the data, with the scalers of a pipeline folded into them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyplane._validation import encode
 from polyplane.base import PlaneClassifier
 from polyplane.committee import PlaneCommittee
-from polyplane.inspection._estimators import alone, names_of_features, names_seen_in_fit, plane_classifier
+from polyplane.inspection._estimators import alone, fitted_feature_names, names_of_features, plane_classifier
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
@@ -25,26 +25,26 @@ KNOWN = "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and SimpleImpu
 
 @dataclass(frozen=True, eq=False)
 class UnscaledModel:
-    """A fitted classifier, its planes in the units of the data.
+    """Fitted classifier with its planes in the units of the data.
 
     Parameters
     ----------
     estimator : object
         The classifier or pipeline.
     learner : PlaneClassifier
-        The classifier of this library in it.
+        The Polyplane classifier, the last step of a pipeline.
     planes : PlaneSet or PlaneCommittee
-        Its planes, for rows as they come, before any scaling; a committee of one member is that member.
+        Its planes, for unscaled rows; for a committee of one member, the `PlaneSet` of this member.
     classes : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     feature_names : tuple of str
         Names of the features.
     scaling : AffineScaling
-        What the scalers do.
+        The scaling of the features.
     scaled : bool
-        Whether there are scalers.
+        Whether the pipeline has scalers.
     fill : ndarray of shape (n_features,) or None
-        What an imputer puts for missing values.
+        Values that the imputer fills in for missing values; None without an imputer.
     """
 
     estimator: Any
@@ -58,69 +58,70 @@ class UnscaledModel:
 
     @property
     def center(self) -> np.ndarray:
-        """The row that the scalers make 0; 0 without scalers."""
+        """The row that the scalers map to 0; 0 without scalers."""
         return np.asarray(self.scaling.centre)
 
     @property
     def scale(self) -> np.ndarray:
-        """The change of each feature that the scalers make 1; 1 without scalers."""
+        """The change of each feature that the scalers map to 1; 1 without scalers."""
         return 1.0 / np.abs(self.scaling.factor)
 
     def rows(self, X: Any) -> Any:
-        """Rows as numbers in the units of the data, missing ones filled in: a float matrix, dense or CSR."""
+        """Convert rows to a float matrix in the units of the data, dense or CSR, with missing values imputed."""
         self._check_names(X)
         matrix: Any = sparse.csr_array(X) if sparse.issparse(X) else _numbers(X)
         n_features = self.planes.n_features
         if matrix.ndim != 2 or matrix.shape[1] != n_features:
-            raise ValueError(f"X has shape {matrix.shape}; the model needs {n_features} columns.")
+            raise ValueError(f"X has shape {matrix.shape}, but the model has {n_features} features.")
         values = matrix.data if sparse.issparse(matrix) else matrix
         if np.isfinite(values).all():
             return matrix
         return self._filled(matrix.toarray() if sparse.issparse(matrix) else matrix)
 
     def label(self, c: int) -> Any:
-        """The label of class `c`, as a plain Python value."""
+        """Return the label of class `c`, as a plain Python value."""
         return self.classes.tolist()[c]
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """The classes that the estimator itself predicts for dense rows, as integers."""
+        """Predict the class indices of dense rows with the estimator itself."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             return encode(self.estimator.predict(X), self.classes)
 
     def _check_names(self, X: Any) -> None:
-        columns, seen = getattr(X, "columns", None), names_seen_in_fit(self.estimator)
+        columns, seen = getattr(X, "columns", None), fitted_feature_names(self.estimator)
         if columns is not None and seen is not None and [str(name) for name in columns] != seen:
-            raise ValueError("The columns of X are not those that the model was trained on, in the same order.")
+            raise ValueError("The columns of X must be those that the model was trained on, in the same order.")
 
     def _filled(self, matrix: np.ndarray) -> np.ndarray:
         row, j = np.argwhere(~np.isfinite(matrix))[0]
         if self.fill is None:
             raise ValueError(
-                f"Row {row} has no finite value for {self.feature_names[j]!r}, and the model has no imputer."
+                f"Row {row} has a missing value of {self.feature_names[j]!r}, and the model has no imputer."
             )
         if np.isinf(matrix).any():
-            raise ValueError(f"Row {row} is infinite in {self.feature_names[j]!r}.")
+            raise ValueError(f"Row {row} has an infinite value of {self.feature_names[j]!r}.")
         return np.where(np.isnan(matrix), self.fill, matrix)
 
 
 def unwrap(estimator: Any, feature_names: Any = None) -> UnscaledModel:
-    """The planes of a fitted classifier or pipeline in the units of the data.
+    """Return the planes of a fitted classifier or pipeline in the units of the data.
 
-    Scalers are affine, so they can be folded into the planes, which then predict the same from unscaled rows.
+    Scalers are affine transformations, so they can be folded into the planes, which then make the same predictions from
+    unscaled rows.
 
     Parameters
     ----------
     estimator : classifier or Pipeline
-        A fitted classifier of this library, alone or behind StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
-        and SimpleImputer in a pipeline; or a fitted search over such ones (its best is taken).
+        A fitted Polyplane classifier, or a pipeline of StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or
+        SimpleImputer steps that ends in one, or a fitted search over such estimators, of which the best is used.
     feature_names : sequence of str, default=None
-        Names of the features; None: those seen in `fit`, or "feature 0" and so on.
+        Names of the features. If None, those seen during `fit`, or "feature 0" and so on.
 
     Returns
     -------
     model : UnscaledModel
-        The planes, labels, names, and the units of the scalers.
+        Planes, labels, feature names and scaling.
 
     Examples
     --------
@@ -130,9 +131,9 @@ def unwrap(estimator: Any, feature_names: Any = None) -> UnscaledModel:
     >>> from polyplane import CuttingPlaneSVC
     >>> from polyplane.inspection import unwrap
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    >>> machine = make_pipeline(StandardScaler(), CuttingPlaneSVC(C=0.01)).fit(X, y)
-    >>> model = unwrap(machine)
-    >>> bool((model.planes.predict(X.to_numpy()) == machine.predict(X)).all())
+    >>> estimator = make_pipeline(StandardScaler(), CuttingPlaneSVC(C=0.01)).fit(X, y)
+    >>> model = unwrap(estimator)
+    >>> bool((model.planes.predict(X.to_numpy()) == estimator.predict(X)).all())
     True
     >>> model.feature_names[0], round(float(model.center[0]), 2)
     ('mean radius', 14.13)
@@ -156,7 +157,7 @@ def unwrap(estimator: Any, feature_names: Any = None) -> UnscaledModel:
 
 
 def _folded(planes: PlaneSet | PlaneCommittee, scaling: AffineScaling) -> PlaneSet | PlaneCommittee:
-    """The planes for rows before the scaling."""
+    """Return the planes for unscaled rows."""
     if isinstance(planes, PlaneCommittee):
         return PlaneCommittee([_folded(member, scaling) for member in planes.members])  # type: ignore[misc]
     exact = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
@@ -164,12 +165,12 @@ def _folded(planes: PlaneSet | PlaneCommittee, scaling: AffineScaling) -> PlaneS
 
 
 def _affine(name: str, step: Any) -> AffineScaling:
-    """What a scaler does."""
+    """Return the affine transformation of a scaler."""
     clips = getattr(step, "clip", False)
     if clips or not isinstance(step, StandardScaler | RobustScaler | MaxAbsScaler | MinMaxScaler):
         raise TypeError(
             f"The step {name!r} of the pipeline, {type(step).__name__}{' with clip=True' * clips}, cannot be folded "
-            f"into planes; {KNOWN} can. Explain the last step alone, in the units that it sees."
+            f"into planes; {KNOWN} can. Explain the last step alone, in the units of its input."
         )
     if isinstance(step, MinMaxScaler):
         return AffineScaling(-step.min_ / step.scale_, step.scale_)
@@ -179,13 +180,13 @@ def _affine(name: str, step: Any) -> AffineScaling:
 
 
 def _statistics(step: SimpleImputer) -> np.ndarray:
-    """What an imputer fills in."""
+    """Return the values that an imputer fills in."""
     missing = step.missing_values
     if step.add_indicator or not (isinstance(missing, float) and np.isnan(missing)):
-        raise TypeError("Only a SimpleImputer of NaN without indicators can be explained.")
+        raise TypeError("Only a SimpleImputer with missing_values=nan and add_indicator=False can be explained.")
     statistics = np.asarray(step.statistics_, dtype=np.float64)
     if np.isnan(statistics).any() and not step.keep_empty_features:
-        raise TypeError("The SimpleImputer leaves out features that were always missing: leave them out beforehand.")
+        raise TypeError("The SimpleImputer drops features without values: remove these features before training.")
     return np.nan_to_num(statistics)
 
 
@@ -194,4 +195,4 @@ def _numbers(X: Any) -> np.ndarray:
         matrix = np.asarray(X)
         return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
     except (TypeError, ValueError):
-        raise ValueError("X must hold numbers.") from None
+        raise ValueError("X must contain numbers only.") from None

@@ -1,4 +1,4 @@
-"""Pictures of models, after scikit-learn's Display protocol. They need Matplotlib (extra `plot`)."""
+"""Displays of models, with the interface of scikit-learn's displays. They require Matplotlib (extra `plot`)."""
 
 from polyplane.inspection.displays._effects import EffectsDisplay
 from polyplane.inspection.displays._history import HistoryDisplay

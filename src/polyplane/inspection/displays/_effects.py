@@ -1,4 +1,4 @@
-"""What the values of columns do."""
+"""`EffectsDisplay`: effects of the values of columns."""
 
 from __future__ import annotations
 
@@ -16,35 +16,36 @@ from polyplane.inspection._table_explanation import TableExplanation
 from polyplane.inspection.displays._style import COLOURS, MARKERS, RIGHT, WRONG, bare, colour, pyplot, short
 from polyplane.inspection.displays._table import table_explanation
 
-#: Levels that are drawn of a column, those of the most rows.
+#: Largest number of levels of a column that are drawn; the most frequent ones are kept.
 MOST_LEVELS = 12
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EffectsDisplay:
-    """What the values of columns do to the probability of a class: curves for numbers and dates, bars for levels.
+    """Effects of the values of columns on the probability of a class: curves for numbers and dates, bars for levels.
 
-    Effects are in log-odds, relative to the median or to the most frequent level. With two classes they speak for the
-    second above 0 and for the first below; with more, there is a line or a row of dots for each class, against the
-    mean of the others. A band around a curve holds the middle 80 % of the rows, where other columns change the effect.
+    Effects are in log-odds, relative to the median or to the most frequent level. For two classes, positive effects
+    increase the probability of the second class. For more classes, there is a line or a marker for each class, compared
+    with the mean of the other classes. If the effect depends on other columns, a band around the curve contains the
+    middle 80 % of the rows.
 
     Parameters
     ----------
     effects : sequence of ColumnEffect
         The effects to draw.
     classes : sequence
-        The labels.
+        Class labels.
     title : str, default=""
-        The headline.
+        Title of the figure.
     importance : dict of str to float, default=None
-        The importance of the columns, for their titles.
+        Importance of the columns, for the titles of the panels.
     label : int, default=1
-        Of two classes, the one that effects above 0 speak for.
+        For two classes, the class whose probability positive effects increase.
 
     Attributes
     ----------
     axes_, figure_
-        Matplotlib's axes and figure, after `plot`.
+        Matplotlib axes and figure, set by `plot`.
 
     Examples
     --------
@@ -52,8 +53,8 @@ class EffectsDisplay:
     >>> from polyplane import TableClassifier
     >>> from polyplane.inspection import EffectsDisplay
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> machine = TableClassifier(n_estimators=1, preparation="standard", random_state=0).fit(X, y)
-    >>> display = EffectsDisplay.from_estimator(machine, X, columns=["petal length (cm)"])
+    >>> model = TableClassifier(n_estimators=1, preparation="standard", random_state=0).fit(X, y)
+    >>> display = EffectsDisplay.from_estimator(model, X, columns=["petal length (cm)"])
     >>> display.effects[0].reference
     4.35
     """
@@ -75,27 +76,27 @@ class EffectsDisplay:
         label: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Find the effects and draw them.
+        """Compute the effects and draw them.
 
         Parameters
         ----------
         estimator : TableClassifier or TableExplanation
-            The fitted classifier, or what `explain_model` told of it.
+            The fitted classifier, or the result of `explain_model`.
         X : data frame or array-like of shape (n_rows, n_columns), default=None
-            Rows to look at.
+            Rows to compute the effects on.
         columns : sequence of str, default=None
-            The columns to show; None: the most important ones.
+            The columns to show. If None, the most important ones.
         max_columns : int, default=6
-            How many of these.
+            Largest number of columns if `columns` is None.
         label : label, default=None
-            Of two classes, the one that effects above 0 speak for; None: the second.
+            For two classes, the class whose probability positive effects increase. If None, the second.
         **kwargs
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         display : EffectsDisplay
-            With `axes_` and `figure_`.
+            The display, with the attributes `axes_` and `figure_`.
         """
         told = table_explanation(estimator, X)
         names = [told.columns[j] for j in told.by_importance()[:max_columns]] if columns is None else list(columns)
@@ -112,12 +113,12 @@ class EffectsDisplay:
         Parameters
         ----------
         n_columns : int, default=3
-            Panels beside each other.
+            Number of panels per row.
 
         Returns
         -------
         display : EffectsDisplay
-            Itself.
+            The display itself.
         """
         n_columns = min(n_columns, len(self.effects))
         n_rows = -(-len(self.effects) // n_columns)
@@ -147,7 +148,7 @@ class EffectsDisplay:
         return f"{short(effect.name)} (importance {self.importance[effect.column]:.2f})"
 
     def _curve(self, ax: Any, effect: ColumnEffect) -> None:
-        """Numbers, or dates."""
+        """Draw the effects of numbers or dates."""
         x: Any = np.array(effect.values, dtype=float)
         inside = (x >= effect.drawn[0]) & (x <= effect.drawn[1])
         x = _moments(x) if effect.part == "days" else x
@@ -177,7 +178,7 @@ class EffectsDisplay:
         self._sides(ax, vertical=True)
 
     def _ticks(self, ax: Any, effect: ColumnEffect) -> None:
-        """Few numbers and dates, days of the week by name, no fractions of whole numbers."""
+        """Set few ticks, names of the days of the week, and integer ticks for integers."""
         if effect.part == "days":
             dates = import_module("matplotlib.dates")
             locator = dates.AutoDateLocator(minticks=3, maxticks=6)
@@ -185,11 +186,11 @@ class EffectsDisplay:
             ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
         elif effect.part == "day of week":
             ax.set_xticks(range(1, 8), ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
-        else:  # six ticks leave room for numbers of six digits
+        else:  # at most six ticks, so that numbers of six digits fit
             ax.locator_params(axis="x", nbins=5, integer=effect.is_whole)
 
     def _levels(self, ax: Any, effect: ColumnEffect) -> None:
-        """Levels, or true and false."""
+        """Draw the effects of levels, or of true and false."""
         names, sizes, counts, bands = drawn_levels(effect, MOST_LEVELS)
         first = self._drawn[0]
         order = np.argsort(sizes[:, first], kind="stable")
@@ -209,7 +210,7 @@ class EffectsDisplay:
         self._sides(ax, vertical=False)
 
     def _sides(self, ax: Any, vertical: bool) -> None:
-        """The line of no effect, and which class each side speaks for."""
+        """Draw the line of no effect, and label its sides with the classes."""
         line = ax.axhline if vertical else ax.axvline
         line(0.0, color="#888888", linewidth=0.8, zorder=0)
         ax.use_sticky_edges = False
@@ -230,7 +231,7 @@ class EffectsDisplay:
             ax.text(0.99, 0.01, f"more {above} \N{RIGHTWARDS ARROW}", ha="right", color=RIGHT, **style)
 
 
-#: How the reference value is marked.
+#: Style of the marker of the reference value.
 REFERENCE: dict[str, Any] = {
     "marker": "o",
     "markerfacecolor": "white",
@@ -244,9 +245,9 @@ REFERENCE: dict[str, Any] = {
 def _title(told: TableExplanation) -> str:
     ticks = "" if told.n_rows is None else "; ticks: deciles of the rows"
     curve = "" if told.is_additive or told.n_rows is None else "; band or line: the middle 80 % of the rows"
-    return f"Effects of the values (open circle: the value that others are compared with{ticks}{curve})"
+    return f"Effects of the values (open circle: reference value{ticks}{curve})"
 
 
 def _moments(days: Any) -> Any:
-    """Days since 1970 as Matplotlib's dates."""
+    """Convert days since 1970 to dates for Matplotlib."""
     return np.datetime64(0, "s") + np.round(np.asarray(days, dtype=float) * 86_400).astype("timedelta64[s]")

@@ -1,4 +1,4 @@
-"""How training went."""
+"""`HistoryDisplay`: the history of training."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from polyplane.inspection.displays._style import bare, colour, pyplot
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class HistoryDisplay:
-    """The figures of training, step by step: one panel for each.
+    """History of training: one panel for each recorded quantity, such as the loss.
 
     Parameters
     ----------
     history : mapping of str to sequence of float
-        The figures after each step, as in `history_`.
+        The recorded quantities after each step, as in `history_`.
 
     Attributes
     ----------
     axes_, figure_
-        Matplotlib's axes and figure, after `plot`.
+        Matplotlib axes and figure, set by `plot`.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from polyplane import CuttingPlaneSVC
     >>> from polyplane.inspection import HistoryDisplay
-    >>> machine = CuttingPlaneSVC().fit(*load_iris(return_X_y=True))
-    >>> display = HistoryDisplay.from_estimator(machine, figures=["primal", "dual", "gap"])
+    >>> model = CuttingPlaneSVC().fit(*load_iris(return_X_y=True))
+    >>> display = HistoryDisplay.from_estimator(model, figures=["primal", "dual", "gap"])
     >>> len(display.axes_)
     3
     """
@@ -44,40 +44,40 @@ class HistoryDisplay:
         Parameters
         ----------
         estimator : classifier or pipeline
-            A fitted classifier of this library, or a pipeline that ends in one.
+            A fitted Polyplane classifier, or a pipeline that ends in one.
         **kwargs
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         display : HistoryDisplay
-            With `axes_` and `figure_`.
+            The display, with the attributes `axes_` and `figure_`.
         """
         return cls(history=plane_classifier(estimator).history_).plot(**kwargs)
 
     def plot(self, *, figures: Sequence[str] | None = None, against: str = "step") -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         figures : sequence of str, default=None
-            Which figures of the history to show; by default all that vary.
+            The quantities to show. If None, all that vary.
         against : {"step", "time"}, default="step"
-            What to draw them against: passes (or other steps of the learner), or seconds.
+            Horizontal axis: passes (or other steps of the learner), or time in seconds.
 
         Returns
         -------
         display : HistoryDisplay
-            Itself.
+            The display itself.
         """
         names = [name for name in self.history if name != "time"] if figures is None else list(figures)
-        if figures is None:  # nothing flat is drawn, unless there is nothing else
+        if figures is None:  # constant quantities are omitted, unless all are constant
             names = [name for name in names if len(set(self.history[name])) > 1] or names
         for name in names:
             if name not in self.history:
-                raise ValueError(f"The history has no {name!r}; it has {', '.join(self.history)}.")
+                raise ValueError(f"figures: {name!r} is not in the history, which contains {', '.join(self.history)}.")
         if not names:
-            raise ValueError("The history holds nothing but times.")
+            raise ValueError("The history contains only times: there is nothing to draw.")
         if against not in ("time", "step") or (against == "time" and "time" not in self.history):
             raise ValueError(f"against={against!r}: choose 'step'" + (" or 'time'." if "time" in self.history else "."))
         n_steps = len(self.history[names[0]])

@@ -1,4 +1,4 @@
-"""How sure a model is of its rows."""
+"""`MarginDisplay`: margins of labelled rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polyplane.inspection.displays._style import RIGHT, WRONG, axes, bare
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MarginDisplay:
-    """The margins of labelled rows: the score of a row's own class less the best score of another.
+    """Margins of labelled rows: the score of the true class minus the largest score of another class.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class MarginDisplay:
     Attributes
     ----------
     ax_, figure_
-        Matplotlib's axes and figure, after `plot`.
+        Matplotlib axes and figure, set by `plot`.
 
     Examples
     --------
@@ -32,9 +32,9 @@ class MarginDisplay:
     >>> from polyplane import CuttingPlaneSVC
     >>> from polyplane.inspection import MarginDisplay
     >>> X, y = load_iris(return_X_y=True)
-    >>> machine = CuttingPlaneSVC().fit(X, y)
-    >>> display = MarginDisplay.from_estimator(machine, X, y)
-    >>> int((display.margins < 0).sum()), int((machine.predict(X) != y).sum())
+    >>> model = CuttingPlaneSVC().fit(X, y)
+    >>> display = MarginDisplay.from_estimator(model, X, y)
+    >>> int((display.margins < 0).sum()), int((model.predict(X) != y).sum())
     (3, 3)
     """
 
@@ -42,25 +42,25 @@ class MarginDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Measure the margins and draw them.
+        """Compute the margins and draw them.
 
         Parameters
         ----------
         estimator : classifier or pipeline
-            A fitted classifier of this library, or a pipeline that ends in one.
+            A fitted Polyplane classifier, or a pipeline that ends in one.
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            The rows.
+            Rows.
         y : array-like of shape (n_rows,)
-            Their labels.
+            Labels of the rows.
         ax : Axes, default=None
-            Where to draw.
+            Axes to draw on. If None, new axes are created.
         **kwargs
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         display : MarginDisplay
-            With `ax_` and `figure_`.
+            The display, with the attributes `ax_` and `figure_`.
         """
         model = plane_classifier(estimator)
         codes = encode(np.asarray(y), model.classes_)
@@ -72,14 +72,14 @@ class MarginDisplay:
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw.
+            Axes to draw on. If None, new axes are created.
         bins : int, default=60
             Number of bars.
 
         Returns
         -------
         display : MarginDisplay
-            Itself.
+            The display itself.
         """
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
@@ -87,14 +87,14 @@ class MarginDisplay:
         low, high = min(low, 0.0), max(high, 1e-12)
         width = (high - low) / bins
         below = int(np.ceil(-low / width))
-        edges = width * np.arange(-below, bins - below + 2)  # 0 is an edge: no bar is both right and wrong
+        edges = width * np.arange(-below, bins - below + 2)  # 0 is an edge: no bar mixes errors and correct rows
         inner = np.clip(self.margins, edges[0], edges[-1])
         counts, _ = np.histogram(inner, edges)
         colours = [WRONG if edge < -width / 2 else RIGHT for edge in edges[:-1]]
         self.ax_.bar(edges[:-1], counts, width=width, align="edge", color=colours)
         self.ax_.axvline(0, color="black", linewidth=1.0)
         wrong = 100 * float(np.mean(self.margins < 0))
-        self.ax_.set(xlabel="margin: score of the row's class less the best other", ylabel="rows")
-        self.ax_.set_title(f"{wrong:.1f} % of the rows are wrong (left of 0)", loc="left")
+        self.ax_.set(xlabel="margin: score of the true class minus the best other score", ylabel="rows")
+        self.ax_.set_title(f"{wrong:.1f} % of the rows are misclassified (left of 0)", loc="left")
         bare(self.ax_)
         return self

@@ -1,4 +1,4 @@
-"""Why a class is predicted for a row of a table."""
+"""`ReasonsDisplay`: contributions of the columns to a prediction."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from polyplane.inspection._explain_table_row import explain_table_row
 from polyplane.inspection._table_row_explanation import TableRowExplanation
 from polyplane.inspection.displays._style import RIGHT, WRONG, axes, bare, short
 
-#: Probabilities on the second axis, where it is long and where it is short.
+#: Ticks of the probability axis, for a long and for a short axis.
 COARSE = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
 FINE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ReasonsDisplay:
-    """The reasons for the predicted class of a row of a table: a waterfall from the reference row to the row.
+    """Contributions of the columns to the prediction for a table row: a waterfall chart from the reference row.
 
-    Each bar begins where the one above it ends; the last one ends at the log-odds of the predicted class against its
-    rival. Blue bars speak for the predicted class, orange ones for the rival.
+    Each bar starts where the one above it ends; the last one ends at the log-odds of the predicted class against its
+    rival. Blue bars increase the probability of the predicted class, orange bars that of the rival.
 
     Parameters
     ----------
     explanation : TableRowExplanation
-        What `explain_row` told.
+        The result of `explain_row`.
 
     Attributes
     ----------
     ax_, figure_
-        Matplotlib's axes and figure, after `plot`.
+        Matplotlib axes and figure, set by `plot`.
 
     Examples
     --------
@@ -40,8 +40,8 @@ class ReasonsDisplay:
     >>> from polyplane import TableClassifier
     >>> from polyplane.inspection import ReasonsDisplay
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> machine = TableClassifier(n_estimators=1, preparation="standard", random_state=0).fit(X, y)
-    >>> display = ReasonsDisplay.from_estimator(machine, X.iloc[0])
+    >>> model = TableClassifier(n_estimators=1, preparation="standard", random_state=0).fit(X, y)
+    >>> display = ReasonsDisplay.from_estimator(model, X.iloc[0])
     >>> display.explanation.label
     0
     """
@@ -50,7 +50,7 @@ class ReasonsDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, x: Any, *, ax: Any = None, max_columns: int = 10, **kwargs: Any) -> Self:
-        """Explain a row and draw the reasons.
+        """Explain a row and draw the contributions.
 
         Parameters
         ----------
@@ -59,41 +59,41 @@ class ReasonsDisplay:
         x : dict, Series, or one row of a data frame
             The row.
         ax : Axes, default=None
-            Where to draw.
+            Axes to draw on. If None, new axes are created.
         max_columns : int, default=10
-            The largest contributions that bars are drawn for; the others are drawn together.
+            Largest number of bars; smaller contributions are combined in one bar.
         **kwargs
-            Passed on to `explain_row`.
+            Keyword arguments of `explain_row`.
 
         Returns
         -------
         display : ReasonsDisplay
-            With `ax_` and `figure_`.
+            The display, with the attributes `ax_` and `figure_`.
         """
         table = table_classifier(estimator)
         if table is None:
-            raise TypeError(f"This display is for a TableClassifier, not for a {type(estimator).__name__}.")
+            raise TypeError(f"ReasonsDisplay requires a TableClassifier, not a {type(estimator).__name__}.")
         told = explain_table_row(table, x, **{"search": False, **kwargs})
         return cls(explanation=told).plot(ax=ax, max_columns=max_columns)
 
     def plot(self, ax: Any = None, *, max_columns: int = 10) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw.
+            Axes to draw on. If None, new axes are created.
         max_columns : int, default=10
-            The largest contributions that bars are drawn for; the others are drawn together.
+            Largest number of bars; smaller contributions are combined in one bar.
 
         Returns
         -------
         display : ReasonsDisplay
-            Itself.
+            The display itself.
         """
         told = self.explanation
         large, small = told.told(max_columns)
-        names = ["typical row (reference)", *(short(told.reason(j), 60) for j in large)]
+        names = ["reference row", *(short(told.reason(j), 60) for j in large)]
         sizes = [told.base, *told.contributions[large].tolist()]
         if small:
             names.append(f"{len(small)} other columns")
@@ -125,7 +125,7 @@ class ReasonsDisplay:
         told = self.explanation
         label, rival = short(str(told.label), 24), short(str(told.rival), 24)
         truth = "" if told.true_label is None else f"\nThe true class is {short(str(told.true_label), 24)}."
-        self.ax_.set_title(f"Class {label} is predicted, with probability {told.probability:.2f}.{truth}", loc="left")
+        self.ax_.set_title(f"Predicted class: {label}, with probability {told.probability:.2f}.{truth}", loc="left")
         self.ax_.set_xlabel(
             f"\N{LEFTWARDS ARROW} for {rival}    log-odds of {label}    for {label} \N{RIGHTWARDS ARROW}"
         )
@@ -133,7 +133,7 @@ class ReasonsDisplay:
             self._probabilities(f"probability of {label}")
 
     def _probabilities(self, name: str) -> None:
-        """A second axis, for two classes."""
+        """Add an axis of probabilities, for two classes."""
         low, high = self.ax_.get_xlim()
         second = self.ax_.secondary_xaxis("top", functions=(lambda x: x, lambda x: x))
         known = COARSE if high - low > 5.0 else FINE

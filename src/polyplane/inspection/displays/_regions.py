@@ -1,4 +1,4 @@
-"""Where each class lives, in two dimensions."""
+"""`RegionsDisplay`: decision regions in two dimensions."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from polyplane.inspection.displays._style import MARKERS, axes, colour
 from polyplane.inspection.unscaled import unwrap
 from polyplane.planes import PlaneSet
 
-#: Points on a side of the grid on which margins are drawn.
+#: Number of points on a side of the grid on which margins are drawn.
 GRID = 301
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RegionsDisplay:
-    """The regions of the classes over two features, the planes that make them, and rows.
+    """Decision regions over two features, the cells of their planes, and rows.
 
-    The cells are exact polygons, not a grid. A model with more than two features is shown in a slice, in which the
-    other features are fixed; scalers in front of it are unwrapped, so that the axes are in the units of the data.
+    The cells are exact polygons, not a grid. For a model with more than two features, a slice is shown, in which the
+    other features are fixed. The scalers of a pipeline are unwrapped, so that the axes are in the units of the data.
 
     Parameters
     ----------
@@ -33,22 +33,22 @@ class RegionsDisplay:
     box : tuple of float
         ``(left, right, bottom, top)``.
     classes : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     names : pair of str
         Names of the two features.
     points : ndarray of shape (n_rows, 2), default=None
         Rows to show.
     codes : ndarray of shape (n_rows,), default=None
-        Their classes, as integers.
+        Class indices of the rows.
     fixed : str, default=""
-        Of a slice, where the other features are fixed: a line under the title.
+        Description of the fixed features of a slice, shown below the title.
 
     Attributes
     ----------
     cells_ : list of Cell
         The polygons.
     ax_, figure_
-        Matplotlib's axes and figure, after `plot`.
+        Matplotlib axes and figure, set by `plot`.
 
     Examples
     --------
@@ -56,8 +56,8 @@ class RegionsDisplay:
     >>> from polyplane.datasets import make_checkerboard
     >>> from polyplane.inspection import RegionsDisplay
     >>> X, y = make_checkerboard(3000, (2, 2), random_state=0)
-    >>> machine = MultiHyperplaneClassifier(n_planes=2, random_state=0).fit(X, y)
-    >>> display = RegionsDisplay.from_estimator(machine, X, y)
+    >>> model = MultiHyperplaneClassifier(n_planes=2, random_state=0).fit(X, y)
+    >>> display = RegionsDisplay.from_estimator(model, X, y)
     >>> sorted(cell.c for cell in display.cells_)
     [0, 0, 1, 1]
     """
@@ -83,31 +83,31 @@ class RegionsDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Find the cells and draw them.
+        """Compute the cells and draw them.
 
         Parameters
         ----------
         estimator : classifier or pipeline
-            A fitted classifier of this library, or a pipeline of scalers that ends in one.
+            A fitted Polyplane classifier, or a pipeline of scalers that ends in one.
         X : array-like of shape (n_rows, n_features)
-            Rows in the units of the data: they set the limits of the picture.
+            Rows in the units of the data, which determine the limits of the axes.
         y : array-like of shape (n_rows,), default=None
-            Their labels; without them no rows are drawn.
+            Labels of the rows. If None, no rows are drawn.
         features : pair of int or str, default=(0, 1)
-            The two features to show, by number or name.
+            The two features to show, as indices or names.
         at : array-like of shape (n_features,), default=None
-            Where the other features are fixed; by default at their mean over `X`.
+            A point with the values of the other features. If None, the mean of `X`.
         feature_names : sequence of str, default=None
-            Names of the features; by default those seen in `fit`.
+            Names of the features. If None, those seen during `fit`.
         ax : Axes, default=None
-            Where to draw.
+            Axes to draw on. If None, new axes are created.
         **kwargs
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         display : RegionsDisplay
-            With `cells_`, `ax_` and `figure_`.
+            The display, with the attributes `cells_`, `ax_` and `figure_`.
         """
         model = unwrap(estimator, feature_names=feature_names)
         rows, planes = np.asarray(X, dtype=np.float64), check_single(model.planes)
@@ -130,23 +130,24 @@ class RegionsDisplay:
     def plot(
         self, ax: Any = None, *, margin: float | None = None, max_points: int = 2000, title: str | None = None
     ) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw.
+            Axes to draw on. If None, new axes are created.
         margin : float, default=None
-            Also draw, dashed, where the best class is ahead by so much: 1 is the margin of most learners' losses.
+            If given, also draw a dashed line where the margin of the best class has this value. The losses of most
+            learners use a margin of 1.
         max_points : int, default=2000
-            Of more rows, evenly chosen ones are shown.
+            Largest number of rows that are drawn; of more rows, evenly spaced ones.
         title : str, default=None
-            Instead of a count of the cells and, with rows, their error.
+            Title. If None, the number of cells and, with rows, the error.
 
         Returns
         -------
         display : RegionsDisplay
-            Itself.
+            The display itself.
         """
         self.ax_ = axes(ax, figsize=(6.4, 5.6))
         self.figure_ = self.ax_.figure
@@ -163,7 +164,7 @@ class RegionsDisplay:
         return self
 
     def _draw_cell(self, cell: Cell) -> None:
-        """The polygon; its edges thin towards cells of its own class, thick towards others."""
+        """Draw a polygon; its edges are thin towards cells of the same class, thick towards other classes."""
         self.ax_.fill(*cell.vertices.T, facecolor=colour(cell.c), alpha=0.3, edgecolor="none")
         following = np.roll(cell.vertices, -1, axis=0)
         for start, end, other in zip(cell.vertices, following, cell.across, strict=True):
@@ -189,12 +190,12 @@ class RegionsDisplay:
         self.ax_.legend(loc="upper right", framealpha=0.9, markerscale=1.6)
 
     def _title(self) -> str:
-        title = f"{len(self.cells_)} cells, each won by one of {self.planes.n_planes} planes"
+        title = f"{len(self.cells_)} cells of {self.planes.n_planes} planes"
         return f"{title}\n{self.fixed}" if self.fixed else title
 
 
 def _number(feature: int | str, names: Sequence[str]) -> int:
-    """The number of a feature, which may be given by its name."""
+    """Return the index of a feature, given its index or name."""
     if not isinstance(feature, str):
         return int(feature)
     if feature not in names:
@@ -203,7 +204,7 @@ def _number(feature: int | str, names: Sequence[str]) -> int:
 
 
 def _fixed(at: Any, names: Sequence[str], shown: Sequence[int]) -> str:
-    """What a slice says about the features that it does not show."""
+    """Describe the fixed features of a slice."""
     others = [j for j in range(len(names)) if j not in shown]
     if not others:
         return ""

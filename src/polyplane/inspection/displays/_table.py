@@ -1,4 +1,4 @@
-"""What the displays of tables share."""
+"""Explanations for the displays of tables."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from polyplane.inspection._table_explanation import TableExplanation
 
 
 def table_explanation(estimator: Any, X: Any) -> TableExplanation:
-    """What is told of a classifier of tables."""
+    """Return the explanation of a `TableClassifier`."""
     if isinstance(estimator, TableExplanation):
         return estimator
     table = table_classifier(estimator)
     if table is None:
-        raise TypeError(f"This display is for a TableClassifier, not for a {type(estimator).__name__}.")
+        raise TypeError(f"This display requires a TableClassifier, not a {type(estimator).__name__}.")
     return explain_table(table, X)

@@ -1,4 +1,4 @@
-"""Which planes decide."""
+"""`PlaneUsageDisplay`: fraction of the rows that each plane decides."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from polyplane.inspection.displays._style import axes, bare, colour
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PlaneUsageDisplay:
-    """The share of the rows that each plane decides.
+    """Fraction of the rows that each plane decides: those for which it has the largest score.
 
     Parameters
     ----------
     usage : ndarray of shape (n_planes,)
-        Share of the rows that each plane wins.
+        Fraction of the rows that each plane decides.
     owners : ndarray of shape (n_planes,)
-        The class that owns each plane, as an integer.
+        Index of the class that owns each plane.
     classes : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     errors : ndarray of shape (n_planes,), default=None
-        Share of the rows that each plane wins wrongly.
+        Fraction of the rows that each plane decides and misclassifies.
 
     Attributes
     ----------
     ax_, figure_
-        Matplotlib's axes and figure, after `plot`.
+        Matplotlib axes and figure, set by `plot`.
 
     Examples
     --------
@@ -38,8 +38,8 @@ class PlaneUsageDisplay:
     >>> from polyplane import ConvexPolytopeClassifier
     >>> from polyplane.inspection import PlaneUsageDisplay
     >>> X, y = load_iris(return_X_y=True)
-    >>> machine = ConvexPolytopeClassifier(n_planes=3, random_state=0).fit(X, y)
-    >>> display = PlaneUsageDisplay.from_estimator(machine, X, y)
+    >>> model = ConvexPolytopeClassifier(n_planes=3, random_state=0).fit(X, y)
+    >>> display = PlaneUsageDisplay.from_estimator(model, X, y)
     >>> round(float(display.usage.sum()), 6), display.owners.tolist()
     (1.0, [0, 0, 0, 1, 1, 1, 2, 2, 2])
     """
@@ -51,25 +51,25 @@ class PlaneUsageDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Count and draw.
+        """Compute the fractions and draw them.
 
         Parameters
         ----------
         estimator : classifier or pipeline
-            A fitted classifier of this library, or a pipeline that ends in one.
+            A fitted Polyplane classifier, or a pipeline that ends in one.
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            The rows.
+            Rows.
         y : array-like of shape (n_rows,), default=None
-            Their labels, to mark the rows that are won wrongly.
+            Labels of the rows, to mark misclassified rows.
         ax : Axes, default=None
-            Where to draw.
+            Axes to draw on. If None, new axes are created.
         **kwargs
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         display : PlaneUsageDisplay
-            With `ax_` and `figure_`.
+            The display, with the attributes `ax_` and `figure_`.
         """
         model = plane_classifier(estimator)
         planes = single_planes(estimator)
@@ -82,19 +82,19 @@ class PlaneUsageDisplay:
         return cls(usage=usage, owners=planes.owners, classes=model.classes_, errors=errors).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, max_planes: int = 60) -> Self:
-        """Draw bars, the busiest planes of each class first.
+        """Draw bars, sorted by fraction within each class.
 
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw.
+            Axes to draw on. If None, new axes are created.
         max_planes : int, default=60
-            The least busy planes beyond so many are left out.
+            Largest number of bars; the planes that decide the most rows are shown.
 
         Returns
         -------
         display : PlaneUsageDisplay
-            Itself.
+            The display itself.
         """
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
@@ -105,12 +105,12 @@ class PlaneUsageDisplay:
             self.ax_.bar(place, 100 * self.usage[plane], color=colour(self.owners[plane]), width=0.85)
         if self.errors is not None:
             wrong = 100 * self.errors[shown]
-            self.ax_.bar(np.arange(len(shown)), wrong, color="black", width=0.85, label="of them wrongly")
+            self.ax_.bar(np.arange(len(shown)), wrong, color="black", width=0.85, label="misclassified")
             self.ax_.legend(frameon=False)
         self._label_classes(shown)
         bare(self.ax_)
         enough = int(np.searchsorted(np.cumsum(np.sort(self.usage)[::-1]), 0.95 - 1e-12)) + 1
-        self.ax_.set(ylabel="share of the rows, %", xlabel="planes, by class")
+        self.ax_.set(ylabel="rows, %", xlabel="planes, by class")
         self.ax_.set_title(f"{enough} of {len(self.usage)} planes decide 95 % of the rows", loc="left")
         return self
 

@@ -1,4 +1,4 @@
-"""What planes look at."""
+"""`PlaneWeightsDisplay`: weights of planes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from polyplane.planes import PlaneSet
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PlaneWeightsDisplay:
-    """The weights of planes: bars of the largest ones, or images where the features are pixels.
+    """Weights of planes: bars of the largest ones, or images if the features are pixels.
 
     Parameters
     ----------
     coef : ndarray of shape (n_planes, n_features)
-        The weights of the planes to show.
+        Weights of the planes to show.
     titles : sequence of str
-        A title for each.
+        Title of each plane.
     feature_names : sequence of str
         Names of the features.
     image_shape : tuple of int, default=None
-        Rows and columns, where features are pixels.
+        Height and width of images, if the features are pixels.
 
     Attributes
     ----------
     axes_, figure_
-        Matplotlib's axes and figure, after `plot`.
+        Matplotlib axes and figure, set by `plot`.
 
     Examples
     --------
@@ -39,8 +39,8 @@ class PlaneWeightsDisplay:
     >>> from polyplane import CuttingPlaneSVC
     >>> from polyplane.inspection import PlaneWeightsDisplay
     >>> X, y = load_digits(return_X_y=True)
-    >>> machine = CuttingPlaneSVC(C=1e-4).fit(X, y)
-    >>> display = PlaneWeightsDisplay.from_estimator(machine, image_shape=(8, 8))
+    >>> model = CuttingPlaneSVC(C=1e-4).fit(X, y)
+    >>> display = PlaneWeightsDisplay.from_estimator(model, image_shape=(8, 8))
     >>> display.coef.shape, display.titles[3]
     ((10, 64), '3')
     """
@@ -62,35 +62,36 @@ class PlaneWeightsDisplay:
         image_shape: tuple[int, int] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Choose planes and draw them.
+        """Select planes and draw their weights.
 
         Parameters
         ----------
         estimator : classifier or pipeline
-            A fitted classifier of this library, or a pipeline that ends in one; the weights are those that it has
-            behind the pipeline's other steps.
+            A fitted Polyplane classifier, or a pipeline that ends in one. In a pipeline, the weights refer to the
+            features after the other steps.
         X : array-like or sparse matrix of shape (n_rows, n_features), default=None
-            Rows, to show the planes that decide most of them.
+            Rows, to select the planes that decide the most of them.
         planes : sequence of int, default=None
-            Numbers of the planes to show, instead of the busiest (with `X`) or the longest (without).
+            Indices of the planes to show. If None, the planes that decide the most rows of `X`, or without `X`, the
+            planes with the largest norms.
         max_planes : int, default=10
-            How many to choose.
+            Number of planes to select if `planes` is None.
         feature_names : sequence of str, default=None
-            Names of the features; by default those seen in `fit`.
+            Names of the features. If None, those seen during `fit`.
         image_shape : tuple of int, default=None
-            Rows and columns, where features are pixels: draw images.
+            Height and width of images, if the features are pixels. If given, images are drawn.
         **kwargs
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         display : PlaneWeightsDisplay
-            With `axes_` and `figure_`.
+            The display, with the attributes `axes_` and `figure_`.
         """
         model, single = plane_classifier(estimator), single_planes(estimator)
         names = names_of_features(model, feature_names)
         if image_shape is not None and np.prod(image_shape) != len(names):
-            raise ValueError(f"image_shape={image_shape} does not hold {len(names)} features.")
+            raise ValueError(f"image_shape={image_shape} does not match the {len(names)} features.")
         usage = None
         if X is not None:
             winners = single.winners(transformed_rows(estimator, X))
@@ -108,14 +109,14 @@ class PlaneWeightsDisplay:
         Parameters
         ----------
         max_features : int, default=12
-            The largest weights of each plane that bars are drawn for.
+            Largest number of bars per plane; the largest weights are shown.
         n_columns : int, default=5
-            Panels beside each other; bars take two at the most.
+            Number of panels per row; at most two for bars.
 
         Returns
         -------
         display : PlaneWeightsDisplay
-            Itself.
+            The display itself.
         """
         n_columns = min(n_columns if self.image_shape else 2, len(self.coef))
         n_rows = -(-len(self.coef) // n_columns)
@@ -131,7 +132,7 @@ class PlaneWeightsDisplay:
                 self._image(ax, weights)
             else:
                 self._bars(ax, weights, shown)
-        self.figure_.suptitle("Planes by class: blue counts for the class, red against it", fontsize=11)
+        self.figure_.suptitle("Weights of planes by class: blue is positive, red is negative", fontsize=11)
         return self
 
     def _image(self, ax: Any, weights: np.ndarray) -> None:
@@ -149,13 +150,13 @@ class PlaneWeightsDisplay:
 
 
 def _choose(planes: PlaneSet, usage: np.ndarray | None, numbers: Any, max_planes: int) -> np.ndarray:
-    """Which planes to show."""
+    """Select the planes to show."""
     if numbers is None:
         norms = np.linalg.norm(planes.coef, axis=1)
-        weight = norms if usage is None else usage * (norms > 0)  # a zero plane has nothing to show
+        weight = norms if usage is None else usage * (norms > 0)  # zero planes are omitted
         largest = np.argsort(-weight, kind="stable")[:max_planes]
         return np.sort(largest[weight[largest] > 0])
     chosen = np.asarray(numbers, dtype=np.intp)
     if chosen.ndim != 1 or len(chosen) == 0 or chosen.min() < 0 or chosen.max() >= planes.n_planes:
-        raise ValueError(f"planes must be numbers from 0 to {planes.n_planes - 1}, not {numbers}.")
+        raise ValueError(f"planes must be indices from 0 to {planes.n_planes - 1}, not {numbers}.")
     return chosen

@@ -1,4 +1,4 @@
-// Lets the values of a row be changed, and shows what the model of this page says then.
+// The section "Try it": inputs to change the values of a row, and the prediction for the changed row.
 (function () {
   const model = polyplaneModel, live = data.live;
   const start = document.getElementById("start"), now = document.getElementById("now");
@@ -21,14 +21,14 @@
     return typeof cell === "number" ? String(Number(cell.toPrecision(6))) : visible(cell);
   }
 
-  // A signed number with as many decimals as the largest one of its column needs.
+  // Formats a signed number with the decimals that the largest number of its column needs.
   function aligned(share, largest) {
     if (data.words.decimals || !(largest > 1e-4 && largest < 1e6)) return signed(share);
     const decimals = Math.max(0, 2 - Math.floor(Math.log10(largest)));
     return (share > 0 ? "+" : "") + share.toFixed(decimals);
   }
 
-  // What a field sends: a new value of its column. One that the model refuses leaves the row as it is.
+  // Sets a new value of a column; a value that the model rejects does not change the row.
   function change(column, cell) {
     const changed = row.slice();
     changed[column.position] = cell;
@@ -45,7 +45,7 @@
     select.appendChild(element("option", text)).cell = cell;
   }
 
-  // A choice among the levels of a category, or true and false.
+  // A menu of the levels of a category, or of true and false.
   function choice(input, column) {
     const select = element("select");
     const levels = column.kind === "boolean" ? ["true", "false"] : column.levels;
@@ -103,7 +103,7 @@
     return {main: field, others: [], sync};
   }
 
-  // The whole line of a column: its name, its inputs, and whether it is missing.
+  // The line of a column: its name, its inputs, and a checkbox for a missing value.
   function line(input, home) {
     const column = model.columns[input.column], box = home.appendChild(element("div", undefined, "field"));
     const made = {number: numeric, date: calendar}[column.kind]?.(input, column) ?? choice(input, column);
@@ -134,7 +134,7 @@
     return sync;
   }
 
-  // What a cell has when it stops to be missing.
+  // The value of a cell that is no longer missing.
   function present(column) {
     return first[column.position] ?? live.reference[column.position];
   }
@@ -162,7 +162,7 @@
     now.dataset.contributions = JSON.stringify(why.contributions);
   }
 
-  // A value with its name, which is not broken where it is short.
+  // A column name with its value, which is not wrapped if it is short.
   function valued(j) {
     const column = model.columns[j], text = shown(row[column.position]);
     const cell = element("td", `${visible(column.name)} = `, "name");
@@ -196,16 +196,17 @@
     const column = model.columns[found.input.column];
     const words = `${visible(column.name)} from ${shown(row[column.position])} to ${shown(found.value)}`;
     const isFlip = found.label !== null;
-    text.append(isFlip ? "The nearest flip: " : `${none} The closest: `, element("strong", words));
+    const smallest = `The smallest change found in one ${data.words.one}: `;
+    text.append(isFlip ? smallest : `${none} The closest: `, element("strong", words));
     text.append(isFlip ? ` leads to class ${quoted(found.label)}. ` : `${fallen(column, found.value)}. `);
-    if (isFlip) text.append(`It is the smallest change of one ${data.words.one} alone that was found.`);
+
     const button = box.appendChild(element("button", "Apply this change"));
     button.type = "button";
     button.addEventListener("click", () => change(column, found.value));
     return box;
   }
 
-  // What a change that leads to no other class does to the probability of the predicted one.
+  // The probability of the predicted class after a change that does not lead to another class.
   function fallen(column, value) {
     const {label, probabilities} = model.predict(row), changed = row.slice();
     if (probabilities === null) return "";
@@ -219,7 +220,7 @@
     const why = reasons.explain(row);
     verdict(why, model.predict(first).label);
     const nearest = element("div", undefined, "flip");
-    nearest.appendChild(element("p", "Looking for the nearest flip …", "quiet"));
+    nearest.appendChild(element("p", "Searching for the smallest change …", "quiet"));
     const kept = place.querySelector(".flip");
     place.replaceChildren(kept ?? nearest, contributions(why));
     if (model.classes.length > mostClasses) {
@@ -227,7 +228,7 @@
       all.appendChild(element("summary", `All ${model.classes.length} classes`));
       all.appendChild(classTable("", why, why.order));
     }
-    // The search takes some milliseconds: it waits until the values rest.
+    // The search takes some milliseconds, so it waits until the input pauses.
     clearTimeout(waiting);
     waiting = setTimeout(() => place.querySelector(".flip").replaceWith(flip(reasons.nearestFlip(row))), 80);
   }

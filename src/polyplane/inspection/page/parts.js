@@ -1,5 +1,5 @@
 "use strict";
-// What all parts of the page are made with. Text from the data only ever goes in as text, never as markup.
+// Functions shared by all scripts of the page. Text from the data is always inserted as text, never as markup.
 const data = JSON.parse(document.getElementById("data").textContent);
 
 function element(name, text, className) {
@@ -37,7 +37,7 @@ function table(title, heads, rows) {
   return box;
 }
 
-// A cell that a line holds, unless its text is long: a date is not broken at its hyphens.
+// A cell whose text is not wrapped unless it is long: a date is not broken at its hyphens.
 function short(text) {
   return element("td", text, text.length <= 12 ? "short" : "");
 }

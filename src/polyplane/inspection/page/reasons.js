@@ -1,5 +1,5 @@
-// What the model of this page says of a row: what its columns contribute, and the nearest change of one of them that
-// leads to another class.
+// Explains the prediction for a row: the contributions of its columns, and the smallest change of one column that leads
+// to another class.
 const reasons = (function () {
   const model = polyplaneModel, live = data.live;
   const nMachines = model.machines.length, nPlanes = model.intercept.length;
@@ -9,7 +9,7 @@ const reasons = (function () {
     return a.map((value, k) => value + sign * b[k]);
   }
 
-  // What a column of some value adds to the scores of the planes.
+  // The contribution of a value of a column to the scores of the planes.
   function partOf(j, cell) {
     const part = new Float64Array(nPlanes);
     model.addColumn(part, model.columns[j], cell);
@@ -23,7 +23,7 @@ const reasons = (function () {
   const referenceParts = partsOf(live.reference);
   const atReference = referenceParts.reduce((sum, part) => added(sum, part, 1), Float64Array.from(model.intercept));
 
-  // How much each plane counts in the score of its class in its machine, and these scores.
+  // The weight of each plane in the score of its class in its member, and these scores.
   function weigh(planes) {
     const shares = new Float64Array(planes.length), scores = [];
     for (const edges of model.machines) {
@@ -43,7 +43,7 @@ const reasons = (function () {
 
   const weighedReference = weigh(atReference);
 
-  // Nodes and weights of Gauss and Legendre on the way from 0 to 1.
+  // Nodes and weights of the Gauss-Legendre quadrature from 0 to 1.
   const rules = new Map();
   function rule(n) {
     if (rules.has(n)) return rules.get(n);
@@ -62,8 +62,8 @@ const reasons = (function () {
     return nodes;
   }
 
-  // The shares of the planes: those at the row or, where scores are sums of exponentials, their mean on the way from the
-  // reference to the row, at as many points as the sum of the contributions asks for.
+  // The weights of the planes: those at the row or, if class scores are smooth, their mean on the line from the
+  // reference to the row, with as many points as an accurate sum of the contributions requires.
   function meanShares(change) {
     const end = weigh(added(atReference, change, 1));
     if (!live.soft || isAdditive) return end.shares;
@@ -78,7 +78,7 @@ const reasons = (function () {
       if (n >= 1024 || sums(mean, change).every((sum, i) => Math.abs(sum - rise[i]) <= 1e-7 * size)) return mean;
     }
   }
-  // The weighted sum of the planes of each class in each machine.
+  // The weighted sum over the planes of each class in each member.
   function sums(shares, part) {
     return model.machines.flatMap((edges) => model.classes.map((_, c) => {
       let sum = 0;
@@ -87,7 +87,7 @@ const reasons = (function () {
     }));
   }
 
-  // The predicted class, its rival, and what each column contributes to the lead of the one over the other.
+  // The predicted class, its rival, and the contribution of each column to the difference of their scores.
   function explain(row) {
     const outcome = model.predict(row);
     const order = outcome.scores.map((_, c) => c).sort((a, b) => outcome.scores[b] - outcome.scores[a] || a - b);
@@ -109,13 +109,13 @@ const reasons = (function () {
     return Date.parse(text.slice(0, 10)) / 864e5;
   }
 
-  // Of values outwards from x to a limit, in steps that grow, the first that is accepted; then nearer by halves.
+  // Searches from x towards a limit in growing steps for the first accepted value, and refines it by bisection.
   function outwards(x, limit, input, accepts) {
     const side = Math.sign(limit - x), isDate = input.timed !== undefined, isWhole = input.whole || isDate;
     const rounded = (value) => (isWhole ? x + side * Math.ceil(Math.abs(value - x)) : value);
     const within = (value) => side * (limit - value) >= 0;
     let before = x, found = null;
-    // A day of the week may matter: dates are tried day by day for more than a year.
+    // The day of the week may matter, so dates are tried day by day for more than a year.
     const next = (far) => (isDate && far < 400 ? far + 1 : 1.1 * far);
     for (let far = isWhole ? 1 : 1e-4 * input.spread; side !== 0 && found === null; far = next(far)) {
       let value = rounded(x + side * far);
@@ -139,7 +139,7 @@ const reasons = (function () {
     return found;
   }
 
-  // The values of one column that are tried, with their distances: another level counts 1, as in Python.
+  // The accepted values of one column with their distances; another level has distance 1, as in Python.
   function nearestOf(input, column, cell, accepts) {
     if (column.kind === "boolean" || column.kind === "category") {
       const values = column.kind === "boolean" ? ["true", "false"] : column.levels;
@@ -158,8 +158,8 @@ const reasons = (function () {
     return scores[c] - Math.max(...scores.filter((_, other) => other !== c));
   }
 
-  // The nearest change of one column for which another class is predicted. Where none was found, the one that comes
-  // closest, which has no label; null where none comes closer at all.
+  // The smallest change of one column that leads to another class. If none is found, the change that comes closest,
+  // without a label; null if no change comes closer.
   function nearestFlip(row) {
     const {scores: before} = model.predict(row), c = before.indexOf(Math.max(...before));
     const planes = partsOf(row).reduce((sum, part) => added(sum, part, 1), Float64Array.from(model.intercept));

@@ -1,4 +1,4 @@
-// Shows one prepared row at a time.
+// Shows the explanation of one row at a time.
 (function () {
   const select = document.getElementById("row");
   const place = document.getElementById("why");
@@ -23,7 +23,7 @@
     return (value) => Array(3).fill(high > low ? 255 - Math.round((255 * (value - low)) / (high - low)) : 255);
   }
 
-  // White at 0, blue for the class, red against it.
+  // White at 0, blue for positive weights, red for negative ones.
   function forAndAgainst(values) {
     const largest = Math.max(...values.map(Math.abs)) || 1;
     return (value) => {
@@ -41,7 +41,7 @@
     });
   }
 
-  // Leads to the section in which the values of this row can be changed.
+  // A link to the section in which the values of this row can be changed.
   function tryIt() {
     const around = element("p"), link = around.appendChild(element("a", "Try it: change the values of this row"));
     link.href = "#start";
@@ -61,7 +61,7 @@
     place.appendChild(verdict);
     place.appendChild(element("p", row.lead));
     if (data.image_shape && row.image) {
-      place.appendChild(picture(row.image, "the row as a picture", ink(row.image)));
+      place.appendChild(picture(row.image, "the row as an image", ink(row.image)));
     }
     if (start) place.appendChild(tryIt());
     const largest = Math.max(...row.shares.map((s) => Math.abs(s.share)), Math.abs(row.base), Math.abs(row.others));
@@ -83,7 +83,7 @@
     const changes = row.flip.changes.map((c) => [
       element("td", c.name, "name"), short(show(c.from)), short(show(c.to))]);
     place.appendChild(table(row.flip.title, [data.words.one, "from", "to"], changes));
-    if (row.flip.n_others) place.appendChild(element("p", `and less in ${row.flip.n_others} other ${data.words.many}.`, "quiet"));
+    if (row.flip.n_others) place.appendChild(element("p", `and smaller changes of ${row.flip.n_others} other ${data.words.many}.`, "quiet"));
   }
 
   function pick(position) {
