@@ -229,7 +229,7 @@ class TableExplanation(Explanation):
         shown = sorted(terms, key=lambda term: -term[0])[:top]
         lines += [f"  {e.name}: {effects_text(e, _of_plane(e, p))}" for _, e in shown]
         left = len(terms) - len(shown)
-        return lines + ([f"  and smaller contributions of {left} other columns"] if left else [])
+        return lines + ([f"  and smaller contributions of {left} other terms"] if left else [])
 
     def _rest(self, n_shown: int) -> list[str]:
         left = len(self.columns) - n_shown
