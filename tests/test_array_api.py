@@ -381,7 +381,7 @@ class TestBadInput:
         strict = namespace(on_device(self.y))
         coarse = strict.asarray(self.X, device=strict.Device("no_float64"))
         planes = PlaneSet(np.eye(2, 6), np.zeros(2), [0, 1, 2])
-        with pytest.raises(ValueError, match=r"float64, which .*no_float64.* does not have"):
+        with pytest.raises(ValueError, match=r"float64, which .*no_float64.* does not support"):
             planes.to(coarse)
         for learner in (
             CuttingPlaneSVC(0.01),
