@@ -151,7 +151,8 @@ class TableRowExplanation(Explanation):
     def headline(self) -> list[str]:
         """Return the prediction in one or two sentences."""
         truth = "" if self.true_label is None else f" The true class is {self.true_label!r}."
-        times = number(float(np.exp(min(self.difference, 50.0))), 2)
+        odds = float(np.exp(min(self.difference, 50.0)))
+        times = number(odds, 2 if odds >= 2 else 3)
         return [
             f"The predicted class is {self.label!r}, with probability {self.probability:.3f}.{truth}",
             f"It is {times} times as probable as class {self.rival!r} (log-odds {self.difference:.2f}):",
