@@ -46,12 +46,12 @@ class Outcome:
         self.probabilities = None if probabilities is None else np.array(probabilities, dtype=float)
 
 
-def run_c(model, X, folder, dtype=None, name="model", optimise="-O1"):
+def run_c(model, X, folder, dtype=None, name="model", flags=("-O1",)):
     """Predict rows, a matrix for learners and a data frame for tables, by compiled C."""
     gcc, text = needed("gcc"), to_c(model, dtype, name=name)
     source, library = folder / f"{name}.c", folder / f"{name}_{next(COUNT)}.so"  # one that is loaded must stay
     source.write_text(text, encoding="utf-8")
-    subprocess.run([gcc, *FLAGS, optimise, "-shared", "-fPIC", "-o", library, source, "-lm"], check=True)
+    subprocess.run([gcc, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, "-lm"], check=True)
     loaded = ctypes.CDLL(str(library))
     predict = getattr(loaded, f"{name}_predict")
     has_probabilities = "*probabilities" in text

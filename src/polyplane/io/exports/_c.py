@@ -32,7 +32,8 @@ class _Writer:
         self.program, self.name = program, name
         self.real = "double" if program.dtype == "float64" else "float"
         self.element = "signed char" if program.dtype == "int8" else self.real
-        self.digits = "float64" if program.dtype == "float64" else "float32"
+        #: Weights may be rounded to float32, but not each sum of theirs: that costs one or two digits more.
+        self.sum = f"{name.upper()}_SUM" if program.dtype == "float32" else self.real
         self.tables = Tables()
         self.fields = c_names(item.name for item in program.inputs)
 
@@ -47,10 +48,9 @@ class _Writer:
             "PREFIX": self.name,
             "NAME": self.name.upper(),
             "REAL": self.real,
+            "SUM": self.sum,
             "ELEMENT": self.element,
             "EDGE": index_type(program.n_planes),
-            "ZERO": self._real(0.0),
-            "ONE": self._real(1.0),
             "LEASTR": real(LEAST),
             "EXP": "exp" if is_double else "expf",
             "N_CLASSES": str(len(program.classes)),
@@ -85,7 +85,7 @@ class _Writer:
             offsets = np.cumsum([0, *(len(row.values) for row in weights)])
             self.tables.add("offsets", index_type(int(offsets[-1])), offsets)
             self.tables.add("starts", index_type(program.n_planes), [row.start for row in weights])
-        self.tables.add("intercepts", self.real, intercept)
+        self.tables.add("intercepts", "double" if program.dtype == "float32" else self.real, intercept)
         self.tables.add("edges", index_type(program.n_planes), [edge for edges in program.machines for edge in edges])
         if program.of_table and program.terms:
             self.tables.add("centres", "double", [term.centre for term in program.terms])
@@ -120,7 +120,7 @@ class _Writer:
     def _predict(self) -> str:
         program = self.program
         kinds = {item.kind for item in program.inputs}
-        lines = ["REAL planes[NAME_PLANES];", "double classes[NAME_CLASSES];", "int k, c, winner = 0;"]
+        lines = ["SUM planes[NAME_PLANES];", "double classes[NAME_CLASSES];", "int k, c, winner = 0;"]
         if not program.of_table:
             lines.append("int j;")
         if kinds & {"number", "boolean"} and program.of_table:
@@ -159,7 +159,7 @@ class _Writer:
             lines = [f"x = row->{field};", f"if ({refused})", "    return -1;", "missing = isnan(x);"]
         gap = [f"    {names[value.part]} = {real(value.neutral)};" for value in item.values]
         if item.missing is not None:
-            gap.append(f"    PREFIX_add(planes, {item.missing}, {self._real(1.0)});")
+            gap.append(f"    PREFIX_add(planes, {item.missing}, 1);")
         lines += ["if (missing) {", *gap, "}"] if len(gap) > 1 else ["if (missing)", *gap]
         for value in item.values:
             for kind, run in groupby(value.terms, key=lambda j: self.program.terms[j].kind):
@@ -186,11 +186,13 @@ class _Writer:
         else:
             given = f"#define NAME_FEATURES {len(self.program.inputs)}\n"
         kind, _ = label_literals(self.program.classes)
-        return f"{parts.HEAD}\n{given}\nextern {kind}PREFIX_labels[NAME_CLASSES];\n{self._signature()};\n\n"
+        head = parts.HEAD + (parts.SUM if self.program.dtype == "float32" else "")
+        return f"{head}\n{given}\nextern {kind}PREFIX_labels[NAME_CLASSES];\n{self._signature()};\n\n"
 
     def _about(self) -> str:
         program = self.program
-        stack = program.n_planes * SIZES[self.real] + len(program.classes) * SIZES["double"]
+        sums = SIZES["float" if program.dtype == "int8" else "double"]
+        stack = program.n_planes * sums + len(program.classes) * SIZES["double"]
         what = "row of the table" if program.of_table else "row of features"
         wanted = ", NULL" if program.temperature is not None else ""
         shown = ", ".join(c_comment(item.name) for item in program.inputs[:20])
@@ -222,9 +224,6 @@ class _Writer:
             fields.append(f".{field} = {given}")
         more = ", ..." if len(self.fields) > len(fields) else ""
         return f"struct PREFIX_row row = {{{', '.join(fields)}{more}}};"
-
-    def _real(self, value: float) -> str:
-        return real(value, self.digits) + ("" if self.real == "double" else "f")
 
 
 def _expected(item: Input) -> str:

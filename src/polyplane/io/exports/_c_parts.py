@@ -11,9 +11,18 @@ HEAD = """\
 #define NAME_PLANES N_PLANES
 """
 
+#: The type that programs of float32 add in.
+SUM = """
+/* The type of sums. Where double is slow, as on a microcontroller with single precision only, compile with
+   -DNAME_SUM=float: scores then lose about one digit. */
+#ifndef NAME_SUM
+#define NAME_SUM double
+#endif
+"""
+
 ADD_UNIFORM = """
 /* Adds a feature of some value to the scores of the planes. */
-static void PREFIX_add(REAL *planes, int feature, REAL value)
+static void PREFIX_add(SUM *planes, int feature, SUM value)
 {
     const ELEMENT *weight = PREFIX_weights + (size_t)feature * NAME_PLANES;
     int k;
@@ -24,7 +33,7 @@ static void PREFIX_add(REAL *planes, int feature, REAL value)
 
 ADD_RANGES = """
 /* Adds a feature of some value to the scores of the planes that it counts for. */
-static void PREFIX_add(REAL *planes, int feature, REAL value)
+static void PREFIX_add(SUM *planes, int feature, SUM value)
 {
     const ELEMENT *weight = PREFIX_weights + PREFIX_offsets[feature];
     const ELEMENT *end = PREFIX_weights + PREFIX_offsets[feature + 1];
@@ -37,12 +46,12 @@ static void PREFIX_add(REAL *planes, int feature, REAL value)
 #: Features of a number, by their kind; each takes those from `first` to `last`, exclusively.
 TERMS = {
     kind: f"""
-static void PREFIX_{name}(REAL *planes, double x, int first, int last)
+static void PREFIX_{name}(SUM *planes, double x, int first, int last)
 {{
     int j;
     for (j = first; j < last; j++) {{
         double u = (x - PREFIX_centres[j]) * PREFIX_factors[j];
-        PREFIX_add(planes, j, (REAL)({value}));
+        PREFIX_add(planes, j, (SUM)({value}));
     }}
 }}
 """
@@ -97,7 +106,7 @@ static const char *PREFIX_trim(const char *text, size_t *length)
 
 CATEGORY = """
 /* Adds the level of a text, of which the first is the feature `first`; or a gap, or an unknown level, if they count. */
-static void PREFIX_category(REAL *planes, const char *text, const char *const *levels, int n, int first, int other,
+static void PREFIX_category(SUM *planes, const char *text, const char *const *levels, int n, int first, int other,
                             int missing)
 {
     size_t length;
@@ -105,16 +114,16 @@ static void PREFIX_category(REAL *planes, const char *text, const char *const *l
     text = PREFIX_trim(text, &length);
     if (text == NULL) {
         if (missing >= 0)
-            PREFIX_add(planes, missing, ONE);
+            PREFIX_add(planes, missing, 1);
         return;
     }
     for (i = 0; i < n; i++)
         if (strlen(levels[i]) == length && memcmp(levels[i], text, length) == 0) {
-            PREFIX_add(planes, first + i, ONE);
+            PREFIX_add(planes, first + i, 1);
             return;
         }
     if (other >= 0)
-        PREFIX_add(planes, other, ONE);
+        PREFIX_add(planes, other, 1);
 }
 """
 
@@ -198,14 +207,14 @@ static int PREFIX_date(const char *text, double *parts)
 #: The scores of the classes from those of their planes.
 HARD = """
 /* The score of a class is the mean over the machines of the largest score of its planes. */
-static void PREFIX_classes(const REAL *planes, double *classes)
+static void PREFIX_classes(const SUM *planes, double *classes)
 {
     int c, m, k;
     for (c = 0; c < NAME_CLASSES; c++) {
         classes[c] = 0.0;
         for (m = 0; m < N_MACHINES; m++) {
             const EDGE *edge = PREFIX_edges + m * (NAME_CLASSES + 1) + c;
-            REAL best = planes[edge[0]];
+            SUM best = planes[edge[0]];
             for (k = edge[0] + 1; k < edge[1]; k++)
                 if (planes[k] > best)
                     best = planes[k];
@@ -218,21 +227,21 @@ static void PREFIX_classes(const REAL *planes, double *classes)
 
 SOFT = """
 /* The score of a class is the mean over the machines of the log-sum-exp of its planes. */
-static void PREFIX_classes(const REAL *planes, double *classes)
+static void PREFIX_classes(const SUM *planes, double *classes)
 {
     int c, m, k;
     for (c = 0; c < NAME_CLASSES; c++)
         classes[c] = 0.0;
     for (m = 0; m < N_MACHINES; m++) {
         const EDGE *edge = PREFIX_edges + m * (NAME_CLASSES + 1);
-        REAL most = planes[edge[0]];
+        SUM most = planes[edge[0]];
         for (k = edge[0] + 1; k < edge[NAME_CLASSES]; k++)
             if (planes[k] > most)
                 most = planes[k];
         for (c = 0; c < NAME_CLASSES; c++) {
-            REAL sum = ZERO;
+            REAL sum = 0;
             for (k = edge[c]; k < edge[c + 1]; k++)
-                sum += EXP(planes[k] - most);
+                sum += EXP((REAL)(planes[k] - most));
             classes[c] += log(sum > LEASTR ? sum : LEASTR) + most;
         }
     }
@@ -243,11 +252,11 @@ static void PREFIX_classes(const REAL *planes, double *classes)
 
 BEGIN_INT8 = """\
     for (k = 0; k < NAME_PLANES; k++)
-        planes[k] = ZERO;
+        planes[k] = 0;
 """
 BEGIN = """\
     for (k = 0; k < NAME_PLANES; k++)
-        planes[k] = PREFIX_intercepts[k];
+        planes[k] = (SUM)PREFIX_intercepts[k];
 """
 END_INT8 = """\
     for (k = 0; k < NAME_PLANES; k++)
@@ -264,7 +273,7 @@ END = """\
 """
 PROBABILITIES = """\
     if (probabilities != NULL) {
-        REAL sum = ZERO;
+        REAL sum = 0;
         for (c = 0; c < NAME_CLASSES; c++)
             sum += probabilities[c] = EXP((REAL)((classes[c] - classes[winner]) / TEMPERATURE));
         for (c = 0; c < NAME_CLASSES; c++)
