@@ -105,7 +105,7 @@ def run_node(model, X, folder, dtype=None):
     """Predict rows by node."""
     node = needed("node")
     names = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else None
-    rows = cells(X) if isinstance(X, pd.DataFrame) else X.tolist()
+    rows = cells(X if isinstance(X, pd.DataFrame) else pd.DataFrame(X))
     (folder / "rows.json").write_text(json.dumps({"names": names, "rows": rows}), encoding="utf-8")
     (folder / "model.mjs").write_text(to_javascript(model, dtype), encoding="utf-8")
     (folder / "main.mjs").write_text(NODE.replace("FILE", "model.mjs"))

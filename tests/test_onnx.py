@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -187,8 +188,10 @@ class TestRefusal:
         model = make("PegasosSVC", {}).fit([[0.0], [1.0]], [0, 1])
         with pytest.raises(NotFittedError):
             to_onnx(polyplane.PegasosSVC())
-        with pytest.raises(TypeError, match="not a Pipeline"):
-            to_onnx(make_pipeline(model))
+        with pytest.raises(TypeError, match="not a StandardScaler"):
+            to_onnx(StandardScaler())
+        with pytest.raises(TypeError, match=r"'pca' .* cannot be exported.* see `polyplane\.io\.onnx\.register`"):
+            to_onnx(make_pipeline(PCA(), model).fit([[0.0], [1.0]], [0, 1]))
         with pytest.raises(ValueError, match="dtype='int64' must be"):
             to_onnx(model, np.int64)
         with pytest.raises(ValueError, match="opset=12 must be from 13 to 21"):

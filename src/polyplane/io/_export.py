@@ -38,9 +38,9 @@ def export(
 
     Parameters
     ----------
-    model : estimator
-        A fitted estimator of Polyplane. The exports of a `TableClassifier` to C, JavaScript and SQL take raw table
-        columns.
+    model : estimator or Pipeline
+        A fitted estimator of Polyplane, or a pipeline of scalers, as `save` takes it, that ends in one. The exports of
+        a `TableClassifier` to C, JavaScript and SQL take raw table columns.
     path : str or path-like
         The file to write. It is written atomically.
     to : {"c", "js", "sql", "onnx", "json"} or None, default=None

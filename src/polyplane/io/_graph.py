@@ -9,6 +9,7 @@ import numpy as np
 
 from polyplane.base import PlaneClassifier
 from polyplane.committee import PlaneCommittee
+from polyplane.io._pipeline import Scalers
 from polyplane.planes import PlaneSet
 
 
@@ -38,6 +39,24 @@ def build_graph(model: PlaneClassifier, rows: str, dtype: np.dtype[Any], sink: S
     if link is not None:
         outputs["probabilities"] = _probabilities(link, best, precise, sink)
     return outputs
+
+
+def scale(scalers: Scalers, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
+    """What the scalers of a pipeline make of rows of a dtype: in float64, and then in that dtype again."""
+    if len(scalers.columns) < scalers.n_columns:
+        rows = sink.node("Gather", [rows, sink.constant("kept_columns", scalers.columns)], "kept", axis=1)
+    double = np.dtype(np.float64)
+    if dtype != double:
+        rows = sink.node("Cast", [rows], "exact_rows", to=element_type(double))
+    centred = sink.node("Sub", [rows, sink.constant("centre", scalers.centre)], "centred")
+    features = sink.node("Mul", [centred, sink.constant("factor", scalers.factor)], "scaled")
+    if scalers.is_clipped:
+        features = sink.node("Max", [features, sink.constant("low", scalers.low)], "not_too_low")
+        features = sink.node("Min", [features, sink.constant("high", scalers.high)], "limited")
+    if scalers.neutral is not None:
+        missing = sink.node("IsNaN", [rows], "missing")
+        features = sink.node("Where", [missing, sink.constant("neutral", scalers.neutral), features], "filled")
+    return features if dtype == double else sink.node("Cast", [features], "features", to=element_type(dtype))
 
 
 def decide(best: str, classes: np.ndarray, sink: Sink) -> np.ndarray:

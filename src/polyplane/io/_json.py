@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,8 @@ from polyplane._plain import plain, visible_json
 from polyplane._version import __version__
 from polyplane.base import PlaneClassifier
 from polyplane.committee import PlaneCommittee
+from polyplane.io._names import feature_names
+from polyplane.io._pipeline import ScaledLearner, Scalers, unwrap_pipeline
 from polyplane.planes import PlaneSet
 
 #: Version of the form that `to_json` describes.
@@ -52,6 +53,13 @@ def to_json(model: Any) -> str:
           {"label": "no", "planes": [[{"intercept": 0.0, "weights": {}}], [{"intercept": 0.5, "weights": {}}]]},
           ...
 
+    For a pipeline of scalers before a learner, "scaling" has numbers in the order of the features. The value of a
+    feature is then (x - centre) * factor, where x is the value in the row; if "low" and "high" are given, at least low
+    and at most high (null: no limit); if "neutral" is given, neutral where x is missing::
+
+         "features": ["width", "height"],
+         "scaling": {"centre": [1.25, 40.0], "factor": [2.0, 0.1]},
+
     For a `TableClassifier`, the JSON includes the encoding of the columns and the calibration of probabilities::
 
          "gaps": ["", "?"],
@@ -81,8 +89,8 @@ def to_json(model: Any) -> str:
 
     Parameters
     ----------
-    model : estimator
-        A fitted estimator of Polyplane, or a fitted `TableClassifier`.
+    model : estimator or Pipeline
+        A fitted estimator of Polyplane, or a pipeline of scalers, as `save` takes it, that ends in one.
 
     Returns
     -------
@@ -104,46 +112,50 @@ def to_json(model: Any) -> str:
     """
     from polyplane.tables.classifier import TableClassifier
 
+    model = unwrap_pipeline(model)
+    if isinstance(model, ScaledLearner):
+        return _learner_to_json(model.learner, model.feature_names, {"scaling": _scaling(model)})
     if not isinstance(model, PlaneClassifier | TableClassifier):
-        hint = " Export its last step instead." if hasattr(model, "steps") else ""
-        raise TypeError(f"to_json takes a fitted estimator of Polyplane, not a {type(model).__name__}.{hint}")
+        raise TypeError(f"to_json takes a fitted estimator of Polyplane, not a {type(model).__name__}.")
     check_is_fitted(model)
     if isinstance(model, TableClassifier):
         from polyplane.io._table_json import table_to_json
 
         return table_to_json(model)
-    model = model.to_numpy()
+    return _learner_to_json(model.to_numpy(), feature_names(model, model.planes_.n_features), {})
+
+
+def _scaling(model: ScaledLearner) -> dict[str, Any]:
+    """What the scalers of a pipeline do to each feature; limits and neutral values where there are any."""
+    scalers: Scalers = model.scalers
+    names = ["centre", "factor"] + ["low", "high"] * scalers.is_clipped + ["neutral"] * (scalers.neutral is not None)
+    return {name: [_finite(value) for value in getattr(scalers, name).tolist()] for name in names}
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _learner_to_json(model: PlaneClassifier, names: list[str], more: dict[str, Any]) -> str:
+    """A learner, with more entries before its planes."""
     head = {
         "form": FORM,
         "polyplane": __version__,
         "learner": type(model).__name__,
         "parameters": plain(model.get_params(deep=False)),
         "dtype": model.planes_.coef.dtype.name,
-        "features": feature_names(model),
+        "features": names,
+        **more,
     }
     planes: Any = model.planes_
     if isinstance(planes, PlaneCommittee):
         head["machines"] = planes.n_members
     lines = [f" {json.dumps(name)}: {dump(value)}," for name, value in head.items()]
-    return "\n".join(["{", *lines, ' "classes": [', ",\n".join(_classes(model)), " ]", "}"])
+    return "\n".join(["{", *lines, ' "classes": [', ",\n".join(_classes(model, names)), " ]", "}"])
 
 
-def feature_names(model: PlaneClassifier) -> list[str]:
-    """A name for each feature, no two of them the same."""
-    given = getattr(model, "feature_names_in_", None)
-    if given is None:
-        return [f"x{j}" for j in range(model.planes_.n_features)]
-    return different_names([str(name) for name in given])
-
-
-def different_names(names: list[str]) -> list[str]:
-    """The names; those that are there several times get their numbers."""
-    times = Counter(names)
-    return [f"{name}#{j}" if times[name] > 1 else name for j, name in enumerate(names)]
-
-
-def _classes(model: PlaneClassifier) -> list[str]:
-    names = [dump(name) for name in feature_names(model)]
+def _classes(model: PlaneClassifier, names: list[str]) -> list[str]:
+    names = [dump(name) for name in names]
     planes: Any = model.planes_
     texts = []
     for c, label in enumerate(model.classes_.tolist()):

@@ -8,7 +8,8 @@ import numpy as np
 
 from polyplane._plain import plain
 from polyplane._version import __version__
-from polyplane.io._json import FORM, different_names, dump, planes_of_class
+from polyplane.io._json import FORM, dump, planes_of_class
+from polyplane.io._names import different_names
 from polyplane.tables._model import Member
 from polyplane.tables._preparation import Preparation
 from polyplane.tables.classifier import TableClassifier

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane.base import PlaneClassifier
-from polyplane.io._graph import build_graph, import_package
+from polyplane.io._graph import build_graph, import_package, scale
 from polyplane.io._onnx_graph import OnnxGraph
+from polyplane.io._pipeline import ScaledLearner, unwrap_pipeline
 from polyplane.learners import LEARNERS, find_learner
 from polyplane.tables._frames import read_table
 from polyplane.tables.classifier import TableClassifier
@@ -20,7 +21,7 @@ OLDEST_OPSET, OPSET, NEWEST_OPSET = 13, 18, 21
 LARGEST_PLANES = 2_000_000_000
 
 
-def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opset: int = OPSET) -> Any:
+def to_onnx(model: Any, dtype: Any = None, *, opset: int = OPSET) -> Any:
     r"""Export a fitted estimator as an ONNX graph.
 
     The graph maps rows to labels and scores, equal to those of `predict` and `decision_function`, and to probabilities
@@ -30,6 +31,8 @@ def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opse
     ::
 
           X (rows, features)
+          │
+    [Sub, Mul, Clip, in float64: the scalers of a pipeline; and Where NaN: what its imputer puts there]
           │
         [Cast]       where the planes are float64 and X is not, or the other way round
           │
@@ -96,8 +99,9 @@ def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opse
 
     Parameters
     ----------
-    model : estimator
-        A fitted estimator of Polyplane, or a fitted `TableClassifier`.
+    model : estimator or Pipeline
+        A fitted estimator of Polyplane, or a pipeline of scalers, as `polyplane.save` takes it, that ends in one; for
+        other pipelines, see `register`.
     dtype : float32, float64 or None, default=None
         Data type of the input. None: that of the planes, and float64 for the numbers of a table.
     opset : int, default=18
@@ -124,17 +128,29 @@ def to_onnx(model: PlaneClassifier | TableClassifier, dtype: Any = None, *, opse
     ['label', 'scores']
     """
     import_package("onnx")
+    whole, model = model, _unwrapped(model)
     if isinstance(model, TableClassifier):
         return _table_to_onnx(model, dtype, opset)
-    _check(model, opset)
-    model = model.to_numpy()
-    rows = _float_type(model.planes_.coef.dtype if dtype is None else dtype)
+    learner = model.learner if isinstance(model, ScaledLearner) else model
+    _check(learner, opset)
+    learner = learner.to_numpy()
+    rows = _float_type(learner.planes_.coef.dtype if dtype is None else dtype)
     sink = OnnxGraph(opset)
-    outputs = build_graph(model, "X", rows, sink)
-    about = {"classes": model.classes_.tolist()}
-    if hasattr(model, "feature_names_in_"):
-        about["feature_names"] = [str(name) for name in model.feature_names_in_]
-    return sink.finish(type(model).__name__, [("X", rows, model.planes_.n_features)], outputs, about)
+    features, n_columns = "X", learner.planes_.n_features
+    if isinstance(model, ScaledLearner):
+        features, n_columns = scale(model.scalers, "X", rows, sink), model.scalers.n_columns
+    outputs = build_graph(learner, features, rows, sink)
+    about = {"classes": learner.classes_.tolist()}
+    if hasattr(whole, "feature_names_in_"):
+        about["feature_names"] = [str(name) for name in whole.feature_names_in_]
+    return sink.finish(type(learner).__name__, [("X", rows, n_columns)], outputs, about)
+
+
+def _unwrapped(model: Any) -> Any:
+    try:
+        return unwrap_pipeline(model)
+    except TypeError as error:
+        raise TypeError(f"{error} For other pipelines, see `polyplane.io.onnx.register`.") from None
 
 
 def _table_to_onnx(model: TableClassifier, dtype: Any, opset: int) -> Any:
@@ -233,8 +249,7 @@ def register() -> None:
 
 def _check(model: Any, opset: int) -> None:
     if not isinstance(model, PlaneClassifier):
-        hint = " For pipelines, see `register`." if hasattr(model, "steps") else ""
-        raise TypeError(f"to_onnx takes a fitted estimator of Polyplane, not a {type(model).__name__}.{hint}")
+        raise TypeError(f"to_onnx takes a fitted estimator of Polyplane, not a {type(model).__name__}.")
     check_is_fitted(model)
     _check_size(model.planes_.coef.nbytes, opset)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane.base import PlaneClassifier
+from polyplane.io._pipeline import ScaledLearner, unwrap_pipeline
 
 if TYPE_CHECKING:
     from polyplane.io.exports._program import Program
@@ -19,8 +20,8 @@ def to_c(model: Any, dtype: str | None = None, *, name: str = "model") -> str:
 
     Parameters
     ----------
-    model : estimator
-        A fitted estimator of Polyplane.
+    model : estimator or Pipeline
+        A fitted estimator of Polyplane, or a pipeline of scalers, as `polyplane.save` takes it, that ends in one.
     dtype : {"float32", "float64", "int8"} or None, default=None
         Data type of the weights. None: that of the planes. With "int8", a weight takes one byte, with one scale factor
         per plane.
@@ -60,8 +61,8 @@ def to_javascript(model: Any, dtype: str | None = None, *, name: str | None = No
 
     Parameters
     ----------
-    model : estimator
-        A fitted estimator of Polyplane.
+    model : estimator or Pipeline
+        A fitted estimator of Polyplane, or a pipeline of scalers, as `polyplane.save` takes it, that ends in one.
     dtype : {"float32", "float64"} or None, default=None
         Data type of the weights. None: that of the planes. Sums are computed in float64.
     name : str or None, default=None
@@ -105,8 +106,8 @@ def to_sql(
 
     Parameters
     ----------
-    model : estimator
-        A fitted estimator of Polyplane.
+    model : estimator or Pipeline
+        A fitted estimator of Polyplane, or a pipeline of scalers, as `polyplane.save` takes it, that ends in one.
     dtype : {"float32", "float64"} or None, default=None
         Data type of the weights. None: that of the planes. Sums are computed in float64.
     dialect : {"sqlite", "duckdb", "postgresql"}, default="duckdb"
@@ -146,21 +147,22 @@ def to_sql(
 
 def program_of(model: Any, dtype: str | None, allowed: tuple[str, ...]) -> Program:
     """The model as the steps that all languages write."""
-    from polyplane.io.exports._program import learner_program
+    from polyplane.io.exports._program import learner_program, pipeline_program
     from polyplane.io.exports._table_program import table_program
     from polyplane.tables.classifier import TableClassifier
 
     if dtype is not None and dtype not in allowed:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(allowed)}.")
-    model = single(model)
+    model = unwrap_pipeline(single(model))
     if isinstance(model, TableClassifier):
         check_is_fitted(model)
         program = table_program(model)
+    elif isinstance(model, ScaledLearner):
+        program = pipeline_program(model)
     elif isinstance(model, PlaneClassifier):
         program = learner_program(model)
     else:
-        hint = " Export its last step, and scale rows before prediction." if hasattr(model, "steps") else ""
-        raise TypeError(f"Expected a fitted estimator of Polyplane, not a {type(model).__name__}.{hint}")
+        raise TypeError(f"Expected a fitted estimator of Polyplane, not a {type(model).__name__}.")
     return program if dtype is None else replace(program, dtype=dtype)
 
 

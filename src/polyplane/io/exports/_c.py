@@ -92,12 +92,26 @@ class _Writer:
             self.tables.add("factors", self.real, [term.factor for term in program.terms])
             if any(term.kind == "square" for term in program.terms):
                 self.tables.add("limits", self.real, [min(term.most, 3e38) for term in program.terms])
+        if program.is_scaled:
+            self._add_scalers()
         if self._has_text and program.gaps:
             self.tables.add_texts("gaps", program.gaps)
         for item, field in zip(program.inputs, self.fields, strict=True):
             if item.levels:
                 self.tables.add_texts(f"levels_{field}", item.levels)
         return self.tables.labels(program.classes)
+
+    def _add_scalers(self) -> None:
+        """What is done to the numbers of a learner."""
+        terms, inputs = self.program.terms, self.program.inputs
+        self.tables.add("centres", "double", [term.centre for term in terms])
+        if any(term.kind == "limited" for term in terms):
+            self.tables.add("lows", "double", [term.least for term in terms])
+            self.tables.add("highs", "double", [term.most for term in terms])
+        if inputs[0].may_be_missing:
+            self.tables.add("neutrals", "double", [item.values[0].neutral for item in inputs])
+        if len(inputs) < self.program.n_columns:
+            self.tables.add("columns", index_type(self.program.n_columns), [item.position for item in inputs])
 
     # Functions.
 
@@ -136,13 +150,29 @@ class _Writer:
 
     def _inputs(self) -> str:
         if not self.program.of_table:
-            value = "x[j] * PREFIX_units[j]" if self.program.dtype == "int8" else "x[j]"
-            return (
-                "    for (j = 0; j < NAME_FEATURES; j++) {\n        if (!isfinite(x[j]))\n            return -1;\n"
-                f"        PREFIX_add(planes, j, {value});\n    }}\n"
-            )
+            return self._features()
         pairs = zip(self.program.inputs, self.fields, strict=True)
         return "".join(self._category(*pair) if pair[0].kind == "category" else self._numbers(*pair) for pair in pairs)
+
+    def _features(self) -> str:
+        """The numbers of a learner."""
+        unit = " * PREFIX_units[j]" if self.program.dtype == "int8" else ""
+        if not self.program.is_scaled:
+            return (
+                "    for (j = 0; j < NAME_FEATURES; j++) {\n        if (!isfinite(x[j]))\n            return -1;\n"
+                f"        PREFIX_add(planes, j, x[j]{unit});\n    }}\n"
+            )
+        inputs, kinds = self.program.inputs, {term.kind for term in self.program.terms}
+        place = "j" if len(inputs) == self.program.n_columns else "PREFIX_columns[j]"
+        lines = [f"double u = x[{place}];"]
+        if inputs[0].may_be_missing:
+            lines += ["if (isnan(u))", "    u = PREFIX_neutrals[j];"]
+        lines += ["if (!isfinite(u))", "    return -1;", "u -= PREFIX_centres[j];"]
+        if "limited" in kinds:
+            lines.append("u = u < PREFIX_lows[j] ? PREFIX_lows[j] : u > PREFIX_highs[j] ? PREFIX_highs[j] : u;")
+        lines.append(f"PREFIX_add(planes, j, (SUM)(u{unit}));")
+        body = "".join(f"        {line}\n" for line in lines)
+        return f"    for (j = 0; j < {len(inputs)}; j++) {{\n{body}    }}\n"
 
     def _category(self, item: Input, field: str) -> str:
         levels = f"PREFIX_levels_{field}" if item.levels else "NULL"
@@ -184,7 +214,7 @@ class _Writer:
             rows = (f"    {line:<{width}} /* {c_comment(item.name)}: {_expected(item)} */\n" for line, item in lines)
             given = "struct PREFIX_row {\n" + "".join(rows) + "};\n"
         else:
-            given = f"#define NAME_FEATURES {len(self.program.inputs)}\n"
+            given = f"#define NAME_FEATURES {self.program.n_columns}\n"
         kind, _ = label_literals(self.program.classes)
         head = parts.HEAD + (parts.SUM if self.program.dtype == "float32" else "")
         return f"{head}\n{given}\nextern {kind}PREFIX_labels[NAME_CLASSES];\n{self._signature()};\n\n"

@@ -30,12 +30,12 @@ def write_javascript(program: Program, name: str | None) -> str:
         _array("const intercept", program.intercept, "float64"),
         _array("const weights", np.concatenate([row.values for row in program.weights]), program.dtype),
         *_ranges(program),
-        *([_terms(program), parts.TERMS] if program.of_table else []),
+        *([_terms(program), _features(program)] if program.of_table or program.is_scaled else []),
         parts.NUMBER,
         *(parts.KINDS[kind] for kind in ("category", "boolean", "date") if kind in kinds),
         parts.READ.replace("KINDS", ", ".join(sorted(kinds))),
         parts.ADD,
-        parts.ADD_CELLS if program.of_table else parts.ADD_NUMBERS,
+        parts.ADD_CELLS if program.of_table else parts.ADD_SCALED if program.is_scaled else parts.ADD_NUMBERS,
         parts.SOFT if program.is_soft else parts.HARD,
         parts.PREDICT,
         parts.MODULE if name is None else parts.SCRIPT,
@@ -94,8 +94,16 @@ def _ranges(program: Program) -> list[str]:
 def _terms(program: Program) -> str:
     lines = (
         f"  [{json.dumps(term.kind)}, {number(term.centre)}, {number(term.factor)}"
-        + (f", {number(term.most)}" if term.kind == "square" else "")
+        + (f", {number(term.most)}" if term.kind in ("square", "limited") else "")
+        + (f", {number(term.least)}" if term.kind == "limited" else "")
         + "],\n"
         for term in program.terms
     )
     return "const terms = [\n" + "".join(lines) + "];\n"
+
+
+def _features(program: Program) -> str:
+    kinds = {term.kind for term in program.terms}
+    lines = (f"  {json.dumps(kind)}: {text},\n" for kind, text in parts.FEATURES.items() if kind in kinds)
+    comment = "What features are, as functions of u = (x - centre) * factor."
+    return f"\n// {comment}\nconst features = {{\n{''.join(lines)}}};\n"

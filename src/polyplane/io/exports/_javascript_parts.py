@@ -12,16 +12,16 @@ HEAD = """\
 
 """
 
-TERMS = f"""
-// What features are, as functions of u = (x - centre) * factor.
-const features = {{
-  "scaled": (u) => Math.min(Math.max(u, -{LARGEST:g}), {LARGEST:g}),
-  "clipped": (u) => u / Math.sqrt(1 + u * u / {CLIP**2:g}),
-  "clipped square": (u) => u * u / (1 + u * u / {CLIP**2:g}),
-  "square": (u, most) => Math.min(u * u, most),
-  "bin": (u) => Math.min(Math.max(u, 0), 1),
-}};
-"""
+#: What features are, by their kinds, as functions of u and limits.
+FEATURES = {
+    "value": "(u) => u",
+    "limited": "(u, most, least) => Math.min(Math.max(u, least), most)",
+    "scaled": f"(u) => Math.min(Math.max(u, -{LARGEST:g}), {LARGEST:g})",
+    "clipped": f"(u) => u / Math.sqrt(1 + u * u / {CLIP**2:g})",
+    "clipped square": f"(u) => u * u / (1 + u * u / {CLIP**2:g})",
+    "square": "(u, most) => Math.min(u * u, most)",
+    "bin": "(u) => Math.min(Math.max(u, 0), 1)",
+}
 
 NUMBER = f"""
 // Blanks, as Python sees them.
@@ -124,6 +124,16 @@ ADD_NUMBERS = """
 function addColumn(planes, column, cell) {
   if (trimmed(cell) === null) throw new Error(`Column ${JSON.stringify(column.name)} has no value.`);
   add(planes, column.values[0].terms[0], readers[column.kind](column, trimmed(cell))[0]);
+}
+"""
+
+ADD_SCALED = """
+function addColumn(planes, column, cell) {
+  const {neutral = null, terms: [j]} = column.values[0];
+  const x = trimmed(cell) === null ? neutral : number(column, trimmed(cell))[0];
+  if (x === null) throw new Error(`Column ${JSON.stringify(column.name)} has no value.`);
+  const [kind, centre, factor, most, least] = terms[j];
+  add(planes, j, features[kind]((x - centre) * factor, most, least));
 }
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from polyplane.base import PlaneClassifier
 from polyplane.committee import PlaneCommittee
 from polyplane.io._graph import link_function
-from polyplane.io._json import feature_names
+from polyplane.io._names import feature_names
+from polyplane.io._pipeline import ScaledLearner, Scalers
 
 #: Scaled numbers are cut off here, and robustly scaled ones approach this limit; see `tables._preparation`.
 LARGEST, CLIP = 1e12, 3.0
@@ -29,18 +30,20 @@ class Term(NamedTuple):
     Parameters
     ----------
     kind : str
-        "value": u; "scaled": u, at most 1e12 in size; "clipped": u / sqrt(1 + (u / 3)^2); "square": u^2, at most
-        `most`; "clipped square": the square of "clipped"; "bin": u between 0 and 1.
+        "value": u; "limited": u, at least `least` and at most `most`; "scaled": u, at most 1e12 in size; "clipped":
+        u / sqrt(1 + (u / 3)^2); "square": u^2, at most `most`; "clipped square": the square of "clipped"; "bin": u
+        between 0 and 1. Those of learners are "value" or "limited", with a factor of 1.
     centre, factor : float
         How x becomes u.
-    most : float
-        The limit of squares.
+    most, least : float
+        The limits.
     """
 
     kind: str
     centre: float = 0.0
     factor: float = 1.0
     most: float = 0.0
+    least: float = 0.0
 
 
 class Value(NamedTuple):
@@ -164,6 +167,12 @@ class Program:
         return len(self.intercept)
 
     @property
+    def is_scaled(self) -> bool:
+        """Whether the features of a learner are made from numbers: these are not the numbers themselves."""
+        plain = Term("value")
+        return not self.of_table and any(term != plain for term in self.terms)
+
+    @property
     def is_uniform(self) -> bool:
         """Whether each feature counts for all planes."""
         return all(len(row.values) == self.n_planes for row in self.weights)
@@ -181,16 +190,31 @@ def learner_program(model: PlaneClassifier, planes: Any = None, names: Sequence[
     check_is_fitted(model)
     model = model.to_numpy()
     planes = model.planes_ if planes is None else planes
-    coef = np.asarray(planes.coef, dtype=np.float64)
-    names = feature_names(model) if names is None else names
+    names = feature_names(model, planes.n_features) if names is None else names
+    return _numeric_program(model, planes, ScaledLearner(model, Scalers.none(len(names)), list(names)))
+
+
+def pipeline_program(scaled: ScaledLearner) -> Program:
+    """The program of a learner behind scalers.
+
+    Numbers are centred before they are weighted, not by the intercepts: weights of few digits would not bear large
+    means. The factors of the scalers are part of the weights.
+    """
+    return _numeric_program(scaled.learner, scaled.learner.planes_, scaled)
+
+
+def _numeric_program(model: PlaneClassifier, planes: Any, scaled: ScaledLearner) -> Program:
+    scalers = scaled.scalers
+    coef = np.asarray(planes.coef, dtype=np.float64) * scalers.factor
+    neutral = None if scalers.neutral is None else (scalers.neutral / scalers.factor + scalers.centre).tolist()
+    values = (Value("number", None if neutral is None else neutral[j], range(j, j + 1)) for j in range(coef.shape[1]))
+    columns = zip(scaled.feature_names, scalers.columns.tolist(), values, strict=True)
     return Program(
         learner=type(model).__name__,
-        n_columns=len(names),
-        inputs=tuple(
-            Input(name, j, "number", (Value("number", None, range(j, j + 1)),)) for j, name in enumerate(names)
-        ),
+        n_columns=scalers.n_columns,
+        inputs=tuple(Input(name, position, "number", (value,)) for name, position, value in columns),
         gaps=(),
-        terms=(Term("value"),) * len(names),
+        terms=tuple(_scaled_terms(scalers)),
         weights=tuple(Weights(0, column) for column in coef.T),
         intercept=np.asarray(planes.intercept, dtype=np.float64),
         machines=_edges(planes),
@@ -201,6 +225,12 @@ def learner_program(model: PlaneClassifier, planes: Any = None, names: Sequence[
         dtype=planes.coef.dtype.name,
         of_table=False,
     )
+
+
+def _scaled_terms(scalers: Scalers) -> Iterator[Term]:
+    limits = scalers.low / scalers.factor, scalers.high / scalers.factor
+    for centre, low, high in zip(scalers.centre.tolist(), *(limit.tolist() for limit in limits), strict=True):
+        yield Term("limited", centre, 1.0, high, low) if np.isfinite([low, high]).all() else Term("value", centre)
 
 
 def _edges(planes: Any) -> tuple[tuple[int, ...], ...]:

@@ -39,6 +39,8 @@ class _Writer:
         self.keys = [f"k{i}" for i in range(len(self.key))]
         #: What a step hands on beside what it adds.
         self.texts = [f"c{j}" for j, item in enumerate(program.inputs) if item.kind == "category"]
+        #: Whether features are made from numbers, and are not the numbers themselves.
+        self.has_features = program.of_table or program.is_scaled
 
     def text(self) -> str:
         """The query."""
@@ -48,12 +50,12 @@ class _Writer:
             steps.append(self._step("blanks", [self._column(self.dialect.blanks, "blanks")]))
             source += f" CROSS JOIN {self.prefix}blanks AS w"
         steps.append(self._step("cells", self._cells(), source))
-        if self.program.of_table:
-            steps.append(self._step("known", [*self._kept(), *self._known()], "cells"))
+        steps.append(self._step("known", [*self._kept(), *self._known()], "cells"))
+        if self.has_features:
             steps.append(self._step("numbers", [*self._kept(self.texts), *self._numbers()], "known"))
             steps.append(self._step("features", [*self._kept(self.texts), *self._features()], "numbers"))
-        features = "features" if self.program.of_table else "cells"
-        steps.append(self._step("planes", [*self._kept(), *self._planes()], features))
+        features = "features" if self.has_features else "known"
+        steps.append(self._step("planes", [*self._kept(), *self._usable(), *self._planes()], features))
         scored = [f"s{c}" for c in range(len(self.program.classes))]
         if self.program.is_soft:
             planes = [f"p{k}" for k in range(self.program.n_planes)]
@@ -124,7 +126,9 @@ class _Writer:
         for j, item in enumerate(self.program.inputs):
             for i, value in enumerate(item.values):
                 part = f"c{j}" if item.kind in ("number", "boolean") else self.dialect.part(f"c{j}", value.part)
-                filled = f"CASE WHEN c{j} IS NULL THEN {self.dialect.literal(value.neutral)} ELSE {part} END"
+                filled = part
+                if value.neutral is not None:
+                    filled = f"CASE WHEN c{j} IS NULL THEN {self.dialect.literal(value.neutral)} ELSE {part} END"
                 name = item.name if item.kind == "number" else f"{item.name} ({value.part})"
                 columns.append(self._column(filled, f"v{j}_{i}", name))
             if item.values and item.missing is not None:
@@ -144,20 +148,35 @@ class _Writer:
         return columns
 
     def _feature(self, value: str, term: Term) -> str:
-        u = f"({value} - {self.dialect.literal(term.centre)}) * {self.dialect.literal(term.factor)}".replace(
-            "- -", "+ "
-        )
+        u = f"{value} - {self.dialect.literal(term.centre)}".replace("- -", "+ ")
+        if term.factor != 1.0:
+            u = f"({u}) * {self.dialect.literal(term.factor)}"
         least, most = self.dialect.least, self.dialect.greatest
         match term.kind:
+            case "value":
+                return u
+            case "limited":
+                limits = self.dialect.literal(term.least), self.dialect.literal(term.most)
+                # Not by the functions for the larger of two numbers: those of some databases ignore NULL.
+                return (
+                    f"CASE WHEN {u} < {limits[0]} THEN {limits[0]} WHEN {u} > {limits[1]} THEN {limits[1]} ELSE {u} END"
+                )
             case "scaled":
                 return f"{least}({most}({u}, {-LARGEST:g}), {LARGEST:g})"
             case "clipped":
-                return f"{u} / sqrt(1.0 + ({u}) * ({u}) / {CLIP**2})"
+                return f"({u}) / sqrt(1.0 + ({u}) * ({u}) / {CLIP**2})"
             case "clipped square":
                 return f"({u}) * ({u}) / (1.0 + ({u}) * ({u}) / {CLIP**2})"
             case "square":
                 return f"{least}(({u}) * ({u}), {self.dialect.literal(term.most)})"
         return f"{least}({most}({u}, 0.0), 1.0)"
+
+    def _usable(self) -> list[str]:
+        """Whether all numbers of a learner are there; a table has neutral values for those that are not."""
+        if all(item.may_be_missing for item in self.program.inputs):
+            return []
+        numbers = [f"{'f' if self.has_features else 'c'}{j}" for j in range(len(self.program.inputs))]
+        return [self._column(f"{sum_of(numbers)} IS NOT NULL", "usable", "no number is missing")]
 
     def _planes(self) -> list[str]:
         program = self.program
@@ -183,7 +202,7 @@ class _Writer:
         digits = partial(self.dialect.literal, dtype=self.program.dtype)
         for t in (t for value in item.values for t in value.terms):
             if weight := self._weight(t, k):
-                terms.append(f"{digits(weight)} * {f'f{t}' if self.program.of_table else f'c{j}'}")
+                terms.append(f"{digits(weight)} * {f'f{t}' if self.has_features else f'c{j}'}")
         missing = 0.0 if item.missing is None else self._weight(item.missing, k)
         if item.kind != "category":
             return terms + ([f"{digits(missing)} * m{j}"] if missing else [])
@@ -218,6 +237,8 @@ class _Writer:
         for c, label in enumerate(self.program.classes.tolist()):
             parts = [self._machine_score(m, own) for m, own in enumerate(self.program.planes_of(c))]
             score = parts[0] if len(parts) == 1 else f"({sum_of(parts)}) / {len(parts)}.0"
+            if self._usable():
+                score = f"CASE WHEN usable THEN {score} END"
             columns.append(self._column(score, f"s{c}", str(label_value(label))))
         return columns
 
