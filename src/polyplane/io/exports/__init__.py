@@ -111,7 +111,7 @@ def to_sql(
     dtype : {"float32", "float64"} or None, default=None
         Data type of the weights. None: that of the planes. Sums are computed in float64.
     dialect : {"sqlite", "duckdb", "postgresql"}, default="duckdb"
-        The database. SQLite must be 3.35 or newer, with its mathematical functions.
+        The database. SQLite must be 3.35 or newer, with its mathematical functions, and PostgreSQL 12 or newer.
     table : str, default="rows"
         The table to read the rows from.
     key : str or sequence of str, default=()

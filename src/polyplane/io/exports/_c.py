@@ -7,12 +7,13 @@ from itertools import groupby
 
 import numpy as np
 
-from polyplane._version import __version__
+from polyplane.io.exports import _c_cells as cells
 from polyplane.io.exports import _c_parts as parts
-from polyplane.io.exports._c_tables import POINTER, SIZES, Tables, index_type, label_literals
+from polyplane.io.exports._c_head import about, declarations, signature
+from polyplane.io.exports._c_tables import Tables, index_type
 from polyplane.io.exports._program import LARGEST_CELL, LEAST, Input, Program
 from polyplane.io.exports._quantized import quantize
-from polyplane.io.exports._text import c_comment, c_comment_string, c_names, real
+from polyplane.io.exports._text import c_names, real
 
 #: What a date is read as.
 _DATE_PARTS = ("days", "year", "month", "day of week", "hour")
@@ -39,8 +40,12 @@ class _Writer:
 
     def text(self) -> str:
         """The file."""
-        body = self._tables() + self._functions() + self._predict()
-        return self._fill(self._about() + self._head() + self.tables.text + body)
+        labels = self._tables()
+        head = parts.SUM if self.program.dtype == "float32" else ""
+        body = "\n" + self.tables.text + labels + self._functions() + self._predict() + parts.END_OF_FILE
+        return self._fill(
+            about(self.program, self.fields, self.tables) + declarations(self.program, self.fields) + head + body
+        )
 
     def _fill(self, text: str) -> str:
         program, is_double = self.program, self.real == "double"
@@ -122,9 +127,9 @@ class _Writer:
         text += "".join(part for kind, part in parts.TERMS.items() if kind in kinds)
         kinds = {item.kind for item in program.inputs}
         if self._has_text:
-            text += parts.TEXT if program.gaps else _without_gaps(parts.TEXT)
-        text += parts.CATEGORY if "category" in kinds else ""
-        text += parts.DATE if "date" in kinds else ""
+            text += cells.TEXT if program.gaps else _without_gaps(cells.TEXT)
+        text += cells.CATEGORY if "category" in kinds else ""
+        text += cells.DATE if "date" in kinds else ""
         return text + (parts.SOFT if program.is_soft else parts.HARD)
 
     @property
@@ -140,13 +145,11 @@ class _Writer:
         if kinds & {"number", "boolean"} and program.of_table:
             lines.append("double x;")
         if "date" in kinds:
-            lines.append("double parts[5];")
-        if kinds & {"number", "boolean", "date"} and program.of_table:
-            lines.append("int missing;")
+            lines += ["double parts[5]; /* days since 1970, year, month, day of the week, hour */", "int missing;"]
         declared = "".join(f"    {line}\n" for line in lines)
         begin, end = (parts.BEGIN_INT8, parts.END_INT8) if program.dtype == "int8" else (parts.BEGIN, "")
         end += parts.END + (parts.PROBABILITIES if program.temperature is not None else "")
-        return f"\n{self._signature()}\n{{\n{declared}{begin}{self._inputs()}{end}    return winner;\n}}\n"
+        return f"\n{signature(program)}\n{{\n{declared}\n{begin}{self._inputs()}{end}    return winner;\n}}\n"
 
     def _inputs(self) -> str:
         if not self.program.of_table:
@@ -177,7 +180,7 @@ class _Writer:
     def _category(self, item: Input, field: str) -> str:
         levels = f"PREFIX_levels_{field}" if item.levels else "NULL"
         rows = ", ".join("-1" if row is None else str(row) for row in (item.first, item.other, item.missing))
-        return f"    PREFIX_category(planes, row->{field}, {levels}, {len(item.levels)}, {rows});\n"
+        return f"\n    PREFIX_category(planes, row->{field}, {levels}, {len(item.levels)}, {rows});\n"
 
     def _numbers(self, item: Input, field: str) -> str:
         if item.kind == "date":
@@ -186,85 +189,18 @@ class _Writer:
         else:
             names = {value.part: "x" for value in item.values}
             refused = f"fabs(x) > {LARGEST_CELL:g}" if item.kind == "number" else "!isnan(x) && x != 0.0 && x != 1.0"
-            lines = [f"x = row->{field};", f"if ({refused})", "    return -1;", "missing = isnan(x);"]
+            lines = [f"x = row->{field};", f"if ({refused})", "    return -1;"]
         gap = [f"    {names[value.part]} = {real(value.neutral)};" for value in item.values]
         if item.missing is not None:
             gap.append(f"    PREFIX_add(planes, {item.missing}, 1);")
-        lines += ["if (missing) {", *gap, "}"] if len(gap) > 1 else ["if (missing)", *gap]
+        missing = "if (missing)" if item.kind == "date" else "if (isnan(x))"
+        lines += [f"{missing} {{", *gap, "}"] if len(gap) > 1 else [missing, *gap]
         for value in item.values:
             for kind, run in groupby(value.terms, key=lambda j: self.program.terms[j].kind):
                 rows = list(run)
                 called = f"PREFIX_{kind.replace(' ', '_')}"
                 lines.append(f"{called}(planes, {names[value.part]}, {rows[0]}, {rows[-1] + 1});")
-        return "".join(f"    {line}\n" for line in lines)
-
-    # The top of the file.
-
-    def _signature(self) -> str:
-        rows = "const struct PREFIX_row *row" if self.program.of_table else "const REAL *x"
-        third = ", REAL *probabilities" if self.program.temperature is not None else ""
-        return f"int PREFIX_predict({rows}, REAL *scores{third})"
-
-    def _head(self) -> str:
-        if self.program.of_table:
-            pairs = zip(self.program.inputs, self.fields, strict=True)
-            types = {"category": "const char *", "date": "const char *"}
-            lines = [(f"{types.get(item.kind, 'double ')}{field};", item) for item, field in pairs]
-            width = max(len(line) for line, _ in lines)
-            rows = (f"    {line:<{width}} /* {c_comment(item.name)}: {_expected(item)} */\n" for line, item in lines)
-            given = "struct PREFIX_row {\n" + "".join(rows) + "};\n"
-        else:
-            given = f"#define NAME_FEATURES {self.program.n_columns}\n"
-        kind, _ = label_literals(self.program.classes)
-        head = parts.HEAD + (parts.SUM if self.program.dtype == "float32" else "")
-        return f"{head}\n{given}\nextern {kind}PREFIX_labels[NAME_CLASSES];\n{self._signature()};\n\n"
-
-    def _about(self) -> str:
-        program = self.program
-        sums = SIZES["float" if program.dtype == "int8" else "double"]
-        stack = program.n_planes * sums + len(program.classes) * SIZES["double"]
-        what = "row of the table" if program.of_table else "row of features"
-        wanted = ", NULL" if program.temperature is not None else ""
-        shown = ", ".join(c_comment(item.name) for item in program.inputs[:20])
-        more = f", and {len(program.inputs) - 20} more" if len(program.inputs) > 20 else ""
-        lines = [
-            f"A {program.learner} as C99, written by polyplane {__version__}.",
-            "",
-            f"PREFIX_predict takes a {what} and returns the number of its class, an index of PREFIX_labels, or -1",
-            "where a value cannot be used (an infinite number, a text that is no date). It writes the scores"
-            + (" and the probabilities" if wanted else ""),
-            "of the classes where pointers to NAME_CLASSES numbers are given, and may be called by many threads.",
-            "",
-            f"    {self._example()}",
-            f"    int winner = PREFIX_predict({'&' if program.of_table else ''}row, NULL{wanted});",
-            "",
-            *([f"Features: {shown}{more}."] if not program.of_table else []),
-            f"Memory: {self.tables.n_bytes} bytes of constant tables ({program.dtype}), {self.tables.n_text} of texts",
-            f"with pointers of {8 * POINTER} bits, about {stack} bytes of stack. Nothing is allocated. Link with -lm.",
-        ]
-        return "/*\n" + "".join(f" * {line}".rstrip() + "\n" for line in lines) + " */\n"
-
-    def _example(self) -> str:
-        if not self.program.of_table:
-            return "REAL row[NAME_FEATURES] = {...};"
-        fields = []
-        for item, field in list(zip(self.program.inputs, self.fields, strict=True))[:3]:
-            text = item.levels[0] if item.levels else "2024-05-31"
-            given = c_comment_string(text) if item.kind in ("category", "date") else str(item.values[0].neutral)
-            fields.append(f".{field} = {given}")
-        more = ", ..." if len(self.fields) > len(fields) else ""
-        return f"struct PREFIX_row row = {{{', '.join(fields)}{more}}};"
-
-
-def _expected(item: Input) -> str:
-    match item.kind:
-        case "category":
-            return f"a text, of which {len(item.levels)} are known; NULL where it is missing"
-        case "date":
-            return "a date like 2024-05-31 or 2024-05-31 17:30; NULL where it is missing"
-        case "boolean":
-            return "1 or 0; NAN where it is missing"
-    return "a number; NAN where it is missing"
+        return "\n" + "".join(f"    {line}\n" for line in lines)
 
 
 def _without_gaps(text: str) -> str:

@@ -2,19 +2,37 @@
 
 from polyplane.io.exports._program import CLIP, LARGEST
 
-#: Headers, and the prototypes of what others may use.
-HEAD = """\
-#include <math.h>
-#include <string.h>
+#: What other files may use; they include this file with NAME_DECLARATIONS defined.
+DECLARATIONS = """\
+#ifndef NAME_DECLARED
+#define NAME_DECLARED
 
 #define NAME_CLASSES N_CLASSES
 #define NAME_PLANES N_PLANES
+GIVEN
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern LABELS;
+SIGNATURE;
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+
+#ifndef NAME_DECLARATIONS
+#include <math.h>
+#include <string.h>
+"""
+END_OF_FILE = """
+#endif /* NAME_DECLARATIONS */
 """
 
 #: The type that programs of float32 add in.
 SUM = """
-/* The type of sums. Where double is slow, as on a microcontroller with single precision only, compile with
-   -DNAME_SUM=float: scores then lose about one digit. */
+/* The type of sums. Where double is slow, as on a microcontroller with single precision only, define NAME_SUM as float:
+   scores then lose about one digit. */
 #ifndef NAME_SUM
 #define NAME_SUM double
 #endif
@@ -46,6 +64,7 @@ static void PREFIX_add(SUM *planes, int feature, SUM value)
 #: Features of a number, by their kind; each takes those from `first` to `last`, exclusively.
 TERMS = {
     kind: f"""
+/* Adds features of the number x: {about}. */
 static void PREFIX_{name}(SUM *planes, double x, int first, int last)
 {{
     int j;
@@ -55,154 +74,23 @@ static void PREFIX_{name}(SUM *planes, double x, int first, int last)
     }}
 }}
 """
-    for kind, name, value in (
-        ("scaled", "scaled", f"u < -{LARGEST:g} ? -{LARGEST:g} : u > {LARGEST:g} ? {LARGEST:g} : u"),
-        ("clipped", "clipped", f"u / sqrt(1.0 + u * u / {CLIP**2})"),
-        ("clipped square", "clipped_square", f"u * u / (1.0 + u * u / {CLIP**2})"),
-        ("square", "square", "u * u < PREFIX_limits[j] ? u * u : PREFIX_limits[j]"),
-        ("bin", "bin", "u < 0.0 ? 0.0 : u > 1.0 ? 1.0 : u"),
+    for kind, name, about, value in (
+        (
+            *("scaled", "scaled", "(x - centre) * factor"),
+            f"u < -{LARGEST:g} ? -{LARGEST:g} : u > {LARGEST:g} ? {LARGEST:g} : u",
+        ),
+        ("clipped", "clipped", "(x - centre) * factor, with a smooth limit", f"u / sqrt(1.0 + u * u / {CLIP**2})"),
+        (
+            *("clipped square", "clipped_square", "the square of that with a smooth limit"),
+            f"u * u / (1.0 + u * u / {CLIP**2})",
+        ),
+        (
+            *("square", "square", "the square of (x - centre) * factor"),
+            "u * u < PREFIX_limits[j] ? u * u : PREFIX_limits[j]",
+        ),
+        ("bin", "bin", "how much of each bin is below x, from 0 to 1", "u < 0.0 ? 0.0 : u > 1.0 ? 1.0 : u"),
     )
 }
-
-TEXT = """
-/* How many bytes the blank at the start of a text of n bytes takes, in UTF-8; 0 where there is none. */
-static size_t PREFIX_blank(const char *text, size_t n)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    if (n >= 1 && (s[0] == 32 || (s[0] >= 9 && s[0] <= 13) || (s[0] >= 28 && s[0] <= 31)))
-        return 1;
-    if (n >= 2 && s[0] == 0xC2 && (s[1] == 0x85 || s[1] == 0xA0))
-        return 2;
-    if (n >= 3 && ((s[0] == 0xE1 && s[1] == 0x9A && s[2] == 0x80) || (s[0] == 0xE3 && s[1] == 0x80 && s[2] == 0x80)
-                   || (s[0] == 0xE2 && s[1] == 0x81 && s[2] == 0x9F)
-                   || (s[0] == 0xE2 && s[1] == 0x80 && (s[2] <= 0x8A || s[2] == 0xA8 || s[2] == 0xA9 || s[2] == 0xAF))))
-        return 3;
-    return 0;
-}
-
-/* The text without blanks at its ends, and its length; NULL where it is missing. */
-static const char *PREFIX_trim(const char *text, size_t *length)
-{
-    size_t n, k, i;
-    if (text == NULL)
-        return NULL;
-    n = strlen(text);
-    while ((k = PREFIX_blank(text, n)) > 0) {
-        text += k;
-        n -= k;
-    }
-    for (k = 1; k <= 3; k++)
-        while (n >= k && PREFIX_blank(text + n - k, k) == k) {
-            n -= k;
-            k = 1;
-        }
-    *length = n;
-    for (i = 0; i < N_GAPS; i++)
-        if (strlen(PREFIX_gaps[i]) == n && memcmp(PREFIX_gaps[i], text, n) == 0)
-            return NULL;
-    return text;
-}
-"""
-
-CATEGORY = """
-/* Adds the level of a text, of which the first is the feature `first`; or a gap, or an unknown level, if they count. */
-static void PREFIX_category(SUM *planes, const char *text, const char *const *levels, int n, int first, int other,
-                            int missing)
-{
-    size_t length;
-    int i;
-    text = PREFIX_trim(text, &length);
-    if (text == NULL) {
-        if (missing >= 0)
-            PREFIX_add(planes, missing, 1);
-        return;
-    }
-    for (i = 0; i < n; i++)
-        if (strlen(levels[i]) == length && memcmp(levels[i], text, length) == 0) {
-            PREFIX_add(planes, first + i, 1);
-            return;
-        }
-    if (other >= 0)
-        PREFIX_add(planes, other, 1);
-}
-"""
-
-DATE = """
-/* The number that n digits are; -1 where there are none. */
-static int PREFIX_digits(const char *text, int n)
-{
-    int value = 0;
-    for (; n > 0; n--, text++) {
-        if (*text < '0' || *text > '9')
-            return -1;
-        value = 10 * value + (*text - '0');
-    }
-    return value;
-}
-
-/* Reads days since 1970, year, month, day of the week and hour of a date like 2024-05-31 or 2024-05-31 17:30:00.
-   Returns 0, or 1 where it is missing, or -1 where it is no date. Time zones are ignored: times are as on the wall. */
-static int PREFIX_date(const char *text, double *parts)
-{
-    static const int before[13] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
-    const char *s, *end;
-    size_t length;
-    int year, month, day, hour = 0, minute = 0, second = 0, leap;
-    long days, y, digit;
-    double unit = 0.1, fraction = 0.0;
-    s = PREFIX_trim(text, &length);
-    if (s == NULL)
-        return 1;
-    end = s + length;
-    if (length < 10 || (year = PREFIX_digits(s, 4)) < 0 || s[4] != '-' || (month = PREFIX_digits(s + 5, 2)) < 1
-        || s[7] != '-' || (day = PREFIX_digits(s + 8, 2)) < 1 || month > 12)
-        return -1;
-    leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    if (day > before[month] - before[month - 1] + (month == 2 && leap))
-        return -1;
-    s += 10;
-    if (end - s >= 6 && (*s == 'T' || *s == ' ') && s[3] == ':') {
-        hour = PREFIX_digits(s + 1, 2);
-        minute = PREFIX_digits(s + 4, 2);
-        s += 6;
-        if (end - s >= 3 && *s == ':') {
-            second = PREFIX_digits(s + 1, 2);
-            s += 3;
-            if (end - s >= 2 && (*s == '.' || *s == ',') && PREFIX_digits(s + 1, 1) >= 0)
-                for (s++; s < end && (digit = PREFIX_digits(s, 1)) >= 0; s++, unit /= 10.0)
-                    if (unit > 5e-7)
-                        fraction += (double)digit * unit;
-        }
-        if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59)
-            return -1;
-    }
-    if (s < end) {
-        if (*s == ' ')
-            s++;
-        if (*s == 'Z')
-            s++;
-        else if ((*s == '+' || *s == '-') && PREFIX_digits(s + 1, 2) >= 0) {
-            s += 3;
-            if (*s == ':')
-                s++;
-            if (PREFIX_digits(s, 2) < 0)
-                return -1;
-            s += 2;
-        }
-    }
-    if (s != end)
-        return -1;
-    y = year + 399L; /* a year that is positive, and in the same place of the 400 years of the calendar */
-    days = 365L * y + y / 4 - y / 100 + y / 400 - 865259L;
-    days += before[month - 1] + (month > 2 && leap) + day - 1;
-    parts[0] = (double)days + (hour * 3600L + minute * 60L + second + fraction) / 86400.0;
-    parts[1] = year;
-    parts[2] = month;
-    parts[3] = (double)(((days + 3) % 7 + 7) % 7 + 1);
-    parts[4] = hour;
-    return 0;
-}
-"""
 
 #: The scores of the classes from those of their planes.
 HARD = """
@@ -263,6 +151,7 @@ END_INT8 = """\
         planes[k] = planes[k] * PREFIX_scales[k] + PREFIX_intercepts[k];
 """
 END = """\
+
     PREFIX_classes(planes, classes);
     for (c = 1; c < NAME_CLASSES; c++)
         if (classes[c] > classes[winner])
@@ -274,8 +163,10 @@ END = """\
 PROBABILITIES = """\
     if (probabilities != NULL) {
         REAL sum = 0;
-        for (c = 0; c < NAME_CLASSES; c++)
-            sum += probabilities[c] = EXP((REAL)((classes[c] - classes[winner]) / TEMPERATURE));
+        for (c = 0; c < NAME_CLASSES; c++) {
+            probabilities[c] = EXP((REAL)((classes[c] - classes[winner]) / TEMPERATURE));
+            sum += probabilities[c];
+        }
         for (c = 0; c < NAME_CLASSES; c++)
             probabilities[c] /= sum;
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.io.exports._text import c_string, label_value, real
+from polyplane.io.exports._text import c_string, label_value, real, wrapped
 
 #: Bytes of a pointer: of the microcontrollers with 32 bits.
 POINTER = 4
@@ -65,13 +65,5 @@ def label_literals(classes: np.ndarray) -> tuple[str, list[str]]:
     return "const long long ", [f"{int(v)}LL" if v > -(2**63) else "(-9223372036854775807LL - 1)" for v in labels]
 
 
-def _array(kind: str, name: str, literals: list[str], width: int = 112) -> str:
-    """An array in lines of some width."""
-    lines, line = [], "   "
-    for literal in literals:
-        if len(line) + len(literal) + 2 > width and line.strip():
-            lines.append(line)
-            line = "   "
-        line += f" {literal},"
-    content = "\n".join([*lines, line])
-    return f"{kind}PREFIX_{name}[{len(literals)}] = {{\n{content}\n}};\n"
+def _array(kind: str, name: str, literals: list[str]) -> str:
+    return f"{kind}PREFIX_{name}[{len(literals)}] = {{\n{wrapped(literals, '    ')}\n}};\n"

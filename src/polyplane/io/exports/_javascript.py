@@ -11,7 +11,7 @@ import numpy as np
 from polyplane._version import __version__
 from polyplane.io.exports import _javascript_parts as parts
 from polyplane.io.exports._program import Input, Program
-from polyplane.io.exports._text import js_value, label_value, number
+from polyplane.io.exports._text import js_value, label_value, number, wrapped
 
 
 def write_javascript(program: Program, name: str | None) -> str:
@@ -21,7 +21,7 @@ def write_javascript(program: Program, name: str | None) -> str:
     kinds = {item.kind for item in program.inputs}
     text = [
         parts.HEAD.format(learner=program.learner, version=__version__),
-        "" if name is None else f"const {name} = (() => {{\n",
+        "" if name is None else parts.STRICT.replace("NAME", name),
         _constant("const classes", [label_value(label) for label in program.classes.tolist()]),
         _columns("const columns", program.inputs),
         _constant("const gaps", list(program.gaps)),
@@ -29,12 +29,12 @@ def write_javascript(program: Program, name: str | None) -> str:
         f"const temperature = {'null' if program.temperature is None else number(program.temperature)};\n",
         _array("const intercept", program.intercept, "float64"),
         _array("const weights", np.concatenate([row.values for row in program.weights]), program.dtype),
-        *_ranges(program),
+        *([] if program.is_uniform else _ranges(program)),
         *([_terms(program), _features(program)] if program.of_table or program.is_scaled else []),
         parts.NUMBER,
         *(parts.KINDS[kind] for kind in ("category", "boolean", "date") if kind in kinds),
         parts.READ.replace("KINDS", ", ".join(sorted(kinds))),
-        parts.ADD,
+        parts.ADD_UNIFORM if program.is_uniform else parts.ADD_RANGES,
         parts.ADD_CELLS if program.of_table else parts.ADD_SCALED if program.is_scaled else parts.ADD_NUMBERS,
         parts.SOFT if program.is_soft else parts.HARD,
         parts.PREDICT,
@@ -79,7 +79,8 @@ def _column(item: Input) -> str:
 
 def _array(name: str, values: Any, dtype: str) -> str:
     kind = {"float32": "Float32Array", "float64": "Float64Array"}[dtype]
-    return f"{name} = new {kind}([{','.join(number(value, dtype) for value in values)}]);\n"
+    content = wrapped((number(value, dtype) for value in values), "  ")
+    return f"{name} = new {kind}([\n{content}\n]);\n"
 
 
 def _ranges(program: Program) -> list[str]:

@@ -4,12 +4,12 @@ from polyplane.io.exports._program import CLIP, LARGEST, LARGEST_CELL, LEAST
 
 HEAD = """\
 // A {learner} as JavaScript, written by polyplane {version}.
-//
-// predict(row) takes an object by the names of the columns, or an array of all columns in the order of the table, and
-// returns {{label, scores, probabilities}}: scores and probabilities are in the order of `classes`, and probabilities
-// null where the model has none. null, NaN and texts that stand for a gap are missing values.
-"use strict";
 
+"""
+
+#: What a script begins with; a module is strict by itself.
+STRICT = """const NAME = (() => {
+"use strict";
 """
 
 #: What features are, by their kinds, as functions of u and limits.
@@ -112,7 +112,15 @@ function cellOf(row, column) {
 }
 """
 
-ADD = """
+ADD_UNIFORM = """
+// Adds a feature of some value to the scores of the planes.
+function add(planes, feature, value) {
+  const start = feature * planes.length;
+  for (let k = 0; k < planes.length; k++) planes[k] += value * weights[start + k];
+}
+"""
+
+ADD_RANGES = """
 // Adds a feature of some value to the scores of the planes that it counts for.
 function add(planes, feature, value) {
   const end = offsets[feature + 1];
@@ -191,6 +199,15 @@ function classScores(planes) {{
 """
 
 PREDICT = """
+/**
+ * Predicts a row.
+ *
+ * @param {Object|Array} row The values by the names of the columns, or of all columns in the order of the table. null,
+ *     undefined, NaN and the texts in `gaps` are missing values.
+ * @returns {{label: *, scores: number[], probabilities: ?number[]}} The label, and the scores and probabilities of the
+ *     classes in the order of `classes`; probabilities are null where the model has none.
+ * @throws {Error} If a column is absent, or a value is invalid.
+ */
 function predict(row) {
   const planes = Float64Array.from(intercept);
   for (const column of columns) addColumn(planes, column, cellOf(row, column));

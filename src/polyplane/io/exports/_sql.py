@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from polyplane._version import __version__
-from polyplane.io.exports._program import CLIP, LARGEST, LARGEST_CELL, LEAST, Input, Program, Term
+from polyplane.io.exports._program import LARGEST_CELL, LEAST, Input, Program
 from polyplane.io.exports._sql_dialects import DIALECTS, Dialect
+from polyplane.io.exports._sql_parts import feature_of, legend
 from polyplane.io.exports._sql_text import GROUP, listed, literal, sum_of
 from polyplane.io.exports._text import check_text, label_value, sql_comment, sql_name, sql_string
 
@@ -72,8 +74,11 @@ class _Writer:
 
     def _about(self) -> str:
         title = f"A {self.program.learner} as a query for {self.dialect.title}, written by polyplane {__version__}."
-        note = "NULL, and texts that stand for a gap, are missing values; what is no number or date is one too."
-        return f"-- {title}\n" + (f"-- {note}\n" if self.program.of_table else "")
+        lines = [title]
+        if self.program.of_table:
+            lines.append("NULL, texts that stand for a gap, and what is not a number or a date are missing values.")
+        lines += ["", *textwrap.wrap("Columns: " + "; ".join(legend(self.program, bool(self.key))) + ".", 110)]
+        return "".join(f"-- {line}".rstrip() + "\n" for line in lines)
 
     def _step(self, name: str, columns: Iterable[str], source: str = "") -> str:
         source = source if " AS r" in source or not source else f"{self.prefix}{source}"
@@ -141,35 +146,11 @@ class _Writer:
         for j, item in enumerate(self.program.inputs):
             for i, value in enumerate(item.values):
                 for t in value.terms:
-                    feature = self._feature(f"v{j}_{i}", self.program.terms[t])
+                    feature = feature_of(self.dialect, f"v{j}_{i}", self.program.terms[t])
                     columns.append(self._column(feature, f"f{t}", f"{item.name}, {self.program.terms[t].kind}"))
             if item.values and item.missing is not None:
                 columns.append(f"    m{j}")
         return columns
-
-    def _feature(self, value: str, term: Term) -> str:
-        u = f"{value} - {self.dialect.literal(term.centre)}".replace("- -", "+ ")
-        if term.factor != 1.0:
-            u = f"({u}) * {self.dialect.literal(term.factor)}"
-        least, most = self.dialect.least, self.dialect.greatest
-        match term.kind:
-            case "value":
-                return u
-            case "limited":
-                limits = self.dialect.literal(term.least), self.dialect.literal(term.most)
-                # Not by the functions for the larger of two numbers: those of some databases ignore NULL.
-                return (
-                    f"CASE WHEN {u} < {limits[0]} THEN {limits[0]} WHEN {u} > {limits[1]} THEN {limits[1]} ELSE {u} END"
-                )
-            case "scaled":
-                return f"{least}({most}({u}, {-LARGEST:g}), {LARGEST:g})"
-            case "clipped":
-                return f"({u}) / sqrt(1.0 + ({u}) * ({u}) / {CLIP**2})"
-            case "clipped square":
-                return f"({u}) * ({u}) / (1.0 + ({u}) * ({u}) / {CLIP**2})"
-            case "square":
-                return f"{least}(({u}) * ({u}), {self.dialect.literal(term.most)})"
-        return f"{least}({most}({u}, 0.0), 1.0)"
 
     def _usable(self) -> list[str]:
         """Whether all numbers of a learner are there; a table has neutral values for those that are not."""

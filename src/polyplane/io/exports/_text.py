@@ -16,7 +16,8 @@ _LONGEST_C = 4095
 #: Words that cannot be names in C, in C++, or as macros of usual compilers.
 _C_WORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long
 register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm bool
-true false and or not xor typeof class new delete this private public template operator unix linux errno"""
+true false and or not xor typeof class new delete this private public template operator unix linux errno
+i386 mips near far interface"""
 
 
 def check_text(text: str, language: str, *, nul: bool = False) -> str:
@@ -95,6 +96,17 @@ def sql_string(text: str) -> str:
 def sql_comment(text: str) -> str:
     """A text after --, on one line."""
     return visible(text)
+
+
+def wrapped(literals: Iterable[str], indent: str, width: int = 112) -> str:
+    """Literals with commas after them, in lines of some width."""
+    lines, line = [], indent[1:]
+    for literal in literals:
+        if len(line) + len(literal) + 2 > width and line.strip():
+            lines.append(line)
+            line = indent[1:]
+        line += f" {literal},"
+    return "\n".join([*lines, line])
 
 
 def number(value: Any, dtype: str = "float64") -> str:
