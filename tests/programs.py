@@ -1,4 +1,4 @@
-"""Exported programs, run: C by gcc, JavaScript by node, SQL by SQLite and DuckDB."""
+"""Exported programs, run: C by gcc, JavaScript by node and Chromium, SQL by SQLite and DuckDB."""
 
 import ctypes
 import itertools
@@ -8,6 +8,8 @@ import re
 import shutil
 import sqlite3
 import subprocess
+from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
@@ -86,10 +88,7 @@ def rows_in_c(X, fields, real):
     ]
 
 
-NODE = """
-import {predict} from "./FILE";
-import {readFileSync, writeFileSync} from "node:fs";
-const {names, rows} = JSON.parse(readFileSync("rows.json", "utf8"));
+PREDICT = """
 const results = rows.map((row) => {
   try {
     return predict(names === null ? row : Object.fromEntries(names.map((name, j) => [name, row[j]])));
@@ -97,20 +96,78 @@ const results = rows.map((row) => {
     return {error: error.message};
   }
 });
+"""
+NODE = f"""
+import {{predict}} from "./model.mjs";
+import {{readFileSync, writeFileSync}} from "node:fs";
+const {{names, rows}} = JSON.parse(readFileSync("rows.json", "utf8"));
+{PREDICT}
 writeFileSync("results.json", JSON.stringify(results));
 """
+
+
+def rows_as_json(X):
+    """Rows for JavaScript, and the names of their columns where they have some."""
+    names = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else None
+    return json.dumps({"names": names, "rows": cells(X if isinstance(X, pd.DataFrame) else pd.DataFrame(X))})
 
 
 def run_node(model, X, folder, dtype=None):
     """Predict rows by node."""
     node = needed("node")
-    names = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else None
-    rows = cells(X if isinstance(X, pd.DataFrame) else pd.DataFrame(X))
-    (folder / "rows.json").write_text(json.dumps({"names": names, "rows": rows}), encoding="utf-8")
+    (folder / "rows.json").write_text(rows_as_json(X), encoding="utf-8")
     (folder / "model.mjs").write_text(to_javascript(model, dtype), encoding="utf-8")
-    (folder / "main.mjs").write_text(NODE.replace("FILE", "model.mjs"))
+    (folder / "main.mjs").write_text(NODE)
     subprocess.run([node, "main.mjs"], cwd=folder, check=True)
-    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    return from_javascript(json.loads((folder / "results.json").read_text(encoding="utf-8")))
+
+
+PAGE = f"""<!doctype html>
+<meta charset="utf-8">
+<script type="module">
+import {{predict}} from "./model.js";
+const {{names, rows}} = await (await fetch("rows.json")).json();
+{PREDICT}
+window.results = results;
+</script>
+"""
+
+
+@contextmanager
+def opened_chromium():
+    """A page of Chromium that can be sent to addresses; skips where there is no browser."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
+    if chromium is None:
+        pytest.skip("there is no Chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        try:
+            yield browser.new_page()
+        finally:
+            browser.close()
+
+
+def run_chromium(model, X, dtype=None):
+    """Predict rows by a page in Chromium that imports the module."""
+    files = {
+        "/": ("text/html", PAGE),
+        "/model.js": ("text/javascript", to_javascript(model, dtype)),
+        "/rows.json": ("application/json", rows_as_json(X)),
+    }
+
+    def answer(route):
+        kind, body = files.get(urlsplit(route.request.url).path, ("text/plain", ""))
+        route.fulfill(body=body, content_type=f"{kind}; charset=utf-8")
+
+    with opened_chromium() as page:
+        page.route("**/*", answer)
+        page.goto("http://model.test/")
+        page.wait_for_function("window.results", timeout=120_000)
+        return from_javascript(page.evaluate("window.results"))
+
+
+def from_javascript(results):
     if any("error" in result for result in results):
         return results
     probabilities = [result["probabilities"] for result in results]

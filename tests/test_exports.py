@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import sqlite3
 import subprocess
 from functools import cache
@@ -22,7 +21,7 @@ from polyplane.io import to_c, to_javascript, to_json, to_sql
 from polyplane.learners import LEARNERS
 from polyplane.tables._preparation import RECIPES
 from tests.machines import make
-from tests.programs import FLAGS, needed, run_c, run_duckdb, run_node, run_sqlite
+from tests.programs import FLAGS, needed, opened_chromium, run_c, run_chromium, run_duckdb, run_node, run_sqlite
 
 RUNS = {
     "c float64": lambda model, X, folder: run_c(model, X, folder, "float64"),
@@ -322,6 +321,18 @@ class TestC:
         outcome = run_c(model, X, tmp_path, "int8")
         assert np.mean(np.array(outcome.labels) == model.predict(X)) > 0.99
 
+    def test_other_files_include_it_as_a_header(self, mixed, tmp_path):
+        gcc = needed("gcc")
+        (tmp_path / "model.c").write_text(to_c(mixed), encoding="utf-8")
+        (tmp_path / "main.c").write_text(
+            '#define MODEL_DECLARATIONS\n#include "model.c"\n#include "model.c"\n#include <stdio.h>\n'
+            "int main(void)\n{\n    struct model_row row = {0};\n"
+            "    return puts(model_labels[model_predict(&row, NULL, NULL)]) < 0;\n}\n"
+        )
+        subprocess.run([gcc, *FLAGS, "main.c", "model.c", "-o", "main", "-lm"], cwd=tmp_path, check=True)
+        said = subprocess.run(["./main"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        assert said.strip() in mixed.classes_
+
     def test_no_two_fields_have_one_name(self):
         model, _ = hostile_model(["a b", "a-b", "A B", "int", "3"], ["x", "y"], ["c", "d"])
         fields = re.findall(r"^    (?:double |const char \*)(\w+); +/\*", to_c(model), flags=re.MULTILINE)
@@ -345,23 +356,25 @@ class TestJavaScript:
         assert run_node(mixed, texts, tmp_path).labels == mixed.predict(frame).tolist()
 
     def test_as_a_script_of_a_page(self, tmp_path):
-        chromium = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-        playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-        if chromium is None:
-            pytest.skip("there is no Chromium on this machine")
         model, frame = hostile_model(HOSTILE, HOSTILE, HOSTILE)
         text = to_javascript(model, name="fruit")
         assert "</script" not in text
         assert not re.search(r"^export", text, flags=re.MULTILINE)
         page = tmp_path / "page.html"
         page.write_text(f"<!doctype html><meta charset=utf-8><script>{text}</script>", encoding="utf-8")
-        with playwright.sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            opened = browser.new_page()
+        with opened_chromium() as opened:
             opened.goto(page.as_uri())
             found = opened.evaluate("(rows) => rows.map((row) => fruit.predict(row).label)", frame.to_numpy().tolist())
-            browser.close()
         assert found == model.predict(frame).tolist()
+
+    @pytest.mark.parametrize("name", ["MultiHyperplaneClassifier", "CommitteeClassifier"])
+    def test_learners_in_a_browser(self, name):
+        model, X = learned(name)
+        assert_same(run_chromium(model, X), model, X, 1e-9)
+
+    def test_a_table_in_a_browser(self, mixed):
+        frame = unseen(200)
+        assert_same(run_chromium(mixed, frame), mixed, frame, 3e-6, ties=True)
 
 
 class TestSql:
