@@ -61,7 +61,7 @@ def run_c(model, X, folder, dtype=None, name="model", flags=("-O1",)):
     n_classes = len(model.classes_)
     scores, probabilities = (real * n_classes)(), (real * n_classes)()
     fields = re.findall(r"^    (double |const char \*)(\w+); ", text, flags=re.MULTILINE)
-    given = rows_in_c(X, fields, real)
+    given = rows_in_c(used_columns(model, X), fields, real)
     winners, all_scores, all_probabilities = [], [], []
     for row in given:
         winners.append(predict(row, scores, *([probabilities] if has_probabilities else [])))
@@ -69,6 +69,13 @@ def run_c(model, X, folder, dtype=None, name="model", flags=("-O1",)):
         all_probabilities.append(list(probabilities))
     labels = [None if winner < 0 else model.classes_[winner] for winner in winners]
     return Outcome(labels, all_scores, all_probabilities if has_probabilities else None)
+
+
+def used_columns(model, X):
+    """A table without the columns that its model does not use."""
+    if not isinstance(X, pd.DataFrame):
+        return X
+    return X.rename(columns=str)[[column.name for column in model.model_.encoding.columns]]
 
 
 def rows_in_c(X, fields, real):

@@ -2,11 +2,17 @@
 
 All are trained on the same rows of adult. A `TableClassifier` takes the columns as they come, text and gaps included;
 the learners, the forest and the SVC take the features that `TableEncoder` makes of them, standardised, as m2cgen has no
-encoder: its times are without the encoding that ours have. Needs gcc, node, duckdb and m2cgen.
+encoder: its times are without the encoding that ours have. Needs gcc, node, Chromium, playwright, duckdb and m2cgen.
 
 "agreement": labels that differ from Python's in 10,000 test rows, and the largest difference of a class score, relative
-to the largest score of the row (or 1). "speed": bytes of the object file (code and constants, `size`), of the source,
-and rows per second in one thread; those of databases are from the query to the last row, planning included.
+to the largest score of the row (or 1). Weights of float32 are rounded by up to 2^-24 = 6e-8 of their size, so that a
+score differs by up to 6e-8 of the sum of |weight * feature|: of that sum, too, the largest difference is given.
+
+"speed": bytes of the object file (code and constants, `size`), of the source, and rows per second in one thread; those
+of databases are from the query to the last row, planning included. C is compiled with -O2, and for "-O3" with that.
+
+"int8": the accuracy of `TableClassifier` as C with weights of float32 and of one byte, over the rows of five folds of
+ten of the 25 tables that its defaults were chosen on: those with the most rows, without pictures; and their means.
 """
 
 import ctypes
@@ -23,6 +29,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from benchmarks.results import Results
+from benchmarks.tables import folds
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -31,7 +38,7 @@ import polyplane
 from polyplane.io import to_c, to_javascript, to_sql
 from polyplane.learners import LEARNERS
 from tests.machines import make
-from tests.programs import rows_in_c, run_c, run_duckdb, run_node, run_sqlite
+from tests.programs import rows_in_c, run_c, run_chromium, run_duckdb, run_node, run_sqlite
 
 N_TRAIN, N_TEST, REPEATS = 2000, 10_000, 3
 N_SVC = 400
@@ -40,9 +47,23 @@ RUNS = {
     "c float32": lambda *given: run_c(*given, "float32"),
     "c int8": lambda *given: run_c(*given, "int8"),
     "node": run_node,
+    "chromium": lambda model, X, folder: run_chromium(model, X),
     "sqlite": lambda model, X, folder: run_sqlite(model, X),
     "duckdb": lambda model, X, folder: run_duckdb(model, X),
 }
+#: Tables on which weights of one byte are tried.
+ONE_BYTE = (
+    "a9a-4k",
+    "adult-5k",
+    "covtype-8k",
+    "friedman",
+    "hastie",
+    "ijcnn1-8k",
+    "letter-5k",
+    "noisy",
+    "poker-6k",
+    "quantiles",
+)
 #: What calls a program for all rows.
 LOOP = """
 #include "model.c"
@@ -100,7 +121,37 @@ def agreement(model, X, y, folder):
         )
         if name == "c int8":
             figures["c int8: accuracy"] = round(float(np.mean(found == y)), 4)
+        if name == "c float32" and not isinstance(model, polyplane.TableClassifier):
+            planes = getattr(model.planes_, "together", model.planes_)
+            terms = (np.abs(X) @ np.abs(planes.coef).T + np.abs(planes.intercept)).max(axis=1, keepdims=True)
+            share = np.abs((outcome.scores - scores) / terms).max()
+            figures["c float32: largest difference, of the sum of |weight * feature|"] = float(f"{share:.2g}")
     return figures
+
+
+def one_byte(table, folder):
+    """Accuracy, in %, of C with weights of float32 and of one byte over all rows of a table."""
+    right = {"float32": [], "int8": []}
+    different = 0
+    for split in folds(table):
+        model = polyplane.TableClassifier(random_state=0).fit(split.X, split.y)
+        labels = {dtype: np.array(run_c(model, split.X_test, folder, dtype).labels) for dtype in right}
+        different += int(np.sum(labels["float32"] != labels["int8"]))
+        for dtype, own in labels.items():
+            right[dtype] += (own == split.y_test).tolist()
+    figures = {f"{dtype}: accuracy": round(100 * float(np.mean(own)), 3) for dtype, own in right.items()}
+    return {"rows": len(right["int8"]), **figures, "labels that differ": different}
+
+
+def mean_loss(results):
+    """The means over the tables."""
+    found = [figures for name, figures in results.figures.items() if name.startswith("int8, table")]
+    means = {
+        f"{d}: accuracy": round(float(np.mean([each[f"{d}: accuracy"] for each in found])), 3)
+        for d in ("float32", "int8")
+    }
+    lost = [each["float32: accuracy"] - each["int8: accuracy"] for each in found]
+    return {"tables": len(found), **means, "points lost": round(float(np.mean(lost)), 3), "most": round(max(lost), 3)}
 
 
 def best(function):
@@ -155,7 +206,7 @@ def js_speed(text, call, rows, folder):
     return {"bytes of source": len(text.encode()), "rows per second": round(float(done.stdout))}
 
 
-def own_speed(model, X, dtype, folder):
+def own_speed(model, X, dtype, folder, optimise="-O2"):
     text = to_c(model, dtype)
     real = ctypes.c_float if dtype != "float64" else ctypes.c_double
     has_probabilities = "*probabilities" in text
@@ -169,7 +220,9 @@ def own_speed(model, X, dtype, folder):
     else:
         rows = np.ascontiguousarray(X, dtype=np.float32 if real is ctypes.c_float else np.float64)
         rows, row_type = rows.ctypes.data_as(ctypes.c_void_p), "float" if real is ctypes.c_float else "double"
-    return c_speed(text, row_type, f"(void)d, {call}".replace("(void)d, ", "d < 0 ? d : "), rows, X.shape[1], folder)
+    return c_speed(
+        text, row_type, f"(void)d, {call}".replace("(void)d, ", "d < 0 ? d : "), rows, X.shape[1], folder, optimise
+    )
 
 
 def own_speeds(model, X, y, folder):
@@ -179,6 +232,7 @@ def own_speeds(model, X, y, folder):
         found, winners = own_speed(model, X, dtype, folder)
         figures |= {f"c {dtype}: {name}": value for name, value in found.items()}
         figures[f"c {dtype}: accuracy"] = round(float(np.mean(model.classes_[winners] == y)), 4)
+        figures[f"c {dtype}, -O3: rows per second"] = own_speed(model, X, dtype, folder, "-O3")[0]["rows per second"]
     is_table = isinstance(X, pd.DataFrame)
     rows = json.loads(X.to_json(orient="records")) if is_table else X.tolist()
     text = to_javascript(model, "float32").replace("export {", "const unused = {")
@@ -226,6 +280,9 @@ if __name__ == "__main__":
         }
         for peer, given in peers.items():
             results.get(f"speed, m2cgen's {peer}", lambda given=given: peer_speeds(*given, data, folder))
+        for table in ONE_BYTE:
+            results.get(f"int8, table {table}", lambda table=table: one_byte(table, folder))
+        results.get("int8, mean", lambda: mean_loss(results))
     for name, figures in results.figures.items():
         print(f"\n{name}")
         for figure, value in figures.items():
