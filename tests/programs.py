@@ -18,6 +18,8 @@ import pytest
 from polyplane.io import to_c, to_javascript, to_sql
 
 COUNT = itertools.count()
+#: The column that says which row is which.
+KEY = 'the "number" of the row'
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
 
 
@@ -189,12 +191,12 @@ def run_sqlite(model, X, dtype=None):
     """Predict rows by SQLite, the table in the order of its rows."""
     frame = as_frame(model, X)
     database = sqlite3.connect(":memory:")
-    names = ", ".join('"' + name.replace('"', '""') + '"' for name in ["#", *frame.columns])
+    names = ", ".join('"' + name.replace('"', '""') + '"' for name in [KEY, *frame.columns])
     database.execute(f"CREATE TABLE rows ({names})")
     marks = ", ".join("?" * (len(frame.columns) + 1))
     database.executemany(f"INSERT INTO rows VALUES ({marks})", [[i, *row] for i, row in enumerate(cells(frame))])
     try:
-        found = database.execute(to_sql(model, dtype, dialect="sqlite", key="#")).fetchall()
+        found = database.execute(to_sql(model, dtype, dialect="sqlite", key=KEY)).fetchall()
     except sqlite3.OperationalError as error:
         if "no such function" in str(error):
             pytest.skip(f"this SQLite is without mathematical functions ({error})")
@@ -208,10 +210,10 @@ def run_duckdb(model, X, dtype=None):
     """Predict rows by DuckDB, over a data frame as it is."""
     duckdb = pytest.importorskip("duckdb")
     frame = as_frame(model, X)
-    frame.insert(0, "#", np.arange(len(frame)))
+    frame.insert(0, KEY, np.arange(len(frame)))
     with duckdb.connect() as database:
         database.register("rows", frame)
-        return from_rows(model, database.execute(to_sql(model, dtype, key="#")).fetchall())
+        return from_rows(model, database.execute(to_sql(model, dtype, key=KEY)).fetchall())
 
 
 def as_frame(model, X):
