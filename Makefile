@@ -1,29 +1,29 @@
-# Each target sets up .venv by itself. PYTHON chooses the interpreter (3.11 or newer).
+# Each target creates .venv if necessary. PYTHON sets the interpreter (3.11 or newer).
 PYTHON ?= python3
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(SCRIPTS)
 # Groups of dependencies need pip 25.1.
 PIP = $(1)/python -m pip --disable-pip-version-check --quiet
 INSTALL = $(PIP) install "pip>=25.1" && $(PIP) install
-# pytest-xdist: as many processes as cores; each keeps to one thread of BLAS.
+# pytest-xdist: one process per core, each with one BLAS thread.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := -m pytest -n auto --dist worksteal -q
 
 .PHONY: help demo test coverage lint format review minimum dist fuzz soak bench reproduce compare docs clean
 .DEFAULT_GOAL := help
 
-help:  ## show this
+help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-demo: .venv/demo  ## train on three data sets, print a table, draw a polytope
+demo: .venv/demo  ## compare Polyplane with SVMs on three data sets, and draw a polytope
 	$(BIN)/polyplane demo
 
 test: .venv/dev  ## run the tests
 	$(TEST_ENV) $(BIN)/python $(PYTEST)
 
-# The floor is a first guess: no full run was measured yet. Set it a little below what this target prints.
+# The threshold is an estimate, not a measurement: set it slightly below the coverage that this target prints.
 FLOOR ?= 90
-coverage: .venv/dev  ## run the tests, and fail where they run fewer of the lines than the floor
+coverage: .venv/dev  ## run the tests, and fail if their coverage is below FLOOR per cent
 	$(TEST_ENV) $(BIN)/python $(PYTEST) --cov --cov-report=term --cov-report=xml:build/coverage.xml --cov-fail-under=$(FLOOR)
 
 lint: .venv/dev  ## check style and types
@@ -31,11 +31,11 @@ lint: .venv/dev  ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: .venv/dev  ## put the code in order
+format: .venv/dev  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-review: .venv/review  ## check what is around the code: spelling, pages, workflows, habits of scientific packages
+review: .venv/review  ## check spelling, Markdown, workflows and metadata, and run repo-review
 	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md src tests docs/*.md docs/guide examples .github packaging
 	$(BIN)/rumdl check .
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
@@ -50,12 +50,12 @@ minimum:  ## run the tests with the oldest versions of all dependencies, in .ven
 	$(call INSTALL,.venv-minimum/$(SCRIPTS)) -e . --group test -c minimum.txt
 	$(TEST_ENV) .venv-minimum/$(SCRIPTS)/python $(PYTEST)
 
-# make dist FROM=sdist: install and test the sdist instead of the wheel. INSTALLED is an empty environment; the tests are
-# those of the sdist, in a folder without src, so that they see the installed package only.
+# make dist FROM=sdist: install and test the sdist instead of the wheel. INSTALLED is a new environment; the tests are
+# those of the sdist, in a folder without src, so that they import the installed package only.
 FROM ?= wheel
 UNPACKED := build/dist
 INSTALLED := $(UNPACKED)/.venv/$(SCRIPTS)
-dist: .venv/dist  ## build wheel and sdist in dist/, check them, and run README and tests against what is installed
+dist: .venv/dist  ## build wheel and sdist in dist/, check them, install one (FROM=wheel), and run the tests on it
 	rm -rf dist $(UNPACKED)
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/twine check --strict dist/*
@@ -68,39 +68,40 @@ dist: .venv/dist  ## build wheel and sdist in dist/, check them, and run README 
 	$(call INSTALL,$(INSTALLED)) $(if $(filter sdist,$(FROM)),dist/*.tar.gz,dist/*.whl) --group test
 	cd $(UNPACKED) && $(TEST_ENV) .venv/$(SCRIPTS)/python $(PYTEST) --pyargs tests polyplane
 
-# make fuzz MINUTES=10 KIND=forge: one kind of attack alone.
+# make fuzz MINUTES=10 KIND=forge: one kind of input only.
 MINUTES ?= 10
-fuzz: .venv/dev  ## attack model files, readers and the command line with damaged and forged input (MINUTES=10, KIND=forge)
+fuzz: .venv/dev  ## test model files, readers and the command line with damaged and forged input (MINUTES=10, KIND=forge)
 	$(TEST_ENV) $(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(KIND),--kind $(KIND))
 
-soak: .venv/dev  ## train on streams that are killed, starved, fed bad batches and resumed, against undisturbed twins (MINUTES=30)
+soak: .venv/dev  ## train on streams with interruptions, bad batches and full disks, and compare with undisturbed runs (MINUTES=30)
 	$(TEST_ENV) $(BIN)/python -m tests.soak --minutes $(if $(filter file,$(origin MINUTES)),30,$(MINUTES))
 
-bench: .venv/dev  ## print the speed comparisons (needs POLYPLANE_DATA)
+bench: .venv/dev  ## run the benchmarks against other libraries (needs POLYPLANE_DATA)
 	for name in $(notdir $(basename $(wildcard benchmarks/peers/*.py))); do $(BIN)/python -m benchmarks.peers.$$name || exit 1; done
 
-# make reproduce PAPER=cpm: one paper. ONLY=text: figures with this in their names. QUICK=1: minutes, fewer repetitions, two
-# experiments at a time. FRESH=1: all anew. DRY=1: say what is stale and how long it takes, and write the report.
-reproduce: .venv/dev  ## measure what is stale of the papers' tables and figures (PAPER=cpm, QUICK=1, FRESH=1, DRY=1), write the report
+# make reproduce PAPER=cpm: one paper. ONLY=text: figures whose names contain this text. QUICK=1: fewer repetitions, two
+# experiments at a time (minutes). FRESH=1: measure all figures again. DRY=1: list stale figures and their expected time,
+# and write the report.
+reproduce: .venv/dev  ## measure the stale figures of the papers and write the report (PAPER=cpm, QUICK=1, FRESH=1, DRY=1)
 	$(TEST_ENV) $(BIN)/python -m benchmarks.reproduce $(PAPER) $(if $(ONLY),--only "$(ONLY)") \
 		$(if $(QUICK),--quick --jobs 2) $(if $(FRESH),--fresh) $(if $(DRY),--dry-run)
 
-# After make reproduce FRESH=1: does it give the report of the last commit? Figure by figure, within its deviation.
+# After make reproduce FRESH=1: compare each figure with that of the last commit, within its standard deviation.
 compare: .venv/dev  ## compare the figures of the papers with those of the last commit (AGAINST=HEAD)
 	$(BIN)/python -m benchmarks.compare $(or $(AGAINST),HEAD)
 
-docs: .venv/docs  ## build the documentation, its guides and examples run, in build/docs; look at each page in a browser
+docs: .venv/docs  ## build the documentation in build/docs, run its guides and examples, and check each page in a browser
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -j auto -b html docs build/docs
 	$(BIN)/python docs/walk.py build/docs
 	@echo "Open build/docs/index.html"
 
-clean:  ## remove what the other targets made
+clean:  ## remove the files that the other targets create
 	rm -rf .venv .venv-minimum build dist docs/auto_examples docs/generated docs/sg_execution_times.rst
 	rm -rf .coverage .coverage.* .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/pyvenv.cfg:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is required: set PYTHON, as in make demo PYTHON=python3.12."; exit 1; }
 	$(PYTHON) -m venv .venv
 
 .venv/demo: pyproject.toml | .venv/pyvenv.cfg
@@ -110,6 +111,6 @@ clean:  ## remove what the other targets made
 
 # .venv/dev, .venv/docs, .venv/dist, .venv/review: the groups of dependencies in pyproject.toml.
 .venv/%: pyproject.toml | .venv/pyvenv.cfg
-	@echo "Installing polyplane and what is needed for $* into .venv (a minute or two, once) ..."
+	@echo "Installing polyplane and the dependencies of group '$*' into .venv (a minute or two, once) ..."
 	$(call INSTALL,$(BIN)) -e . --group $*
 	@touch $@ .venv/demo

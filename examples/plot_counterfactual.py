@@ -16,13 +16,13 @@ from polyplane.geometry import counterfactual
 from polyplane.inspection import RegionsDisplay
 
 X, y = make_checkerboard(6000, (3, 3), random_state=0)
-machine = MultiHyperplaneClassifier(n_planes=8, random_state=0).fit(X, y)
+model = MultiHyperplaneClassifier(n_planes=8, random_state=0).fit(X, y)
 
 fig, ax = plt.subplots(figsize=(6, 5.4), layout="constrained")
-RegionsDisplay.from_estimator(machine, X, ax=ax, title="Nearest points of the other class; squares: only across")
+RegionsDisplay.from_estimator(model, X, ax=ax, title="Nearest points of the other class; squares: x only")
 rng = np.random.default_rng(3)
 for point in rng.uniform(-0.95, 0.95, size=(12, 2)):
-    free, across = counterfactual(machine.planes_, point), counterfactual(machine.planes_, point, frozen=[1])
+    free, across = counterfactual(model.planes_, point), counterfactual(model.planes_, point, frozen=[1])
     ax.plot(*np.stack([point, free.point]).T, color="black", linewidth=1.2)
     ax.plot(*free.point, "o", color="black", markersize=5)
     ax.plot(*np.stack([point, across.point]).T, color="black", linewidth=0.8, linestyle=":")

@@ -7,7 +7,7 @@ error on new rows.
 """
 
 # %%
-# The wall between the classes turns round once in 200 batches.
+# The decision boundary makes one full turn in 200 batches.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,7 +27,7 @@ for half_life, colour in ((None, "#E69F00"), (500, "#0072B2")):
     svm = PegasosSVC(alpha=1e-2, random_state=0).fit_stream(batches, classes=[False, True], half_life=half_life)
     error = 100 * np.array(svm.history_["progressive_error"][1:])
     smooth = np.convolve(error, np.ones(9) / 9, mode="valid")
-    ax.plot(smooth, color=colour, label=f"half_life={half_life}: {error.mean():.1f} % over all")
-ax.set(xlabel="batch", ylabel="error on rows not yet seen, %", title="Forgetting helps where the world turns")
+    ax.plot(smooth, color=colour, label=f"half_life={half_life}: {error.mean():.1f} % on average")
+ax.set(xlabel="batch", ylabel="error on rows not yet seen, %", title="Decay of old rows lowers the error under drift")
 ax.spines[["top", "right"]].set_visible(False)
 legend = ax.legend(frameon=False)

@@ -7,7 +7,8 @@ that never sees an image twice generalises better.
 """
 
 # %%
-# Base images of any size will do; these are the 8 x 8 ones that come with scikit-learn, of which 400 are for testing.
+# The base images can have any size. Here they are the 8 x 8 digits of scikit-learn; 400 of them are held out for
+# testing.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -29,6 +30,6 @@ title = fig.suptitle("Twelve images (above) and three deformations of each")
 # %%
 for name, rows in {"the images themselves": 1397, "with 30 deformations of each": 31 * 1397}.items():
     X, y = digits[:rows]
-    machine = MultiHyperplaneClassifier(n_planes=16, max_iter=max(4, 60 * 1397 // rows), random_state=0)
-    error = 100 * (1 - machine.fit(X / np.float32(255), y).score(images[test] / np.float32(255), labels[test]))
+    model = MultiHyperplaneClassifier(n_planes=16, max_iter=max(4, 60 * 1397 // rows), random_state=0)
+    error = 100 * (1 - model.fit(X / np.float32(255), y).score(images[test] / np.float32(255), labels[test]))
     print(f"{name}: {error:.1f} % error")

@@ -17,10 +17,10 @@ X, y = load_digits(return_X_y=True)
 X, y = X / 16, np.where(y == 8, "eight", "other")
 train, test = slice(0, 1200), slice(1200, None)
 for share in (0.0, 0.8):
-    machine = ConvexPolytopeClassifier(16, enclosed="each", min_entropy=share, alpha=1e-3, max_iter=60, random_state=0)
-    machine.fit(X[train], y[train])
-    used = len(np.unique(machine.planes_.winners(X[train])))
-    print(f"min_entropy={share}: {used} planes in use, {100 * (1 - machine.score(X[test], y[test])):.1f} % error")
+    model = ConvexPolytopeClassifier(16, enclosed="each", min_entropy=share, alpha=1e-3, max_iter=60, random_state=0)
+    model.fit(X[train], y[train])
+    used = len(np.unique(model.planes_.winners(X[train])))
+    print(f"min_entropy={share}: {used} planes in use, {100 * (1 - model.score(X[test], y[test])):.1f} % error")
 
 # %%
-display = PlaneUsageDisplay.from_estimator(machine, X[train], y[train])
+display = PlaneUsageDisplay.from_estimator(model, X[train], y[train])

@@ -17,8 +17,8 @@ from polyplane.io.onnx import to_onnx
 
 X, y = load_wine(return_X_y=True)
 X = X.astype(np.float32)
-machine = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(n_planes=3, random_state=0)).fit(X, y)
-graph = to_onnx(machine[-1])
+model = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(n_planes=3, random_state=0)).fit(X, y)
+graph = to_onnx(model[-1])
 print(f"{len(graph.graph.node)} operations, {len(graph.SerializeToString()):,} bytes")
 
 # %%

@@ -14,8 +14,8 @@ from polyplane import CuttingPlaneSVC
 from polyplane.inspection import HistoryDisplay
 
 X, y = load_breast_cancer(return_X_y=True)
-machine = CuttingPlaneSVC(C=0.1, tol=1e-4).fit(StandardScaler().fit_transform(X), y)
-print(f"after {machine.n_iter_} cuts the objective is proven to be within {machine.gap_:.1e} of the optimum")
+model = CuttingPlaneSVC(C=0.1, tol=1e-4).fit(StandardScaler().fit_transform(X), y)
+print(f"after {model.n_iter_} cuts the objective is proven to be within {model.gap_:.1e} of the optimum")
 
 # %%
-display = HistoryDisplay.from_estimator(machine, figures=["primal", "dual", "gap"], against="step")
+display = HistoryDisplay.from_estimator(model, figures=["primal", "dual", "gap"], against="step")

@@ -27,5 +27,5 @@ fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot([each.n_planes for each in smaller], errors, "o-", color="#0072B2")
 for each, error, tolerance in zip(smaller, errors, tolerances, strict=True):
     ax.annotate(f" {tolerance:g}", (each.n_planes, error), va="bottom")
-ax.set(xlabel="planes left", ylabel="test error, %", title=f"Of {planes.n_planes} planes, by tolerance")
+ax.set(xlabel="planes after simplification", ylabel="test error, %", title=f"{planes.n_planes} planes, by tolerance")
 ax.spines[["top", "right"]].set_visible(False)

@@ -7,7 +7,7 @@ table, as sums of contributions that can be verified.
 """
 
 # %%
-# The diabetes data of the Pima. Zeros in some columns stand for values that were not measured: they are missing values.
+# The Pima diabetes data. Zeros in some columns stand for values that were not measured, so they are replaced by NaN.
 import numpy as np
 import pandas as pd
 
@@ -25,19 +25,19 @@ model = TableClassifier(random_state=0).fit(frame[::2], label[::2])
 print(f"accuracy on the other half: {model.score(frame[1::2], label[1::2]):.3f}")
 
 # %%
-# The importance of a column is the standard deviation, over persons, of what it contributes to the log-odds.
-told = explain_model(model, frame[1::2])
-display = ImportanceDisplay.from_estimator(told)
+# The importance of a column is the standard deviation, over patients, of its contribution to the log-odds.
+explanation = explain_model(model, frame[1::2])
+display = ImportanceDisplay.from_estimator(explanation)
 
 # %%
-# Each curve says by how much a value raises or lowers the log-odds of diabetes, compared with the median.
-display = EffectsDisplay.from_estimator(told, label="diabetes")
+# Each curve shows by how much a value raises or lowers the log-odds of diabetes, compared with the median.
+display = EffectsDisplay.from_estimator(explanation, label="diabetes")
 
 # %%
-# For a person, the contributions of the columns sum to the log-odds of the predicted class. Age and pregnancies do not
-# change, so they are no part of the change that would lead to the other class.
-person = frame.iloc[1]
-print(explain_row(model, person, true_label=label[1], frozen=["age", "pregnancies", "pedigree"]))
+# For one patient, the contributions of the columns sum to the log-odds of the predicted class. Frozen columns are
+# excluded from the change that leads to the other class.
+patient = frame.iloc[1]
+print(explain_row(model, patient, true_label=label[1], frozen=["age", "pregnancies", "pedigree"]))
 
 # %%
-display = ReasonsDisplay.from_estimator(model, person, true_label=label[1])
+display = ReasonsDisplay.from_estimator(model, patient, true_label=label[1])

@@ -10,7 +10,8 @@ it argues against.
 """
 
 # %%
-# Six of twenty features tell the classes apart, four clusters in each; 600 rows to learn from, 3,000 to test on.
+# Six of twenty features are informative, and each class has four clusters; 600 rows are used for training and 3,000 for
+# testing.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_classification
@@ -36,20 +37,20 @@ def worst_case(n_planes, alpha):
 
 
 def measured(make, **settings):
-    """Capacity, and held-out less training error in points; means over three sets."""
+    """Return capacity, and held-out minus training error in percentage points; means over three data sets."""
     figures = []
     for X, y, X_test, y_test in PARTS:
-        machine = make(**settings).fit(X, y)
-        gap = 100 * (machine.score(X, y) - machine.score(X_test, y_test))
-        figures.append((polytope_bound(machine.planes_, X, y).capacity, gap))
+        model = make(**settings).fit(X, y)
+        gap = 100 * (model.score(X, y) - model.score(X_test, y_test))
+        figures.append((polytope_bound(model.planes_, X, y).capacity, gap))
     return np.mean(figures, axis=0)
 
 
 # %%
-# Stronger regularisation lowers both: capacity tells which machine will disappoint. More planes raise the capacity on
-# and on, while the gap stops growing: of the number of planes the bound says too much, as the paper remarks. At the
-# same `alpha` the worst-case form, which holds back the longest plane alone, has the larger capacity over most of the
-# range.
+# Stronger regularisation lowers both capacity and gap, so for `alpha` the capacity ranks models correctly. The capacity
+# also grows with the number of planes, while the gap levels off: here the bound is too pessimistic, as the paper
+# remarks. At the same `alpha` the worst-case form, which regularises only the plane with the largest norm, has the
+# larger capacity over most of the range.
 FORMS = {"total margin": (total, "#0072B2", "o"), "worst-case margin": (worst_case, "#D55E00", "s")}
 AXES = [
     ("alpha", [3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3], {"n_planes": 16}, "alpha (16 planes)"),
@@ -72,11 +73,11 @@ for ax in panels.flat:
 panels[0, 0].set(ylabel="capacity: sum of norms / √n", title="Regularisation lowers capacity and gap")
 panels[0, 1].set_title("Planes raise capacity, the gap levels off")
 panels[0, 0].set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
-panels[1, 0].set_ylabel("held-out less\ntraining error, points")
+panels[1, 0].set_ylabel("held-out minus\ntraining error, points")
 panels[0, 1].legend(frameon=False, loc="upper left")
 
 # %%
-# Both margins of Section 3.2, of the two forms. Rows overlap, so that the worst of them is negative:
+# Both margins of Section 3.2, for the two forms. The classes overlap, so the worst-case margin is negative:
 X, y, X_test, y_test = PARTS[0]
 for form, (make, _, _) in FORMS.items():
     margins = polytope_margins(make(8, 1e-2).fit(X, y).planes_, X, y)
@@ -84,8 +85,8 @@ for form, (make, _, _) in FORMS.items():
     print(f"{form:18} worst case {margins.worst_case:.2f}, total {margins.total:.1f}, planes used {used}")
 
 # %%
-# As numbers, the bounds of all three papers are far above 1, where they say nothing: they are about how the terms
-# depend on planes, norms and rows.
+# The values of all three bounds are far above 1 and therefore vacuous: the bounds show how the terms depend on planes,
+# norms and rows.
 radius = np.sqrt((X**2).sum(axis=1).max() + 1)
 polytope = total(4, 0.1).fit(X, y)
 mixture = PolyhedralMixtureClassifier(n_planes=3, random_state=0).fit(X, y)
