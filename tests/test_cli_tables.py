@@ -231,7 +231,7 @@ def test_the_label_is_not_guessed_among_many_values(tmp_path):
     path, out = tmp_path / "x.csv", ["--out", tmp_path / "m", *QUICK]
     path.write_text("\n".join(["kind,size,price", *(f"{'xy'[i % 2]},{i % 7},{i * 1.25}" for i in range(60))]))
     said = refused("train", path, *out)
-    assert f"{path}: the label column is ambiguous: the last one, 'price', holds 60 different numbers. " in said
+    assert f"{path}: the label column is ambiguous: the last one, 'price', has 60 different numbers. " in said
     assert said.endswith("Specify it with --label COLUMN. The columns are kind, size, price.")
     assert told("train", path, "--label", "kind", *out)["label"] == "kind"
     assert told("train", path, "--label", "0", *out)["label"] == "kind"
@@ -241,10 +241,10 @@ def test_the_label_is_not_guessed_among_many_values(tmp_path):
     assert "Did you mean 'price'?" in refused("train", path, "--label", "prize", *out)
     path.write_text("\n".join(["kind,size,price", *(f"{i % 2},{i % 7},{i * 1.25}" for i in range(60))]))
     other = ["--learner", "pegasos", "--out", tmp_path / "m"]
-    assert "'price', holds 60 different numbers. Specify it with --label COLUMN." in refused("train", path, *other)
+    assert "'price', has 60 different numbers. Specify it with --label COLUMN." in refused("train", path, *other)
     assert told("train", path, "--label", "kind", *other)["label"] == "kind"
     path.write_text("\n".join(["size,text", *(f"{i % 7},text {i}" for i in range(60))]))
-    assert "'text', holds 60 different strings" in refused("train", path, *out)
+    assert "'text', has 60 different strings" in refused("train", path, *out)
 
 
 def test_labels_are_numbers_where_all_are_and_rows_without_one_are_ignored(tmp_path):

@@ -42,7 +42,7 @@ def polyplane(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options that come before a command."""
+    """Handle the options that come before a command."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What all commands share: errors in one sentence, tables for people, text and JSON for programs."""
+"""Functions shared by all commands: one-sentence errors, tables for terminals, text and JSON for programs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from typer.core import TyperCommand
 from polyplane._plain import plain, visible, visible_json
 from polyplane.kernels.notice import compilation_shown
 
-#: What a script can rely on. 2 is also what a wrong option gives.
+#: Exit codes. Invalid options also exit with 2.
 FAILED, USER_ERROR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
-#: The option that every command which reports figures has.
+#: The option of all commands that report figures.
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback on errors.")]
 
 
 class UserError(Exception):
-    """An error that the user can correct; its text is one sentence that says how."""
+    """An error that the user can correct; its message is one sentence with the remedy."""
 
 
 class Table(NamedTuple):
-    """A table: drawn on a terminal, tab-separated when piped. Without `columns` it has no header."""
+    """A table: formatted on a terminal, tab-separated in a pipe. Without `columns` it has no header."""
 
     title: str
     columns: Sequence[str]
@@ -42,10 +42,10 @@ class Table(NamedTuple):
 def command(
     *examples: str, without_number: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command: errors become one sentence and an exit code, and ``--debug`` shows them in full.
+    """Turn a function into a command: errors become one sentence and an exit code; ``--debug`` shows the traceback.
 
-    The `examples` are command lines, for the end of its help. Options `without_number` may be given without the number
-    that they take, and then have this value.
+    The `examples` are command lines shown at the end of the help. Options in `without_number` can be given without
+    their number, and then have the value listed there.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -67,7 +67,7 @@ def command(
 
 
 def register(app: typer.Typer, function: Callable[..., None]) -> None:
-    """Add a command to the program, with its examples at the end of its help."""
+    """Add a command to the program, with its examples at the end of the help."""
     lines = getattr(function, "examples", ())
     epilog = "\n\n".join(["[bold]Examples[/]", *(f"  {line}" for line in lines)]) if lines else None
     kind = _with_defaults(getattr(function, "without_number", None) or {})
@@ -75,7 +75,7 @@ def register(app: typer.Typer, function: Callable[..., None]) -> None:
 
 
 def _with_defaults(values: Mapping[str, str]) -> type[TyperCommand]:
-    """A kind of command that gives options these values where no number follows them."""
+    """Return a command class that gives options these values if no number follows them."""
 
     class Command(TyperCommand):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -97,13 +97,13 @@ def _is_number(words: Sequence[str]) -> bool:
 
 
 def paragraphs(text: str | None) -> str:
-    """A docstring as help: the terminal, not the source, breaks its lines."""
+    """Convert a docstring to help text: the terminal, not the source, determines the line breaks."""
     return "\n\n".join(_one_line(part) for part in (text or "").split("\n\n"))
 
 
 @contextmanager
 def one_sentence(name: str, debug: bool) -> Iterator[None]:
-    """Turn errors into a sentence on standard error and an exit code, and warnings into notes."""
+    """Turn errors into one sentence on standard error and an exit code, and warnings into notes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for category in (UserWarning, RuntimeWarning):
@@ -127,10 +127,10 @@ def one_sentence(name: str, debug: bool) -> Iterator[None]:
 
 
 def replace_closed_streams() -> None:
-    """Let no file get the number of a closed stream: whatever a library prints would go into it.
+    """Replace closed standard streams: otherwise a file could get their descriptor, and printed text would go into it.
 
-    What is written to a closed standard output is refused, as the system would; what is read from a closed standard
-    input, by the reader. Messages to a closed standard error are lost.
+    Writing to a closed standard output raises an error, as the operating system would; reading from a closed standard
+    input is refused by the reader. Messages to a closed standard error are lost.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is not None:
@@ -150,7 +150,7 @@ def note(text: str) -> None:
 
 
 def present(content: Mapping[str, Any], tables: Iterable[Table], as_json: bool) -> None:
-    """Print the outcome of a command: `tables`, or with `as_json` its `content`."""
+    """Print the results of a command: `tables`, or with `as_json` its `content`."""
     if as_json:
         typer.echo(visible_json(json.dumps(plain(content), ensure_ascii=False, allow_nan=False)))
     elif sys.stdout.isatty():
@@ -160,12 +160,18 @@ def present(content: Mapping[str, Any], tables: Iterable[Table], as_json: bool) 
 
 
 def show_number(value: Any) -> str:
-    """A number, to six digits, or a label, whatever its characters on one line."""
+    """Format a number with six digits, or a label on one line with escapes for control characters."""
     return f"{value:.6g}" if isinstance(value, float) else visible(str(value))
 
 
+def listed(names: Iterable[Any], most: int = 10) -> str:
+    """List the first names, and the number of the others."""
+    found = [str(name) for name in names]
+    return ", ".join(found[:most]) + (f" and {len(found) - most:,} more" if len(found) > most else "")
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: a question about the most similar known one, if any is similar."""
+    """Return " Did you mean ...?" with the most similar known word, or an empty string if none is similar."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), n=1, cutoff=0.65)
@@ -196,10 +202,10 @@ def _leave(sentence: str, code: int) -> NoReturn:
 
 
 def _forget_stdout() -> None:
-    """Discard what is not yet written, so that the interpreter does not complain when it ends."""
+    """Discard unwritten output, so that the interpreter raises no error at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # not a real file: a test's
+    except (OSError, ValueError):  # not a real file, as in tests
         return
 
 

@@ -1,4 +1,4 @@
-"""Reading data for a command: as the model saw them in training."""
+"""Reading data for a command, with the options used in training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from polyplane.cli._common import UserError
+from polyplane.cli._common import UserError, listed
 from polyplane.cli._learners import TABLE, learner_of, name_of
 from polyplane.cli._table_data import LoadedTable
 
@@ -69,24 +69,24 @@ Id = Annotated[
 
 
 class LoadedModel(NamedTuple):
-    """A model, and what its file says about the data that it was trained on."""
+    """A model, and the metadata of its file about the training data."""
 
     model: Any
     metadata: Mapping[str, Any]
 
     @property
     def planes(self) -> Any:
-        """The planes, over rows as the scalers of a pipeline leave them."""
+        """The planes; in a pipeline, they take scaled rows."""
         return learner_of(self.model).planes_
 
     def scaled(self, X: Any) -> Any:
-        """Rows as the planes take them."""
+        """Apply the scalers of a pipeline to rows."""
         if not hasattr(self.model, "steps"):
             return X
         return self.model[:-1].transform(X)
 
     def reading(self) -> dict[str, Any]:
-        """How to read rows for the model: options of `polyplane.io.read`."""
+        """Options of `polyplane.io.read` for data of this model."""
         import numpy as np
 
         names = getattr(self.model, "feature_names_in_", None)
@@ -103,7 +103,7 @@ class LoadedModel(NamedTuple):
     def batches(
         self, data: str, options: Mapping[str, Any], n_rows: int | None = None, *, labels: bool = True
     ) -> Batches:
-        """Rows of a file to predict, in parts; `options` are those of the command line."""
+        """Read the rows of a file in batches; `options` are those of the command line."""
         from polyplane.io import batches
 
         refuse_table_options(options)
@@ -111,7 +111,7 @@ class LoadedModel(NamedTuple):
         return batches(data, n_rows, **{**expected, **options})
 
     def feature_names(self, rows: Rows | None) -> list[str]:
-        """Names of the features: those of the training, those of the file, or svmlight's own numbers."""
+        """Return the feature names: those of the training data, those of the file, or svmlight indices."""
         names = getattr(self.model, "feature_names_in_", None)
         if names is None and rows is not None:
             names = rows.feature_names
@@ -121,12 +121,12 @@ class LoadedModel(NamedTuple):
         return [f"feature {first + j}" for j in range(self.model.n_features_in_)]
 
     def predict(self, rows: Rows) -> np.ndarray:
-        """The class of each row, as an index."""
+        """Predict the class of each row, as an index."""
         found: np.ndarray = self.planes.predict(self.scaled(rows.X))
         return found
 
     def outcome(self, rows: Rows, wanted: Collection[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The class of each row, and what else is wanted: "score", "proba", "winner"."""
+        """Predict the class of each row, and the `wanted` columns: "score", "proba", "winner"."""
         X = self.scaled(rows.X) if {"score", "winner"} & set(wanted) else rows.X
         figures: dict[str, Callable[[], np.ndarray]] = {
             "score": lambda: self.planes.class_scores(X),
@@ -136,11 +136,11 @@ class LoadedModel(NamedTuple):
         return self.predict(rows), {name: figures[name]() for name in wanted}
 
     def labelled(self, rows: Rows, name: str) -> tuple[np.ndarray, Rows]:
-        """The classes of rows, as indices, and the rows."""
+        """Return the true classes of rows, as indices, and the rows."""
         return class_indices(rows, self.model.classes_, name), rows
 
     def predicting(self, threads: int | None) -> AbstractContextManager[Any]:
-        """Predict in this number of threads; None: as many as the model was trained with."""
+        """Set the number of threads for prediction; None: that of training."""
         from joblib import parallel_config
 
         return parallel_config("threading", n_jobs=threads or getattr(learner_of(self.model), "n_jobs", None) or 1)
@@ -155,7 +155,7 @@ def load_model(path: str) -> LoadedModel | LoadedTable:
 
 
 def loaded(model: Any, metadata: Mapping[str, Any]) -> LoadedModel | LoadedTable:
-    """A model with what is known of its data."""
+    """Combine a model with the metadata of its file."""
     if name_of(model) != TABLE:
         return LoadedModel(model, metadata)
     if hasattr(model, "steps"):
@@ -166,25 +166,25 @@ def loaded(model: Any, metadata: Mapping[str, Any]) -> LoadedModel | LoadedTable
 def reading_options(
     format: str | None, label: str | None, zero_based: bool | None, encoding: str | None = None, id: str | None = None
 ) -> dict[str, Any]:
-    """What the command line says about a data file: options of `polyplane.io.read`, and those of tables."""
+    """Collect the options of the command line about a data file: those of `polyplane.io.read`, and those of tables."""
     given = {"format": format, "label": label, "zero_based": zero_based, "encoding": encoding, "id": id}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def refuse_table_options(options: Mapping[str, Any]) -> None:
-    """Refuse what only tables have."""
+    """Raise an error for options that apply to tables only."""
     for name in ("encoding", "id"):
         if name in options:
             raise UserError(f"--{name} applies to `--learner table` only; this model takes numeric features only.")
 
 
 def label_kind(classes: np.ndarray) -> str:
-    """How to read labels such as these."""
+    """Return the value of `labels` for `polyplane.io.read`: "number" or "text"."""
     return "text" if classes.dtype.kind in "UO" else "number"
 
 
 def class_indices(rows: Rows, classes: np.ndarray, name: str) -> np.ndarray:
-    """The labels as indices into `classes`; an unknown one is refused with its line."""
+    """Return the labels as indices into `classes`; an unknown label is an error that names its line."""
     import numpy as np
 
     known = classes.astype(str) if classes.dtype.kind == "O" else classes
@@ -192,7 +192,6 @@ def class_indices(rows: Rows, classes: np.ndarray, name: str) -> np.ndarray:
     unknown = known[found] != rows.y
     if unknown.any():
         first = int(unknown.argmax())
-        shown = ", ".join(str(label) for label in known[:10]) + (", ..." if len(known) > 10 else "")
-        label = rows.y.tolist()[first]
-        raise UserError(f"{name}, line {rows.lines[first]}: unknown label {label!r}; the model's classes are {shown}.")
+        where, label = f"{name}, line {rows.lines[first]}", rows.y.tolist()[first]
+        raise UserError(f"{where}: unknown label {label!r}; the model's classes are {listed(known)}.")
     return found

@@ -1,4 +1,4 @@
-"""The error of a model on some rows, and how far it can be trusted."""
+"""The error of a model on some rows, and its confidence interval."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _Z = 1.959964
 
 
 class Error(NamedTuple):
-    """Wrong rows of all rows, and the rows of the most frequent class, to compare with.
+    """The number of misclassified rows, and the size of the most frequent class as a baseline.
 
     Parameters
     ----------
     n_wrong, n_rows : int
-        Wrong rows, and all rows.
+        Number of misclassified rows, and of all rows.
     majority : label
         The most frequent class.
     n_majority : int
-        Its rows.
+        Number of its rows.
     """
 
     n_wrong: int
@@ -34,12 +34,12 @@ class Error(NamedTuple):
 
     @classmethod
     def of_labels(cls, predicted: np.ndarray, truth: np.ndarray, majority: Any) -> Error:
-        """That of some predictions."""
+        """Count the errors of predictions."""
         return cls(int((predicted != truth).sum()), len(truth), majority, int((truth == majority).sum()))
 
     @classmethod
     def of_matrix(cls, matrix: ConfusionMatrix) -> Error:
-        """That of a confusion matrix."""
+        """Count the errors in a confusion matrix."""
         import numpy as np
 
         majority = int(matrix.support.argmax())
@@ -48,19 +48,19 @@ class Error(NamedTuple):
 
     @classmethod
     def pooled(cls, errors: Iterable[Error]) -> Error:
-        """That of all rows together, where the most frequent class is the same."""
+        """Combine the errors of several sets of rows with the same most frequent class."""
         found = list(errors)
         wrong, rows = sum(error.n_wrong for error in found), sum(error.n_rows for error in found)
         return cls(wrong, rows, found[0].majority, sum(error.n_majority for error in found))
 
     @property
     def percent(self) -> float:
-        """The share of wrong rows, in per cent."""
+        """The percentage of misclassified rows."""
         return 100 * self.n_wrong / self.n_rows
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval of Wilson (1927) for it, in per cent."""
+        """The 95 % confidence interval (Wilson, 1927) of `percent`."""
         share, spread = self.n_wrong / self.n_rows, _Z**2 / self.n_rows
         middle = (share + spread / 2) / (1 + spread)
         half = (spread * (share * (1 - share) + spread / 4)) ** 0.5 / (1 + spread)
@@ -68,23 +68,23 @@ class Error(NamedTuple):
 
     @property
     def interval_name(self) -> str:
-        """What a reader calls it."""
+        """The name of the interval in reports."""
         return "95 % confidence interval"
 
     @property
     def shown_interval(self) -> str:
-        """The interval for a reader."""
+        """The interval as text."""
         low, high = self.interval
         return f"{low:.4g} to {high:.4g}"
 
     @property
     def baseline_percent(self) -> float:
-        """The error of always predicting the most frequent class, in per cent."""
+        """The error of always predicting the most frequent class, as a percentage."""
         return 100 * (1 - self.n_majority / self.n_rows)
 
     @property
     def shown_baseline(self) -> str:
-        """The same for a reader."""
+        """The baseline error as text."""
         return f"{self.baseline_percent:.4g} (always {self.majority})"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""`polyplane explain` for models of tables, in the columns of the table."""
+"""`polyplane explain` for table models, in terms of the columns of the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polyplane.cli._table_data import LoadedTable, TableParts
 
 
 class TableRequest(NamedTuple):
-    """What is to be explained: options of the command line."""
+    """The options of the command line."""
 
     data: str | None
     reading: dict[str, Any]
@@ -23,7 +23,7 @@ class TableRequest(NamedTuple):
 
 
 def explain_table(loaded: LoadedTable, request: TableRequest) -> Any:
-    """The explanation of a model or of a row, or the page that was written."""
+    """Explain a model or a row, or write the HTML report."""
     from polyplane.inspection import explain_model
 
     if request.tolerance:

@@ -1,4 +1,4 @@
-"""What explanations of all models share on the command line: rows of a file, labels and names of features."""
+"""Functions for all explanations on the command line: rows of a file, labels and feature names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from polyplane.cli._common import UserError, did_you_mean, note
 
-#: Rules are checked on the first rows of a file, up to this many.
+#: Maximum number of rows on which rules are checked.
 MOST_ROWS = 1 << 16
 
 
 class Page(NamedTuple):
-    """A page that was written."""
+    """An HTML report that was written."""
 
     data: str
     rows: int
@@ -21,14 +21,14 @@ class Page(NamedTuple):
 
 
 def check_frozen(freeze: Sequence[str] | None, names: Sequence[str]) -> None:
-    """Refuse a name that no feature has."""
+    """Raise an error for unknown feature names."""
     for name in freeze or ():
         if name not in names:
             raise UserError(f"--freeze: unknown feature {name!r}.{did_you_mean(name, names)}")
 
 
 def class_of(target: str | None, model: Any) -> Any:
-    """The label that ``--target`` writes."""
+    """Return the class label that ``--target`` names."""
     labels = {str(label): label for label in model.classes_.tolist()}
     if target is not None and target not in labels:
         raise UserError(f"--target: unknown label {target!r}; expected one of {', '.join(labels)}.")
@@ -36,7 +36,7 @@ def class_of(target: str | None, model: Any) -> Any:
 
 
 def first_rows(parts: Iterable[Any], data: str) -> Any:
-    """The rows to explain the model on; a longer file is cut, with a note."""
+    """Return the rows for the explanation of the model; the rest of a longer file is ignored, with a note."""
     iterator = iter(parts)
     first = next(iterator)
     if next(iterator, None) is not None:
@@ -45,13 +45,13 @@ def first_rows(parts: Iterable[Any], data: str) -> Any:
 
 
 def row_of(parts: Iterable[Any], first: Any, row: int, data: str) -> Any:
-    """One of the first rows, or of those beyond them."""
+    """Return a row of the file, which may lie beyond the first ones."""
     part, place = part_with(parts, first, row, data)
     return part.X[[place]]
 
 
 def part_with(parts: Iterable[Any], first: Any, row: int, data: str) -> tuple[Any, int]:
-    """The part of a file that holds a row, and the place of the row in it."""
+    """Return the batch of a file that contains a row, and the index of the row in it."""
     seen = first.X.shape[0]
     if row < seen:
         return first, row

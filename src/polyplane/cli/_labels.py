@@ -1,4 +1,4 @@
-"""The label column of a table: which one it is, and what its cells say."""
+"""The label column of a table: finding it, and reading its values."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polyplane.cli._common import UserError, did_you_mean
+from polyplane.cli._common import UserError, did_you_mean, listed
 
 if TYPE_CHECKING:
     import numpy as np
 
-#: Numbers of more different values than this are not taken for labels unless they are named.
+#: A numeric column with more distinct values is not used as the label unless `--label` names it.
 MOST_NUMBERS = 20
-#: A label that differs in more than this share of the rows is an id or a quantity, not a class.
+#: A column whose fraction of distinct values is larger contains ids or quantities, not classes.
 MOST_DIFFERENT = 0.5
-#: A longer text is not read as a number.
+#: A longer string is not parsed as a number.
 MOST_DIGITS = 400
-#: As numbers, these texts would lose their zeros.
+#: As numbers, these strings would lose their leading zeros.
 _LEADING_ZERO = re.compile(r"[+-]*0\d")
 
 
 class Labels(NamedTuple):
-    """The cells of a label column.
+    """The values of a label column.
 
     Parameters
     ----------
     codes : ndarray of shape (n_rows,)
-        The index of each label; -1 where there is none.
+        The index of each label; -1 if it is missing.
     values : list of str or int
-        The different labels.
+        The distinct labels.
     """
 
     codes: np.ndarray
@@ -42,12 +42,12 @@ class Labels(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Rows that have a label."""
+        """The number of rows with a label."""
         return int((self.codes >= 0).sum())
 
 
 def read_labels(column: Any, gaps: Collection[str]) -> Labels:
-    """The labels of a column of Arrow: integers where all are, otherwise texts."""
+    """Read the labels of an Arrow column: as integers if all values are integers, otherwise as strings."""
     import numpy as np
 
     codes, cells = _cells(column, gaps)
@@ -58,14 +58,14 @@ def read_labels(column: Any, gaps: Collection[str]) -> Labels:
 
 
 def parse_labels(cells: Sequence[Any]) -> list[Any]:
-    """Integers where all cells are, and fit into 64 bits; otherwise texts: distinct labels stay distinct."""
+    """Convert labels to integers if all of them are integers of 64 bits; otherwise to strings. None are merged."""
     numbers = [_number(cell) for cell in cells]
     integers = [int(n) for n in numbers if n is not None and n == int(n) and -(2**63) <= n < 2**63]
     return integers if len(integers) == len(cells) else [str(cell) for cell in cells]
 
 
 def cell_counts(column: Any, gaps: Collection[str]) -> dict[Any, int]:
-    """How often each cell of a label column occurs; None is a gap."""
+    """Count each value of a label column; None is a missing value."""
     import numpy as np
 
     codes, cells = _cells(column, gaps)
@@ -77,7 +77,7 @@ def cell_counts(column: Any, gaps: Collection[str]) -> dict[Any, int]:
 
 
 def match_labels(column: Any, gaps: Collection[str], classes: np.ndarray) -> tuple[np.ndarray, Any]:
-    """The labels as indices into `classes`, -1 where there is none and -2 for another label; the first such label."""
+    """Return the labels as indices into `classes` (-1: missing, -2: unknown), and the first unknown label."""
     import numpy as np
 
     codes, cells = _cells(column, gaps)
@@ -89,7 +89,7 @@ def match_labels(column: Any, gaps: Collection[str], classes: np.ndarray) -> tup
 
 
 def _cells(column: Any, gaps: Collection[str]) -> tuple[np.ndarray, list[Any]]:
-    """The index of each cell, and the different ones: texts or numbers; None where there is none."""
+    """Return the index of each value, and the distinct values: strings or numbers; None if missing."""
     import numpy as np
     from pyarrow import types
 
@@ -103,7 +103,7 @@ def _cells(column: Any, gaps: Collection[str]) -> tuple[np.ndarray, list[Any]]:
 
 
 def _cell(value: Any, gaps: Collection[str]) -> Any:
-    """A label: a text or a number; None where there is none."""
+    """Return a label as a string or a number; None if it is missing."""
     if value is None or value != value:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -113,7 +113,7 @@ def _cell(value: Any, gaps: Collection[str]) -> Any:
 
 
 def _number(cell: Any) -> int | float | None:
-    """A label as a number, exact if it is an integer; None if it is not a number, or would be written differently."""
+    """Return a label as a number, exact if it is an integer; None if it is not one, or would lose its leading zeros."""
     if not isinstance(cell, str):
         return cell if cell - cell == 0 else None
     if len(cell) > MOST_DIGITS or "_" in cell or _LEADING_ZERO.match(cell):
@@ -128,19 +128,17 @@ def _number(cell: Any) -> int | float | None:
 
 
 def find_label(names: Sequence[str], wanted: str) -> str:
-    """The column that ``--label`` or ``--id`` names, or counts to."""
+    """Return the column that ``--label`` or ``--id`` gives by name or index."""
     if wanted in names:
         return wanted
     if wanted.lstrip("-").isdigit() and -len(names) <= int(wanted) < len(names):
         return names[int(wanted)]
-    hint = (
-        did_you_mean(wanted, names) or f" The columns are {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}."
-    )
+    hint = did_you_mean(wanted, names) or f" The columns are {listed(names)}."
     raise UserError(f"the table has no column {wanted!r}.{hint}")
 
 
 def guess_label(table: Any, gaps: Collection[str], data: str) -> str:
-    """The only column with a usual name, or else the last one, if it can be nothing but labels."""
+    """Return the only column with a common label name, or else the last one if it clearly contains classes."""
     names = table.column_names
     usual = usual_label(names)
     if usual is not None:
@@ -151,13 +149,13 @@ def guess_label(table: Any, gaps: Collection[str], data: str) -> str:
 
 
 def usual_label(names: Sequence[str]) -> str | None:
-    """The only column that is called as labels usually are."""
+    """Return the only column with a common label name."""
     usual = [name for name in names if _is_usual(name)]
     return usual[0] if len(usual) == 1 else None
 
 
 def check_guess(name: str | None, y: np.ndarray, data: str) -> None:
-    """Refuse the last column of a table of numbers as its label where it can be something else."""
+    """Raise an error if the last column of a numeric table may not contain classes."""
     import numpy as np
 
     if name is not None and not _is_usual(name):
@@ -173,15 +171,15 @@ def _is_usual(name: str) -> bool:
 def _refuse_guess(name: str, n_different: int, n_rows: int, are_numbers: bool, data: str, names: Sequence[str]) -> None:
     if n_different <= max(2, MOST_DIFFERENT * n_rows) and not (are_numbers and n_different > MOST_NUMBERS):
         return
-    columns = f" The columns are {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}." if names else ""
+    columns = f" The columns are {listed(names, 20)}." if names else ""
     raise UserError(
-        f"{data}: the label column is ambiguous: the last one, {name!r}, holds {n_different:,} different "
+        f"{data}: the label column is ambiguous: the last one, {name!r}, has {n_different:,} different "
         f"{'numbers' if are_numbers else 'strings'}. Specify it with --label COLUMN.{columns}"
     )
 
 
 def check_label(labels: Labels, name: str, option: str) -> None:
-    """Refuse a column that has no classes."""
+    """Raise an error if a column does not contain classes."""
     n_different, n_rows = len(labels.values), labels.n_rows
     if n_different == 0:
         raise UserError(f"{option}: the column {name!r} contains no labels.")

@@ -1,4 +1,4 @@
-"""The learners by their names on the command line, and their parameters."""
+"""The names of the learners on the command line, and their parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polyplane.learners import LEARNERS, find_learner
 if TYPE_CHECKING:
     import numpy as np
 
-#: What is trained where no learner is named: on tables (CSV, Parquet), and on anything else.
+#: The default learners: for tables (CSV, Parquet), and for other data.
 TABLE, DEFAULT = "table", "multi-hyperplane"
 #: Parameters that --set refuses, and what to do instead.
 RESERVED = {
@@ -25,17 +25,17 @@ RESERVED = {
 
 
 def estimators() -> dict[str, str]:
-    """The estimator of each learner of planes; the name of a learner is that of its module, with dashes."""
+    """Return the estimator class of each learner; a learner has the name of its module, with dashes."""
     return {module.replace("_", "-"): estimator for estimator, module in LEARNERS.items()}
 
 
 def learner_names() -> list[str]:
-    """All names that ``--learner`` takes."""
+    """Return all names that ``--learner`` accepts."""
     return [TABLE, *estimators()]
 
 
 def make(learner: str, settings: Mapping[str, Any], seed: int, threads: int | None) -> Any:
-    """An estimator with its parameters set and checked."""
+    """Create an estimator with validated parameters."""
     known = learner_names()
     if learner not in known:
         hint = did_you_mean(learner, known) or f" Available learners: {', '.join(known)}."
@@ -55,7 +55,7 @@ def _estimator(learner: str) -> Any:
 
 
 def set_parameters(model: Any, settings: Mapping[str, Any], threads: int | None) -> None:
-    """Set the parameters of an estimator; unknown names and impossible values are refused."""
+    """Set the parameters of an estimator; unknown names and invalid values are errors."""
     known, learner = model.get_params(), name_of(model)
     for name in settings:
         if name in RESERVED:
@@ -70,14 +70,14 @@ def set_parameters(model: Any, settings: Mapping[str, Any], threads: int | None)
 
 
 def set_known(model: Any, **values: Any) -> bool:
-    """Set those parameters that an estimator has; whether it has any of them."""
+    """Set those parameters that the estimator has; return whether it has any of them."""
     known = {name: value for name, value in values.items() if name in model.get_params()}
     model.set_params(**known)
     return bool(known)
 
 
 def check_resumable(model: Any, settings: Mapping[str, Any]) -> None:
-    """Refuse settings with which the training of a fitted model cannot go on."""
+    """Raise an error for parameters that cannot change when training is resumed."""
     for name, value in settings.items():
         changed = copy(model).set_params(**{name: value})
         match_labels(changed, model.classes_)
@@ -91,18 +91,18 @@ def check_resumable(model: Any, settings: Mapping[str, Any]) -> None:
 
 
 def learner_of(model: Any) -> Any:
-    """The estimator of this library: the model, or the last step of a pipeline."""
+    """Return the estimator of Polyplane: the model, or the last step of a pipeline."""
     return model.steps[-1][1] if hasattr(model, "steps") else model
 
 
 def name_of(model: Any) -> str:
-    """The name of an estimator's learner on the command line."""
+    """Return the name of an estimator on the command line."""
     name = type(learner_of(model)).__name__
     return TABLE if name == "TableClassifier" else LEARNERS[name].replace("_", "-")
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """``name=value`` of each ``--set``; values are written as in Python, text without quotes."""
+    """Parse ``name=value`` of each ``--set``; values are Python literals, strings need no quotes."""
     settings: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -123,7 +123,7 @@ def _value(text: str) -> Any:
 
 
 def check_classes(model: Any, classes: np.ndarray) -> None:
-    """Refuse labels that a learner cannot separate, and let parameters name them as the data do."""
+    """Raise an error if the learner does not support these classes; convert parameters that are labels."""
     if len(classes) < 2:
         raise UserError("The data contain a single class; at least two classes are required.")
     if len(classes) > 2 and not model._declaration.multi_class:
@@ -136,7 +136,7 @@ def check_classes(model: Any, classes: np.ndarray) -> None:
 
 
 def match_labels(model: Any, classes: np.ndarray) -> None:
-    """Let parameters that name a class do so as the data do: a label 2 may be text there."""
+    """Convert parameters that are labels to the type of the classes: a label 2 may be a string in the data."""
     for name in model._declaration.label_parameters:
         value = getattr(model, name)
         if value is not None and classes.dtype.kind in "UO" and not isinstance(value, str):

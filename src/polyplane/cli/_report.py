@@ -1,4 +1,4 @@
-"""What `polyplane train` reports: errors, and what was done."""
+"""The report of `polyplane train`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from polyplane.io import Rows
 
 
-#: Settings of a search that are shown; --json has them all.
+#: Number of search settings to show; --json lists all of them.
 SHOWN = 10
 
 
 def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[Error]:
-    """The error of each fold; each is scaled by its own training rows, or as the model to go on with."""
+    """Return the error of each fold; it is scaled by its own training rows, or like the model to resume."""
     from sklearn.base import clone
 
     from polyplane.engine.run import Limits
@@ -41,7 +41,7 @@ def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[Error]
         set_known(fold, warm_start=False)
         scaling = model._scaling or scaling_of(X, options.scaling)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there is to say was said of all rows
+            warnings.simplefilter("ignore")  # the same warnings are shown for the fit on all rows
             fold._fit(X, rows.y[train_rows], None, Limits(options.time_limit), scaling)
         predicted = fold.classes_[fold.planes_.predict(rows.X[test_rows])]
         errors.append(Error.of_labels(predicted, rows.y[test_rows], majority))
@@ -49,7 +49,7 @@ def cross_validate(options: TrainOptions, model: Any, rows: Rows) -> list[Error]
 
 
 def most_frequent(y: np.ndarray) -> Any:
-    """The most frequent label."""
+    """Return the most frequent label."""
     import numpy as np
 
     labels, counts = np.unique(y, return_counts=True)
@@ -57,7 +57,7 @@ def most_frequent(y: np.ndarray) -> Any:
 
 
 def stratified_folds(y: np.ndarray, options: TrainOptions) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to train on and rows to test on, for each fold of ``--cv``."""
+    """Yield the training rows and the test rows of each fold of ``--cv``."""
     import numpy as np
     from sklearn.model_selection import StratifiedKFold
 
@@ -70,7 +70,7 @@ def stratified_folds(y: np.ndarray, options: TrainOptions) -> Iterator[tuple[np.
 
 
 def tested(model: LoadedModel | LoadedTable, options: TrainOptions) -> Error:
-    """The error on the rows of ``--test``."""
+    """Return the error on the rows of ``--test``."""
     from polyplane.cli.evaluate import confusion_matrix
 
     assert options.test is not None
@@ -86,7 +86,7 @@ def tested(model: LoadedModel | LoadedTable, options: TrainOptions) -> Error:
 
 
 def error_content(folds: list[Error], test: Error | None) -> dict[str, Any]:
-    """The errors by cross-validation and on test rows, for programs."""
+    """Return the cross-validation and test errors for the JSON output."""
     content: dict[str, Any] = {}
     if folds:
         content["cv_error_percent"] = [fold.percent for fold in folds]
@@ -100,7 +100,7 @@ def error_content(folds: list[Error], test: Error | None) -> dict[str, Any]:
 
 
 def error_facts(folds: list[Error], test: Error | None) -> dict[str, str]:
-    """The same for people."""
+    """Return the cross-validation and test errors as text."""
     facts = {}
     if folds:
         percents = [fold.percent for fold in folds]
@@ -113,7 +113,7 @@ def error_facts(folds: list[Error], test: Error | None) -> dict[str, str]:
 
 
 def next_steps(options: TrainOptions) -> str:
-    """What a reader would do with a new model."""
+    """Suggest commands for the new model."""
     data, model = shlex.quote(options.test or options.data), shlex.quote(options.out)
     lines = [f"polyplane predict {model} {data}", f"polyplane explain {model} {data} --row 0"]
     if options.test is None and options.cv is None:
@@ -124,7 +124,7 @@ def next_steps(options: TrainOptions) -> str:
 def report(
     trained: TrainedModel, options: TrainOptions, tuned: dict[str, Any] | None, folds: list[Error], test: Error | None
 ) -> None:
-    """Say what was done."""
+    """Print the report."""
     planes = trained.model.planes_
     content: dict[str, Any] = {
         "model": options.out,
@@ -151,7 +151,7 @@ def report(
 
 
 def _about_tuning(tuned: dict[str, Any]) -> dict[str, Any]:
-    """The outcome of a search in a few lines."""
+    """Summarise the results of a search."""
     return {
         "scaling": tuned["scaling"],
         "tuned": " ".join(f"{name}={value}" for name, value in tuned["settings"].items()),
@@ -161,7 +161,7 @@ def _about_tuning(tuned: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tried(tried: list[dict[str, Any]]) -> Table:
-    """The best of the settings that were tried."""
+    """Return a table of the best settings of a search."""
     title = f"Best of {len(tried)} settings, by cross-validation error"
     columns = [name.replace("standard_error", "+-").replace("error", "error %") for name in tried[0]]
     return Table(title, columns, [list(row.values()) for row in tried[:SHOWN]])

@@ -1,4 +1,4 @@
-"""Models of tables, and the rows for them: columns by name, whatever else a file has."""
+"""Table models and their rows: columns are matched by name, other columns are ignored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polyplane.cli._common import UserError, note
+from polyplane.cli._common import UserError, listed, note
 from polyplane.cli._labels import find_label, match_labels
 
 if TYPE_CHECKING:
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class TableRows(NamedTuple):
-    """Some rows of a table.
+    """Rows of a table.
 
     Parameters
     ----------
     X : pyarrow.Table
-        The columns that the model knows.
+        The columns of the model.
     truth : ndarray of shape (n_rows,) or None
-        The class of each row, as an index; -1 where it has no label. None where there is no label column.
+        The class of each row, as an index; -1 if it has no label. None if there is no label column.
     ids : list of str or None
-        What names each row.
+        The id of each row.
     first : int
-        The number of the first row in the file.
+        The index of the first row in the file.
     """
 
     X: Any
@@ -37,12 +37,12 @@ class TableRows(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return int(self.X.num_rows)
 
 
 class TableParts:
-    """The rows of a file for a model, in parts; again at each iteration.
+    """Iterable over the rows of a file in batches; it can be iterated over repeatedly.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ class TableParts:
     tables : TableBatches
         The file.
     label, id : str or None
-        Columns by name or number.
+        Columns by name or index.
     needs_label : bool
-        Whether a file without the label column is refused.
+        Whether a file without the label column is an error.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TableParts:
         return TableRows(self.loaded.columns_of(table, name), truth, ids, first)
 
     def _column(self, table: Any, wanted: str | None, option: str, is_needed: bool) -> str | None:
-        """A column; where it is optional and the one of training, it may be missing."""
+        """Return the name of a column; None if it is optional and missing."""
         if wanted is None:
             if is_needed:
                 raise UserError("the model file does not record the label column; specify it with --label COLUMN.")
@@ -97,47 +97,46 @@ class TableParts:
         found, unknown = match_labels(column, self.loaded.gaps, classes)
         if unknown is not None and self.needs_label:
             row, known = first + int(np.argmax(found == -2)), classes.tolist()
-            shown = ", ".join(map(str, known[:10])) + (", ..." if len(known) > 10 else "")
-            raise UserError(f"{name}, row {row}: unknown label {unknown!r}; the model's classes are {shown}.")
+            raise UserError(f"{name}, row {row}: unknown label {unknown!r}; the model's classes are {listed(known)}.")
         return np.maximum(found, -1)
 
 
 class LoadedTable(NamedTuple):
-    """A model of tables, and what its file says about the data that it was trained on."""
+    """A table model, and the metadata of its file about the training data."""
 
     model: Any
     metadata: Mapping[str, Any]
 
     @property
     def gaps(self) -> Collection[str]:
-        """Texts that stand for a missing value."""
+        """Strings that stand for a missing value."""
         gaps: Collection[str] = self.model.model_.encoding.gaps
         return gaps
 
     def batches(
         self, data: str, options: Mapping[str, Any], n_rows: int | None = 65_536, *, labels: bool = True
     ) -> TableParts:
-        """Rows of a file to predict, in parts; `options` are those of the command line."""
+        """Read the rows of a file in batches; `options` are those of the command line."""
         from polyplane.io import table_batches
 
         reading = {name: options[name] for name in ("format", "encoding") if name in options}
         label = options.get("label", self.metadata.get("label"))
         id_column = options.get("id", self.metadata.get("id"))
-        is_by_number = any(name in options for name in ("label", "id"))  # then all columns count
+        is_by_number = any(name in options for name in ("label", "id"))  # an index counts all columns
         known = [column.name for column in self.model.model_.encoding.columns]
         columns = None if is_by_number else {*known, *(name for name in (label, id_column) if name is not None)}
         tables = table_batches(data, n_rows, columns=columns, keep_index=True, **reading)
         return TableParts(self, tables, label, id_column, labels)
 
     def columns_of(self, table: Any, name: str) -> Any:
-        """The columns of the model, with texts that are numbers as numbers; one that is missing is named."""
+        """Select the columns of the model, and parse numeric strings; missing columns are an error that names them."""
         from polyplane.io._typed import typed
 
         encoding, there = self.model.model_.encoding, set(table.column_names)
         missing = [column.name for column in encoding.columns if column.name not in there]
         if missing:
-            listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if missing[5:] else "")
-            raise UserError(f"{name} has no column{'s' if missing[1:] else ''} {listed}, which the model requires.")
+            names = listed(map(repr, missing), 5)
+            raise UserError(f"{name} has no column{'s' if missing[1:] else ''} {names}, which the model requires.")
         table = table.select([column.name for column in encoding.columns])
         for decimal in (".", ","):
             numbers = {c.name for c in encoding.columns if c.kind == "number" and c.decimal == decimal}
@@ -145,7 +144,7 @@ class LoadedTable(NamedTuple):
         return table
 
     def class_scores(self, rows: TableRows) -> np.ndarray:
-        """The score of each class."""
+        """Compute the score of each class."""
         model = self.model.model_
         try:
             scores: np.ndarray = model.class_scores(model.encode(rows.X, "the model"), self.model.n_jobs)
@@ -155,17 +154,17 @@ class LoadedTable(NamedTuple):
         return scores
 
     def predict(self, rows: TableRows) -> np.ndarray:
-        """The class of each row, as an index."""
+        """Predict the class of each row, as an index."""
         return self.class_scores(rows).argmax(axis=1)
 
     def outcome(self, rows: TableRows, wanted: Collection[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The class of each row, and what else is wanted: "score", "proba"."""
+        """Predict the class of each row, and the `wanted` columns: "score", "proba"."""
         scores = self.class_scores(rows)
         figures = {"score": lambda: scores, "proba": lambda: self.model.model_.probabilities(scores)}
         return scores.argmax(axis=1), {name: figures[name]() for name in wanted}
 
     def labelled(self, rows: TableRows, name: str) -> tuple[np.ndarray, TableRows]:
-        """The classes of rows, as indices, and the rows; those without a label are left out, with a note."""
+        """Return the true classes of rows, as indices, and the rows; unlabelled rows are ignored, with a note."""
         import numpy as np
 
         assert rows.truth is not None
@@ -178,7 +177,7 @@ class LoadedTable(NamedTuple):
         return rows.truth, rows
 
     def predicting(self, threads: int | None) -> AbstractContextManager[Any]:
-        """Predict in this number of threads; None: as many as the model was trained with."""
+        """Set the number of threads for prediction; None: that of training."""
         from joblib import parallel_config
 
         return parallel_config("threading", n_jobs=threads or self.model.n_jobs or 1)

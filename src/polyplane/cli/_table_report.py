@@ -1,4 +1,4 @@
-"""What `polyplane train` says about a table and the model that it was learned from."""
+"""The report of `polyplane train` about a table and its model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from polyplane.cli._common import INTERRUPTED, Table, note, present, show_number
+from polyplane.cli._common import INTERRUPTED, Table, listed, note, present, show_number
 from polyplane.cli._data import loaded
 from polyplane.cli._errors import Error
 from polyplane.cli._learners import TABLE
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from polyplane.cli._table_source import TableFacts
     from polyplane.cli._train_options import TrainOptions
 
-#: So many classes, columns or levels are named in a line; --json has them all.
+#: Maximum number of classes, columns or levels in a line; --json lists all of them.
 SHOWN = 8
-#: So many of the preparations that were tried are shown with their log-losses.
+#: Maximum number of preparations shown with their log-losses.
 BEST = 4
 
 
 class TableReport:
-    """Says what was read, trained and found: at once on a terminal, in the end elsewhere.
+    """Reports the data, the model and the errors: immediately on a terminal, otherwise at the end.
 
     Parameters
     ----------
     options : TrainOptions
-        The command line.
+        The options of the command line.
     """
 
     def __init__(self, options: TrainOptions) -> None:
@@ -45,7 +45,7 @@ class TableReport:
         self._trained: dict[str, Any] = {}
 
     def show_read(self, facts: TableFacts) -> None:
-        """The table: rows, label, classes, and what is no feature."""
+        """Report the table: rows, label, classes, and columns that are not features."""
         counts = facts.class_counts
         counted = [show_number(label) + (f" ({n:,})" if n else "") for label, n in counts.items()]
         self._content |= {
@@ -75,7 +75,7 @@ class TableReport:
         self._say(_facts("Read", shown))
 
     def show_trained(self, model: Any) -> None:
-        """The columns by kind, what was dropped and why, and what was chosen and why."""
+        """Report the columns by kind, the dropped columns, and the selected preparation with its reason."""
         encoding = model.model_.encoding
         kinds: dict[str, list[str]] = {}
         for column in encoding.columns:
@@ -119,7 +119,7 @@ class TableReport:
         return None if rows is None else f"the first {rows:,} rows"
 
     def finish(self) -> None:
-        """The errors, and what to do next."""
+        """Report the errors, and suggest next steps."""
         self._content |= error_content(self.cv_errors, self.test_error)
         self._trained |= error_facts(self.cv_errors, self.test_error)
         self._say(_facts("Trained", self._trained))
@@ -138,13 +138,13 @@ class TableReport:
 
 
 def keep_and_test(model: Any, facts: TableFacts, report: TableReport) -> None:
-    """Write a model, test it, and report."""
+    """Write the model, test it, and report."""
     from polyplane.io import save
 
     options = report.options
     save(model, options.out, metadata=facts.metadata)
     if report.interrupted:
-        note(f"Interrupted: {options.out} contains the model trained on the batches before.")
+        note(f"Interrupted: {options.out} contains the model trained on the batches read so far.")
     report.show_trained(model)
     if options.test is not None:
         report.test_error = tested(loaded(model, facts.metadata), options)
@@ -156,13 +156,11 @@ def _facts(title: str, facts: dict[str, Any]) -> Table:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Some names, and how many more there are."""
-    found = list(names)
-    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else "")
+    return listed(names, SHOWN)
 
 
 def _preparation(model: Any) -> str:
-    """What was chosen, and for how many machines."""
+    """Describe the selected preparations, and the number of members with each."""
     if not model.choice_:
         return f"{model.preparation_[0]}, as given"
     counts = Counter(model.preparation_)
@@ -170,6 +168,6 @@ def _preparation(model: Any) -> str:
 
 
 def _why(model: Any) -> str | None:
-    """The log-losses that the choice was made by."""
+    """List the held-out log-losses of the preparations."""
     losses = list(model.choice_.items())[:BEST]
     return "; ".join(f"{name} {loss:.4f}" for name, loss in losses) or None

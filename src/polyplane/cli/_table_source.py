@@ -1,4 +1,4 @@
-"""The file of a table to train on: which columns are features, and what there is to say about it."""
+"""The training table: its file, its features, and facts for the report."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
 
 
 class TableFacts(NamedTuple):
-    """What was read.
+    """Facts about a training table.
 
     Parameters
     ----------
     n_rows, n_columns : int
-        Rows with a label, and columns that may be features.
+        Number of rows with a label, and of feature columns.
     label : str
         The label column.
     id : str or None
-        The column that names the rows.
+        The column that identifies the rows.
     index_columns : tuple of str
-        Columns that are an index of pandas.
+        Index columns written by pandas.
     n_unlabelled : int
-        Rows without a label, which are left out.
+        Number of rows without a label, which are ignored.
     class_counts : dict of label to int
-        The rows of each class.
+        The number of rows of each class.
     format : str
         CSV or Parquet.
     decimal : str
-        The decimal sign.
+        The decimal separator.
     seconds : float
-        Time that reading took.
+        Reading time.
     """
 
     n_rows: int
@@ -50,13 +50,13 @@ class TableFacts(NamedTuple):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """How to read such tables again, for the model file."""
+        """Reading options for the model file."""
         given = {"format": self.format, "label": self.label, "id": self.id}
         return {name: value for name, value in given.items() if value is not None}
 
 
 class NamedColumns(NamedTuple):
-    """The columns that the command line names, and those of an index of pandas; label and id may be among them."""
+    """The label and id columns given on the command line, and index columns written by pandas."""
 
     label: str | None
     id: str | None
@@ -64,17 +64,17 @@ class NamedColumns(NamedTuple):
 
     @classmethod
     def of(cls, table: Any, options: TrainOptions, index: tuple[str, ...]) -> Self:
-        """Find them in a table."""
+        """Find the columns in a table."""
         found = {option: _named(table, options.reading.get(option), option) for option in ("label", "id")}
         return cls(**found, index_columns=tuple(name for name in index if name not in found.values()))
 
     @property
     def others(self) -> tuple[str, ...]:
-        """What is neither a feature nor the label."""
+        """Columns that are neither features nor the label."""
         return self.index_columns if self.id is None else (*self.index_columns, self.id)
 
     def features(self, table: Any, label: str) -> Any:
-        """The columns that may be features."""
+        """Select the feature columns."""
         X = table.drop_columns([*self.others, label])
         if not X.num_columns:
             raise UserError("The table has no columns other than the label.")
@@ -82,7 +82,7 @@ class NamedColumns(NamedTuple):
 
 
 def open_table(options: TrainOptions, n_rows: int | None = None, columns: set[str] | None = None) -> TableBatches:
-    """The file in parts of some rows, as the command line says."""
+    """Open the training file, to be read in batches of `n_rows` rows."""
     from polyplane.io import table_batches
 
     reading = {name: options.reading[name] for name in ("format", "encoding") if name in options.reading}

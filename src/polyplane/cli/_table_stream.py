@@ -1,4 +1,4 @@
-"""`polyplane train --stream` on a table: columns are learned from the first rows, and the rows come in parts."""
+"""`polyplane train --stream` on a table: the encoder is fitted to the first rows, and rows are read in batches."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from polyplane.cli._train_options import TrainOptions
 
-#: The columns are learned from so many rows.
+#: Number of rows that the encoder is fitted to.
 FIRST_ROWS = 50_000
 
 
 def train_table_on_stream(options: TrainOptions, model: Any, is_decimal_given: bool) -> None:
-    """Survey the file, train on its parts, write, test, and report."""
+    """Survey the file, train on its batches, write the model, test it, and report."""
     report = TableReport(options)
     if options.data == "-":
         facts = _given(options, model)
@@ -53,7 +53,7 @@ def train_table_on_stream(options: TrainOptions, model: Any, is_decimal_given: b
 
 
 def _survey(options: TrainOptions, model: Any, is_decimal_given: bool) -> TableFacts:
-    """Look at the first rows for the columns, and at all rows for the labels."""
+    """Read the columns from the first rows, and the labels from all rows."""
     from polyplane.io._typed import find_decimal
 
     began, gaps = time.perf_counter(), frozenset(model.gaps)
@@ -84,7 +84,7 @@ def _survey(options: TrainOptions, model: Any, is_decimal_given: bool) -> TableF
 
 
 def _given(options: TrainOptions, model: Any) -> TableFacts:
-    """What the command line says of a table that can be read only once."""
+    """Take the facts about a table that can be read only once from the command line."""
     label = options.reading.get("label")
     if options.classes is None or label is None:
         raise UserError("Standard input can be read only once: with --stream, also specify --classes and --label.")
@@ -104,7 +104,7 @@ def _array(classes: list[Any]) -> np.ndarray:
 
 
 def _parts(options: TrainOptions, model: Any, label: str, classes: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
-    """The labelled rows; numbers are those columns that are numbers in the first rows."""
+    """Yield the labelled rows in batches; columns that are numeric in the first rows are parsed as numbers."""
     from polyplane.io._typed import typed
 
     gaps, first_row = frozenset(model.gaps), 0
@@ -132,7 +132,7 @@ def _parts(options: TrainOptions, model: Any, label: str, classes: np.ndarray) -
 
 
 def _with_first(parts: Any, n_rows: int) -> Iterator[Any]:
-    """The parts, the first ones joined until they have so many rows."""
+    """Yield the batches; the first ones are joined until they have `n_rows` rows."""
     import pyarrow
 
     held: list[Any] = []

@@ -1,4 +1,4 @@
-"""`polyplane train` on a table as it comes."""
+"""`polyplane train` on a raw table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from polyplane.cli._train_options import TrainOptions
 
-#: Why options of other learners do not go with this one, in a sentence each.
+#: Options that `table` does not support, each with the reason and a remedy.
 _NOT_FOR_TABLES = {
     "tune": "`table` selects its preparation and number of planes on held-out rows; omit --tune, or use "
     "another learner",
@@ -33,7 +33,7 @@ _NOT_FOR_TABLES = {
 
 
 class TrainingTable(NamedTuple):
-    """A table to learn from: features as a pyarrow.Table, labels, and what there is to say about it."""
+    """A training table: features as a pyarrow.Table, labels, and facts for the report."""
 
     X: Any
     y: np.ndarray
@@ -41,7 +41,7 @@ class TrainingTable(NamedTuple):
 
 
 def takes_table(options: TrainOptions) -> bool:
-    """Whether the learner is `table`: it is named, or none is and the data are a table."""
+    """Whether the learner is `table`: it is given, or no learner is given and the data are a table."""
     if options.learner is not None or options.resume is not None:
         return options.learner == TABLE
     if (options.reading.get("format") or options.source.format()) not in ("csv", "parquet"):
@@ -55,7 +55,7 @@ def takes_table(options: TrainOptions) -> bool:
 
 
 def train_table(options: TrainOptions, settings: dict[str, Any]) -> None:
-    """Read, train, write, test, and report."""
+    """Read the data, train, write the model, test it, and report."""
     _check(options)
     model = make(TABLE, settings, options.seed, options.threads)
     if options.stream:
@@ -85,7 +85,7 @@ def _check(options: TrainOptions) -> None:
 
 
 def read_training_table(options: TrainOptions, model: Any, is_decimal_given: bool) -> TrainingTable:
-    """The features and the labels of a file."""
+    """Read the features and the labels of a file."""
     import numpy as np
 
     from polyplane.io._tables import whole_table
@@ -120,13 +120,13 @@ def read_training_table(options: TrainOptions, model: Any, is_decimal_given: boo
 
 
 def _cross_validate(options: TrainOptions, model: Any, data: TrainingTable) -> list[Error]:
-    """The error of each fold."""
+    """Return the error of each fold."""
     from sklearn.base import clone
 
     errors, majority = [], most_frequent(data.y)
     for training, test in stratified_folds(data.y, options):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there is to say was said of all rows
+            warnings.simplefilter("ignore")  # the same warnings are shown for the fit on all rows
             fold = clone(model).fit(data.X.take(training), data.y[training])
         errors.append(Error.of_labels(fold.predict(data.X.take(test)), data.y[test], majority))
     return errors

@@ -13,7 +13,7 @@ from polyplane.cli._learners import DEFAULT, TABLE, learner_names
 
 ScaleMethod = Literal["none", "standard", "maxabs"]
 
-#: What --tune is without a value; seconds of a search when no time limit is given, and its share of one that is.
+#: Value of --tune without a number; seconds of a search without a time limit, and its fraction of a time limit.
 AUTO, TUNING_TIME, TUNING_SHARE = "auto", 60.0, 0.5
 
 TRAINING, DATA, LIMITS = "Training", "The data", "Time and memory"
@@ -33,7 +33,8 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Set a parameter of the learner; can be repeated.",
+        help="Set a parameter of the learner, as in --set max_iter=50; can be repeated. The documentation of the "
+        "learner's class lists its parameters.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -51,7 +52,8 @@ Tune = Annotated[
     typer.Option(
         "--tune",
         metavar="[SECONDS]",
-        help="First tune the parameters by cross-validation, for a minute or half of the time limit.",
+        help="Tune the parameters by cross-validation before training, for SECONDS. Default: a minute, or half of the "
+        "time limit.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -62,7 +64,7 @@ Resume = Annotated[
     str | None, typer.Option(metavar="MODEL", help="Resume the training of this model.", rich_help_panel=TRAINING)
 ]
 Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write the model to.")]
-TestFile = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Data to test the model on.")]
+TestFile = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Labelled data to test the model on.")]
 Folds = Annotated[int | None, typer.Option(min=2, metavar="K", help="Estimate the error by K-fold cross-validation.")]
 Threads = Annotated[
     int | None,
@@ -93,13 +95,13 @@ Classes = Annotated[
 Features = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", help="Number of features, if the file may not use all of them.", rich_help_panel=DATA
+        min=1, metavar="N", help="Number of features, if not all of them occur in the file.", rich_help_panel=DATA
     ),
 ]
 
 
 class TrainOptions(NamedTuple):
-    """The options, as given; `reading` has those of `polyplane.io.read`, and `source` is the opened file."""
+    """The options as given; `reading` contains those of `polyplane.io.read`, and `source` is the opened file."""
 
     data: str
     learner: str | None
@@ -123,12 +125,12 @@ class TrainOptions(NamedTuple):
 
     @property
     def scaling(self) -> ScaleMethod:
-        """How the features are scaled."""
+        """The scaling method."""
         return self.scale or "none"
 
     @property
     def tuning_time(self) -> float:
-        """Seconds for a search of parameters."""
+        """Seconds for the parameter search."""
         if self.tune != AUTO:
             try:
                 seconds = float(self.tune or "")
@@ -140,18 +142,18 @@ class TrainOptions(NamedTuple):
         return TUNING_TIME if self.time_limit is None else TUNING_SHARE * self.time_limit
 
     def check(self) -> None:
-        """Refuse what cannot be done, before any work is."""
+        """Raise an error for invalid combinations of options, before any work is done."""
         folder = Path(self.out).resolve().parent
         if not folder.is_dir():
             raise UserError(f"--out {self.out}: the folder {folder} does not exist.")
         if self.test is not None and self.test != "-":
-            Path(self.test).open("rb").close()  # better now than after the training
+            Path(self.test).open("rb").close()  # fail now rather than after training
         if self.time_limit is not None and self.time_limit <= 0:
             raise UserError(f"--time-limit {self.time_limit:g}: expected a positive number of seconds.")
         if self.passes is not None and not self.stream:
             raise UserError("--passes requires --stream; without it, use --set max_iter=N.")
         if self.tune is not None:
-            assert self.tuning_time > 0  # what is not a number of seconds is refused there
+            assert self.tuning_time > 0  # raises an error if --tune is not a number of seconds
         if self.stream and (self.tune or self.cv):
             raise UserError(f"--{'tune' if self.tune else 'cv'} needs all rows in memory; omit --stream.")
         if self.stream and self.data == "-" and (self.passes or 1) > 1:
@@ -163,13 +165,13 @@ class TrainOptions(NamedTuple):
                 )
 
     def opened(self) -> Self:
-        """The options with the data opened: what standard input says is kept, unless it is a stream."""
+        """Open the data; standard input is kept in memory or on disk, unless it is a stream."""
         from polyplane.io._input_file import InputFile
 
         return self._replace(source=InputFile(self.data, keep=not self.stream))
 
     def reading_for(self, resumed: LoadedModel | None) -> dict[str, Any]:
-        """How to read the rows: as the model to go on with has seen them, and as the command line says."""
+        """Return the reading options: those of the model to resume, updated by the command line."""
         expected = {} if resumed is None else resumed.reading()
         if self.n_features is not None:
             expected["n_features"] = self.n_features

@@ -1,4 +1,4 @@
-"""Training for the command line: in memory or on a stream, within a time limit, until Ctrl-C."""
+"""Training for the command line: in memory or on a stream, until the time limit or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 class TrainedModel(NamedTuple):
-    """A trained model, and how it came to be.
+    """A trained model, and facts about its training.
 
     Parameters
     ----------
     model : PlaneClassifier
         The model.
     facts : dict
-        How its data are to be read.
+        Reading options for its data.
     n_rows : int
-        Rows that it was trained on.
+        Number of training rows.
     seconds : float
-        Time that training took.
+        Training time.
     interrupted : bool
-        Whether Ctrl-C ended it.
+        Whether training was interrupted by Ctrl-C.
     """
 
     model: Any
@@ -52,7 +52,7 @@ def train_in_memory(options: TrainOptions, model: Any, rows: Rows) -> TrainedMod
 
 
 def train_on_stream(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> TrainedModel:
-    """Train on rows in parts, pass by pass."""
+    """Train on rows in batches, pass by pass."""
     from polyplane._streaming import StreamOptions
     from polyplane.io import batches
 
@@ -75,7 +75,7 @@ def train_on_stream(options: TrainOptions, model: Any, resumed: LoadedModel | No
 
 
 def scaling_of(X: Any, method: str) -> AffineScaling | None:
-    """The scaling of the features by a method of ``--scale``."""
+    """Fit the scaling of a method of ``--scale`` to the features."""
     from polyplane.engine.feature_ranges import refuse_extremes
     from polyplane.scaling import FeatureMoments
 
@@ -91,9 +91,9 @@ def _scaling_by(moments: FeatureMoments, method: str) -> AffineScaling | None:
 
 
 def _train(model: Any, options: TrainOptions, fit: Callable[[Limits], Any]) -> tuple[float, bool]:
-    """Train until the first Ctrl-C; return the seconds that it took, and whether there was a Ctrl-C.
+    """Train until the end or the first Ctrl-C; return the training time, and whether it was interrupted.
 
-    When not a single step was finished, `KeyboardInterrupt` is raised.
+    If no step was finished, `KeyboardInterrupt` is raised.
     """
     from polyplane.engine.interrupt import Interrupt
     from polyplane.engine.run import Limits
@@ -118,7 +118,7 @@ def _name_features(model: Any, names: tuple[str, ...] | None) -> None:
 
 
 class _Survey(NamedTuple):
-    """What must be known of a stream before the training."""
+    """Facts about a stream that are needed before training."""
 
     classes: np.ndarray
     n_features: int
@@ -127,14 +127,14 @@ class _Survey(NamedTuple):
     feature_names: tuple[str, ...] | None
 
     def reading(self) -> dict[str, Any]:
-        """How to read the stream again."""
+        """Options to read the stream again."""
         zero_based = self.facts.get("zero_based")
         first = {} if zero_based is None else {"zero_based": zero_based}
         return {**first, "n_features": self.n_features, "labels": label_kind(self.classes)}
 
 
 def _survey(options: TrainOptions, reading: dict[str, Any]) -> _Survey:
-    """Read a stream for its labels, its features and their scales."""
+    """Read a stream to find its labels, its features and their scales."""
     import numpy as np
 
     from polyplane.engine.feature_ranges import refuse_extremes
@@ -150,13 +150,13 @@ def _survey(options: TrainOptions, reading: dict[str, Any]) -> _Survey:
         if options.scaling != "none":
             refuse_extremes(part.X)
             moments.add(part.X)
-    assert part is not None  # an empty stream is refused by its reader
+    assert part is not None  # the reader raises an error for an empty stream
     assert classes is not None
     return _Survey(classes, part.X.shape[1], _scaling_by(moments, options.scaling), part.facts, part.feature_names)
 
 
 def _given(options: TrainOptions, resumed: LoadedModel | None) -> _Survey:
-    """What the command line, or the model to go on with, says of a stream from standard input."""
+    """Take the facts about a stream from standard input from the command line, or from the model to resume."""
     import numpy as np
 
     classes = None if resumed is None else resumed.model.classes_

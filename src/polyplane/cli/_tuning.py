@@ -1,4 +1,4 @@
-"""`--tune`: a search over the parameters that matter and the scaling of the columns, within a time."""
+"""`--tune`: a search over the most important parameters and the scaling of the features, with a time limit."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from polyplane.io import Rows
 
 N_FOLDS, N_SETTINGS = 5, 40
-#: What `tried` tells of a setting besides its parameters.
+#: Keys of a setting in `tried`, in addition to its parameters.
 FIGURES = ("scaling", "rung", "error", "standard_error")
 #: Methods of ``--scale``, the default first.
 SCALES = ["none", "standard", "maxabs"]
 
 
 class Tuned(NamedTuple):
-    """The outcome of a search.
+    """The result of a search.
 
     Parameters
     ----------
@@ -39,15 +39,16 @@ class Tuned(NamedTuple):
     scaling : str
         The best method of ``--scale``, or the one that was given.
     error : float
-        Their error by cross-validation, in per cent.
+        Their cross-validation error, as a percentage.
     standard_error : float
-        The standard error of it.
+        The standard error of `error`.
     n_tried : int
-        Settings that were tried.
+        Number of settings that were tried.
     seconds : float
-        Time that it took.
+        Search time.
     tried : list of dict
-        All settings, the best first, with how far they came ("rung", from 1 on), "error" and "standard_error".
+        All settings, the best first, with the last round of halving that they reached ("rung", from 1), "error" and
+        "standard_error".
     """
 
     settings: dict[str, Any]
@@ -60,13 +61,13 @@ class Tuned(NamedTuple):
 
 
 class FeatureScaling(TransformerMixin, BaseEstimator):
-    """Features scaled by a method of ``--scale``, as training scales them."""
+    """Transformer that scales features by a method of ``--scale``, as in training."""
 
     def __init__(self, method: str = "none") -> None:
         self.method = method
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Look at the rows."""
+        """Fit the scaling to the rows."""
         self.scaling_ = scaling_of(X, self.method)
         return self
 
@@ -76,7 +77,7 @@ class FeatureScaling(TransformerMixin, BaseEstimator):
 
 
 def tune(model: Any, rows: Rows, options: TrainOptions, fixed: set[str], show: bool) -> Tuned:
-    """Search for the best parameters but for those that are `fixed`, and for the best scaling unless one is given."""
+    """Search the best parameters, except those that are `fixed`, and the best scaling unless one is given."""
     began = time.perf_counter()
     trial = clone(model)
     set_known(trial, verbose=0, n_jobs=None, warm_start=False)
@@ -126,7 +127,7 @@ def _n_folds(y: np.ndarray) -> int:
 
 
 def _tried(table: Mapping[str, Any], n_folds: int) -> list[dict[str, Any]]:
-    """The settings of a search by their rank, each where it came furthest."""
+    """List the settings of a search by rank, each with its last round."""
     rows: dict[str, dict[str, Any]] = {}
     for i in np.argsort(table["rank_test_score"], kind="stable"):
         params = table["params"][i]

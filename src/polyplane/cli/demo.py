@@ -1,4 +1,4 @@
-"""`polyplane demo`: a comparison with SVMs, and a picture of a polytope."""
+"""`polyplane demo`: a comparison with SVMs, and a figure of a polytope."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a classifier did on a task."""
+    """The results of a classifier on a task."""
 
     error: float  # %
     fit: float  # s
@@ -110,7 +110,7 @@ def _classifiers(task: Task, seed: int) -> dict[str, Any]:
 
 
 def _warm_up() -> None:
-    """Compile the kernels and import what is slow to import, so that it counts against none of the times."""
+    """Compile the kernels and import slow modules, so that the measured times exclude this."""
     X, y = _hexagon(200, seed=0)
     for classifier in _classifiers(Task("", {}, X, y, X, y), seed=0).values():
         classifier.fit(X, y).predict(X)
@@ -162,7 +162,7 @@ def _table(task: Task, outcomes: dict[str, Outcome]) -> Any:
 
 
 def _draw(task: Task, out: Path, seed: int) -> str:
-    """Draw one polytope around the inner class; return the sentence for the user."""
+    """Draw one polytope around the inner class; return a message for the user."""
     from polyplane import ConvexPolytopeClassifier
 
     classifier = ConvexPolytopeClassifier(random_state=seed, **task.parameters).fit(task.X, task.y)

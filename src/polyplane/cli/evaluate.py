@@ -1,4 +1,4 @@
-"""`polyplane evaluate`: how well a model does on labelled rows."""
+"""`polyplane evaluate`: the error of a model on labelled rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from polyplane.cli._table_data import LoadedTable
 if TYPE_CHECKING:
     from polyplane.inspection.confusion import ConfusionMatrix
 
-#: A confusion matrix of more classes than this is too large to be shown; --json has it all the same.
+#: Maximum number of classes of a confusion matrix in the text output; --json always includes it.
 MOST_CLASSES = 30
 
 
@@ -66,7 +66,7 @@ def evaluate(
 def confusion_matrix(
     model: LoadedModel | LoadedTable, data: str, options: dict[str, Any], threads: int | None = None
 ) -> ConfusionMatrix:
-    """Test a model on the rows of a file."""
+    """Compute the confusion matrix of a model on the rows of a file."""
     from polyplane.inspection.confusion import ConfusionMatrix
 
     loaded: Any = model
@@ -78,7 +78,7 @@ def confusion_matrix(
             if len(truth):
                 matrix += ConfusionMatrix.of(classes, truth, loaded.predict(rows))
     if not matrix.n_rows:
-        raise UserError(f"{data}: none of the rows has a label.")
+        raise UserError(f"{data}: no row has a label.")
     return matrix
 
 

@@ -37,10 +37,10 @@ Row = Annotated[
     typer.Option(
         min=0,
         metavar="N",
-        help="Explain the prediction for row N of DATA (from 0), and find the smallest change that alters it.",
+        help="Explain the prediction for row N of DATA (0 is the first), and find the smallest change that alters it.",
     ),
 ]
-Top = Annotated[int, typer.Option(min=1, metavar="F", help="Number of features to show for each plane or row.")]
+Top = Annotated[int, typer.Option(min=1, metavar="N", help="Number of features to show for each plane or row.")]
 Tolerance = Annotated[
     float,
     typer.Option(min=0, max=1, help="Fraction of rows whose prediction may change when terms are rounded or omitted."),
@@ -86,9 +86,9 @@ def explain(
 ) -> None:
     """Explain a model or a single prediction, in the units of the data.
 
-    The planes of a model are shown as rules; a model of a table is explained by the importance and effects of its
-    columns. With DATA, weights are rounded and small terms omitted as long as predictions do not change, and the share
-    of rows decided by each plane is shown.
+    The planes of a model are shown as rules; a table model is explained by the importance and effects of its columns.
+    With DATA, weights are rounded and small terms omitted as long as predictions do not change, and the fraction of
+    rows decided by each plane is shown.
     """
     if data is None and (row is not None or html is not None):
         raise UserError(f"{'--row' if html is None else '--html'} requires DATA, the rows to explain.")

@@ -1,4 +1,4 @@
-"""`polyplane export`: a model for other programs."""
+"""`polyplane export`: export a model for other programs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def export(
 
 
 def _kind(out: str) -> str:
-    """The format of the file's extension."""
+    """Return the format for a file extension."""
     from polyplane.io._export import FORMATS, format_of
 
     try:

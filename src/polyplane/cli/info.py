@@ -1,4 +1,4 @@
-"""`polyplane info`: what a model file holds."""
+"""`polyplane info`: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyplane.cli._learners import TABLE, learner_of, name_of
 if TYPE_CHECKING:
     from polyplane.io import ModelFile as Contents
 
-#: More names of features than this are shown only with --json.
+#: Maximum number of feature names in the text output; --json lists all of them.
 MOST_NAMES = 100
 
 
@@ -29,7 +29,7 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
 
 
 def describe(path: str, found: Contents) -> dict[str, Any]:
-    """The content of a model file."""
+    """Describe the contents of a model file."""
     model, steps = learner_of(found.model), [type(step).__name__ for _, step in getattr(found.model, "steps", ())]
     return {
         "file": path,
@@ -87,7 +87,7 @@ def _classes(model: Any, members: list[Any]) -> list[dict[str, Any]]:
 
 
 def _short(value: Any) -> Any:
-    """A value of the metadata; of an array, what it is."""
+    """Return a metadata value; an array is described by its dtype and shape."""
     if hasattr(value, "shape") and value.shape:
         return f"{value.dtype.name} array of {' x '.join(str(size) for size in value.shape)}"
     return plain(value)

@@ -1,4 +1,4 @@
-"""`polyplane predict`: labels for rows, from files or through pipes."""
+"""`polyplane predict`: labels for the rows of a file or a pipe."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def predict(
 
 @contextmanager
 def _output(out: str) -> Iterator[BinaryIO]:
-    """Standard output, or a file that is there when all is written."""
+    """Open standard output, or a file that appears when it is complete."""
     if out == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -100,7 +100,7 @@ def _output(out: str) -> Iterator[BinaryIO]:
 
 
 def _one_line_each(labels: list[str]) -> list[str]:
-    """Labels without characters that break a line or a column; those that differ stay different."""
+    """Escape characters that would break a line or a column; distinct labels remain distinct."""
     shown = [visible(label) for label in labels]
     if len(set(shown)) == len(set(labels)):
         return shown
@@ -113,7 +113,7 @@ def _check_winners(loaded: LoadedModel | LoadedTable) -> None:
 
 
 def _id_name(parts: Any) -> str:
-    """The name of the column that names the rows."""
+    """Return the name of the id column."""
     return visible(str(parts.id_name))
 
 
@@ -129,11 +129,11 @@ class _Labels:
         self.lines = np.array([f"{name}\n".encode() for name in self.names], dtype=object)
 
     def header(self) -> bytes:
-        """What comes before the rows."""
+        """Return the header."""
         return b""
 
     def rows(self, part: Any) -> bytes:
-        """The text of some rows."""
+        """Format rows."""
         return b"".join(self.lines[self.loaded.predict(part)].tolist())
 
 

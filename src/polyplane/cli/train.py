@@ -1,4 +1,4 @@
-"""`polyplane train`: a file in, a model out."""
+"""`polyplane train`: train a model on a data file."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def train(
     options.check()
     parameters = parse_settings(settings or [])
     if options.learner not in (None, *learner_names()):
-        make(str(options.learner), {}, seed, threads)  # refuses it
+        make(str(options.learner), {}, seed, threads)  # raises an error
     options = options.opened()
     if takes_table(options):
         train_table(options, parameters)
@@ -113,7 +113,7 @@ def train(
 
 
 def _resumed(options: TrainOptions) -> LoadedModel:
-    """The model to go on with."""
+    """Load the model to resume."""
     assert options.resume is not None
     loaded = load_model(options.resume)
     if isinstance(loaded, LoadedTable):
@@ -134,7 +134,7 @@ def _resumed(options: TrainOptions) -> LoadedModel:
 
 
 def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, parameters: dict[str, Any]) -> None:
-    """Train, write, test, and report."""
+    """Train, write the model, test it, and report."""
     from polyplane.io import save
 
     tuned, folds, test = None, [], None
@@ -152,7 +152,8 @@ def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, paramet
     scaling = options.scaling if resumed is None else resumed.metadata.get("scaling", "none")
     save(model, options.out, metadata={**facts, "scaling": scaling})
     if trained.interrupted:
-        note(f"Interrupted after {model.n_iter_} steps: {options.out} contains the model trained so far.")
+        steps = f"{model.n_iter_} step{'s' if model.n_iter_ != 1 else ''}"
+        note(f"Interrupted after {steps}: {options.out} contains the model trained so far.")
     if options.test is not None:
         test = tested(LoadedModel(model, trained.facts), options)
     report(trained, options, tuned, folds, test)
@@ -161,7 +162,7 @@ def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, paramet
 
 
 def _read(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> Rows:
-    """All rows."""
+    """Read all rows."""
     import numpy as np
 
     from polyplane.io import read
@@ -182,7 +183,7 @@ def _read(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> Row
 def _tuned(
     options: TrainOptions, model: Any, rows: Rows, parameters: dict[str, Any]
 ) -> tuple[TrainOptions, dict[str, Any]]:
-    """Set the best parameters that a search finds; return the options with the best scaling, and what was found."""
+    """Tune the parameters and set the best ones; return the options with the best scaling, and the search results."""
     from polyplane.cli._tuning import tune
 
     found = tune(model, rows, options, set(parameters), show=sys.stdout.isatty() and not options.as_json)
