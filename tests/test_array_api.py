@@ -394,7 +394,7 @@ class TestBadInput:
 
     def test_half_precision(self, on_device):
         torch = pytest.importorskip("torch")
-        with pytest.raises(ValueError, match="bfloat16, too coarse"):
+        with pytest.raises(ValueError, match="bfloat16, which is not precise enough"):
             CuttingPlaneSVC().fit(torch.asarray(self.X).bfloat16(), self.y)
 
     def test_sparse_arrays_of_devices(self):

@@ -15,7 +15,7 @@ from polyplane.cli import app
 from polyplane.inspection import explain_model, explain_row
 
 # The features are explained in their own units, in which some of these machines would rather not be trained.
-pytestmark = pytest.mark.filterwarnings("ignore:Feature .* training sees little:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Feature .* dominates training:UserWarning")
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X, y = X.iloc[:, [0, 1, 4, 7]], y.map({0: "malignant", 1: "benign"})

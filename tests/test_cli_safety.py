@@ -22,9 +22,9 @@ from .test_cli_train import QUICK, data, refused, run
 STEP = ("polyplane.learners.convex_polytope", "ConvexPolytope", "step")
 PEGASOS = ["--learner", "pegasos"]
 LONG = [*PEGASOS, "--set", "max_iter=100000000"]
-SCALES = "note: Feature 23 reaches 3.43e+03 and feature 17 only 0.0528, so that training sees little but the former: "
+SCALES = "note: Feature 23 reaches 3.43e+03 and feature 17 only 0.0528, so the former dominates training: "
 
-pytestmark = pytest.mark.filterwarnings("ignore:Feature .* training sees little:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Feature .* dominates training:UserWarning")
 
 
 def without_scales(said):

@@ -334,7 +334,7 @@ def test_values_that_would_overflow_get_one_line(tmp_path, scale, stream):
     options = ["--learner", "pegasos", "--scale", scale, *stream, "--out", tmp_path / "m"]
     said = run("train", rows, *options, code=2).stderr.splitlines()
     assert len(said) == 1
-    assert "X holds 6e+300, and the squares of such values overflow" in said[0]
+    assert "X contains 6e+300, and the squares of such values overflow" in said[0]
 
 
 def test_models_that_cannot_be_gone_on_with(data, tmp_path):

@@ -119,7 +119,7 @@ class TestScales:
     def test_values_that_would_overflow_are_refused_where_they_are(self, client, rows):
         X, y = rows[0].copy(), rows[1]
         X[-1, 0] = 1e300
-        with pytest.raises(ValueError, match=r"Partition \d: X holds 1e\+300, and the squares"):
+        with pytest.raises(ValueError, match=r"Partition \d: X contains 1e\+300, and the squares"):
             DaskPlaneClassifier(CuttingPlaneSVC()).fit(*chunked(X, y))
 
 

@@ -175,7 +175,7 @@ class TestState:
         class Odd(State):
             what: object
 
-        with pytest.raises(TypeError, match=r"Odd.what: no kind is known"):
+        with pytest.raises(TypeError, match=r"Odd.what: unsupported annotation"):
             kinds_of(Odd)
 
 

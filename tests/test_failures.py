@@ -258,7 +258,7 @@ class TestOverflow:
         X, y = rows()
         machine = make(learner, how).fit(container(X.astype(dtype)), y)
         twin = deepcopy(machine)
-        with pytest.raises(ValueError, match=r"X holds \S+, and the squares of such values overflow .*\.$"):
+        with pytest.raises(ValueError, match=r"X contains \S+, and the squares of such values overflow .*\.$"):
             machine.fit(container(huge(X, dtype)), y)
         assert_twins(machine, twin)
 
@@ -288,7 +288,7 @@ class TestOverflowInBatches:
         batches = [(X.astype(dtype), y) for X, y in (rows(seed=seed) for seed in range(6))]
         bad, path = [*batches[:3], (huge(batches[3][0], dtype), batches[3][1]), *batches[4:]], tmp_path / "checkpoint"
         machine = make(learner, how)
-        with pytest.raises(ValueError, match=r"Batch 4 of the stream: X holds \S+, and the squares .* overflow"):
+        with pytest.raises(ValueError, match=r"Batch 4 of the stream: X contains \S+, and the squares .* overflow"):
             machine.fit_stream(bad, checkpoint=path)
         assert_twins(machine, make(learner, how).fit_stream(batches[:3]))
         assert polyplane.load(path).planes_ == machine.planes_
@@ -314,5 +314,5 @@ def test_a_stream_whose_planes_are_not_finite_costs_nothing(monkeypatch):
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
 def test_class_weights_are_finite_and_not_negative(weight):
     model = polyplane.PegasosSVC(class_weight={0: 1.0, 1: weight})
-    with pytest.raises(ValueError, match=r"class_weight must hold finite numbers from 0 on; that of .*1.* is"):
+    with pytest.raises(ValueError, match=r"class_weight must be finite and non-negative; the weight of .*1.* is"):
         model.fit(np.eye(2), [0, 1])

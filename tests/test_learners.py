@@ -276,7 +276,7 @@ def test_warm_start_goes_on(learner, blobs):
     assert halves.score(X, y) >= cold.score(X, y) - 0.02
     with pytest.raises(ValueError, match="features"):
         halves.fit(X[:, :2], y)
-    with pytest.raises(ValueError, match=r"'cow' \(row 0\), which is not among the known classes"):
+    with pytest.raises(ValueError, match=r"'cow' \(row 0\), which is not one of the known classes"):
         halves.fit(X, np.where(np.arange(len(y)) == 0, "cow", y))
     assert halves.predict(X).shape == y.shape
 
@@ -310,7 +310,7 @@ def test_changed_parameters_are_refused_between_warm_starts(learner, blobs):
     """Training that cannot go on with another number of planes says so, and loses nothing."""
     machine = make(learner, n_planes=2, warm_start=True).fit(*blobs)
     before = machine.planes_
-    with pytest.raises(ValueError, match=r"Training began with n_planes=2 and cannot go on with n_planes=3"):
+    with pytest.raises(ValueError, match=r"Training started with n_planes=2 and cannot continue with n_planes=3"):
         machine.set_params(n_planes=3).fit(*blobs)
     assert machine.planes_ is before
     assert machine.set_params(n_planes=2).fit(*blobs).n_iter_ >= 1
@@ -394,7 +394,7 @@ class TestPartialFit:
         machine = make(learner).partial_fit(X, y, classes=["cat", "dog"])
         before = machine.planes_
         for bad, message in (
-            ((X, np.where(y == "cat", "cow", y)), r"'cow' \(row \d+\), which is not among the known classes"),
+            ((X, np.where(y == "cat", "cow", y)), r"'cow' \(row \d+\), which is not one of the known classes"),
             ((X[:, :2], y), "features"),
             ((X, y, ["cat", "cow"]), "not the same as on the last call"),
             ((X[:0], y[:0]), "0 sample"),

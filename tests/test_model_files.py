@@ -199,7 +199,7 @@ class TestRoundTrip:
         assert_same_model(loaded, machine)
         X = pd.DataFrame(np.eye(3)[:2], columns=small.feature_names_in_)
         for model in (machine, loaded):
-            with pytest.raises(ValueError, match=r"Training began with .* and cannot go on with"):
+            with pytest.raises(ValueError, match=r"Training started with .* and cannot continue with"):
                 model.fit(X, ["no", "yes"])
 
     def test_the_same_model_gives_the_same_bytes(self, small, saved, tmp_path):

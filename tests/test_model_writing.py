@@ -49,7 +49,7 @@ class TestWriting:
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full, the device that is always full")
     def test_what_is_not_a_plain_file_is_not_replaced(self, small):
-        with pytest.raises(OSError, match="/dev/full is there already, and not a plain file"):
+        with pytest.raises(OSError, match="/dev/full exists and is not a regular file"):
             polyplane.save(small, "/dev/full")
 
     def test_a_limit_on_the_size_of_files_costs_nothing(self, small, old):

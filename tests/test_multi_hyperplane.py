@@ -293,14 +293,19 @@ class TestGoingOn:
     @pytest.mark.parametrize(
         ("learner", "before", "after", "message"),
         [
-            (MultiHyperplaneClassifier, {}, {"loss": "hinge"}, "another method"),
-            (MultiHyperplaneClassifier, {"loss": "hinge"}, {"loss": "log"}, "another method"),
-            (MultiHyperplaneClassifier, {}, {"n_planes": 3}, "began with n_planes=2 and cannot go on with n_planes=3"),
-            (MultiHyperplaneClassifier, {"loss": "hinge"}, {"n_planes": None}, "began with n_planes=2"),
-            (MultiHyperplaneClassifier, {}, {"scale": 1.0}, r"began with scale=2\.5"),
-            (AdaptiveMultiHyperplaneClassifier, {}, {"n_planes": 3}, "began with n_planes=2"),
-            (AdaptiveMultiHyperplaneClassifier, {}, {"alpha": 1e-3}, "began with alpha=1e-05"),
-            (AdaptiveMultiHyperplaneClassifier, {}, {"growth": 0.0}, r"began with growth=0\.2"),
+            (MultiHyperplaneClassifier, {}, {"loss": "hinge"}, "the training method differs"),
+            (MultiHyperplaneClassifier, {"loss": "hinge"}, {"loss": "log"}, "the training method differs"),
+            (
+                MultiHyperplaneClassifier,
+                {},
+                {"n_planes": 3},
+                "=2 and cannot continue with n_planes=3",
+            ),
+            (MultiHyperplaneClassifier, {"loss": "hinge"}, {"n_planes": None}, "started with n_planes=2"),
+            (MultiHyperplaneClassifier, {}, {"scale": 1.0}, r"started with scale=2\.5"),
+            (AdaptiveMultiHyperplaneClassifier, {}, {"n_planes": 3}, "started with n_planes=2"),
+            (AdaptiveMultiHyperplaneClassifier, {}, {"alpha": 1e-3}, "started with alpha=1e-05"),
+            (AdaptiveMultiHyperplaneClassifier, {}, {"growth": 0.0}, r"started with growth=0\.2"),
         ],
     )
     @pytest.mark.parametrize("call", ["fit", "partial_fit"])

@@ -182,7 +182,7 @@ def test_parameters_may_change_where_training_goes_on(problem):
     assert learner._state.steps == 10
     before = learner.planes_
     for changed in ({"n_planes": 3}, {"inside": 0}):
-        with pytest.raises(ValueError, match=f"cannot go on with {next(iter(changed))}="):
+        with pytest.raises(ValueError, match=f"cannot continue with {next(iter(changed))}="):
             learner.set_params(**changed).fit(X, y)
         assert learner.planes_ is before
         learner.set_params(n_planes=2, inside=1)

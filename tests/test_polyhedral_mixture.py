@@ -322,7 +322,7 @@ def test_parameters_may_change_where_training_goes_on(problem):
     mixture.set_params(gating="hard", solver="newton", alpha=0.1).fit(X, y)
     before = mixture.planes_
     for changed in ({"n_planes": 3}, {"inside": 0}, {"standardize": False}):
-        with pytest.raises(ValueError, match=r"Training began with .* and cannot go on with"):
+        with pytest.raises(ValueError, match=r"Training started with .* and cannot continue with"):
             mixture.set_params(**changed).fit(X, y)
         assert mixture.planes_ is before
         mixture.set_params(n_planes=2, inside=None, standardize=True)

@@ -103,7 +103,7 @@ def test_more_planes_than_rows_are_refused(learner, problem):
         (np.ones((0, 3)), "0 sample"),
         (np.ones((79, 3)), "inconsistent numbers of samples"),
         (np.full((80, 3), "text"), "convert string to float"),
-        (np.ones((80, 3), dtype=np.float16), "float16, too coarse"),
+        (np.ones((80, 3), dtype=np.float16), "float16, which is not precise enough"),
     ],
 )
 def test_bad_rows_are_named_and_the_model_survives(learner, problem, X, message):

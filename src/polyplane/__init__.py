@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from polyplane.tables.classifier import TableClassifier
     from polyplane.tables.encoder import TableEncoder
 
-#: Where each public name lives. They are imported when first used: the command line answers at once.
+#: The module of each public name. They are imported on first use, so that the command line starts quickly.
 _HOMES = {
     **{name: f"learners.{module}" for name, module in LEARNERS.items()},
     "PlaneCommittee": "committee",

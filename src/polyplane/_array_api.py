@@ -1,7 +1,7 @@
-"""Arrays of other libraries, and the devices they live on: PyTorch, CuPy, and all that keep to the array API standard.
+"""Arrays of other libraries and their devices: PyTorch, CuPy, and all libraries that follow the array API standard.
 
-Functions over such arrays take their namespace first, ``xp = namespace(X)``, and are then the same code for all of
-them. What follows is what the standard leaves open: how arrays go from the host to a device and back.
+Functions on such arrays get their namespace first, ``xp = namespace(X)``; the code is then the same for all libraries.
+This module contains what the standard does not define: how arrays are copied between host and device.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-# SciPy and scikit-learn are imported by what needs them: planes over NumPy arrays are scored by NumPy alone.
+# SciPy and scikit-learn are imported in functions: prediction on NumPy arrays needs NumPy only.
 
 
 def is_sparse(array: Any) -> bool:
-    """Whether this is a sparse matrix or array of SciPy."""
-    scipy_sparse = sys.modules.get("scipy.sparse")  # whoever has such a matrix has imported it
+    """Whether this is a SciPy sparse matrix or array."""
+    scipy_sparse = sys.modules.get("scipy.sparse")  # imported already if such a matrix exists
     return scipy_sparse is not None and bool(scipy_sparse.issparse(array))
 
 
@@ -32,54 +32,54 @@ def _compat() -> Any:
 
 
 def namespace(array: Any) -> Any:
-    """The module whose functions take `array`: NumPy itself for its arrays and for sparse matrices."""
+    """Return the array API namespace of `array`: NumPy itself for its arrays and for sparse matrices."""
     if isinstance(array, np.ndarray | np.generic) or is_sparse(array):
         return np
     return _compat().array_namespace(array)
 
 
 def is_foreign(array: Any) -> bool:
-    """Whether this is an array of another library than NumPy that computes at once: Dask's, for one, do not."""
+    """Whether this is an array of another library than NumPy that computes eagerly (Dask, for example, does not)."""
     if isinstance(array, np.ndarray | np.generic | list | tuple | str) or array is None or is_sparse(array):
         return False
     return _compat().is_array_api_obj(array) and not _compat().is_lazy_array(array)
 
 
 def device_of(array: Any) -> Any:
-    """The device of an array; that of NumPy's is "cpu"."""
+    """Return the device of an array; "cpu" for NumPy."""
     return "cpu" if namespace(array) is np else _compat().device(array)
 
 
 def is_on_host(array: Any) -> bool:
-    """Whether NumPy could look at the array where it lies."""
+    """Whether the array is in host memory."""
     return "cpu" in str(device_of(array)).lower()
 
 
 def describe(array: Any) -> str:
-    """What an array is and where it lies, in words."""
+    """Describe the library and the device of an array, for messages."""
     if namespace(array) is np:
         return "a NumPy array"
     return f"an array of {namespace(array).__name__.split('.')[-1]} on {device_of(array)}"
 
 
 def same_place(a: Any, b: Any) -> bool:
-    """Whether two arrays are of one library and on one device."""
+    """Whether two arrays have the same library and device."""
     return namespace(a) is namespace(b) and device_of(a) == device_of(b)
 
 
 def host_dtype(array: Any) -> Any:
-    """NumPy's dtype for the numbers of any array."""
+    """Return the NumPy dtype of an array of any library."""
     return array.dtype if isinstance(array.dtype, np.dtype) else np.dtype(str(array.dtype).rpartition(".")[2])
 
 
 def kind_of(array: Any) -> Any:
-    """An empty array like `array`: tells its library, device and dtype, keeps none of its rows, and can be pickled."""
+    """Return an array without rows that has the library, device and dtype of `array` and can be pickled."""
     xp = namespace(array)
     return np.empty(0, array.dtype) if xp is np else xp.empty(0, dtype=array.dtype, device=device_of(array))
 
 
 def widest_float(kind: Any) -> Any:
-    """The dtype in which to sum: float64, or float32 on a device that has no more."""
+    """Return the dtype for sums: float64, or float32 on a device without float64."""
     xp = namespace(kind)
     if xp is np:
         return np.float64
@@ -88,7 +88,7 @@ def widest_float(kind: Any) -> Any:
 
 
 def to_numpy(array: Any) -> np.ndarray:
-    """An array on the host; NumPy's are returned as they are."""
+    """Copy an array to host memory; NumPy arrays are returned unchanged."""
     xp = namespace(array)
     if xp is np:
         return array
@@ -102,22 +102,22 @@ def to_numpy(array: Any) -> np.ndarray:
 
 
 def like(array: Any, kind: Any, dtype: Any = None) -> Any:
-    """A host array in the library and on the device of `kind`; an array that is there already is only cast."""
+    """Copy a host array to the library and device of `kind`; an array that is already there is only cast."""
     xp = namespace(kind)
     if xp is np:
         return np.asarray(to_numpy(array) if is_foreign(array) else array, dtype=dtype)
     if is_foreign(array) and same_place(array, kind):
         return array if dtype is None else xp.astype(array, dtype, copy=False)
     host = np.ascontiguousarray(to_numpy(array))
-    if dtype is not None:  # cast here: the device may not have the dtype that it comes with
+    if dtype is not None:  # cast on the host: the device may not support the original dtype
         host = host.astype(str(dtype).rpartition(".")[2], copy=False)
     return xp.asarray(host if host.flags.writeable else host.copy(), device=device_of(kind))
 
 
 def as_matrix(X: Any) -> np.ndarray:
-    """Rows as a NumPy array of any dtype with one axis for rows and one for features, neither of them empty.
+    """Convert rows to a two-dimensional NumPy array of any dtype, with at least one row and one feature.
 
-    What scikit-learn's `check_array` refuses is refused here too, in its words, by NumPy alone.
+    The checks and messages are those of scikit-learn's `check_array`, but need NumPy only.
     """
     if isinstance(X, np.matrix):
         raise TypeError("np.matrix is not supported. Please convert to a numpy array with np.asarray.")
@@ -128,7 +128,7 @@ def as_matrix(X: Any) -> np.ndarray:
             "single feature, X.reshape(1, -1) if it is a single sample."
         )
     if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: take real numbers.")
+        raise ValueError("Complex data not supported: convert X to real numbers.")
     for length, what in zip(array.shape, ("sample", "feature"), strict=True):
         if not length:
             raise ValueError(f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required.")
@@ -136,51 +136,51 @@ def as_matrix(X: Any) -> np.ndarray:
 
 
 def labels_of(classes: np.ndarray, codes: Any) -> Any:
-    """The labels of integer `codes`, where these are; labels that are not numbers exist on the host alone."""
+    """Return the labels of integer `codes`, on the same device; labels that are not numbers are in host memory."""
     if namespace(codes) is np or classes.dtype.kind not in "biuf":
         return classes[to_numpy(codes)]
     return take_rows(like(classes, codes), codes)
 
 
 def astype(array: Any, dtype: Any) -> Any:
-    """The array in another dtype, copied only if it must be."""
+    """Convert an array to another dtype, without a copy if possible."""
     xp = namespace(array)
     return array.astype(dtype, copy=False) if xp is np else xp.astype(array, dtype, copy=False)
 
 
 def take_rows(X: Any, rows: Any) -> Any:
-    """Some rows of a dense or sparse matrix, given on the host or on its device."""
+    """Select rows of a dense or sparse matrix; the indices may be in host memory or on the device of X."""
     xp = namespace(X)
     return X[rows] if xp is np else xp.take(X, like(rows, X), axis=0)
 
 
 def put(array: Any, index: Any, values: Any) -> None:
-    """``array[index] = values`` for an array of indices, each at most once."""
+    """Set ``array[index] = values`` for an array of distinct indices."""
     try:
         array[index] = values
-    except IndexError:  # the standard knows no such assignment, and one library takes it at its word
+    except IndexError:  # the standard does not define this assignment, and array-api-strict rejects it
         host = to_numpy(array).copy()
         host[to_numpy(index)] = to_numpy(values)
         array[...] = like(host, array)
 
 
 def at_most(array: Any, bound: float) -> Any:
-    """The smaller of each entry and `bound`; what is not a number stays so."""
+    """Return the minimum of each entry and `bound`; NaN is preserved."""
     if namespace(array) is np:
         return np.minimum(array, bound)
-    # PyTorch's own: that of the compatible namespace asks the device on the way.
+    # PyTorch's own function: that of the compatibility namespace synchronises with the device.
     return array.clamp(max=bound) if _compat().is_torch_array(array) else namespace(array).clip(array, max=bound)
 
 
 def at_least(array: Any, bound: float) -> Any:
-    """The larger of each entry and `bound`; what is not a number stays so."""
+    """Return the maximum of each entry and `bound`; NaN is preserved."""
     if namespace(array) is np:
         return np.maximum(array, bound)
     return array.clamp(min=bound) if _compat().is_torch_array(array) else namespace(array).clip(array, min=bound)
 
 
 def expit(array: Any) -> Any:
-    """The logistic function."""
+    """Compute the logistic function."""
     xp = namespace(array)
     if xp is not np:
         return 1.0 / (1.0 + xp.exp(-array))
@@ -190,20 +190,20 @@ def expit(array: Any) -> Any:
 
 
 def softmax(scores: Any) -> Any:
-    """The softmax of each row."""
+    """Compute the softmax of each row."""
     xp = namespace(scores)
     likeness = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
     return likeness / xp.sum(likeness, axis=1, keepdims=True)
 
 
 def is_on_cuda(array: Any) -> bool:
-    """Whether this is an array of PyTorch on an NVIDIA device."""
+    """Whether this is a PyTorch array on an NVIDIA GPU."""
     return _compat().is_torch_array(array) and array.device.type == "cuda"
 
 
 @contextmanager
 def within_device_memory(advice: str) -> Iterator[None]:
-    """Say in a sentence when a device runs out of memory: how much was asked for, and what to do."""
+    """Turn out-of-memory errors of a device into a message with the requested size and `advice`."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Files that are there whole, or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import BinaryIO
 
 @contextmanager
 def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file to write and read in; it takes the place of `path` when the block ends well.
+    """Open a temporary file that replaces `path` when the block ends without an error.
 
-    Whatever happens before that, be it an error, a full disk or the end of the process, `path` stays as it was. An
-    error leaves no other file behind either; a process that is killed may leave one named ``.<name>.<random>.tmp``.
+    If writing fails, because of an error, a full disk or the end of the process, `path` does not change. After an error
+    the temporary file is removed; a killed process may leave a file named ``.<name>.<random>.tmp``.
 
     Parameters
     ----------
     path : str or path-like
-        The file to write. A link is followed, and the permissions of an existing file are kept.
+        The file to write. Links are followed, and the permissions of an existing file are kept.
 
     Yields
     ------
     file : binary file
-        Where to write.
+        The temporary file, open for reading and writing.
     """
     target = Path(os.path.realpath(path))
     mode = _mode(target)
@@ -49,7 +49,7 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _named(path: str | os.PathLike[str], temporary: Path) -> Iterator[None]:
-    """Let errors speak of the file that the user knows."""
+    """Replace the temporary file name in errors by `path`."""
     try:
         yield
     except OSError as error:
@@ -59,23 +59,23 @@ def _named(path: str | os.PathLike[str], temporary: Path) -> Iterator[None]:
 
 
 def _create(path: Path) -> int:
-    # 0o666 less the umask, as for any new file: the private mode of `tempfile` would lock out other readers.
+    # 0o666 minus the umask, as for any new file: with the private mode of `tempfile`, other users could not read it.
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
 
 
 def _mode(target: Path) -> int | None:
-    """The permissions of an existing file; what is not a plain file, such as a device, is not to be replaced."""
+    """Return the permissions of an existing file; other objects, such as devices, are an error."""
     try:
         found = os.stat(target).st_mode
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(found):
-        raise OSError(f"{target} is there already, and not a plain file: it cannot be replaced.")
+        raise OSError(f"{target} exists and is not a regular file, so it cannot be replaced; choose another path.")
     return stat.S_IMODE(found)
 
 
 def _sync_folder(folder: Path) -> None:
-    """See to it that the new name survives a power failure, where the system can promise that."""
+    """Flush the folder to disk, so that the new name survives a power failure, if the system supports it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Values in the types of JSON, and texts that are what they look like."""
+"""Conversion of values to JSON types, and escapes for unsafe characters."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-#: Characters that change what is around them: control characters, line ends, overrides of the direction of writing, and
-#: halves of characters, which cannot be encoded.
+#: Unsafe characters: control characters, line separators, bidirectional overrides, and surrogates, which cannot be
+#: encoded.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    r"""A text in which characters that could break a line, or command a terminal, stand as escapes.
+    r"""Escape characters that could break a line or control a terminal.
 
     Examples
     --------
@@ -24,23 +24,23 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    """The same for a JSON text, whose meaning stays the same."""
+    """Escape such characters in a JSON text, without changing its meaning."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def plain(value: Any) -> Any:
-    """A value as None, bool, int, float, str, list or dict.
+    """Convert a value to None, bool, int, float, str, list or dict.
 
     Parameters
     ----------
     value : object
-        Scalars, arrays and scalars of NumPy, and lists, tuples and mappings of them.
+        Python scalars, NumPy scalars and arrays, and lists, tuples and mappings of them.
 
     Returns
     -------
     plain : None, bool, int, float, str, list or dict
-        Mappings have texts as keys. Floats that are not finite are None, as JSON has no name for them. Anything else
-        stands by the name of its type.
+        The keys of mappings become strings. Floats that are not finite become None, because JSON does not support them.
+        Other objects become the name of their type.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Training on streams: data that come in batches, larger than memory or without an end."""
+"""Training on streams: data in batches, larger than memory or unbounded."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from polyplane.engine.progress import Progress
 from polyplane.engine.run import Limits, Observer, Run, record
 from polyplane.scaling import AffineScaling
 
-#: Parameters that two runs of one training may have different.
+#: Parameters that may differ between the checkpoint and the resumed training.
 FREE = {"n_jobs", "verbose", "random_state", "warm_start", "max_iter"}
 
 
 @dataclass
 class StreamOptions:
-    """The options of `fit_stream`, checked."""
+    """The validated options of `fit_stream`."""
 
     classes: Any = None
     passes: int = 1
@@ -54,11 +54,11 @@ class StreamOptions:
         if self.passes < 1:
             raise ValueError(f"passes={self.passes} must be 1 or more.")
         if self.resume and self.checkpoint is None:
-            raise ValueError("resume=True needs the checkpoint to go on from: checkpoint='...'.")
+            raise ValueError("resume=True needs the file to resume from: set checkpoint.")
         if self.checkpoint is not None:
             self.checkpoint = Path(self.checkpoint)
             if not self.checkpoint.parent.is_dir():
-                raise ValueError(f"checkpoint={os.fspath(self.checkpoint)!r}: there is no such folder.")
+                raise ValueError(f"checkpoint={os.fspath(self.checkpoint)!r}: the folder does not exist.")
         self.classes = None if self.classes is None else check_classes(np.asarray(self.classes))
 
 
@@ -68,13 +68,13 @@ class StreamTraining(Observer):
     Parameters
     ----------
     estimator : PlaneClassifier
-        What is trained. It is not changed: `draft` is the model of the batches so far.
+        The estimator to train. It does not change: `draft` is the model of the batches so far.
     options : StreamOptions
-        How.
+        The options.
     limits : Limits
-        When to end early.
+        Time limit and interruption.
     scaling : AffineScaling or None
-        What the rows are seen through, when training begins anew.
+        The scaling of the rows, if training starts from the beginning.
     """
 
     def __init__(self, estimator: Any, options: StreamOptions, limits: Limits, scaling: AffineScaling | None) -> None:
@@ -85,12 +85,12 @@ class StreamTraining(Observer):
         self.n_batches = self.n_rows = self._rows_before = 0
         self.dtype: Any = None
         self.run: Run | None = None
-        self.unwritten: OSError | None = None  # why there is no checkpoint of the last batches
+        self.unwritten: OSError | None = None  # the error of the last checkpoint, if it could not be written
         self.is_settled = False  # whether the draft is the model of all batches so far
-        self._learned_now = False  # from a batch of this call
-        self._seconds = 0.0  # of the runs that led to the checkpoint
-        self._reading = 0.0  # seconds waited for the batch at hand
-        self._next = self.draft, self.position, 0  # the draft, the position and the rows after the batch at hand
+        self._learned_now = False  # whether a batch of this call was trained on
+        self._seconds = 0.0  # training time before the checkpoint
+        self._reading = 0.0  # seconds waited for the current batch
+        self._next = self.draft, self.position, 0  # the draft, the position and the rows after the current batch
         self._begin(scaling)
         self._progress = Progress(type(estimator).__name__, None) if getattr(estimator, "verbose", 0) else None
         self._last_save = time.perf_counter()
@@ -98,7 +98,7 @@ class StreamTraining(Observer):
     # Before the first batch.
 
     def _begin(self, scaling: AffineScaling | None) -> None:
-        """Take up what is to be gone on from: a checkpoint, the model at hand with `warm_start`, or nothing."""
+        """Start from a checkpoint, from the fitted model with `warm_start`, or from the beginning."""
         draft, options = self.draft, self.options
         if options.resume and options.checkpoint.exists():
             self._take_up(options.checkpoint)
@@ -108,21 +108,21 @@ class StreamTraining(Observer):
             self.draft = draft._unfitted(scaling)
         known = getattr(self.draft, "classes_", None)
         if known is not None and options.classes is not None and not np.array_equal(known, options.classes):
-            raise ValueError(f"classes={options.classes.tolist()} are not those of the model: {known.tolist()}.")
+            raise ValueError(f"classes={options.classes.tolist()} differ from those of the model, {known.tolist()}.")
 
     def _take_up(self, path: Path) -> None:
         from polyplane.model_files import LearnerForm, read_model
 
         def find(name: str) -> LearnerForm:
             if name != type(self.draft).__name__:
-                raise ValueError(f"The checkpoint {os.fspath(path)!r} is of another training: {name}.")
+                raise ValueError(f"The checkpoint {os.fspath(path)!r} is from another estimator, {name}.")
             return LearnerForm(type(self.draft))
 
         found = read_model(path, find).model
         mine, theirs = (_comparable(machine) for machine in (self.draft, found))
         if mine != theirs:
             other = ", ".join(f"{name}={theirs[name]!r}" for name in sorted(mine) if mine[name] != theirs[name])
-            raise ValueError(f"The checkpoint {os.fspath(path)!r} is of another training: {other}.")
+            raise ValueError(f"The checkpoint {os.fspath(path)!r} is from training with other parameters: {other}.")
         if "rows" not in found.history_:
             raise ValueError(f"{os.fspath(path)!r} is a model, not a checkpoint of a stream.")
         learned = {name: value for name, value in vars(found).items() if name not in found.get_params(deep=False)}
@@ -135,7 +135,7 @@ class StreamTraining(Observer):
     # The loop.
 
     def go(self, batches: Any) -> None:
-        """Learn from one batch after the other until the stream or the time ends, or an exception is raised."""
+        """Train on the batches until the stream ends, the time limit is reached, or an exception is raised."""
         source, interrupt = BatchSource(batches, self.options.passes), self.limits.interrupt
         if interrupt is None and self.options.checkpoint is not None:
             interrupt = Interrupt(signal.SIGTERM)
@@ -149,7 +149,7 @@ class StreamTraining(Observer):
                 if self.unwritten is not None:
                     sys.stderr.write(f"polyplane: the checkpoint could not be written: {self.unwritten}\n")
                     sys.stderr.flush()
-                signal.raise_signal(interrupt.requested)  # end as one was asked to
+                signal.raise_signal(interrupt.requested)  # terminate as requested
             raise
 
     def _train(self, stream: Iterator[Data], limits: Limits) -> None:
@@ -160,9 +160,7 @@ class StreamTraining(Observer):
             self.run = self._next[0]._new_run(limits=limits, observers=[self], seconds=self._seconds)
             self.run.history = self.history
             if self.options.half_life is not None and not self.run.method.fades:
-                raise ValueError(
-                    f"half_life is for learners that can make old rows fade, not for {type(self.draft).__name__}."
-                )
+                raise ValueError(f"half_life is not supported by {type(self.draft).__name__}; set it to None.")
             self.run.go(chain([first], stream))
         except BaseException as error:
             if self._learned_now:
@@ -170,7 +168,7 @@ class StreamTraining(Observer):
             raise
 
     def _data(self, parts: Iterator[tuple[Position, Batch]]) -> Iterator[Data]:
-        """The batches as rows to train on."""
+        """Yield the validated batches."""
         asked = time.perf_counter()
         for position, batch in parts:
             self._reading = time.perf_counter() - asked
@@ -181,8 +179,8 @@ class StreamTraining(Observer):
             asked = time.perf_counter()
 
     def _take(self, batch: Batch) -> tuple[Any, Data]:
-        """Validate a batch, and make room for the features that it brings."""
-        draft = copy(self.draft)  # a batch that is refused leaves no trace
+        """Validate a batch, and add its new features to the model."""
+        draft = copy(self.draft)  # an invalid batch changes nothing
         width = getattr(draft, "n_features_in_", None)
         X = batch.X if width is None else fit_width(batch.X, width)
         wider = width is not None and sparse.issparse(X) and X.shape[1] > width
@@ -194,7 +192,7 @@ class StreamTraining(Observer):
         data = draft._take(X, batch.y, batch.weight, classes)
         if self.dtype is not None and data.X.dtype != self.dtype:
             raise ValueError(
-                f"X is {data.X.dtype}, and what came before {self.dtype}; convert it with X.astype(numpy.{self.dtype})."
+                f"X is {data.X.dtype}, but earlier batches are {self.dtype}; convert it: X.astype(numpy.{self.dtype})."
             )
         if wider:
             assert self.run is not None
@@ -202,20 +200,20 @@ class StreamTraining(Observer):
         self.dtype = data.X.dtype
         return draft, replace(data, stream=True, half_life=self.options.half_life)
 
-    # What is recorded.
+    # Recording.
 
     def begin(self) -> None:
-        """Show progress, where it is asked for."""
+        """Show progress, if requested."""
         if self._progress is not None:
             self._progress.begin()
 
     def end(self) -> None:
-        """Stop showing it."""
+        """Stop showing progress."""
         if self._progress is not None:
             self._progress.end()
 
     def before_step(self, run: Run, data: Data) -> Mapping[str, float]:
-        """Test the model on a batch that it has not seen."""
+        """Test the model on the next batch before training on it."""
         _, position, n_rows = self._next
         figures = {"reading": self._reading, "rows": n_rows, "pass": position.passes + 1}
         if self.options.progressive:
@@ -227,7 +225,7 @@ class StreamTraining(Observer):
         return float(np.average(wrong, weights=data.weight))
 
     def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
-        """Note how far training has come, test on held-out rows, and write the checkpoint, where it is time to."""
+        """Record the position, test on held-out rows, and write a checkpoint, when they are due."""
         self.draft, self.position, self.n_rows = self._next
         self.n_batches += 1
         self._learned_now, self.is_settled = True, False
@@ -242,7 +240,7 @@ class StreamTraining(Observer):
         return {}
 
     def _validate(self, run: Run) -> None:
-        """Record the error of the model at hand on held-out rows."""
+        """Record the error of the current model on held-out rows."""
         draft, validation = self.draft, self.options.validation
         parts = [validation] if isinstance(validation, tuple) else validation() if callable(validation) else validation
         wrong = total = 0.0
@@ -257,17 +255,17 @@ class StreamTraining(Observer):
         record(self.history, {"validation_rows": self.n_rows, "validation_error": wrong / total})
 
     def _shown(self, run: Run) -> dict[str, float]:
-        """What a progress bar tells."""
+        """Return the figures for the progress bar."""
         shown = {"rows/s": (self.n_rows - self._rows_before) / (run.seconds - self._seconds)}
         recent = self.history.get("progressive_error", [])[-20:]
         if len(recent) > 1:
             shown["error"] = float(np.nanmean(recent))
         return shown
 
-    # What is kept.
+    # Keeping the model.
 
     def keep(self) -> None:
-        """Let the draft be the model of the batches so far, and write the checkpoint where one is asked for."""
+        """Update the draft to the model of the batches so far, and write the checkpoint, if requested."""
         run, draft = self.run, self.draft
         assert run is not None
         state = run.state.trimmed(draft.n_features_in_)
@@ -281,7 +279,7 @@ class StreamTraining(Observer):
         self._last_save = time.perf_counter()
 
     def _keep_after(self, error: BaseException) -> None:
-        """The same after an error: a checkpoint that cannot be written must not hide why training has ended."""
+        """Do the same after an error: a checkpoint that cannot be written must not hide the original error."""
         try:
             self.keep()
         except OSError as failure:
@@ -290,11 +288,11 @@ class StreamTraining(Observer):
         error.add_note(f"fit_stream had trained on {self.n_rows} rows; the estimator keeps the model of these rows.")
 
     def _finish(self) -> None:
-        """The end of the stream, or of the time."""
+        """Handle the end of the stream, or the time limit."""
         if not self._learned_now:
             if not self.n_batches:
                 raise ValueError("The stream is empty: it has no batches.")
-            return  # all of it had been learned before the checkpoint
+            return  # all batches were trained on before the checkpoint
         if self.options.validation is not None:
             assert self.run is not None
             self._validate(self.run)
@@ -303,7 +301,7 @@ class StreamTraining(Observer):
 
 @contextmanager
 def _named(position: Position) -> Iterator[None]:
-    """Say which batch an error is about."""
+    """Add the number of the batch to errors."""
     try:
         yield
     except ValueError as error:
@@ -315,7 +313,7 @@ def _comparable(machine: Any) -> dict[str, Any]:
 
 
 def _position(history: dict[str, list[float]]) -> Position:
-    """Where the batches of a history end."""
+    """Return the position at the end of a history."""
     passes, rows = history["pass"], [0.0, *history["rows"]]
     n_batches = passes.count(passes[-1])
     return Position(int(passes[-1]) - 1, n_batches, int(rows[-1] - rows[-1 - n_batches]))

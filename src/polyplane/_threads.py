@@ -1,4 +1,4 @@
-"""Independent work in threads, and when BLAS should not use any."""
+"""Parallel work in threads, and limits on the threads of BLAS."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,14 +10,14 @@ from weakref import WeakSet
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-# Threads, like joblib, are imported by what needs them: to predict a few rows takes less time than to import these.
+# Thread pools and joblib are imported in functions: predicting a few rows takes less time than importing them.
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """The number of threads that `n_jobs` stands for; None: 1, or that of the ``joblib.parallel_config`` in force."""
+    """Return the number of threads for `n_jobs`; None: 1, or that of the active ``joblib.parallel_config``."""
     if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
         return 1
     from joblib import effective_n_jobs
@@ -26,12 +26,12 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 class Team:
-    """Threads that stay: a step calls on them a dozen times, and is over in the time that starting them would take.
+    """A persistent pool of threads: a step uses it a dozen times, and takes no longer than starting the threads.
 
     Parameters
     ----------
     n_jobs : int or None
-        Number of threads, as in joblib, with the one that calls.
+        Number of threads, as in joblib, including the calling one.
     """
 
     def __init__(self, n_jobs: int | None) -> None:
@@ -39,11 +39,11 @@ class Team:
         self._pool = _new_pool(self.size - 1) if self.size > 1 else None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """``[function(item) for item in items]``; each thread takes the next item when it is done with its last."""
+        """Return ``[function(item) for item in items]``; each thread takes the next item when it is idle."""
         if self._pool is None or len(items) < 2:
             return [function(item) for item in items]
         results: dict[int, Result] = {}
-        waiting = iter(range(len(items)))  # taking the next of a range is a single act, whoever does it
+        waiting = iter(range(len(items)))  # next() of a range iterator is atomic
 
         def work() -> None:
             for i in waiting:
@@ -66,13 +66,13 @@ def _new_pool(size: int) -> "ThreadPoolExecutor":
 
 
 def _wait_for(helpers: "list[Future[None]]", waiting: Iterator[int]) -> None:
-    """Wait for threads whatever interrupts: they may write into arrays that whoever is interrupted puts in order."""
+    """Wait for threads even after an interruption: they may write into arrays that are then rolled back."""
     from concurrent.futures import wait
 
     interrupt = None
     while True:
         try:
-            for _ in waiting:  # what nobody has begun with is left
+            for _ in waiting:  # drop the items that no thread has started
                 pass
             wait(helpers)
             break
@@ -83,9 +83,9 @@ def _wait_for(helpers: "list[Future[None]]", waiting: Iterator[int]) -> None:
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> list[Result]:
-    """``[function(item) for item in items]``, in up to `n_jobs` threads; the results do not depend on their number.
+    """Return ``[function(item) for item in items]``, with up to `n_jobs` threads; results do not depend on `n_jobs`.
 
-    While there are several, BLAS keeps to one thread in each of them: cores are not asked for twice.
+    With several threads, BLAS is limited to one thread in each of them, to avoid oversubscription.
     """
     items = list(items)
     team = Team(1 if len(items) < 2 else n_jobs)
@@ -95,7 +95,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs
         return team.map(function, items)
 
 
-#: Below so many multiplications a matrix product is done before its threads have met; on a busy machine they wait.
+#: Matrix products with fewer multiplications are faster with one thread, because of the cost of synchronisation.
 WORTH_THREADS = 30_000_000
 
 
@@ -107,27 +107,27 @@ def _controller_of(loaded: tuple[str, ...]) -> Any:
 
 
 def _controller() -> Any:
-    """What sets the threads of all BLAS libraries that are loaded by now: SciPy and PyTorch bring their own."""
+    """Return a controller of all BLAS libraries loaded so far: SciPy and PyTorch have their own."""
     return _controller_of(tuple(name for name in ("scipy.linalg", "torch") if name in sys.modules))
 
 
 class _Holder:
-    """Somebody who needs BLAS to keep to one thread; interrupted on the way out, it is forgotten with its frame."""
+    """A caller that limits BLAS to one thread; after an interruption it is garbage-collected with its frame."""
 
     __slots__ = ("__weakref__",)
 
 
-#: There is no lock around these: a Ctrl-C between taking a lock and releasing it would leave it taken for ever.
+#: No lock protects these: after a Ctrl-C between acquiring and releasing a lock, it would stay locked forever.
 _holders: WeakSet[_Holder] = WeakSet()
 _limit: Any = None
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread, until the last of those who asked for it at the same time is done.
+    """Limit BLAS to one thread, until the last of the concurrent callers is done.
 
-    The number is that of the process: if each restored what it had found, threads would change it under each other's
-    hands, and with it the order of sums.
+    The limit holds for the whole process: if each caller restored the previous value, threads would change it for each
+    other, and with it the order of summation.
     """
     holder = _Holder()
     try:
@@ -142,7 +142,7 @@ def one_blas_thread() -> Iterator[None]:
 def _set_limit() -> None:
     global _limit
     controller = _controller()
-    if _limit is None or _limit[0] is not controller:  # a library may have been loaded since
+    if _limit is None or _limit[0] is not controller:  # a library may have been loaded in the meantime
         earlier, _limit = _limit, (controller, controller.limit(limits=1, user_api="blas"))
         if earlier is not None:
             _limit = controller, _Both(_limit[1], earlier[1])
@@ -153,22 +153,22 @@ def _lift_limit() -> None:
     if len(_holders) == 0 and _limit is not None:
         limit, _limit = _limit, None
         limit[1].restore_original_limits()
-        if len(_holders):  # somebody came meanwhile
+        if len(_holders):  # another caller came in the meantime
             _set_limit()
 
 
 class _Both(NamedTuple):
-    """A limit on top of an earlier one."""
+    """A limit in addition to an earlier one."""
 
     last: Any
     first: Any
 
     def restore_original_limits(self) -> None:
-        """Restore what was before both."""
+        """Restore the values before both limits."""
         self.last.restore_original_limits()
         self.first.restore_original_limits()
 
 
 def blas_threads(multiplications: int) -> AbstractContextManager[Any]:
-    """Keep BLAS to one thread for matrix products that are too small for more."""
+    """Limit BLAS to one thread for matrix products that are too small for several."""
     return nullcontext() if multiplications > WORTH_THREADS else one_blas_thread()

@@ -76,7 +76,7 @@ class TestFitStream:
         y, late = np.where(np.arange(1500) < 1000, Y, "lost"), FRAME.copy()
         late.loc[1000:, "noise"] = 5.0
         stream = [(late[i : i + 250], y[i : i + 250]) for i in range(0, 1500, 250)]
-        with pytest.raises(ValueError, match=r"Batch 5 of the stream: y holds the label 'lost'"):
+        with pytest.raises(ValueError, match=r"Batch 5 of the stream: y contains the label 'lost'"):
             TableClassifier(**QUICK).fit_stream(stream, first_rows=500)
         classes = ["kept", "lost", "returned"]
         model = TableClassifier(**QUICK).fit_stream(stream, first_rows=500, classes=classes, passes=5)
@@ -128,7 +128,7 @@ class TestBreaks:
             (lambda X, y: (X.drop(columns="price"), y), "has no column 'price'"),
             (lambda X, y: (X.assign(price=np.inf), y), "Column 'price' contains inf in row 0"),
             (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
-            (lambda X, y: (X, np.arange(len(y)) % 2), "some are strings, others are not|which is not among"),
+            (lambda X, y: (X, np.arange(len(y)) % 2), "some are strings, others are not|which is not one of"),
             (lambda X, y: (X, y, -np.ones(len(y))), "[Nn]egative"),
             (lambda X, y: (X[:0], y[:0]), "has no rows"),
         ],
@@ -170,7 +170,7 @@ class TestBreaks:
             TableClassifier(class_weight="balanced").fit_stream(parts())
         with pytest.raises(ValueError, match="first_rows=0 must be 1 or more"):
             TableClassifier().fit_stream(parts(), first_rows=0)
-        with pytest.raises(ValueError, match="runs dry after one pass"):
+        with pytest.raises(ValueError, match="is exhausted after one pass"):
             TableClassifier().fit_stream(parts(), passes=2)
 
 

@@ -175,7 +175,7 @@ def scatter(
     _check_alike(dict(zip(filled, infos, strict=True)))
     kept = [j for j, info in enumerate(infos) if info.weight > 0]
     if not kept:
-        raise ValueError("All sample weights are zero: there is no row to learn from.")
+        raise ValueError("All sample weights are zero; at least one row needs a positive weight.")
     cluster = Cluster(client, [partitions[j] for j in kept], [infos[j] for j in kept], classes)
     if np.count_nonzero(cluster.class_counts) < 2:
         raise ValueError("Fewer than two classes have rows of positive weight.")

@@ -85,7 +85,7 @@ class ClusterTable:
         summaries = gather(client, [submit(client, _summarise, p, i) for p, i in zip(parts, filled, strict=True)])
         kept = [j for j, summary in enumerate(summaries) if summary is not None]
         if not kept:
-            raise ValueError("All sample weights are zero: there is no row to learn from.")
+            raise ValueError("All sample weights are zero; at least one row needs a positive weight.")
         self.encoder = learn_encoder(estimator, [summaries[j] for j in kept])
         encoding = self.encoder.encoding_
         self.numbers = [filled[j] for j in kept]

@@ -1,1 +1,1 @@
-"""How any method is trained: rows (`Data`), algorithm (`Method`), what it has learned (`State`), the loop (`Run`)."""
+"""Training: the rows (`Data`), the algorithm (`Method`), its state (`State`) and the training loop (`Run`)."""

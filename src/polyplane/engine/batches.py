@@ -1,4 +1,4 @@
-"""Where the batches of a stream come from."""
+"""The source of the batches of a stream."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from scipy import sparse
 
 
 class Position(NamedTuple):
-    """Where a stream has been read up to."""
+    """A position in a stream."""
 
-    passes: int  # passes that are over
-    batch: int  # batches of the present pass
-    rows: int  # rows of the present pass
+    passes: int  # completed passes
+    batch: int  # batches read in the current pass
+    rows: int  # rows read in the current pass
 
 
 class Batch(NamedTuple):
-    """Labelled rows, as they came."""
+    """Labelled rows, not yet validated."""
 
     X: Any
     y: Any
@@ -29,34 +29,34 @@ class Batch(NamedTuple):
 
 
 class BatchSource:
-    """Batches that can be read from any position on, several times over if need be.
+    """Batches that can be read from any position, in several passes.
 
     Parameters
     ----------
     batches : iterable or callable
-        ``(X, y)`` or ``(X, y, weight)`` again and again. A callable returns a fresh iterable for each pass; one that
-        has a parameter `start` is told from which row on to begin.
+        An iterable of ``(X, y)`` or ``(X, y, weight)``. A callable returns a new iterable for each pass; if it has a
+        parameter `start`, that is the index of the first row to return.
     passes : int
-        How often to go through them.
+        Number of passes.
     """
 
     def __init__(self, batches: Iterable[Any] | Callable[..., Iterable[Any]], passes: int) -> None:
         if not callable(batches) and not isinstance(batches, Iterable):
             raise ValueError(
-                f"batches is a {type(batches).__name__}; an iterable of (X, y) or (X, y, weight) is needed, or a "
+                f"batches is a {type(batches).__name__}; it must be an iterable of (X, y) or (X, y, weight), or a "
                 "function that returns one."
             )
         if passes > 1 and isinstance(batches, Iterator):
             raise ValueError(
-                f"passes={passes} needs a list of batches, or a function that returns a fresh iterator each time; a "
-                f"{type(batches).__name__} runs dry after one pass."
+                f"passes={passes} needs a list of batches, or a function that returns a new iterator for each pass; a "
+                f"{type(batches).__name__} is exhausted after one pass."
             )
         self.batches = batches
         self.passes = passes
         self.seeks = callable(batches) and "start" in _parameters(batches)
 
     def read(self, position: Position) -> Iterator[tuple[Position, Batch]]:
-        """All batches behind `position`, each with the position after it."""
+        """Yield all batches after `position`, each with the position after it."""
         while position.passes < self.passes:
             for batch in self._open(position):
                 position = Position(position.passes, position.batch + 1, position.rows + batch.n_rows)
@@ -73,7 +73,7 @@ class BatchSource:
             yield check_batch(item, number)
 
     def _skip(self, opened: Iterator[Any], position: Position) -> None:
-        """Draw and drop what was learned from already; it must be what it was then."""
+        """Skip the batches that have been trained on; they must be the same as before."""
         rows = number = 0
         for number in range(1, position.batch + 1):
             item = next(opened, None)
@@ -82,24 +82,24 @@ class BatchSource:
             rows += check_batch(item, number).n_rows
         if position.batch and rows != position.rows:
             raise ValueError(
-                f"This is not the stream of the checkpoint: {number} batches have {rows} rows now, and "
-                f"{position.batch} batches had {position.rows} rows then."
+                f"This is not the stream of the checkpoint: its first {number} batches have {rows} rows, but the "
+                f"{position.batch} batches before the checkpoint had {position.rows}; pass the same batches."
             )
 
 
 def _parameters(function: Callable[..., Any]) -> Iterable[str]:
     try:
         return inspect.signature(function).parameters
-    except (TypeError, ValueError):  # some built-in functions do not tell
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return ()
 
 
 def check_batch(item: Any, number: int) -> Batch:
-    """A batch in three parts, not yet looked into; readers of files give more, of which `X` and `y` are taken."""
+    """Return an item of a stream as a `Batch`, without validating the rows; of the readers' `Rows`, use `X` and `y`."""
     if hasattr(item, "X") and hasattr(item, "y"):
         item = (item.X, item.y)
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
-        raise ValueError(f"Batch {number} of the stream is not (X, y) or (X, y, weight) but a {type(item).__name__}.")
+        raise ValueError(f"Batch {number} of the stream is a {type(item).__name__}, not (X, y) or (X, y, weight).")
     X = item[0]
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_rows == 0:
@@ -108,7 +108,7 @@ def check_batch(item: Any, number: int) -> Batch:
 
 
 def fit_width(X: Any, n_features: int) -> Any:
-    """Sparse rows with as many columns as the model: the last ones need not show in every batch."""
+    """Give sparse rows as many columns as the model has: the last ones may not occur in every batch."""
     if not sparse.issparse(X) or X.shape[1] >= n_features:
         return X
     X = X.tocsr()
@@ -116,7 +116,7 @@ def fit_width(X: Any, n_features: int) -> Any:
 
 
 def read_ahead(items: Iterator[Any], depth: int) -> Generator[Any, None, None]:
-    """The same items, up to `depth` of them made in a thread before they are asked for."""
+    """Yield the same items; a thread computes up to `depth` of them in advance."""
     if depth == 0:
         yield from items
         return
@@ -138,7 +138,7 @@ def read_ahead(items: Iterator[Any], depth: int) -> Generator[Any, None, None]:
                 if not hand_over(item):
                     return
             hand_over(over)
-        except BaseException as error:  # it belongs to whoever waits for the items
+        except BaseException as error:  # raised again in the consumer
             hand_over(over, error)
 
     threading.Thread(target=work, name="polyplane-reader", daemon=True).start()

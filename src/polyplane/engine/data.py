@@ -19,23 +19,23 @@ class Data:
     Parameters
     ----------
     X : array or CSR matrix of shape (n_rows, n_features)
-        The rows, never copied; float32 or float64. All else is on the host, wherever these are.
+        The rows, never copied; float32 or float64. The other arrays are in host memory, also if X is on a device.
     y : ndarray of shape (n_rows,)
         The classes, as integers.
     weight : ndarray of shape (n_rows,)
         Sample weight times class weight, in the dtype of X.
     train : ndarray
-        The rows to train on: those of positive weight that are not held out.
+        The indices of the training rows: those of positive weight that are not held out.
     n_classes : int
-        The number of classes, of which these rows need not show all.
+        The number of classes; not all of them need occur in these rows.
     stream : bool
-        More rows may follow, unlike these: no number of passes is planned.
+        Whether more rows may follow, so that the number of passes is unknown.
     half_life : float or None
-        In a stream that drifts, the number of rows after which what a row taught counts for half.
+        For streams with concept drift: the number of rows after which the weight of a row is halved.
     is_part : bool
-        Other rows are trained on elsewhere at the same time, and what is learned will be averaged.
+        Whether other partitions are trained on at the same time and the models are averaged.
     identity : bytes or None
-        What to know the rows again by, where that is cheaper than a hash. None: SHA-256; see `fingerprint`.
+        An identifier of the rows that is cheaper than a hash. None: use the SHA-256; see `fingerprint`.
     """
 
     X: Any
@@ -50,7 +50,7 @@ class Data:
 
     @property
     def training_weight(self) -> np.ndarray:
-        """The weight of each row in training, 0 for those that are held out."""
+        """The weight of each row in training, 0 for held-out rows."""
         weight = np.zeros(len(self.y))
         weight[self.train] = self.weight[self.train]
         return weight
@@ -62,7 +62,7 @@ class Data:
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """SHA-256 of the rows, labels, weights and the choice of training rows: tells whether rows are the same."""
+        """Return the SHA-256 of the rows, labels, weights and indices of the training rows, to compare data sets."""
         if self.identity is not None:
             return self.identity
         X = self.X
@@ -73,8 +73,8 @@ class Data:
         return digest.digest()
 
     def hold_out(self, fraction: float, seed: int) -> tuple[Data, np.ndarray]:
-        """Set aside a stratified part of the training rows; return what is left to train on, and the rows held out."""
-        from sklearn.model_selection import train_test_split  # slow to import, and seldom needed
+        """Hold out a stratified fraction of the training rows; return the data without them, and their indices."""
+        from sklearn.model_selection import train_test_split  # slow to import, and rarely needed
 
         try:
             train, held_out = train_test_split(

@@ -1,4 +1,4 @@
-"""The ranges of features: what is refused, undone or warned of before training."""
+"""The ranges of features: errors, shifts and warnings before training."""
 
 from __future__ import annotations
 
@@ -11,47 +11,48 @@ from scipy import sparse
 from polyplane._array_api import host_dtype, namespace, to_numpy
 from polyplane.scaling import AffineScaling
 
-#: How a method itself scales features: not at all; all by one number, after centring; each to unit variance.
+#: The scaling that a method applies itself: none; centring and one common factor; unit variance for each feature.
 OwnScaling = Literal["none", "common", "standard"]
 
-#: Values that are taken, by the size of their dtype: sums of their squares over rows, features and steps stay finite,
-#: and so do the squares of such sums, which are made in float64.
+#: The largest allowed values, by the size of their dtype: sums of their squares over rows, features and steps are
+#: finite, and so are the squares of such sums, which are computed in float64.
 LARGEST = {4: 1e15, 8: 1e70}
 
-#: The largest value of all has to be above this: below it, squares lose their digits.
+#: The largest absolute value must be above this: below it, squares underflow.
 SMALLEST = {4: 1e-15, 8: 1e-70}
 
-#: Features whose sizes differ by more are warned of. Chosen on 33 sets: pixels, one-hot codes, tf-idf and others in one
-#: unit stay below 65; tables of mixed units begin at 350 (pima) and 440 (heart).
+#: A larger ratio between the sizes of features causes a warning. Chosen on 33 data sets: for pixels, one-hot codes,
+#: tf-idf and other features in one unit the ratio is below 65; for tables with mixed units it is at least 350 (pima).
 SIZES_APART = 100.0
 
-#: A size that one in ten features falls below stands for the small ones: a pixel that is nearly always black does not.
+#: The quantile of the feature sizes that represents the small features; the minimum would be a pixel that is nearly
+#: always black.
 SMALL_SHARE = 0.1
 
-#: Rows further from 0 than this, in units of their range, are warned of by methods that do not centre them: of the same
-#: sets, in their own units, none is further than 4 that would not be warned of anyway.
+#: A larger distance from 0, in units of the range, causes a warning in methods that do not centre the rows. In the same
+#: data sets, unscaled, it is at most 4, except in those with a warning for another reason.
 DISTANT = 10.0
 
-#: Methods that do not scale learn next to nothing from smaller values: their regulariser outweighs them.
+#: Methods without scaling learn almost nothing from smaller values, because the regularisation dominates.
 TINY = 1e-4
 
-#: Ranges in which methods that undo scales do so without a loss of digits, in float32 too.
+#: Ranges in which methods with their own scaling lose no precision, also in float32.
 COMFORTABLE = (1e-5, 1e12)
 
 
 def refuse_extremes(X: Any) -> None:
-    """Refuse finite rows whose squares, summed up, would not be finite."""
+    """Raise an error for finite rows whose sum of squares overflows."""
     dtype, values = host_dtype(X), X.data if sparse.issparse(X) else X
     xp, largest = namespace(values), LARGEST[dtype.itemsize]
     if xp is np:
         flat = values.reshape(-1)
         with np.errstate(over="ignore"):
-            if float(flat @ flat) < largest**2:  # one pass, and no row is looked at twice
+            if float(flat @ flat) < largest**2:  # a single pass over the rows
                 return
     if values.shape[0] and max(float(xp.max(values)), -float(xp.min(values))) > largest:
         raise ValueError(
-            f"X holds {_most_extreme(X):.3g}, and the squares of such values overflow when they are summed up in "
-            f"{dtype}: scale the features first, for example with MaxAbsScaler"
+            f"X contains {_most_extreme(X):.3g}, and the squares of such values overflow when summed in {dtype}: "
+            "scale the features first, for example with MaxAbsScaler"
             + (", or convert X to float64." if dtype == np.float32 else ".")
         )
 
@@ -62,14 +63,14 @@ def _most_extreme(X: Any) -> float:
 
 
 class FeatureRanges(NamedTuple):
-    """The smallest and the largest value of each feature, on the host; the zeros of sparse rows are values."""
+    """The minimum and maximum of each feature, in host memory; zeros of sparse rows count as values."""
 
     low: np.ndarray
     high: np.ndarray
 
     @classmethod
     def of(cls, X: Any) -> FeatureRanges:
-        """Look at all rows."""
+        """Compute the ranges of all rows."""
         xp = namespace(X)
         if not sparse.issparse(X):
             ends = xp.min(X, axis=0), xp.max(X, axis=0)
@@ -82,12 +83,12 @@ class FeatureRanges(NamedTuple):
 
     @classmethod
     def union(cls, parts: Sequence[FeatureRanges]) -> FeatureRanges:
-        """Of matrices one below the other."""
+        """Combine the ranges of several sets of rows."""
         return cls(np.min([part.low for part in parts], axis=0), np.max([part.high for part in parts], axis=0))
 
     @property
     def width(self) -> np.ndarray:
-        """How far the values of each feature lie apart."""
+        """The maximum minus the minimum of each feature."""
         return self.high - self.low
 
     @property
@@ -101,7 +102,7 @@ class FeatureRanges(NamedTuple):
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def refuse_tiny(self, dtype: Any) -> None:
-        """Refuse rows whose squares lose their digits; rows of zeros are rows."""
+        """Raise an error for rows whose squares underflow; rows of zeros are valid."""
         largest = float(self.size.max())
         if 0.0 < largest < SMALLEST[dtype.itemsize]:
             raise ValueError(
@@ -110,10 +111,10 @@ class FeatureRanges(NamedTuple):
             )
 
     def nearer(self, dtype: Any) -> AffineScaling | None:
-        """What brings rows so near to 0, and to 1 in size, that a method can undo the rest; None where they are.
+        """Return a shift and a factor that bring the rows close to 0 and to size 1; None if this is not necessary.
 
-        To take a centre off again costs the digits that it has before the point: half of those of float32 are gone when
-        the rows are 10,000 times as far from 0 as from each other, and squares have lost them all.
+        Centring loses precision if rows lie far from 0: at a distance of 10,000 times their range, half of the digits
+        of float32 are lost, and all of those of the squares.
         """
         width, bound = float(self.width.max()), np.finfo(dtype).eps ** (-1 / 3)
         alone = (self.width > 0) & (np.abs(self.middle) > bound * self.width)
@@ -123,11 +124,11 @@ class FeatureRanges(NamedTuple):
         return AffineScaling(self.middle.astype(dtype).astype(np.float64), np.full(len(self.low), factor))
 
     def _is_distant(self, bound: float) -> bool:
-        """Whether a feature is further from 0 than `bound` times the widest range of all."""
+        """Whether a feature lies further from 0 than `bound` times the largest range of all features."""
         return bool(np.abs(self.middle).max() > bound * self.width.max())
 
     def complaint(self, scaling: OwnScaling, name: Callable[[int], str]) -> str | None:
-        """What a user has to know of the features, for a method that scales them so; None where all is well."""
+        """Return a warning about the scales of the features, for a method with this scaling; None if there is none."""
         if scaling == "standard" or not self.width.any():
             return None
         size = self.size if scaling == "none" else self.width
@@ -138,19 +139,19 @@ class FeatureRanges(NamedTuple):
         if size[large] > SIZES_APART * size[small]:
             verb = "reaches" if scaling == "none" else "spans"
             return (
-                f"{name(large)} {verb} {size[large]:.3g} and {name(small)} only {size[small]:.3g}, so that training "
-                f"sees little but the former: {remedy}"
+                f"{name(large)} {verb} {size[large]:.3g} and {name(small)} only {size[small]:.3g}, so the former "
+                f"dominates training: {remedy}"
             )
         if scaling == "none" and self._is_distant(DISTANT):
             far = int(np.argmax(np.abs(self.middle)))
             return (
-                f"{name(far)} lies about {self.middle[far]:.3g} and spans only {self.width[far]:.3g}, so that training "
-                f"sees little but its distance from 0: {remedy}"
+                f"{name(far)} lies about {self.middle[far]:.3g} and spans only {self.width[far]:.3g}, so its distance "
+                f"from 0 dominates training: {remedy}"
             )
         if scaling == "none" and size[large] < TINY:
             return (
-                f"No value of X is larger than {size[large]:.3g}, so that training hardly sees them beside the "
-                f"constant feature of the intercept: {remedy}"
+                f"No value of X is larger than {size[large]:.3g}, so the constant feature of the intercept dominates "
+                f"training: {remedy}"
             )
         return None
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as requests, for whoever wants the step at hand finished."""
+"""Ctrl-C and SIGTERM as requests to stop after the current step."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 
 class Interrupt:
-    """Turns the first signal into a request to stop after the step at hand; the second one is raised at once.
+    """Turns the first signal into a request to stop after the current step; a second signal is raised at once.
 
     Parameters
     ----------
     *signals : int
-        What to watch for besides Ctrl-C, such as ``signal.SIGTERM``.
+        Signals to handle in addition to Ctrl-C, such as ``signal.SIGTERM``.
 
     Attributes
     ----------
     requested : int or None
-        The first signal that came.
+        The first signal received.
     """
 
     def __init__(self, *signals: int) -> None:
@@ -34,7 +34,7 @@ class Interrupt:
 
     @contextmanager
     def watched(self) -> Iterator[Interrupt]:
-        """Watch: in the main thread, the only one that is ever interrupted, over the default handlers."""
+        """Handle the signals, in the main thread (the only one that receives them) and if no other handler is set."""
         defaults = (signal.default_int_handler, signal.SIG_DFL)
         in_main_thread = threading.current_thread() is threading.main_thread()
         before = {

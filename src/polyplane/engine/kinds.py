@@ -1,4 +1,4 @@
-"""What a field of a state may be. See `polyplane.engine.state` for how a state declares its fields."""
+"""The kinds of fields of a state. `polyplane.engine.state` describes how a state declares its fields."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ class Array:
     Parameters
     ----------
     dtype : {"f", "i", "b", "int32", "uint8"}
-        float32 or float64, int64, booleans, or the very dtype.
+        "f" is float32 or float64, "i" int64, "b" bool; the others are the dtypes themselves.
     *shape : str
-        The names of its sizes; equal names are equal sizes, and a field of the method of that name is that number.
-        "n+1" is one more than "n".
+        The names of its sizes. Equal names are equal sizes; a size with the name of a field of the method has the value
+        of that field. "n+1" is one more than "n".
     in_place : bool, default=True
-        Whether steps write into the array. When False, a step puts another array in its place and never changes what
-        the state holds in this one, so that it need not be saved before a step.
+        Whether steps write into the array. If False, a step replaces the array and never changes its content, so it
+        need not be saved before a step.
     by_feature : bool, default=False
-        The first axis is the features, and a step on sparse rows writes only where these have entries: where they are
-        few, only these are saved before a step.
+        Whether the first axis corresponds to the features and a step on sparse rows writes only to features that occur
+        in them: if these are few, only they are saved before a step.
     mixed : bool, default=False
-        Whether partitions that train apart average it; otherwise they have it in common.
+        Whether the arrays of partitions are averaged; otherwise they are the same in all partitions.
     scaled_by : str, default=None
-        The field of the same state that the array is a multiple of; what is averaged is the array over that number.
+        The field of the same state by which the array is scaled; the array divided by that field is averaged.
     below : str, default=None
-        The name of the size that indices are below; -1 stands for none.
+        For indices: the name of the size that bounds them; -1 stands for none.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class Array:
 
 
 class Number:
-    """Any number; partitions average it where it is `mixed`."""
+    """Any number; if `mixed`, it is averaged over partitions."""
 
     def __init__(self, mixed: bool = False) -> None:
         self.mixed = mixed
 
 
 class Whole:
-    """A whole number from 0 to below `below`, a number or the name of a size."""
+    """An integer from 0 to `below` - 1, where `below` is a number or the name of a size."""
 
     def __init__(self, below: int | str = 2**62, mixed: bool = False) -> None:
         self.below, self.mixed = below, mixed
@@ -70,11 +70,11 @@ class FloatType:
 
 
 class Digest:
-    """A SHA-256, as bytes."""
+    """A SHA-256 digest, as bytes."""
 
 
 class Prototype:
-    """An array without rows, which tells the library, the device and the dtype of the training rows."""
+    """An array without rows, with the library, device and dtype of the training rows."""
 
 
 class Maybe:
@@ -85,33 +85,33 @@ class Maybe:
 
 
 class Tuple:
-    """A fixed number of kinds, as a tuple or what `build` makes of them: a NamedTuple."""
+    """A fixed number of kinds, as a tuple or as the NamedTuple that `build` returns."""
 
     def __init__(self, kinds: tuple[Any, ...], build: Callable[..., Any] = lambda *parts: parts) -> None:
         self.kinds, self.build = kinds, build
 
 
 class Many:
-    """A list of one kind, not empty."""
+    """A non-empty list of one kind."""
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
 
 
 class Record:
-    """A state within a state."""
+    """A nested state."""
 
     def __init__(self, state: Any) -> None:
         self.state = state
 
 
-#: Seeds are below 2**31: scikit-learn draws them as 32-bit integers.
+#: A seed; below 2**31, because scikit-learn draws 32-bit integers.
 Seed = Annotated[int, Whole(2**31)]
-#: A number that partitions average.
+#: A number that is averaged over partitions.
 MixedNumber = Annotated[float, Number(mixed=True)]
-#: A whole number that partitions average.
+#: An integer that is averaged over partitions.
 MixedWhole = Annotated[int, Whole(mixed=True)]
-#: An array without rows that tells where the rows are.
+#: An array without rows that identifies the library and device of the rows.
 RowsLike = Annotated[Any, Prototype()]
 _BY_FEATURE = Array("f", "features", in_place=False)
 #: A scaling with one factor for all features, and one with a factor for each.

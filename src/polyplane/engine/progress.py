@@ -1,4 +1,4 @@
-"""What a long training shows while it runs."""
+"""Progress of training."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from polyplane.kernels.notice import begin_waiting, end_waiting
 
 
 class Progress(Observer):
-    """A bar with an estimate of the time left on a terminal, plain lines elsewhere.
+    """A progress bar with the estimated remaining time on a terminal, plain lines otherwise.
 
-    Lines are at least half a second apart, but for the first and the last.
+    Except for the first and the last, lines are at least half a second apart.
 
     Parameters
     ----------
     title : str
-        What is being trained.
+        Title of the progress bar.
     total : int or None
-        Number of steps to come; None: not known.
+        Number of steps; None if unknown.
     """
 
     def __init__(self, title: str, total: int | None) -> None:
@@ -32,7 +32,7 @@ class Progress(Observer):
         self._is_shown = False
 
     def begin(self) -> None:
-        """Show the bar, where there is a terminal, and say when the first steps have to be compiled."""
+        """Show the bar, if there is a terminal, and a message if kernels are compiled."""
         begin_waiting()
         self._is_shown = True
         if sys.stdout is not None and sys.stdout.isatty():
@@ -41,7 +41,7 @@ class Progress(Observer):
             self._bar.start()
 
     def end(self) -> None:
-        """Leave the bar as it is."""
+        """Stop updating the bar."""
         if self._is_shown:
             end_waiting()
             self._is_shown = False
@@ -54,7 +54,7 @@ class Progress(Observer):
         return {}
 
     def update(self, done: int, figures: Mapping[str, float]) -> None:
-        """Show that `done` steps are finished, and the figures of the last one."""
+        """Show the number of completed steps, and the figures of the last one."""
         text = "  ".join(f"{name} {value:.5g}" for name, value in figures.items())
         if self._bar is not None:
             self._bar.update(self._task, completed=done, figures=text)

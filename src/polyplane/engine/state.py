@@ -1,9 +1,10 @@
-"""States of training. A state declares its fields once; copying, undoing a step, moving to the host, mixing over
-partitions, and the file format with its checks all follow from the declaration.
+"""States of training. A state declares its fields once; copying, rolling back a step, copying to host memory, averaging
+over partitions, and the file format with its validation are derived from the declaration.
 
-A state is a frozen dataclass derived from `State`. The kind of a field is read off its annotation: ``int`` is a whole
-number, ``float`` any number, ``bool`` a flag, ``np.dtype`` the dtype of the rows, ``bytes`` a SHA-256, another state, a
-``list`` or ``tuple`` of kinds, and ``... | None``. Arrays say what they hold and the names of their sizes::
+A state is a frozen dataclass derived from `State`. The annotation of a field determines its kind: ``int`` is an
+integer, ``float`` any number, ``bool`` a flag, ``np.dtype`` the dtype of the rows, ``bytes`` a SHA-256 digest, a
+subclass of `State` a nested state; ``list``, ``tuple`` and ``... | None`` of kinds are allowed. Arrays declare their
+dtype and the names of their sizes::
 
     @dataclass(frozen=True, eq=False)
     class PerceptronState(State):
@@ -40,7 +41,7 @@ from polyplane.engine.kinds import (
 
 
 def workspace() -> Any:
-    """A field for what a run needs at hand for its rows and can make again: never copied, saved or written to files."""
+    """Declare a field for temporary data about the rows of a run, which is never copied, saved or written to files."""
     return field(default=None, repr=False, metadata={"workspace": True})
 
 
@@ -48,7 +49,7 @@ _KINDS: dict[Any, dict[str, Any]] = {}
 
 
 def kinds_of(state: Any) -> dict[str, Any]:
-    """The kind of each field of a type of state, workspaces left out."""
+    """Return the kind of each field of a state class, without workspaces."""
     if state not in _KINDS:
         hints = typing.get_type_hints(state, include_extras=True)
         declared = [part for part in fields(state) if not part.metadata.get("workspace")]
@@ -58,29 +59,29 @@ def kinds_of(state: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Everything that training needs to go on. Subclasses are frozen dataclasses; see the module."""
+    """The state of training, from which it can continue. Subclasses are frozen dataclasses; see the module."""
 
-    #: Names of sizes that hold for one state of this type alone, not for all those of its kind in a list.
+    #: Names of sizes that are specific to one state, not common to all states of its type in a list.
     own_sizes: ClassVar[tuple[str, ...]] = ()
 
     # A step replaces scalars (`dataclasses.replace`) and may write into arrays: `save` and `restore` undo that.
 
     def check(self, sizes: dict[str, int]) -> bool:
-        """Whether the fields fit together, and the sizes of the model; asked of states that come from a file."""
+        """Whether the fields are consistent with each other and with the model; called for states from a file."""
         return True
 
     def copy(self) -> Self:
-        """The same state with arrays of its own; those that steps never write into are shared."""
+        """Copy the state; arrays that steps never write into are shared."""
         if not _written_kinds(type(self)):
             return self
         return self._mapped(lambda kind, value: _copy_of(value) if _is_written(kind) else value)
 
     def to_host(self) -> Self:
-        """The state with NumPy arrays."""
+        """Return the state with NumPy arrays."""
         return self._mapped(lambda kind, value: to_numpy(value) if is_foreign(value) else value)
 
     def trimmed(self, n_features: int) -> Self:
-        """The state without room to spare: arrays end with the last feature. Nothing is copied."""
+        """Return the state without spare capacity: arrays end at the last feature. Nothing is copied."""
 
         def trim(kind: Any, value: Any) -> Any:
             if not isinstance(kind, Array) or "features" not in kind.shape:
@@ -90,33 +91,33 @@ class State:
         return self._mapped(trim)
 
     def save(self, data: Data) -> Snapshot:
-        """Keep what a step on these rows may overwrite."""
+        """Save the data that a step on these rows may overwrite."""
         written = {id(array): (kind, array) for kind, array in self._arrays(_written_kinds) if kind.in_place}
         return Snapshot(list(written.values()), data)
 
     def for_rows(self, data: Data) -> Self:
-        """The state for these rows: what it remembers of other rows is forgotten."""
+        """Return the state for these rows: the memory of other rows is discarded."""
         memory = getattr(self, "rows", None)
         if memory is not None and memory.is_of(data):
             return replace(self, **_empty_workspaces(self))
         return self.without_rows()
 
     def without_rows(self) -> Self:
-        """The state without what it remembers of its rows."""
+        """Return the state without the memory of its rows."""
         forgotten: dict[str, Any] = {"rows": None} if hasattr(self, "rows") else {}
         return replace(self, **_empty_workspaces(self), **forgotten)
 
     def with_rows_of(self, data: Data) -> Self:
-        """The state, which will know these rows again by their fingerprint."""
+        """Return the state with the fingerprint of these rows in its memory."""
         memory = getattr(self, "rows", None)
         if memory is None:
             return replace(self, **_empty_workspaces(self))
         known: dict[str, Any] = {"rows": replace(memory, fingerprint=data.fingerprint)}
-        return replace(self, **known)._mapped(lambda kind, value: value)  # the memory may have workspaces too
+        return replace(self, **known)._mapped(lambda kind, value: value)  # the row memory may have workspaces too
 
     def _mapped(self, function: Callable[[Any, Any], Any]) -> Self:
-        """The state with `function(kind, value)` of each field that is no state; workspaces are left out."""
-        changed: dict[int, Any] = {}  # an array that is there twice stays one array
+        """Apply `function(kind, value)` to each field that is not a state; workspaces are omitted."""
+        changed: dict[int, Any] = {}  # an array that occurs twice remains one array
 
         def once(kind: Any, value: Any) -> Any:
             if id(value) not in changed:
@@ -126,28 +127,28 @@ class State:
         return _map_state(self, once)
 
     def _arrays(self, of: Callable[[Any], dict[str, Any]] = kinds_of) -> Iterator[tuple[Array, Any]]:
-        """The arrays in the fields that `of` names, those of all of them by default."""
+        """Yield the arrays in the fields that `of` returns, by default in all fields."""
         for name, kind in of(type(self)).items():
             yield from _arrays_in(kind, getattr(self, name), of)
 
 
 @dataclass(frozen=True, eq=False)
 class RowMemory(State):
-    """What a state remembers of each row. It is of use only for the rows that it belongs to.
+    """The memory of a state about each row, valid only for the rows that it belongs to.
 
-    A state keeps it in a field called `rows`; a subclass adds what there is to remember.
+    A state has it in a field named `rows`; subclasses add their own fields.
     """
 
     fingerprint: bytes | None = field(default=None, kw_only=True)
 
     def is_of(self, data: Data) -> bool:
-        """Whether these are the very rows that it belongs to."""
+        """Whether the memory belongs to these rows."""
         lengths = {array.shape[kind.shape.index("rows")] for kind, array in self._arrays() if "rows" in kind.shape}
         return self.fingerprint is not None and lengths <= {len(data.y)} and self.fingerprint == data.fingerprint
 
 
 class Snapshot:
-    """What a step may overwrite, as it was before."""
+    """A copy of the data that a step may overwrite."""
 
     def __init__(self, written: Sequence[tuple[Array, Any]], data: Data) -> None:
         touched = _touched_features(data) if any(kind.by_feature for kind, _ in written) else None
@@ -157,7 +158,7 @@ class Snapshot:
             self._saved.append((array, at, _copy_of(array) if at is None else np.take(array, at, axis=0)))
 
     def restore(self) -> None:
-        """Undo what was written since; a Ctrl-C has to wait until this is done."""
+        """Restore the data; Ctrl-C is delayed until this is done."""
         interrupt = None
         while True:
             try:
@@ -174,10 +175,10 @@ class Snapshot:
 
 
 def _touched_features(data: Data) -> np.ndarray | None:
-    """The features that sparse rows have, where these are few, some perhaps several times; else None."""
+    """Return the features that occur in sparse rows, possibly with duplicates, if they are few; otherwise None."""
     if not is_sparse(data.X) or data.X.nnz > data.X.shape[1]:
         return None
-    if 8 * data.X.nnz < data.X.shape[1]:  # to go through all features would take longer than to save some twice
+    if 8 * data.X.nnz < data.X.shape[1]:  # finding the distinct features would take longer than saving some twice
         indices: np.ndarray = data.X.indices
         return indices
     seen = np.zeros(data.X.shape[1], dtype=bool)
@@ -186,7 +187,7 @@ def _touched_features(data: Data) -> np.ndarray | None:
 
 
 def mix(states: Sequence[Any], share: np.ndarray) -> Any:
-    """The average of states that come from a common one: of the fields that are declared as mixed, by `share`."""
+    """Average states with a common origin: the fields declared as mixed, weighted by `share`."""
     first = states[0]
     mixed = {
         name: _mix(kind, [getattr(state, name) for state in states], share, states)
@@ -216,7 +217,7 @@ def _mix(kind: Any, values: Sequence[Any], share: np.ndarray, states: Sequence[A
 
 
 def _average(values: Sequence[Any], share: np.ndarray) -> Any:
-    """The average of arrays or of numbers, in float64; whole numbers are rounded."""
+    """Average arrays or numbers in float64; integers are rounded."""
     first = values[0]
     total = sum(s * np.asarray(value, dtype=np.float64) for s, value in zip(share, values, strict=True))
     if isinstance(first, np.ndarray):
@@ -228,7 +229,7 @@ _PLAIN = {int: Whole(), float: Number(), bool: Flag(), bytes: Digest(), np.dtype
 
 
 def _kind(hint: Any, name: str) -> Any:
-    """The kind that an annotation stands for."""
+    """Return the kind of an annotation."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return arguments[1]
@@ -244,7 +245,7 @@ def _kind(hint: Any, name: str) -> Any:
         return Record(hint)
     plain = _PLAIN.get(origin or hint)
     if plain is None:
-        raise TypeError(f"{name}: no kind is known for {hint}; annotate arrays as Annotated[np.ndarray, Array(...)].")
+        raise TypeError(f"{name}: unsupported annotation {hint}; annotate arrays as Annotated[np.ndarray, Array(...)].")
     return plain
 
 
@@ -297,7 +298,7 @@ _WRITTEN: dict[Any, dict[str, Any]] = {}
 
 
 def _written_kinds(state: Any) -> dict[str, Any]:
-    """The kinds of the fields of a type of state that hold arrays into which steps write."""
+    """Return the kinds of the fields of a state class with arrays into which steps write."""
     if state not in _WRITTEN:
         _WRITTEN[state] = {name: kind for name, kind in kinds_of(state).items() if _holds_written(kind)}
     return _WRITTEN[state]
@@ -315,5 +316,5 @@ def _holds_written(kind: Any) -> bool:
 
 
 def _copy_of(array: Any) -> Any:
-    """A copy in the same order in memory: BLAS sums in another order over a transposed array."""
+    """Copy an array with its memory layout: BLAS sums a transposed array in a different order."""
     return np.array(array, order="K") if isinstance(array, np.ndarray) else namespace(array).asarray(array, copy=True)

@@ -33,7 +33,7 @@ def read_rows(X: Any, names: Any, n_features: int, owner: str) -> Any:
     else:
         rows = _by_name(X, names, owner) if _has_names(X) else as_matrix(X)
         if rows.dtype == np.float16:
-            raise ValueError("X is float16, which is not precise enough: convert it with X.astype(numpy.float32).")
+            raise ValueError("X is float16, which is not precise enough; convert it with X.astype(numpy.float32).")
         rows = np.ascontiguousarray(rows, rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
     if rows.shape[1] != n_features:
         raise ValueError(f"X has {rows.shape[1]} features, but {owner} is expecting {n_features} features as input.")
