@@ -1,1 +1,1 @@
-"""Numba kernels: the hot loops of the learners, one file each. Imported only when one is about to run."""
+"""Numba kernels: the inner loops of the learners, one file each. Imported only before one is run."""

@@ -1,4 +1,4 @@
-"""The one decorator of all kernels."""
+"""The decorators of the kernels."""
 
 import hashlib
 import warnings
@@ -18,30 +18,31 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _RULES: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "no_cfunc_wrapper": True}
 _SUMS: dict[str, Any] = {"fastmath": {"contract", "reassoc"}}
 
-#: How to compile what only kernels call.
+#: Compilation options of functions that only kernels call.
 PART: dict[str, Any] = {**_RULES, "no_cpython_wrapper": True}
 
 
 @cache
 def _source_stamp(folder: Path) -> str:
-    """Hash of all sources in this folder and in `folder`: of whatever a kernel there may call."""
+    """Return a hash of all sources in this folder and in `folder`, which a kernel there may call."""
     sources = sorted({*Path(__file__).parent.glob("*.py"), *folder.glob("*.py")})
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function` for the CPU at hand: no GIL, cached on disk, products and sums fused.
+    """Compile `function` for the current CPU: without the GIL, cached on disk, with fused multiply-add.
 
-    Kernels may live beside what uses them. They may call kernels of their own folder and of this one.
+    Kernels can be in other folders, next to the code that uses them. They may call kernels of their own folder and of
+    this one.
 
-    Numba's cache looks at the file of the function alone, not at the kernels it calls, and a wheel's files all carry
-    one date: after an upgrade it could serve machine code of the old version. The stamp in the name prevents that.
+    Numba's cache checks only the file of the function, not the kernels that it calls, and all files of a wheel have the
+    same date: after an upgrade it could return machine code of the old version. The hash in the name prevents this.
     """
     return _entry(function, _RULES)
 
 
 def summing_kernel(function: Function) -> Function:
-    """A kernel whose sums may be re-associated, so that they are vectorised."""
+    """Compile a kernel whose sums may be reassociated, so that they are vectorised."""
     return _entry(function, {**_RULES, **_SUMS})
 
 
@@ -51,36 +52,36 @@ def _entry(function: Function, rules: dict[str, Any]) -> Function:
     function.__qualname__ = f"{function.__qualname__}_{stamp}"
     compiled: Any = njit(nogil=True, **rules)(function)
     try:
-        compiled._cache = KernelCache(function)  # what `cache=True` does, with Numba's own class
+        compiled._cache = KernelCache(function)  # as `cache=True` does with Numba's own class
     except (RuntimeError, OSError):  # neither the package's folder nor the user's cache folder can be written to
-        _note("no folder for it can be written to")
+        _note("no cache folder is writable")
         compiled._cache = NoCache()
     return compiled  # type: ignore[no-any-return]
 
 
 def part(function: Function) -> Function:
-    """Compile `function` as a part of the kernels that call it, and for nothing else.
+    """Compile `function` for use in other kernels only.
 
-    It has no entry from Python and no file in the cache, which take as long to make as the code itself.
+    It cannot be called from Python and is not cached on disk: both would take as long as the compilation itself.
     """
     return njit(**PART)(function)  # type: ignore[no-any-return]
 
 
 def inlined_part(function: Function) -> Function:
-    """A part that is written into the one kernel that calls it before that is compiled, and so optimised once."""
+    """Inline a function into the only kernel that calls it before compilation, so that it is optimised once."""
     return njit(inline="always", **PART)(function)  # type: ignore[no-any-return]
 
 
 def summing_part(function: Function) -> Function:
-    """A part whose sums may be re-associated, so that they are vectorised."""
+    """Compile a function for use in other kernels; its sums may be reassociated, so that they are vectorised."""
     return njit(**{**PART, **_SUMS})(function)  # type: ignore[no-any-return]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, as the convenience that it is: what cannot be read is compiled, what cannot be written is not."""
+    """Numba's cache without errors: unreadable code is compiled again, unwritable code is not cached."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The machine code for a signature; None when there is none, or the file is damaged."""
+        """Load the machine code for a signature; None if there is none, or the file is damaged."""
         found = None
         with suppress(Exception):
             found = super().load_overload(sig, target_context)
@@ -89,13 +90,13 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the machine code for a signature."""
+        """Save the machine code for a signature."""
         try:
             try:
                 super().save_overload(sig, data)
             except OSError:
                 raise
-            except Exception:  # a damaged index, which has to be replaced first
+            except Exception:  # a damaged index, which must be replaced first
                 self.flush()
                 super().save_overload(sig, data)
         except Exception as error:
@@ -103,19 +104,19 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
 
 class NoCache(NullCache):  # type: ignore[misc]
-    """Where nothing can be kept."""
+    """The cache if no folder is writable."""
 
     def load_overload(self, sig: Any, target_context: Any) -> None:
-        """There is never any machine code."""
+        """Return None: there is no cached code."""
         say_compiling(is_kept=False)
 
 
 @cache
 def _note(reason: str) -> None:
-    """Say once for each reason what can be done."""
+    """Warn once for each reason, with the remedy."""
     warnings.warn(
-        f"Compiled code cannot be kept ({reason}): each process compiles it again, which takes seconds. Set "
-        "NUMBA_CACHE_DIR to a folder that can be written to.",
+        f"Compiled code cannot be cached ({reason}): each process compiles it again, which takes seconds. Set "
+        "NUMBA_CACHE_DIR to a writable folder.",
         RuntimeWarning,
         stacklevel=2,
     )

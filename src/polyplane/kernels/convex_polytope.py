@@ -14,38 +14,38 @@ TINY = float(np.finfo(np.float32).tiny)
 
 
 class Problem(NamedTuple):
-    """What the polytope has to separate, and with which hyper-parameters."""
+    """The classification problem of a polytope, and its hyperparameters."""
 
     labels: np.ndarray  # class of each row
     weight: np.ndarray  # weight of each row
-    outer: int  # the class that lives outside
+    outer: int  # the class outside the polytope
     alpha: float
     min_entropy: float  # in nats (the paper's h)
 
 
 class Backoff(NamedTuple):
-    """Which rows are skipped, and for how long a row may be."""
+    """The rows that are skipped, and for how long."""
 
     skip: np.ndarray  # visits of each row still to be skipped
-    length: np.ndarray  # length |x| of each row
-    movement: np.ndarray  # how far the score of each plane moves in a pass on a row of length 1; infinite: not known
-    longest: int  # the most visits to skip, 0 for none
+    length: np.ndarray  # norm |x| of each row
+    movement: np.ndarray  # change of each plane's score in a pass, for a row of norm 1; infinite if unknown
+    longest: int  # maximum number of visits to skip, 0 for none
 
 
 class Memory(NamedTuple):
-    """What training remembers of each outer row, and of each plane's share of these."""
+    """The assignment of outer rows to planes, for the entropy."""
 
-    recorded: np.ndarray  # the plane that won each row when it last violated its margin (UNADJ), -1: never
-    counts: np.ndarray  # how many outer rows are recorded at each plane (n_k)
-    sums: np.ndarray  # the sums of n_k and of n_k log n_k: all that the entropy needs
+    recorded: np.ndarray  # the highest-scoring plane of each row at its last margin violation (UNADJ), -1: none
+    counts: np.ndarray  # number of outer rows recorded for each plane (n_k)
+    sums: np.ndarray  # the sums of n_k and of n_k log n_k, from which the entropy is computed
 
 
 class Pace(NamedTuple):
-    """How far training has come: the planes are ``W = V / margin``, with V what is stored."""
+    """The progress of training: the planes are ``W = V / margin``, and V is stored."""
 
-    t: int  # visits made so far
+    t: int  # number of visits so far
     margin: float
-    window: int  # after so many visits the steps 1 / (alpha t) fall no more
+    window: int  # number of visits after which the step size 1 / (alpha t) no longer decreases
 
 
 @part
@@ -72,12 +72,12 @@ def _argmax(values: np.ndarray) -> int:
 
 @part
 def _best_of_rarer(score: np.ndarray, counts: np.ndarray, old: int, total: int, sum_n_log_n: float) -> int:
-    """The best-scoring plane whose recording would raise the entropy; -1 when there is none."""
+    """Return the highest-scoring plane whose assignment would increase the entropy; -1 if there is none."""
     entropy = math.log(total) - sum_n_log_n / total
     best = -1
     for k in range(score.shape[0]):
         if old >= 0:
-            # Moving a row from `old` to `k` raises the entropy exactly when it evens out the two counts.
+            # Moving a row from `old` to `k` increases the entropy if and only if the two counts become more equal.
             raises = counts[k] < counts[old] - 1
         else:
             grown = sum_n_log_n + _n_log_n(counts[k] + 1) - _n_log_n(counts[k])
@@ -100,7 +100,7 @@ def _assign(score: np.ndarray, i: int, natural: int, memory: Memory, min_entropy
             after += _n_log_n(counts[old] - 1) - _n_log_n(counts[old])
     grown_total = total + 1 if old < 0 else total
     chosen = natural
-    # The entropy of a few rows means nothing: let each plane see five on average.
+    # The entropy of few rows is not meaningful: wait for five rows per plane on average.
     if total >= 5 * counts.shape[0] and math.log(grown_total) - after / grown_total < min_entropy:
         rarer = _best_of_rarer(score, counts, old, total, before)
         chosen = rarer if rarer >= 0 else natural
@@ -114,7 +114,7 @@ def _assign(score: np.ndarray, i: int, natural: int, memory: Memory, min_entropy
 
 @kernel
 def polytope_scores(rows: Any, some: np.ndarray, planes: PlaneSums, out: np.ndarray) -> None:
-    """The scores of the planes on some rows."""
+    """Compute the scores of the planes for some rows."""
     rows, planes, out = borrowed((rows, planes, out))
     for j in range(some.shape[0]):
         scores(rows, some[j], planes, out[j])
@@ -124,10 +124,10 @@ def polytope_scores(rows: Any, some: np.ndarray, planes: PlaneSums, out: np.ndar
 def _passes_to_skip(
     score: np.ndarray, z: int, is_outer: bool, margin: float, length: float, movement: np.ndarray, longest: int
 ) -> int:
-    """For how many passes row `i`, whose best plane is `z`, keeps its margin while planes move as they did last.
+    """Return the number of passes for which row `i` keeps its margin, if planes move as in the last pass.
 
-    An outer row keeps it as long as plane `z` has not fallen by its slack, an inner row until some plane has risen by
-    the slack there.
+    An outer row keeps its margin until the score of its best plane `z` has decreased by its slack, an inner row until
+    the score of some plane has increased by the slack of that plane.
     """
     if is_outer:
         return passes_to_skip(score[z] / margin - 1.0, length * movement[z], longest)
@@ -143,12 +143,12 @@ def polytope_epoch(
     rows: Any, order: np.ndarray, pace: Pace, planes: PlaneSums, problem: Problem, memory: Memory | None,
     backoff: Backoff, score: np.ndarray,
 ) -> tuple[float, int, float]:  # fmt: skip
-    """Visit the rows in `order`; return the sum of the losses met, the number of rows that moved a plane, the margin.
+    """Visit the rows in `order`; return the sum of the losses, the number of rows that updated a plane, and the margin.
 
-    `planes` holds the sums ``V = margin W``, never scaled: a row's score is compared with the margin in place of 1.
-    With the steps ``1 / (alpha t)`` the margin is ``alpha t``, and an update adds the row itself. From ``t = window``
-    on the steps stay ``1 / (alpha window)``: then ``W`` loses ``1 / window`` of itself at each visit, which for V means
-    that the margin, and with it what an update adds, grows by as much. Without an entropy to keep there is no `memory`.
+    `planes` contains ``V = margin W``, which is never rescaled: scores are compared with the margin instead of 1. With
+    the step size ``1 / (alpha t)`` the margin is ``alpha t``, and an update adds the row itself. For ``t > window`` the
+    step size remains ``1 / (alpha window)``: each visit multiplies ``W`` by ``1 - 1 / window``, which for V means that
+    the margin, and the factor of updates, grow accordingly. Without an entropy constraint there is no `memory`.
     """
     rows, order, planes, problem, backoff, score = borrowed((rows, order, planes, problem, backoff, score))
     labels, weights = problem.labels, problem.weight

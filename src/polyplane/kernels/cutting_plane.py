@@ -1,8 +1,8 @@
 r"""Sums over rows for the cutting-plane SVM (Franc and Sonnenburg, 2009; Arnosti and Kalita).
 
-Rows are seen through their *violations*: for two classes ``v = 1 - s w.x`` in one column, for more
+Rows are represented by their *violations*: for two classes ``v = 1 - s w.x`` in one column, for more
 ``v_k = [k != y] + (w_k - w_y).x`` in one column per class. In both cases the loss is ``max(0, max_k v_k)``, and ``v``
-is affine in the planes: between two sets of planes it is interpolated, not computed.
+is affine in the planes: between two sets of planes it is interpolated.
 """
 
 from typing import Any
@@ -12,15 +12,15 @@ import numpy as np
 from polyplane.kernels._jit import kernel, part, summing_kernel
 from polyplane.kernels.rows import PlaneSums, add_to, borrowed, score, scores
 
-# One plane and several have kernels of their own, so that a fit compiles those that it needs. `current` and `candidate`
-# are the violations of the rows at both ends of a line search, `mu` is a point of the way from the one to the other.
+# There are separate kernels for one plane and for several, so that a fit compiles only those that it needs. `current`
+# and `candidate` are the violations at the two ends of a line search, `mu` is a position between them (0 to 1).
 
 
 @kernel
 def violations_of_one(
     rows: Any, start: int, w: np.ndarray, intercept: float, target: np.ndarray, out: np.ndarray
 ) -> None:
-    """The violations at a single plane. `target` is the sign of each row."""
+    """Compute the violations for a single plane. `target` is the sign of each row."""
     rows, w = borrowed((rows, w))
     for i in range(out.shape[0]):
         out[i] = score(rows, start + i, w, intercept)
@@ -29,7 +29,7 @@ def violations_of_one(
 
 @kernel
 def outputs_on_many(rows: Any, start: int, planes: PlaneSums, out: np.ndarray) -> None:
-    """Scores on several planes."""
+    """Compute the scores of several planes."""
     rows, planes, out = borrowed((rows, planes, out))
     for i in range(out.shape[0]):
         scores(rows, start + i, planes, out[i])
@@ -37,7 +37,7 @@ def outputs_on_many(rows: Any, start: int, planes: PlaneSums, out: np.ndarray) -
 
 @kernel
 def violations_of_many(outputs: np.ndarray, target: np.ndarray) -> None:
-    """Turn scores into violations, in place. `target` is the class of each row."""
+    """Convert scores to violations, in place. `target` is the class of each row."""
     n_rows, n_columns = outputs.shape
     for i in range(n_rows):
         own = outputs[i, target[i]]
@@ -48,7 +48,7 @@ def violations_of_many(outputs: np.ndarray, target: np.ndarray) -> None:
 
 @summing_kernel
 def risk_of_one(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float) -> Any:
-    """The weighted sum of the losses at ``current + mu (candidate - current)``."""
+    """Compute the weighted sum of the losses at ``current + mu (candidate - current)``."""
     total = 0.0
     for i in range(weight.shape[0]):
         v = current[i] + mu * (candidate[i] - current[i])
@@ -58,7 +58,7 @@ def risk_of_one(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, 
 
 @summing_kernel
 def risk_of_many(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float) -> Any:
-    """The same, of several planes."""
+    """Compute the weighted sum of the losses of several planes."""
     total = 0.0
     for i in range(weight.shape[0]):
         best = 0.0
@@ -71,16 +71,16 @@ def risk_of_many(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray,
 
 @kernel
 def move(current: np.ndarray, candidate: np.ndarray, mu: float) -> None:
-    """Let `current` be the point ``current + mu (candidate - current)``; both without their shapes."""
+    """Set `current` to ``current + mu (candidate - current)``; both are flattened."""
     for i in range(current.shape[0]):
         current[i] += mu * (candidate[i] - current[i])
 
 
 @summing_kernel
 def choose_of_one(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, mu: float, chosen: np.ndarray) -> Any:
-    """Equation (6): 0 for rows that violate their margin, -1 for the others.
+    """Equation (6): set `chosen` to 0 for rows that violate their margin, and to -1 for the others.
 
-    Return the weight of the rows that violate theirs, which is the offset of the cut.
+    Return the total weight of the rows that violate their margin, which is the offset of the cut.
     """
     offset = 0.0
     for i in range(weight.shape[0]):
@@ -94,7 +94,7 @@ def choose_of_one(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray
 def choose_of_many(
     current: np.ndarray, candidate: np.ndarray, target: np.ndarray, weight: np.ndarray, mu: float, chosen: np.ndarray
 ) -> Any:
-    """The same, of several planes: the column of the largest violation of each row, -1 where the margin is kept."""
+    """Do the same for several planes: the column of the largest violation of each row, -1 if the margin is kept."""
     offset = 0.0
     for i in range(weight.shape[0]):
         column, largest = -1, 0.0
@@ -113,10 +113,10 @@ def add_changes(
     rows: Any, start: int, before: np.ndarray, now: np.ndarray, target: np.ndarray, weight: np.ndarray,
     bias_input: float, sums: np.ndarray,
 ) -> None:  # fmt: skip
-    """Add to `sums` what the sub-gradient of the risk gains when the choices `before` become `now`.
+    """Add to `sums` the change of the subgradient of the risk when the choices change from `before` to `now`.
 
-    The last column of `sums` belongs to the constant feature. Late in training few rows change sides from one cut to
-    the next, and only these are added up.
+    The last column of `sums` corresponds to the constant feature. Late in training few rows change between cuts, and
+    only these are added.
     """
     rows, sums = borrowed((rows, sums))
     binary, n_features = sums.shape[0] == 1, sums.shape[1] - 1
@@ -139,7 +139,7 @@ def add_changes(
 
 @part
 def _first_line(current: np.ndarray, candidate: np.ndarray) -> tuple[float, float]:
-    """Value and slope, just after 0, of the largest of the lines ``current + mu (candidate - current)`` and 0."""
+    """Return value and right derivative, at 0, of the maximum of 0 and ``current + mu (candidate - current)``."""
     value, slope = 0.0, 0.0
     for k in range(current.shape[0]):
         v, s = float(current[k]), float(candidate[k]) - float(current[k])
@@ -150,7 +150,7 @@ def _first_line(current: np.ndarray, candidate: np.ndarray) -> tuple[float, floa
 
 @kernel
 def slope_of_risk(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray) -> float:
-    """The right derivative of the risk at 0."""
+    """Compute the right derivative of the risk at 0."""
     current, candidate = borrowed((current, candidate))
     total = 0.0
     for i in range(weight.shape[0]):
@@ -162,9 +162,9 @@ def slope_of_risk(current: np.ndarray, candidate: np.ndarray, weight: np.ndarray
 def kinks(
     current: np.ndarray, candidate: np.ndarray, weight: np.ndarray, furthest: float, at: np.ndarray, rise: np.ndarray
 ) -> int:
-    """Where in (0, furthest] the slope of the risk jumps, and by how much; return how many such points there are.
+    """Find the points in (0, furthest] where the slope of the risk jumps, and the jumps; return their number.
 
-    Only as many are written as there is room for. Each row walks along the upper envelope of its lines.
+    No more points are written than the arrays can hold. For each row, they lie on the upper envelope of its lines.
     """
     current, candidate = borrowed((current, candidate))
     count = 0
@@ -191,7 +191,7 @@ def kinks(
 
 @kernel
 def first_zero(at: np.ndarray, rise: np.ndarray, slope: float, curvature: float) -> float:
-    """Algorithm 3: where ``slope + curvature mu + (rises up to mu)`` passes 0; `at` is sorted."""
+    """Algorithm 3: return the zero of ``slope + curvature mu + (sum of rises up to mu)``; `at` is sorted."""
     for i in range(at.shape[0]):
         if slope + curvature * at[i] >= 0.0:
             break

@@ -1,4 +1,4 @@
-"""The smallest and the largest value of each feature of sparse rows."""
+"""The minimum and maximum of each feature of sparse rows."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from polyplane.kernels._jit import kernel
 
 @kernel
 def widen_ranges(data: np.ndarray, indices: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-    """Lower `low` and raise `high`, by feature, to the values of a CSR matrix."""
+    """Update the minimum `low` and the maximum `high` of each feature by the values of a CSR matrix."""
     for p in range(data.shape[0]):
         j, x = indices[p], data[p]
         low[j] = min(low[j], x)

@@ -1,6 +1,6 @@
 """The joint convex polytope machine: one epoch of stochastic gradient descent on the planes of all classes.
 
-Planes are columns, class by class, as many for each class.
+Planes are columns, ordered by class, with the same number for each class.
 """
 
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
 
 
 class JointProblem(NamedTuple):
-    """What is to be separated, and with which hyper-parameters."""
+    """The classification problem, and its hyperparameters."""
 
     labels: np.ndarray  # class of each row
     weight: np.ndarray  # weight of each row
@@ -24,25 +24,25 @@ class JointProblem(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Each plane's share of the rows of its class, by which the entropy is kept."""
+    """The assignment of rows to the planes of their class, for the entropy constraint."""
 
-    recorded: np.ndarray  # plane of its class that each row would have gone to when it last moved one (UNADJ)
-    counts: np.ndarray  # how many rows are recorded at each plane (n_k)
-    sums: np.ndarray  # of each class: the sums of n_k and of n_k log n_k
+    recorded: np.ndarray  # the highest-scoring plane of its class for each row, at its last update (UNADJ)
+    counts: np.ndarray  # number of rows recorded for each plane (n_k)
+    sums: np.ndarray  # for each class: the sums of n_k and of n_k log n_k
 
 
 class Skipping(NamedTuple):
-    """Which rows are skipped, and for how long a row may be."""
+    """The rows that are skipped, and for how long."""
 
     skip: np.ndarray  # visits of each row still to be skipped
-    length: np.ndarray  # length |x| of each row
-    movement: float  # how far margins move in a pass, on a row of length 1; infinite: not known
-    longest: int  # the most visits to skip, 0 for none
+    length: np.ndarray  # norm |x| of each row
+    movement: float  # change of margins in a pass, for a row of norm 1; infinite if unknown
+    longest: int  # maximum number of visits to skip, 0 for none
 
 
 @part
 def _best(score: np.ndarray, first: int, last: int, best: int) -> int:
-    """The best of some planes, and of the plane `best`, if there is one."""
+    """Return the highest-scoring plane among `first` to `last` - 1 and the plane `best`, if there is one."""
     for k in range(first, last):
         if best < 0 or score[k] > score[best]:
             best = k
@@ -60,11 +60,12 @@ def joint_epoch(
     skipping: Skipping,
     score: np.ndarray,
 ) -> tuple[float, int, float]:
-    """Visit the rows in `order`; return the sum of the losses met, the number of rows that moved planes, the margin.
+    """Visit the rows in `order`; return the sum of the losses, the number of rows that updated planes, and the margin.
 
-    `planes` holds the sums ``V = margin W``, never scaled, as in `polyplane.kernels.convex_polytope.polytope_epoch`: a
-    row that beats the best rival plane by less than the margin is added to its own best plane and taken off the rival.
-    Without an entropy to keep there are no `shares`.
+    `planes` contains ``V = margin W``, never rescaled, as in `polyplane.kernels.convex_polytope.polytope_epoch`. If the
+    score of a row for its own class exceeds that of the best plane of another class by less than the margin, the row is
+    added to the best plane of its class and subtracted from the other plane. Without an entropy constraint there are no
+    `shares`.
     """
     rows, order, planes, problem, skipping, score = borrowed((rows, order, planes, problem, skipping, score))
     labels, weights, alpha, min_entropy = problem.labels, problem.weight, problem.alpha, problem.min_entropy

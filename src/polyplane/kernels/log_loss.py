@@ -1,7 +1,7 @@
-"""Training by the log-loss, where of many planes only a few are in contention for a row.
+"""Training with the log-loss, if only few of many planes matter for a row.
 
-A row teaches the planes whose share in its probabilities is not negligible: its `contenders`, the planes with the best
-scores. They are found among all planes in some passes (`renew`), and taken from memory in the others.
+A row updates only its `contenders`, the planes with the highest scores, whose contributions to its probabilities are
+not negligible. They are searched among all planes in some passes (`renew`) and reused in the others.
 """
 
 from typing import Any, NamedTuple
@@ -12,16 +12,16 @@ from numba import njit
 from polyplane.kernels._jit import PART, inlined_part, kernel, part, summing_part
 from polyplane.kernels.rows import borrowed
 
-#: A plane whose part in the derivative of a row's loss is smaller than this is not moved by the row.
+#: A row does not update planes with a smaller derivative of its loss.
 NEGLIGIBLE = 1e-3
-#: The least probability of a row's own class that is told from 0.
+#: Lower bound of the probability of the true class, to avoid a division by zero.
 LEAST = 1e-30
-#: Planes of which the largest score is found first, when the best are sought.
+#: Block size in the search for the highest scores: the maximum of each block is computed first.
 BLOCK = 16
 
 
 class Rows(NamedTuple):
-    """All rows as they come, how they are seen, ``factor * (x - centre)``, and numbers to add to them, if any."""
+    """All rows, their scaling ``factor * (x - centre)``, and input noise, if any."""
 
     X: np.ndarray
     centre: np.ndarray
@@ -32,40 +32,40 @@ class Rows(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """Which rows are visited, in their order, and what is noted of each visit."""
+    """The visited rows, in their order, and the results of each visit."""
 
     rows: np.ndarray
-    noise_starts: np.ndarray  # from where on in the noise a row gets its own
-    probability: np.ndarray  # of the own class, before the row was learned from
+    noise_starts: np.ndarray  # position of the noise of each row
+    probability: np.ndarray  # of the true class, before the update
 
 
 class Machine(NamedTuple):
-    """The planes, class by class, what Adam remembers of each of their weights, and their average."""
+    """The planes, ordered by class, the moments of Adam for each weight, and the averaged planes."""
 
     W: np.ndarray  # (n_classes, n_planes, n_features + 1)
     first: np.ndarray
     second: np.ndarray
     mean: np.ndarray
-    anchor: np.ndarray  # what planes are drawn back to
+    anchor: np.ndarray  # the planes towards which the weights are regularised
 
 
 class Steps(NamedTuple):
-    """The numbers of each step, and those that all have in common."""
+    """The parameters of each step, and the common ones."""
 
     rate: np.ndarray
     shrink: np.ndarray  # towards the anchor; 0: not at all
-    n_averaged: np.ndarray  # states in the average; 0: the step does not go into it
+    n_averaged: np.ndarray  # number of averaged steps; 0: the step is not included in the average
     size: int  # rows of a step
     decay: tuple[float, float]
     epsilon: float
 
 
 class Room(NamedTuple):
-    """Room for what a step computes; to allocate it in the kernel would be longer to compile."""
+    """Preallocated arrays for a step; allocation in the kernel would take longer to compile."""
 
     gradient: np.ndarray  # (planes, features + 1), 0 between steps
     inputs: np.ndarray  # (rows of a step, features + 1)
-    all_scores: np.ndarray  # (rows of a step, planes), if contenders are found anew
+    all_scores: np.ndarray  # (rows of a step, planes), if contenders are renewed
     largest: np.ndarray  # of blocks of planes
     scores: np.ndarray  # of the contenders
 
@@ -74,7 +74,7 @@ class Room(NamedTuple):
 def train(
     rows: Rows, visits: Visits, contenders: np.ndarray, machine: Machine, steps: Steps, room: Room, renew: bool
 ) -> None:
-    """Make all steps; `machine`, `contenders` and the probabilities are written into."""
+    """Make all steps; `machine`, `contenders` and the probabilities are updated in place."""
     rows, visits, contenders, machine, steps, room = borrowed((rows, visits, contenders, machine, steps, room))
     gradient, inputs, all_scores, largest, scores = room
     n_planes, W = machine.W.shape[1], machine.W.reshape(-1, machine.W.shape[2])
@@ -99,7 +99,7 @@ def train(
 
 @inlined_part
 def _gather(rows: Rows, chosen: np.ndarray, starts: np.ndarray, inputs: np.ndarray) -> None:
-    """Scaled rows with their noise, ending in a 1."""
+    """Compute scaled rows with noise; the last column is 1."""
     n_features = rows.X.shape[1]
     factor = inputs.dtype.type(rows.factor)
     for i in range(len(chosen)):
@@ -115,7 +115,7 @@ def _gather(rows: Rows, chosen: np.ndarray, starts: np.ndarray, inputs: np.ndarr
 
 @njit(**{**PART, "fastmath": True})
 def _largest(values: np.ndarray, start: int) -> Any:
-    """The largest of a block, whose length is known when this is compiled."""
+    """Return the maximum of a block, whose length is a compile-time constant."""
     largest = values[start]
     for i in range(1, BLOCK):
         largest = values[start + i] if values[start + i] > largest else largest
@@ -124,7 +124,7 @@ def _largest(values: np.ndarray, start: int) -> Any:
 
 @part
 def _insert(value: float, number: int, values: np.ndarray, numbers: np.ndarray) -> None:
-    """Let a value take its place among the largest, which stand in falling order; the last one gives way."""
+    """Insert a value into the list of the largest values, in decreasing order; the last one is dropped."""
     at = len(values) - 1
     while at > 0 and values[at - 1] < value:
         values[at], numbers[at] = values[at - 1], numbers[at - 1]
@@ -141,10 +141,10 @@ def _find_contenders(
     scores: np.ndarray,
     largest: np.ndarray,
 ) -> None:
-    """The planes with the best scores, best first, and their scores.
+    """Find the planes with the highest scores, in decreasing order, and their scores.
 
-    Of the largest scores of all blocks the n-th is a bound for the n-th best score: blocks below it are not looked at.
-    One plane of the row's class is always among the contenders, and one of another class.
+    The n-th largest block maximum is a lower bound of the n-th highest score: blocks below it are skipped. At least one
+    plane of the true class, and one of another class, is always among the contenders.
     """
     n, n_blocks = len(contenders), len(all_scores) // BLOCK
     scores[:] = -np.inf
@@ -169,7 +169,7 @@ def _find_contenders(
 
 @part
 def _best(all_scores: np.ndarray, label: int, n_planes: int, own: bool) -> int:
-    """The best plane of a class, or of all others."""
+    """Return the highest-scoring plane of a class, or of all other classes."""
     best = -1
     for k in range(len(all_scores)):
         if (k // n_planes == label) == own and (best < 0 or all_scores[k] > all_scores[best]):
@@ -179,7 +179,7 @@ def _best(all_scores: np.ndarray, label: int, n_planes: int, own: bool) -> int:
 
 @summing_part
 def _score(x: np.ndarray, W: np.ndarray, contenders: np.ndarray, scores: np.ndarray) -> None:
-    """The scores of the contenders, two at a time: a row is read half as often."""
+    """Compute the scores of the contenders, two at a time: the row is read half as often."""
     n = len(contenders)
     for c in range(0, n - 1, 2):
         v, w = W[contenders[c]], W[contenders[c + 1]]
@@ -206,10 +206,10 @@ def _learn(
     scores: np.ndarray,
     gradient: np.ndarray,
 ) -> float:
-    """Add what a row has to say to the gradient; return the probability of its class.
+    """Add the gradient of a row; return the probability of its class.
 
-    With p the softmax over the contenders and P its sum over those of the row's class, the derivative of -log P by a
-    score is p for planes of other classes and p (1 - 1 / P) for those of its own.
+    With p the softmax over the contenders and P its sum over those of the true class, the derivative of -log P with
+    respect to a score is p for planes of other classes and p (1 - 1 / P) for those of the true class.
     """
     top = scores[0]
     for c in range(1, len(contenders)):
@@ -233,11 +233,11 @@ def _learn(
     return probability
 
 
-# Sums of two products could be fused in two ways, and freshly compiled code and that of the cache do not agree on one;
-# without this "fastmath" would be what the caller has.
+# A sum of two products can be fused in two ways, and newly compiled code can differ from cached code in this; without
+# this option, "fastmath" would be inherited from the caller.
 @njit(**{**PART, "fastmath": False})
 def _adam(machine: Machine, gradient: np.ndarray, steps: Steps, step: int) -> None:
-    """Move the planes down the gradient, which is 0 afterwards, and let them join the average."""
+    """Take a step of Adam, reset the gradient to 0, and update the averaged planes."""
     W, first, second = machine.W.reshape(-1), machine.first.reshape(-1), machine.second.reshape(-1)
     slope, number = gradient.reshape(-1), W.dtype.type
     b1, b2 = number(steps.decay[0]), number(steps.decay[1])

@@ -1,6 +1,6 @@
-"""Stochastic training of multi-hyperplane machines by the margin loss (Djuric, Wang and Vucetic, 2020).
+"""Stochastic training of multi-hyperplane machines with the margin loss (Djuric, Wang and Vucetic, 2020).
 
-Each plane is a column of `PlaneSums`; `owner` tells its class, -1 a column that is still free.
+Each plane is a column of `PlaneSums`; `owner` is its class, or -1 for an unused column.
 """
 
 from typing import Any, NamedTuple
@@ -15,37 +15,37 @@ TINY = float(np.finfo(np.float32).tiny)
 
 
 class Targets(NamedTuple):
-    """What is known of each row."""
+    """The class and weight of each row."""
 
     labels: np.ndarray
     weight: np.ndarray
 
 
 class Clocks(NamedTuple):
-    """Back-off: how many visits of each row are still to be passed over, and what the next such number depends on."""
+    """Back-off: the number of visits of each row still to be skipped, and the data for the next such number."""
 
     skip: np.ndarray
-    reach: np.ndarray  # by how much an epoch may change the margin of each row
+    reach: np.ndarray  # possible change of the margin of each row in an epoch
     max_skip: int
 
 
 class Steps(NamedTuple):
-    """A step length, and by how much it falls at each visit."""
+    """The step size, and its decrease at each visit."""
 
     length: float
     fall: float
 
 
 class Growth(NamedTuple):
-    """How an adaptive machine grows."""
+    """The growth of an adaptive multi-hyperplane machine."""
 
     alpha: float
-    decay: float  # of the chance to duplicate a plane (beta)
-    unused: int  # a class with fewer planes than this has zero planes that were not used yet
-    most: int  # planes of a class up to which they are duplicated
-    draws: np.ndarray  # one uniform number per visit
-    assigned: np.ndarray  # plane of each row, where fixed for a round; empty or -1: the best one
-    parents: np.ndarray  # to be written: of which plane a new one is a copy, -1: it began as a zero plane
+    decay: float  # of the probability of duplicating a plane (beta)
+    unused: int  # a class with fewer planes than this still has unused zero planes
+    most: int  # maximum number of planes of a class for duplication
+    draws: np.ndarray  # one uniform random number per visit
+    assigned: np.ndarray  # plane of each row, if fixed for a round; empty or -1: the highest-scoring one
+    parents: np.ndarray  # output: the plane that a new one was copied from, -1: a zero plane
 
 
 @kernel
@@ -59,7 +59,7 @@ def margin_epoch(
     steps: Steps,
     score: np.ndarray,
 ) -> float:
-    """Plain stochastic gradient descent; returns the sum of the losses met."""
+    """Plain stochastic gradient descent; return the sum of the losses."""
     X, order, planes, owner, targets, clocks, score = borrowed((X, order, planes, owner, targets, clocks, score))
     labels, weights, skip, reach = targets.labels, targets.weight, clocks.skip, clocks.reach
     loss = 0.0
@@ -91,7 +91,7 @@ def margin_epoch(
 
 @part
 def _answers(score: np.ndarray, owner: np.ndarray, size: int, best: np.ndarray, where: np.ndarray) -> None:
-    """Best plane of each class and its score; a class without planes answers 0 by none (-1)."""
+    """Find the highest-scoring plane of each class and its score; without planes, the score is 0 and the plane -1."""
     for c in range(best.shape[0]):
         best[c], where[c] = 0.0, -1
     for k in range(size):
@@ -103,9 +103,10 @@ def _answers(score: np.ndarray, owner: np.ndarray, size: int, best: np.ndarray, 
 
 @part
 def _rival_of(label: int, best: np.ndarray, where: np.ndarray, counts: np.ndarray, unused: int) -> int:
-    """The rival class with the best answer; a class that has zero planes left answers at least 0.
+    """Return the other class with the highest score; a class with unused zero planes has at least the score 0.
 
-    Among several that answer 0 so, the one whose planes come closest: the lowest index would collect all new planes.
+    Among several such classes with the score 0, return the one with the highest-scoring plane: with the lowest index,
+    one class would get all new planes.
     """
     rival, answer = -1, 0.0
     for c in range(best.shape[0]):
@@ -119,7 +120,7 @@ def _rival_of(label: int, best: np.ndarray, where: np.ndarray, counts: np.ndarra
 
 @part
 def _new_plane(label: int, parent: int, column: int, owner: np.ndarray, counts: np.ndarray, parents: np.ndarray) -> int:
-    """Give a free column to a class."""
+    """Assign an unused column to a class."""
     owner[column], parents[column] = label, parent
     counts[label] += 1
     return column
@@ -127,7 +128,7 @@ def _new_plane(label: int, parent: int, column: int, owner: np.ndarray, counts: 
 
 @part
 def _forget(coef: np.ndarray, intercept: np.ndarray, shift: np.ndarray) -> None:
-    """Let all planes be zero planes."""
+    """Set all planes to zero."""
     for k in range(intercept.shape[0]):
         intercept[k] = shift[k] = 0.0
     for j in range(coef.shape[0]):
@@ -137,7 +138,7 @@ def _forget(coef: np.ndarray, intercept: np.ndarray, shift: np.ndarray) -> None:
 
 @part
 def _copy_plane(coef: np.ndarray, intercept: np.ndarray, shift: np.ndarray, old: int, new: int) -> None:
-    """Copy a plane to another column. An assignment of slices would compile the text of its error, for 3 s."""
+    """Copy a plane to another column. A slice assignment would take 3 s longer to compile, for its error message."""
     for j in range(coef.shape[0]):
         coef[j, new] = coef[j, old]
     intercept[new], shift[new] = intercept[old], shift[old]
@@ -154,12 +155,12 @@ def adaptive_epoch(
     growth: Growth,
     state: np.ndarray,
 ) -> tuple[int, float]:
-    """MM, AMM and GAMM: visit rows until `order` ends or no column is free; return how many were visited, and losses.
+    """MM, AMM and GAMM: visit rows until the end of `order` or of the unused columns; return the visits and the losses.
 
-    `planes` holds the sums ``V = alpha (t - 1) W``, never scaled: margins are compared with ``alpha (t - 1)`` in place
-    of 1. `state` keeps the number of planes, that of the visits made (t), the chance to duplicate (p), and, before the
-    first visit of a round, what ``alpha t`` came to in the round before: the visit compares with the planes of that
-    round, and its step, multiplied with ``1 - 1/t = 0``, forgets them.
+    `planes` contains ``V = alpha (t - 1) W``, never rescaled: margins are compared with ``alpha (t - 1)`` instead of 1.
+    `state` contains the number of planes, the number of visits (t), the probability of duplication (p), and, before the
+    first visit of a round, the last ``alpha t`` of the previous round: the first visit compares with the planes of that
+    round, and its step resets them, because they are multiplied by ``1 - 1/t = 0``.
     """
     X, order, planes, owner, counts, targets, growth = borrowed((X, order, planes, owner, counts, targets, growth))
     size, t, chance, before = int(state[0]), int(state[1]), state[2], state[3]
@@ -167,7 +168,7 @@ def adaptive_epoch(
     score = np.empty(owner.shape[0], planes.coef.dtype)
     best, where = np.empty(counts.shape[0]), np.empty(counts.shape[0], np.int64)
     loss, visit = 0.0, 0
-    # One visit may add three planes: its own, a copy of it, and one of the rival.
+    # One visit may add three planes: one of its class, a copy of it, and one of the other class.
     while visit < order.shape[0] and size + 3 <= owner.shape[0]:
         i = order[visit]
         label = labels[i]
@@ -194,9 +195,9 @@ def adaptive_epoch(
             loss += weights[i] * (1.0 - reached / margin)
             if own < 0:
                 own, size = _new_plane(label, -1, size, owner, counts, growth.parents), size + 1
-            # Zero planes are not duplicated: there are more of them already.
+            # Zero planes are not duplicated: the class still has unused ones.
             if own_score > 0.0 and growth.draws[visit - 1] < chance and counts[label] < growth.most:
-                # The copy keeps the old plane, the original takes the update: the tie is broken at once.
+                # The copy is the old plane, and only the original is updated: this breaks the tie.
                 copy, size = _new_plane(label, own, size, owner, counts, growth.parents), size + 1
                 _copy_plane(planes.coef, planes.intercept, planes.shift, own, copy)
                 chance *= growth.decay

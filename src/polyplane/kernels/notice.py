@@ -1,4 +1,4 @@
-"""One line on a terminal when kernels are about to be compiled, for those who wait for it."""
+"""A message on a terminal before kernels are compiled."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _is_said = False
 
 
 def begin_waiting() -> None:
-    """Somebody looks at the terminal from now on; the line is shown once to each who comes first."""
+    """Enable the message; nested calls show it once."""
     global _n_waiting, _is_said
     with _lock:
         _is_said = _is_said and _n_waiting > 0
@@ -19,7 +19,7 @@ def begin_waiting() -> None:
 
 
 def end_waiting() -> None:
-    """Whoever began to wait has what they waited for."""
+    """Disable the message at the end of the outermost call."""
     global _n_waiting
     with _lock:
         _n_waiting -= 1
@@ -27,7 +27,7 @@ def end_waiting() -> None:
 
 @contextmanager
 def compilation_shown() -> Iterator[None]:
-    """Say so, on standard error if it is a terminal, when something has to be compiled."""
+    """Show a message on standard error, if it is a terminal, when a kernel is compiled."""
     begin_waiting()
     try:
         yield
@@ -36,7 +36,7 @@ def compilation_shown() -> Iterator[None]:
 
 
 def say_compiling(is_kept: bool) -> None:
-    """To be called before a kernel is compiled; `is_kept` tells whether other processes will find it."""
+    """Show the message; called before a kernel is compiled. `is_kept`: whether it will be cached on disk."""
     global _is_said
     with _lock:
         if _n_waiting == 0 or _is_said or sys.stderr is None or not sys.stderr.isatty():

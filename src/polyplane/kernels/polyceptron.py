@@ -21,9 +21,9 @@ def _argmin(values: np.ndarray) -> int:
 def polyceptron_epoch(
     rows: Any, order: np.ndarray, sign: np.ndarray, step: np.ndarray, planes: PlaneSums, score: np.ndarray
 ) -> int:
-    """Visit the rows in `order`, move the lowest plane of each that is on the wrong side; return how many were.
+    """Visit the rows in `order`, update the lowest-scoring plane of each misclassified row; return their number.
 
-    `sign` is +1 inside and -1 outside, `step` the length of each row's step.
+    `sign` is +1 inside and -1 outside, `step` the step size of each row.
     """
     rows, order, sign, step, planes, score = borrowed((rows, order, sign, step, planes, score))
     mistakes = 0

@@ -1,10 +1,10 @@
-"""Where dense and sparse data meet: the operations that training loops are made of.
+"""The operations of the training loops, for dense and sparse data.
 
-A kernel sees its data as `rows` and its planes as `PlaneSums`. It may ask for the scores of row ``i`` on all planes
-(`scores`), and add a multiple of row ``i`` to one plane (`add`). Both exist for `DenseRows`, for `SparseRows`, and for
-`CentredRows` around either, chosen by type when the kernel is compiled, so that each kernel is written once.
+A kernel takes its data as `rows` and its planes as `PlaneSums`. It can compute the scores of row ``i`` for all planes
+(`scores`), and add a multiple of row ``i`` to one plane (`add`). Both are implemented for `DenseRows`, `SparseRows` and
+`CentredRows` of either, and selected by type at compile time, so that each kernel is written once.
 
-Where a plane is a vector of its own, `score` and `add_to` do the same for dense and sparse rows.
+If a plane is a separate vector, `score` and `add_to` do the same for dense and sparse rows.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from scipy import sparse
 
 from polyplane.kernels._jit import PART, part, summing_part
 
-# Positions in sparse rows are unsigned: of a signed one Numba asks at each use whether it counts from the end.
+# Positions in sparse rows are unsigned: for signed ones, Numba checks at each use whether they count from the end.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
@@ -35,9 +35,9 @@ class SparseRows(NamedTuple):
 
 
 class CentredRows(NamedTuple):
-    """Rows seen as ``factor * (x - centre)``, while what is stored, dense or sparse, stays as it is.
+    """Rows ``factor * (x - centre)`` of stored dense or sparse rows x, which do not change.
 
-    `along` holds the products of each row with the centre, `square` that of the centre with itself.
+    `along` contains the dot product of each row with the centre, `square` that of the centre with itself.
     """
 
     rows: DenseRows | SparseRows
@@ -47,11 +47,11 @@ class CentredRows(NamedTuple):
 
 
 class PlaneSums(NamedTuple):
-    """Unscaled planes, feature by feature.
+    """Unscaled planes, stored by feature.
 
-    `coef` has shape (n_features, n_planes), so that one feature's weights on all planes are neighbours in memory: a
-    non-zero of a row touches one or two cache lines. `bias_input` is the value of the constant feature, 0 without an
-    intercept. `shift`, for centred rows alone, tells how many times the centre is to be taken off each plane's `coef`.
+    `coef` has shape (n_features, n_planes), so that the weights of one feature are contiguous: each non-zero value of a
+    row accesses one or two cache lines. `bias_input` is the value of the constant feature, 0 without an intercept.
+    `shift`, for centred rows only, is the multiple of the centre to subtract from `coef` of each plane.
     """
 
     coef: np.ndarray
@@ -62,10 +62,10 @@ class PlaneSums(NamedTuple):
 
 @intrinsic  # type: ignore[untyped-decorator]
 def borrowed(typing_context: Any, value: Any) -> Any:
-    """The same arrays, or tuples of arrays, without their counts of references.
+    """Return the same arrays, or tuples of arrays, without reference counting.
 
-    Whoever calls a kernel holds its arguments until it returns. Yet each reading of an array from a tuple, and each
-    view of a row, counts a reference up and down, in memory that threads share.
+    The caller of a kernel holds its arguments until it returns. Otherwise each access to an array in a tuple, and each
+    view of a row, would change a reference count in memory that threads share.
     """
 
     def uncounted(context: Any, builder: Any, kind: Any, stored: Any) -> Any:
@@ -94,7 +94,7 @@ def as_rows(X: Any) -> DenseRows | SparseRows:
 
 
 def scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> None:
-    """Write the score of row `i` on each plane into `out`. Callable from kernels only."""
+    """Write the score of row `i` for each plane into `out`. Callable from kernels only."""
 
 
 def add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> None:
@@ -102,9 +102,9 @@ def add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) -> None:
 
 
 def score(rows: Any, i: int, w: np.ndarray, intercept: float) -> Any:
-    """The score of row `i` on the plane of the float64 weights `w`. Callable from kernels only.
+    """Compute the score of row `i` for a plane with float64 weights `w`. Callable from kernels only.
 
-    Sums run in float64, also over float32 rows: memory is the bottleneck.
+    Sums are computed in float64, also for float32 rows: memory access is the bottleneck.
     """
 
 
@@ -112,13 +112,13 @@ def add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> None:
     """Add `amount` times row `i` to a vector. Callable from kernels only."""
 
 
-#: Compiled once for all kernels that call it, with their rules for floats, and inlined when these are optimised.
-#: Inlining before types are known (``inline="always"``) would compile it once more at each call.
+#: Compiled once for all kernels that call it, with the same floating-point options, and inlined by the optimiser.
+#: Inlining before type inference (``inline="always"``) would compile it again for each call.
 AS_CALLER = {**PART, "forceinline": True}
 
 
 def _chosen(rows: Any, dense: Any, sparse: Any, centred: Any = None) -> Any:
-    """The implementation for a type of rows."""
+    """Return the implementation for a type of rows."""
     kinds: dict[Any, Any] = {DenseRows: dense, SparseRows: sparse, CentredRows: centred}
     return kinds.get(getattr(rows, "instance_class", None))
 
@@ -143,9 +143,10 @@ def _add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> Any:
     return _chosen(rows, _dense_add_to, _sparse_add_to)
 
 
-# Scores are summed four features at a time: one pass over the planes' scores serves four weights. On 48 planes and 75
-# non-zeros this takes a third of the time of the plain double loop. A single plane is a dot product: of a dense row,
-# vectorised by re-association; of a sparse row in four scalar sums, as gathering is slower than loading.
+# Scores are summed over four features at a time, which needs one pass over the scores instead of four. For 48 planes
+# and 75 non-zero values this takes a third of the time of the plain double loop. For a single plane, the score is a dot
+# product: vectorised by reassociation for a dense row, with four scalar sums for a sparse row, because vector gathers
+# are slower.
 
 
 def _dense_scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> Any:
@@ -263,7 +264,7 @@ def _sparse_add_to(total: np.ndarray, rows: Any, i: int, amount: float) -> Any:
         total[np.uint64(at[p])] += amount * x[p]
 
 
-# Of centred rows z = f (x - c), a plane's normal u and offset b are stored as f u = coef - shift c and
+# For centred rows z = f (x - c), the normal u and offset b of a plane are stored as f u = coef - shift c and
 # intercept = b - f u c, so that u z + b = coef x - shift (c x) + intercept. Adding a z to u then adds a f^2 x to coef.
 
 

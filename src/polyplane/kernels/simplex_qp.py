@@ -1,9 +1,9 @@
-r"""The small quadratic problem behind a bundle of cuts: minimise ``1/2 x'Gx - c'x`` over the simplex.
+r"""The small quadratic program of the cutting-plane method: minimise ``1/2 x'Gx - c'x`` over the simplex.
 
-An active-set method that starts where the last one ended. On its support ``S`` the minimiser is a linear system, kept
-factorised: on the simplex ``x' 1 1' x = 1``, so ``M = G + shift 1 1'`` may stand for ``G``, and ``M_SS`` is positive
-definite whenever the cuts of the support are affinely independent. One more cut is one more row of the Cholesky factor;
-one less is a sweep of rotations; both cost ``O(|S|^2)``.
+An active-set method with warm starts. On its support ``S`` the minimiser is the solution of a linear system, whose
+Cholesky factor is updated: on the simplex ``x' 1 1' x = 1``, so ``G`` can be replaced by ``M = G + shift 1 1'``, and
+``M_SS`` is positive definite if the cuts of the support are affinely independent. Adding a cut appends a row to the
+Cholesky factor; removing one needs a sweep of rotations; both cost ``O(|S|^2)``.
 """
 
 from typing import Any, NamedTuple
@@ -13,12 +13,12 @@ import numpy as np
 from polyplane.kernels._jit import inlined_part, kernel, part, summing_part
 from polyplane.kernels.rows import borrowed
 
-#: A cut whose pivot falls below this share of its diagonal is an affine combination of the support.
+#: A cut whose pivot is smaller, relative to its diagonal, is an affine combination of the support.
 DEPENDENT = 1e-12
 
 
 class Quadratic(NamedTuple):
-    """What to minimise."""
+    """The objective."""
 
     gram: np.ndarray  # G
     linear: np.ndarray  # c
@@ -26,7 +26,7 @@ class Quadratic(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """Where the method is; the arrays may be longer than needed."""
+    """The current iterate; the arrays may be longer than needed."""
 
     x: np.ndarray
     support: np.ndarray  # the indices of the positive entries, in the order of the factor
@@ -60,7 +60,7 @@ def _backward(factor: np.ndarray, size: int, v: np.ndarray) -> None:
 
 @part
 def _append(gram: np.ndarray, shift: float, support: np.ndarray, factor: np.ndarray, size: int, j: int) -> float:
-    """Write row `size` of the factor for cut `j`; return its pivot as a share of the diagonal."""
+    """Write row `size` of the factor for cut `j`; return its pivot relative to the diagonal."""
     row, diagonal = factor[size], gram[j, j] + shift
     for i in range(size):
         row[i] = gram[j, support[i]] + shift
@@ -73,7 +73,7 @@ def _append(gram: np.ndarray, shift: float, support: np.ndarray, factor: np.ndar
 
 @part
 def _remove(x: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int, position: int) -> None:
-    """Take one cut out of the support and rotate its row out of the factor."""
+    """Remove one cut from the support and from the factor."""
     x[support[position]] = 0.0
     for i in range(position, size - 1):
         support[i] = support[i + 1]
@@ -90,7 +90,7 @@ def _remove(x: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int, p
 
 @inlined_part
 def _aim(linear: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int, work: np.ndarray) -> None:
-    """The minimiser on the affine hull of the support: ``M^-1 (c - level 1)`` with the level that makes it sum to 1."""
+    """Compute the minimiser on the affine hull of the support: ``M^-1 (c - level 1)``, whose entries sum to 1."""
     for i in range(size):
         work[0, i], work[1, i] = linear[support[i]], 1.0
     for v in range(2):
@@ -107,7 +107,7 @@ def _aim(linear: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int,
 
 @part
 def _walk(x: np.ndarray, support: np.ndarray, size: int, direction: np.ndarray, furthest: float) -> int:
-    """Go along `direction` up to the first entry that would turn negative; return its position, -1 for none."""
+    """Move along `direction` up to the first entry that would become negative; return its position, -1 for none."""
     step, blocking = furthest, -1
     for i in range(size):
         if direction[i] < 0.0 and x[support[i]] < -step * direction[i]:
@@ -137,7 +137,7 @@ def _settle(
 def _most_wanted(
     gram: np.ndarray, linear: np.ndarray, x: np.ndarray, support: np.ndarray, size: int, slope: np.ndarray
 ) -> tuple[int, float]:
-    """The cut along which the objective falls fastest, and by how much it lies below the level of the support."""
+    """Return the cut with the steepest descent, and by how much its slope lies below the level of the support."""
     n = linear.shape[0]
     for j in range(n):
         slope[j] = -linear[j]
@@ -156,13 +156,13 @@ def _most_wanted(
 
 @inlined_part
 def _make_room(x: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int, j: int, direction: np.ndarray) -> int:
-    """Let in a cut that depends on the support, until it drives out another; return the position of that, -1: none."""
+    """Add a cut that depends on the support, until it replaces another; return the position of that, -1 for none."""
     for i in range(size):
         direction[i] = -factor[size, i]
     _backward(factor, size, direction)
     scale, before, after = 0.0, 0.0, 0.0
     for i in range(size):
-        scale -= direction[i]  # 1 but for rounding
+        scale -= direction[i]  # 1 up to rounding
         before += x[support[i]]
     for i in range(size):
         direction[i] /= scale
@@ -177,10 +177,10 @@ def _make_room(x: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int
 
 @kernel
 def minimise(problem: Quadratic, at: Iterate, size: int, afresh: bool, tol: float, max_pivots: int) -> Any:
-    """Go on from `at` until the objective is within `tol` of its minimum; return the size of the support.
+    """Continue from `at` until the objective is within `tol` of its minimum; return the size of the support.
 
-    The bound is the one of Frank and Wolfe: the level of the slopes on the support less the smallest slope. With
-    `afresh` the factor of the support is made first: for another shift, and against rounding errors.
+    The bound is the Frank-Wolfe gap: the level of the slopes on the support minus the smallest slope. With `afresh`,
+    the factor of the support is computed again first: for a new shift, and to remove rounding errors.
     """
     problem, at = borrowed((problem, at))
     gram, linear, shift = problem.gram, problem.linear, problem.shift
@@ -190,7 +190,7 @@ def minimise(problem: Quadratic, at: Iterate, size: int, afresh: bool, tol: floa
     for pivot in range(max_pivots + 1):
         size = _settle(linear, x, support, factor, size, work)
         j, excess = _most_wanted(gram, linear, x, support, size, work[2])
-        # When all cuts are in, none can be missing.
+        # If the support contains all cuts, no cut can be missing.
         if pivot == max_pivots or excess <= tol or x[j] > 0.0 or size == linear.shape[0]:
             break
         if _append(gram, shift, support, factor, size, j) > DEPENDENT:

@@ -12,20 +12,20 @@ TIE = 1e-9
 
 
 class WorstCaseProblem(NamedTuple):
-    """What the polytope has to separate, and where the steps ``1 / (alpha t)`` have got to."""
+    """The classification problem of a polytope, and the position in the step size schedule ``1 / (alpha t)``."""
 
     labels: np.ndarray  # class of each row
     weight: np.ndarray  # weight of each row
-    square: np.ndarray  # squared norm of each row, the constant feature included
-    outer: int  # the class that lives outside
+    square: np.ndarray  # squared norm of each row, including the constant feature
+    outer: int  # the class outside the polytope
     alpha: float
     t: float  # before the first visit
-    longest_alone: bool  # shrink the longest plane; else all of them, as the total margin has it
+    longest_alone: bool  # regularise only the plane with the largest norm; else all, as for the total margin
 
 
 @part
 def _first_best(values: np.ndarray) -> int:
-    """The first of the best, up to TIE: planes begin alike, and rounding is not to choose among them."""
+    """Return the first of the best, up to TIE: initially all planes are equal, and rounding should not decide."""
     best = values[0]
     for k in range(1, values.shape[0]):
         best = max(best, values[k])
@@ -39,10 +39,10 @@ def _first_best(values: np.ndarray) -> int:
 def worst_case_epoch(
     rows: Any, order: np.ndarray, planes: PlaneSums, norm: np.ndarray, problem: WorstCaseProblem, score: np.ndarray
 ) -> tuple[float, int]:
-    """Visit the rows in `order`; return the sum of the losses met, and the number of rows that moved a plane.
+    """Visit the rows in `order`; return the sum of the losses, and the number of rows that updated a plane.
 
-    A visit shrinks the plane of the largest norm alone. So that it touches only the entries of its row, a plane is
-    stored as ``W_k / factor_k`` in the meantime, and its squared norm, in `norm`, follows from the row's score.
+    A visit shrinks only the plane with the largest norm. Planes are stored as ``W_k / factor_k``, so that a visit
+    accesses only the non-zero values of its row; the squared norms, in `norm`, are updated by the score of the row.
     """
     rows, order, planes, norm, problem, score = borrowed((rows, order, planes, norm, problem, score))
     labels, weights, square = problem.labels, problem.weight, problem.square
