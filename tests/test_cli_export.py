@@ -113,7 +113,7 @@ class TestInfo:
     def test_damage_is_one_sentence_and_code_2(self, path, tmp_path):
         cut = tmp_path / "cut.safetensors"
         cut.write_bytes(path.read_bytes()[:-5])
-        for damaged, message in ((cut, "is cut short."), (tmp_path / "none", "No such file or directory.")):
+        for damaged, message in ((cut, "is truncated."), (tmp_path / "none", "No such file or directory.")):
             result = run("info", damaged)
             assert result.exit_code == 2
             assert result.stdout == ""

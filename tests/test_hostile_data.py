@@ -94,9 +94,9 @@ def csr_parts(**changes):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"X": np.eye(3), "y": np.arange(4)}, "3 rows, but the labels 'y' are of shape (4,)"),
-        ({"X": np.eye(3), "y": np.arange(2)}, "3 rows, but the labels 'y' are of shape (2,)"),
-        ({"X": np.eye(3), "y": np.zeros((3, 2))}, "3 rows, but the labels 'y' are of shape (3, 2)"),
+        ({"X": np.eye(3), "y": np.arange(4)}, "3 rows, but its labels 'y' have the shape (4,)"),
+        ({"X": np.eye(3), "y": np.arange(2)}, "3 rows, but its labels 'y' have the shape (2,)"),
+        ({"X": np.eye(3), "y": np.zeros((3, 2))}, "3 rows, but its labels 'y' have the shape (3, 2)"),
         ({"X": np.eye(2) * 1j, "y": np.arange(2)}, "'X' has the unsupported dtype complex128"),
         ({"X": np.eye(2), "y": np.eye(2)[0] * 1j}, "'y' has the unsupported dtype complex128"),
         ({"X": np.array([["1", "2"]]), "y": np.arange(1)}, "'X' has the unsupported dtype <U1"),

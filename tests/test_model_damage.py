@@ -93,7 +93,7 @@ class TestDamage:
     def test_altered_anywhere(self, path, saved, at, flip):
         content = bytearray(saved)
         content[at % len(saved)] ^= flip
-        with pytest.raises(ModelFileError, match=r"model\.safetensors (is|has|was|holds) "):
+        with pytest.raises(ModelFileError, match=r"model\.safetensors (is|has|was|holds|contains) "):
             reload(path, bytes(content))
 
     @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -169,7 +169,7 @@ class TestForgery:
             (["learner"], "Pipeline", "has an invalid value for last"),
             (["learner"], "TableClassifier", "the parameter 'alpha', which TableClassifier does not have"),
             (["learner"], "os.system", "names an unknown learner, 'os.system'"),
-            (["parameters", "alpha"], -1.0, "holds an invalid model: The 'alpha' parameter"),
+            (["parameters", "alpha"], -1.0, "contains an invalid model: The 'alpha' parameter"),
             (["parameters", "colour"], 1, "the parameter 'colour', which ConvexPolytopeClassifier does not have"),
             (["parameters", "random_state", "generator", 1], 700, "invalid value for .*parameters.random_state.1"),
             (
@@ -181,7 +181,7 @@ class TestForgery:
             (["classes", "texts"], ["no", "yes", "zoo"], "has invalid classes"),
             (["classes", "width"], 1, "has invalid classes"),
             (["classes", "width"], 10**9, "has invalid classes"),
-            (["classes"], {"array": "planes.intercept"}, "invalid value for classes: the array of another"),
+            (["classes"], {"array": "planes.intercept"}, "invalid value for classes: its array is used twice"),
             (["feature_names"], ["a", "b"], "has invalid feature names"),
             (["feature_names"], ["a", "b", 3], "has invalid feature names"),
             (["planes", "coef"], {"array": "planes.intercept"}, "invalid value for .*planes.coef"),
@@ -207,19 +207,19 @@ class TestForgery:
             (
                 ["training", "state", "polytopes", 1, "coef"],
                 {"array": "state.polytopes.0.coef"},
-                "invalid value for .*1.coef: the array of another",
+                "invalid value for .*1.coef: its array is used twice",
             ),
             (
                 ["history", "step"],
                 {"array": "history.loss"},
-                "invalid value for history.step: the array of another",
+                "invalid value for history.step: its array is used twice",
             ),
             (["training", "state", "t"], 1.5, "invalid value for .*state.t"),
             (["training", "state", "t"], True, "invalid value for .*state.t"),
             (["training", "state", "seed"], -1, "invalid value for .*state.seed"),
             (["training", "state", "extra"], 1, "invalid value for .*state"),
             (["training", "state"], None, "invalid value for .*state"),
-            (["training"], None, "holds an unused array: 'state"),
+            (["training"], None, "contains an unused array: 'state"),
         ],
     )
     def test_of_one_value(self, path, saved, keys, value, message):
@@ -453,5 +453,5 @@ def test_labels_too_wide_for_an_array_come_back_as_objects(path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_pipe_is_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ModelFileError, match="pipe is not a plain file"):
+    with pytest.raises(ModelFileError, match="pipe is not a regular file"):
         polyplane.load(tmp_path / "pipe")

@@ -1,4 +1,4 @@
-"""What goes in and out: data files and model files."""
+"""Reading of data files, model files and exports."""
 
 from polyplane.io._json import to_json
 from polyplane.io._model import load, read_model, save

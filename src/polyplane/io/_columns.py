@@ -1,4 +1,4 @@
-"""Which column is the label, and which ones are features."""
+"""The label and feature columns of a table."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from polyplane.io._rows import ReadOptions
 
-#: What label columns are usually called.
+#: Common names of label columns.
 USUAL_LABELS = ("label", "class", "target", "y")
 LABEL, SKIPPED = -1, -2
-#: A table has no more columns than this: names cost memory, and a packed header of nothing but commas costs no space.
+#: Maximum number of columns: names need memory, and a compressed header of commas only needs almost no space.
 MOST_COLUMNS = 1 << 20
 
 
@@ -25,11 +25,11 @@ class Columns(NamedTuple):
     header : list of str
         All names, in the order of the file.
     uses : ndarray of int64
-        What each one is: the place of a feature, `LABEL` or `SKIPPED`.
+        The use of each column: the index of a feature, `LABEL` or `SKIPPED`.
     names : tuple of str
-        The features, in their places.
+        The names of the features, by index.
     label : str or None
-        The name of the label column, where there is one.
+        The name of the label column, if there is one.
     """
 
     header: list[str]
@@ -41,8 +41,8 @@ class Columns(NamedTuple):
 def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> Columns:
     """Find the label and the features in a header.
 
-    The label is the column that `options.label` names or counts to; else the only one with a usual name; else the last.
-    Where features are expected by name they may come in any order, and other columns are skipped.
+    The label is the column that `options.label` gives by name or index; else the only one with a common label name;
+    else the last one. If features are matched by name, they can be in any order, and other columns are skipped.
     """
     header = list(header)
     check_number_of_columns(len(header), name)
@@ -68,13 +68,13 @@ def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> Co
 
 
 def check_number_of_columns(n_columns: int, name: str) -> None:
-    """Refuse more than a table may have."""
+    """Raise an error if there are too many columns."""
     if n_columns > MOST_COLUMNS:
         raise ValueError(f"{name} has {n_columns:,} columns; at most {MOST_COLUMNS:,} are supported.")
 
 
 def _label_column(header: list[str], options: ReadOptions, name: str) -> int | None:
-    """The place of the label column; None where labels are not wanted and there are none."""
+    """Return the index of the label column; None if labels are optional and missing."""
     wanted, optional = options.label, options.labels == "ignore"
     if isinstance(wanted, int) or (isinstance(wanted, str) and wanted not in header and _is_place(wanted)):
         place = int(wanted)
@@ -92,7 +92,7 @@ def _label_column(header: list[str], options: ReadOptions, name: str) -> int | N
 
 
 def _unexpected_column(header: list[str], options: ReadOptions, usual: list[int]) -> int | None:
-    """Where labels are optional: the column that is no feature and is called like a label, or is one too many."""
+    """If labels are optional: return the additional column with a common label name, or the only additional one."""
     expected = set(options.feature_names or ())
     usual = [j for j in usual if header[j] not in expected]
     if len(usual) == 1:

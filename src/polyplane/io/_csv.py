@@ -1,9 +1,9 @@
 """CSV and TSV with a header, block by block.
 
-Arrow's reader was measured, and does not replace this one. In one thread it takes 1.3 to 2.6 times as long to give a
-matrix (benchmarks/peers/csv_speed.py); a quotation that is not closed swallows the lines after it without an error; a
-carriage return alone ends a row; rows cannot be traced to their lines when some are empty; xz is not read; and 55 MB
-would be downloaded with every installation, which today only Parquet asks for.
+Arrow's reader does not replace this one. With one thread it takes 1.3 to 2.6 times as long to return a matrix
+(benchmarks/peers/csv_speed.py); after an unclosed quotation mark it skips lines without an error; a carriage return
+alone ends a row; line numbers are unknown after empty lines; xz is not supported; and every installation would need its
+55 MB, which are now needed for raw tables only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DELIMITERS = ",;\t|"
 
 
 def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
-    """The rows of each block of text."""
+    """Yield the rows of each block of text."""
     name, columns, delimiter, line = input_file.name, None, ",", 1
     with input_file.open() as file:
         for block, size in line_blocks(file, name):
@@ -55,7 +55,7 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
 
 
 def _names(header: bytes, name: str) -> tuple[str, list[str]]:
-    """The delimiter, the one that is met most, and the names of the columns."""
+    """Return the most frequent delimiter, and the column names."""
     try:
         row = header.decode()
     except UnicodeDecodeError:
@@ -85,7 +85,7 @@ def _parse(text: np.ndarray, line: int, delimiter: str, columns: Columns, name: 
     from polyplane.io import _csv_kernel as parser
 
     size, none = len(text), np.empty(0, dtype=np.int64)
-    most_rows = size // (len(columns.uses) + len(columns.names)) + 2  # a cell takes a character, a feature one more
+    most_rows = size // (len(columns.uses) + len(columns.names)) + 2  # a cell needs one character, a feature two
     out = room_for(size, most_rows, np.empty((most_rows, len(columns.names))), none, none)
     status = parser.parse_delimited(text, size, line, ord(delimiter), columns.uses, out)
     if status != parser.DONE:

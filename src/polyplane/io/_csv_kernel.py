@@ -1,4 +1,4 @@
-"""Rows of numbers between delimiters: CSV and its like."""
+"""Parsing of delimited text, such as CSV."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from polyplane.io._decimals import BAD, GOOD, HARD, NEWLINE, QUOTE, RETURN, SPAC
 from polyplane.io._text import COLUMN, LINE, N_ROWS, POSITION, Parsed
 from polyplane.kernels._jit import kernel
 
-#: Why a block was not read to its end.
+#: The reason why parsing of a block stopped.
 DONE, EMPTY, BAD_VALUE, FEW_COLUMNS, MANY_COLUMNS, BAD_QUOTE = range(6)
 
 _ONE = np.uint64(1)
@@ -23,7 +23,7 @@ def _ends_line(text: np.ndarray, at: Any) -> Any:
 
 @njit
 def _past_cell(text: np.ndarray, at: Any, delimiter: int) -> Any:
-    """The span of the cell at `at` without its quotes, where it ends, and whether its quotes are closed by then."""
+    """Return the span of the cell at `at` without its quotes, its end, and whether its quotes are closed."""
     if text[at] != QUOTE:
         start = at
         while text[at] != delimiter and not _ends_line(text, at):
@@ -43,7 +43,7 @@ def _past_cell(text: np.ndarray, at: Any, delimiter: int) -> Any:
 
 @njit
 def _cell(text: np.ndarray, start: Any, stop: Any, use: int, out: Parsed) -> Any:
-    """Read one cell as its column says; return the status."""
+    """Parse one cell according to the use of its column; return the status."""
     row = out.tally[N_ROWS]
     if use == SKIPPED:
         return DONE
@@ -66,7 +66,7 @@ def _cell(text: np.ndarray, start: Any, stop: Any, use: int, out: Parsed) -> Any
 
 @njit
 def _any_cell(text: np.ndarray, at: Any, delimiter: int, use: int, out: Parsed) -> Any:
-    """Read the cell at `at`, whatever it holds; return where it ends, and the status."""
+    """Parse the cell at `at`, of any content; return its end, and the status."""
     while text[at] == SPACE:
         at += _ONE
     start, stop, end, closed = _past_cell(text, at, delimiter)
@@ -84,11 +84,11 @@ def _any_cell(text: np.ndarray, at: Any, delimiter: int, use: int, out: Parsed) 
 
 @njit
 def _row(text: np.ndarray, at: Any, delimiter: int, uses: np.ndarray, out: Parsed) -> Any:
-    """Read the row at `at`; return where it ends, and the status."""
+    """Parse the row at `at`; return its end, and the status."""
     row, last = out.tally[N_ROWS], len(uses) - 1
     for column in range(len(uses)):
         use, plain = uses[column], False
-        if use >= 0:  # most cells are numbers without anything around them
+        if use >= 0:  # the common case: a number without quotes or spaces
             value, end, outcome = number(text, at)
             plain = outcome == GOOD and (text[end] == delimiter or _ends_line(text, end))
         if plain:
@@ -108,27 +108,27 @@ def _row(text: np.ndarray, at: Any, delimiter: int, uses: np.ndarray, out: Parse
 
 @kernel
 def parse_delimited(text: np.ndarray, size: int, first_line: int, delimiter: int, uses: np.ndarray, out: Parsed) -> int:
-    """Read whole lines, the last one ended by a newline, into `out`.
+    """Parse complete lines, the last one ended by a newline, into `out`.
 
     Parameters
     ----------
     text : ndarray of uint8
         The lines.
     size : int
-        How many characters of them there are.
+        The number of characters.
     first_line : int
         The number of the first line.
     delimiter : int
-        The character between cells.
+        The delimiter.
     uses : ndarray of int64
-        What each column is: the place of a feature, `LABEL` or `SKIPPED`.
+        The use of each column: the index of a feature, `LABEL` or `SKIPPED`.
     out : Parsed
-        Where to write, large enough: a cell takes a character, and one more if it is a feature.
+        The output arrays, large enough: a cell needs one character, a feature two.
 
     Returns
     -------
     status : int
-        `DONE`, or why reading ended where the tally says.
+        `DONE`, or the reason why parsing stopped at the position in the tally.
     """
     at, stop, line, status = np.uint64(0), np.uint64(size), first_line, DONE
     out.tally[:] = 0

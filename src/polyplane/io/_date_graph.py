@@ -1,4 +1,4 @@
-"""Dates in a graph: from days since 1970 to the parts of the calendar, in whole numbers."""
+"""Dates in an ONNX graph: from days since 1970 to calendar parts, with integer arithmetic."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 
 from polyplane.io._expressions import Expressions
 
-#: Microseconds of a day and of an hour.
+#: Microseconds per day and per hour.
 DAY, HOUR = 86_400_000_000, 3_600_000_000
-#: Days from the 1st of March of the year 0 to 1970: years that begin with a March have their leap day at the end.
+#: Days from 1 March of the year 0 to 1970: years that start in March have their leap day at the end.
 MARCH_OF_YEAR_0 = 719_468
-#: Days of 400 years, and of 100, 4 and one without a leap day at the end.
+#: Days of 400 years, and of 100, 4 and 1 years without a leap day at the end.
 ERA, CENTURY, FOUR_YEARS, YEAR = 146_097, 36_524, 1_460, 365
 
 
 def date_features(days: str, parts: tuple[str, ...], express: Expressions) -> list[str]:
-    """Days since 1970 to the microsecond, and the parts of the calendar that are asked for, all float64."""
+    """Compute the days since 1970, to the microsecond, and the requested calendar parts, all in float64."""
     day = np.array(float(DAY))
     moment = express.cast(express("Round", express("Mul", days, day)), np.int64)
     date, found = _floor(moment, DAY, express), {}
@@ -30,17 +30,17 @@ def date_features(days: str, parts: tuple[str, ...], express: Expressions) -> li
 
 
 def _mod(value: str, by: int, express: Expressions) -> str:
-    """The remainder, which is not below 0."""
+    """Compute the non-negative remainder."""
     return express("Mod", value, np.array(by))
 
 
 def _floor(value: str, by: int, express: Expressions) -> str:
-    """The quotient, rounded down also below 0."""
+    """Compute the quotient, rounded down also for negative values."""
     return express("Div", express("Sub", value, _mod(value, by, express)), np.array(by))
 
 
 def _year_and_month(date: str, express: Expressions) -> tuple[str, str]:
-    """The year and the month of a day, by counting eras of 400 years that begin with a March."""
+    """Compute the year and the month of a date, from eras of 400 years that start in March."""
     shifted = express("Add", date, np.array(MARCH_OF_YEAR_0))
     era, day = _floor(shifted, ERA, express), _mod(shifted, ERA, express)
     leap_days = express("Sub", _floor(day, FOUR_YEARS, express), _floor(day, CENTURY, express))

@@ -1,9 +1,9 @@
-"""Decimal numbers in text, to the nearest float: what Python's `float` gives, without making a Python object.
+"""Parsing of decimal numbers to the nearest float, as Python's `float` does, without creating Python objects.
 
-Most numbers are an integer below 2**53 times or over a power of ten up to 10**22: both are floats, so that one
-operation rounds correctly (Clinger 1990). The others are multiplied with a 128-bit power of five, whose upper bits
-decide the rounding (Lemire 2021, "Number parsing at a gigabyte per second"). What is left, more than 19 digits and the
-ends of the range, is marked as hard, for the caller to give to `float`.
+Most numbers are an integer below 2**53 multiplied or divided by a power of ten up to 10**22: both are floats, so one
+operation rounds correctly (Clinger 1990). The others are multiplied by a 128-bit power of five, whose upper bits
+determine the rounding (Lemire 2021, "Number parsing at a gigabyte per second"). The remaining cases, more than 19
+digits and the ends of the range, are marked as hard, and the caller parses them with `float`.
 """
 
 from typing import Any
@@ -13,20 +13,20 @@ from numba import njit
 
 from polyplane.io._text import N_HARD, N_ROWS, Parsed
 
-#: What became of a number.
+#: The outcome of parsing a number.
 GOOD, HARD, BAD = 0, 1, 2
 
-#: Characters, as the bytes that they are.
+#: Character codes.
 TAB, NEWLINE, RETURN, SPACE, QUOTE, HASH, PLUS, MINUS, POINT, COLON, UNDERSCORE = (ord(c) for c in '\t\n\r "#+-.:_')
 ZERO, UPPER_E, LOWER_E = ord("0"), ord("E"), ord("e")
 
-#: Powers of ten within which no result is subnormal or infinite, whatever the 19 digits before it.
+#: Range of powers of ten for which no result with up to 19 digits is subnormal or infinite.
 LEAST_POWER, LARGEST_POWER = -300, 280
 EXACT_POWERS = np.array([10.0**q for q in range(23)])
 
 
 def _power_of_five(q: int) -> tuple[int, int]:
-    """The 128 leading bits of 5**q, in two halves: rounded down, or up where q is negative."""
+    """Return the 128 leading bits of 5**q, in two halves: rounded down, or up if q is negative."""
     if q >= 0:
         power = 5**q
         length = power.bit_length()
@@ -48,7 +48,7 @@ _HIDDEN, _EXACT = np.uint64(2**53), np.uint64(2**53)
 
 @njit
 def _product(a: Any, b: Any) -> Any:
-    """The two halves of the 128-bit product."""
+    """Return the two halves of the 128-bit product."""
     a_high, a_low, b_high, b_low = a >> _U32, a & _LOW, b >> _U32, b & _LOW
     low, cross, other, high = a_low * b_low, a_high * b_low, a_low * b_high, a_high * b_high
     middle = (low >> _U32) + (cross & _LOW) + (other & _LOW)
@@ -68,12 +68,12 @@ def _leading_zeros(digits: Any) -> Any:
 
 @njit
 def scaled(digits: Any, q: int) -> Any:
-    """``digits * 10**q`` to the nearest float, and whether that is certain; `digits` is not 0."""
+    """Return the float nearest to ``digits * 10**q``, and whether it is certain; `digits` is not 0."""
     zeros = _leading_zeros(digits)
     normal = digits << zeros
     five = q - LEAST_POWER
     high, low = _product(normal, FIVES[five, 0])
-    if high & _BELOW == _BELOW:  # the lower half of the power may carry into the bits that matter
+    if high & _BELOW == _BELOW:  # the lower half of the power may carry into the relevant bits
         carry, _ = _product(normal, FIVES[five, 1])
         low += carry
         if low < carry:
@@ -84,7 +84,7 @@ def scaled(digits: Any, q: int) -> Any:
     shift = upper + np.uint64(9)
     mantissa = high >> shift
     exactly_between = low <= _U1 and -4 <= q <= 23 and mantissa & _U3 == _U1 and mantissa << shift == high
-    if exactly_between:  # to the even neighbour
+    if exactly_between:  # round to even
         mantissa &= ~_U1
     mantissa = (mantissa + (mantissa & _U1)) >> _U1
     # floor(q log2(5)) + q, as the table's powers are scaled to 128 bits
@@ -94,23 +94,23 @@ def scaled(digits: Any, q: int) -> Any:
 
 @njit
 def number(text: np.ndarray, at: Any) -> Any:
-    """Read the decimal number at `at`; there must be a character after it that is not part of one.
+    """Parse the decimal number at `at`, which must be followed by a character that is not part of a number.
 
     Returns
     -------
     value : float
-        The number, if it is good.
+        The number, if the outcome is `GOOD`.
     end : int
         The first position after it.
     outcome : int
-        `GOOD`, `HARD` (a number, to be read by other means) or `BAD`.
+        `GOOD`, `HARD` (a number, to be parsed by `float`) or `BAD`.
     """
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += _U1
     digits, first = _U0, at
     c = np.uint64(text[at]) - np.uint64(ZERO)
-    while c < _TEN:  # unsigned: what is below "0" is very large
+    while c < _TEN:  # unsigned: characters below "0" become very large
         digits = digits * _TEN + c
         at += _U1
         c = np.uint64(text[at]) - np.uint64(ZERO)
@@ -136,7 +136,7 @@ def number(text: np.ndarray, at: Any) -> Any:
     return -value if negative else value, at, GOOD if sure else HARD
 
 
-#: No exponent of a number that is read here is as large.
+#: Larger than any exponent that is parsed here.
 BAD_EXPONENT, LARGE_EXPONENT = 1 << 40, 1 << 20
 
 
@@ -158,7 +158,7 @@ def _exponent(text: np.ndarray, at: Any) -> Any:
 
 @njit
 def _value(digits: Any, n_digits: int, q: int) -> Any:
-    """The value of digits with a power of ten, and whether it is certain."""
+    """Return the value of digits times a power of ten, and whether it is certain."""
     if n_digits > 19:
         return 0.0, False
     if digits < _EXACT and -23 < q < 23:
@@ -173,7 +173,7 @@ def _value(digits: Any, n_digits: int, q: int) -> Any:
 
 @njit
 def set_aside(out: Parsed, index: int, start: Any, end: Any) -> None:
-    """Leave a hard number of the row at hand to the caller; `index` is -1 for a label."""
+    """Record a hard number of the current row for the caller; `index` is -1 for a label."""
     n = out.tally[N_HARD]
     out.hard[n, 0], out.hard[n, 1], out.hard[n, 2], out.hard[n, 3] = out.tally[N_ROWS], index, start, end
     out.tally[N_HARD] += 1

@@ -1,4 +1,4 @@
-"""`export`: a model as a file for other programs."""
+"""`export`: export of a model to a file for other programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyplane._files import replace_file
 from polyplane.io._json import to_json
 from polyplane.io.exports import single, to_c, to_javascript, to_sql
 
-#: The formats, and the options that each takes.
+#: The formats, and the options of each.
 FORMATS: dict[str, tuple[str, ...]] = {
     "onnx": ("dtype", "opset"),
     "json": (),
@@ -85,7 +85,7 @@ def export(
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """The format that the suffix of a file names."""
+    """Return the format for the suffix of a file."""
     suffix = PurePath(path).suffix.lower().removeprefix(".")
     known = {**{name: name for name in FORMATS}, "mjs": "js"}
     if suffix not in known:
@@ -96,7 +96,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def check_options(to: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given, those that are not None; one that the format has not is refused."""
+    """Return the options that are not None; an option that the format does not have is an error."""
     if to not in FORMATS:
         raise ValueError(f"to={to!r} must be one of {', '.join(FORMATS)}.")
     given = {option: value for option, value in options.items() if value is not None}
@@ -108,7 +108,7 @@ def check_options(to: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def exported(model: Any, to: str, stem: str, options: dict[str, Any]) -> bytes:
-    """The bytes of a file."""
+    """Return the content of the exported file."""
     given = check_options(to, options)
     model = single(model)
     if to == "c":
@@ -126,6 +126,6 @@ def exported(model: Any, to: str, stem: str, options: dict[str, Any]) -> bytes:
 
 
 def _c_name(stem: str) -> str:
-    """A name of C from that of a file."""
+    """Derive a C identifier from a file name."""
     name = re.sub(r"[^A-Za-z0-9]+", "_", stem).strip("_")
     return name if name[:1].isalpha() else f"model_{name}".rstrip("_")

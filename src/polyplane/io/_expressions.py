@@ -1,4 +1,4 @@
-"""Operators in a graph, written as expressions."""
+"""Graph operators, written as expressions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from polyplane.io._graph import Sink, element_type, reduce
 
 
 class Expressions:
-    """Adds operators to a graph under names of its own; inputs that are arrays become constants.
+    """Adds operators to a graph with unique names; inputs that are arrays become constants.
 
     Parameters
     ----------
     own : str
-        What all names begin with.
+        The prefix of all names.
     sink : Sink
-        Where the parts of the graph go.
+        The graph to add to.
     """
 
     def __init__(self, own: str, sink: Sink) -> None:
@@ -28,18 +28,18 @@ class Expressions:
         return f"{self.own}_{self._n}_{what}"
 
     def __call__(self, op: str, *inputs: str | np.ndarray, **attributes: Any) -> str:
-        """Add an operator, and say what its output is called."""
+        """Add an operator; return the name of its output."""
         names = [each if isinstance(each, str) else self.sink.constant(self._next("constant"), each) for each in inputs]
         return self.sink.node(op, names, self._next(op.lower()), **attributes)
 
     def cast(self, value: str, dtype: Any) -> str:
-        """The same in another type."""
+        """Cast to another type."""
         return self("Cast", value, to=element_type(np.dtype(dtype)))
 
     def largest(self, values: str) -> str:
-        """The largest of each row, shape (rows, 1)."""
+        """Compute the maximum of each row, shape (rows, 1)."""
         return reduce("ReduceMax", values, 1, 1, self._next("largest"), self.sink)
 
     def affine(self, values: str, centre: np.ndarray, factor: np.ndarray) -> str:
-        """Values less a centre, times a factor."""
+        """Compute (values - centre) * factor."""
         return self("Mul", self("Sub", values, centre), factor)

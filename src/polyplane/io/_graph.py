@@ -1,4 +1,4 @@
-"""The graph of a model, operator by operator, whoever takes them."""
+"""The ONNX graph of a model, independent of how it is stored."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from polyplane.planes import PlaneSet
 
 
 class Sink(Protocol):
-    """Where the parts of a graph go."""
+    """A graph to which parts are added."""
 
     opset: int
 
     def constant(self, name: str, array: np.ndarray) -> str:
-        """Add an array, and say under what name."""
+        """Add an array; return its name."""
 
     def several(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> list[str]:
-        """Add an operator with several outputs, and say what they are called."""
+        """Add an operator with several outputs; return their names."""
 
     def node(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add an operator, and say what its output is called."""
+        """Add an operator; return the name of its output."""
 
 
 def build_graph(model: PlaneClassifier, rows: str, dtype: np.dtype[Any], sink: Sink) -> dict[str, np.dtype[Any]]:
-    """The graph from rows to the outputs, whose names and dtypes are returned."""
+    """Build the graph from rows to the outputs; return the names and dtypes of the outputs."""
     planes = model.planes_
     precise = np.result_type(dtype, planes.coef.dtype)
     best = _mean_scores(planes, rows, dtype, sink)
@@ -60,7 +60,7 @@ def scale(scalers: Scalers, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
 
 
 def decide(best: str, classes: np.ndarray, sink: Sink) -> np.ndarray:
-    """The outputs "label" and "scores" from the scores of the classes; returned are the labels as ONNX has them."""
+    """Add the outputs "label" and "scores", given the class scores; return the class labels in an ONNX type."""
     labels = label_array(classes)
     winner = sink.node("ArgMax", [best], "winner", axis=1, keepdims=0)
     sink.node("Gather", [sink.constant("classes", labels), winner], "label", axis=0)
@@ -75,7 +75,7 @@ def decide(best: str, classes: np.ndarray, sink: Sink) -> np.ndarray:
 
 
 def _mean_scores(planes: PlaneSet | PlaneCommittee, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
-    """The scores of the classes; those of a committee are the means of its members'."""
+    """Compute the class scores; for a committee, the means over its members."""
     if isinstance(planes, PlaneSet):
         return _class_scores(planes, rows, dtype, sink)
     scores = _class_scores(planes.together, rows, dtype, sink)
@@ -84,7 +84,7 @@ def _mean_scores(planes: PlaneSet | PlaneCommittee, rows: str, dtype: np.dtype[A
 
 
 def _class_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
-    """The best of the planes of each class."""
+    """Compute the highest score of the planes of each class."""
     precise = np.result_type(dtype, planes.coef.dtype)
     if dtype != precise:
         rows = sink.node("Cast", [rows], "precise_rows", to=element_type(precise))
@@ -108,7 +108,7 @@ def _class_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink)
 
 
 def reduce(op: str, scores: str, axis: int, keepdims: int, output: str, sink: Sink) -> str:
-    """A maximum, mean or sum over an axis; where the operator says which depends on the version of the set."""
+    """Add a maximum, mean or sum over an axis, which is an input or an attribute, depending on the operator set."""
     if sink.opset < 18:
         return sink.node(op, [scores], output, axes=[axis], keepdims=keepdims)
     axes = sink.constant(f"{output}_axis", np.array([axis]))
@@ -116,12 +116,12 @@ def reduce(op: str, scores: str, axis: int, keepdims: int, output: str, sink: Si
 
 
 def link_function(model: PlaneClassifier) -> str | None:
-    """How probabilities follow from scores, "softmax" or "expit"; None where the estimator has no `predict_proba`."""
+    """Return the link function, "softmax" or "expit"; None if the estimator has no `predict_proba`."""
     return model._declaration.probabilities if hasattr(model, "predict_proba") else None
 
 
 def _probabilities(link: str, best: str, precise: np.dtype[Any], sink: Sink) -> np.dtype[Any]:
-    """What `predict_proba` gives."""
+    """Add the output "probabilities"."""
     if link == "softmax":
         sink.node("Softmax", [best], "probabilities", axis=1)
         return precise
@@ -134,7 +134,7 @@ def _probabilities(link: str, best: str, precise: np.dtype[Any], sink: Sink) -> 
 
 
 def label_array(classes: np.ndarray) -> np.ndarray:
-    """The labels in a type of ONNX: texts, booleans, float64, or int64."""
+    """Convert the labels to an ONNX type: string, bool, float64 or int64."""
     if classes.dtype.kind in "UO":
         for label in classes.tolist():
             try:
@@ -148,14 +148,14 @@ def label_array(classes: np.ndarray) -> np.ndarray:
 
 
 def element_type(dtype: np.dtype[Any]) -> int:
-    """The number of a dtype in ONNX."""
+    """Return the ONNX number of a dtype."""
     onnx = import_package("onnx")
     number: int = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     return number
 
 
 def import_package(name: str) -> Any:
-    """A package of the extra "onnx"."""
+    """Import a package of the extra "onnx"."""
     try:
         return import_module(name)
     except ImportError as error:

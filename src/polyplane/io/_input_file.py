@@ -1,4 +1,4 @@
-"""Where rows come from: files, plain or compressed, and standard input; and what format they are in."""
+"""Input files, plain or compressed, and standard input; detection of their format."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ EXTENSIONS = {
     ".parquet": "parquet",
     ".npz": "npz",
 }
-#: How much of a text is read and parsed at a time, and how long a line may be.
+#: Block size for reading and parsing text, and maximum length of a line.
 BLOCK, LONGEST_LINE = 1 << 22, 1 << 26
-#: What is larger than this is copied to the disk when one has to go back in it.
+#: Larger compressed or piped files are copied to disk if random access is needed.
 SPOOLED = 1 << 26
 _SPARSE_LINE = re.compile(rb"\s*([^\s:]+\s+)?(qid:\d+\s+)?\d+:\S")
 
 
 class InputFile:
-    """A file that can be opened again and again, or a pipe or standard input (``-``), which can be read once.
+    """A file that can be opened repeatedly, or a pipe or standard input (``-``), which can be read only once.
 
     Parameters
     ----------
     path : str or path
         The file, or ``"-"``.
     keep : bool
-        Keep what a pipe says, so that it too can be opened again.
+        Keep the content of a pipe, so that it can be opened repeatedly, too.
     """
 
     def __init__(self, path: str | os.PathLike[str], keep: bool = False) -> None:
@@ -50,7 +50,7 @@ class InputFile:
         self.name = "standard input" if self.is_stdin else str(path)
         self._pipe = self._open_pipe() if self.is_stdin or _is_pipe(path) else None
         self._kept: bytes | None = None
-        self._piped: Any = None  # the pipe, unpacked
+        self._piped: Any = None  # the pipe, decompressed
         self._used = False
         if keep and self._pipe is not None:
             self._kept, self._pipe = self._pipe.readall(), None
@@ -64,7 +64,7 @@ class InputFile:
 
     @contextmanager
     def open(self) -> Iterator[Any]:
-        """The uncompressed bytes, as a file that can be peeked into."""
+        """Open the uncompressed content, as a file with `peek`."""
         if self._used:
             name = "Standard input" if self.is_stdin else self.name
             raise ValueError(f"{name} can be read only once; save it in a file first.")
@@ -73,7 +73,7 @@ class InputFile:
             yield file
 
     def format(self) -> str:
-        """What the content, or else the extension, says: svmlight, csv, parquet or npz."""
+        """Detect the format from the content, or else from the extension: svmlight, csv, parquet or npz."""
         with self._reading() as file:
             start = file.peek(1)
         if not start:
@@ -94,7 +94,7 @@ class InputFile:
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
-        """Open for reading; what a damaged compressed file raises becomes a sentence."""
+        """Open the file for reading; errors of damaged compressed files become a ValueError that names the file."""
         try:
             if self._pipe is not None:
                 self._piped = self._piped or _decompressed(self._pipe)
@@ -110,7 +110,7 @@ class InputFile:
 
 @contextmanager
 def seekable(opened: Any) -> Iterator[Any]:
-    """An opened file in which one can go back; a copy in a temporary file where that is packed, or a pipe."""
+    """Return a file with random access: the opened file, or a temporary copy of a compressed file or a pipe."""
     if isinstance(opened, BufferedReader) and opened.seekable():
         yield opened
         return
@@ -121,7 +121,7 @@ def seekable(opened: Any) -> Iterator[Any]:
 
 
 def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
-    """Blocks of whole lines: an array of bytes, good until the next one, and how many there are."""
+    """Yield blocks of complete lines: an array of bytes, valid until the next block, and its size."""
     buffer, filled = bytearray(BLOCK), 0
     begun = False
     while True:
@@ -129,7 +129,7 @@ def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
         filled += n_read
         if not begun and filled:
             begun = True
-            if buffer.startswith(b"\xef\xbb\xbf"):  # a byte order mark says nothing in UTF-8
+            if buffer.startswith(b"\xef\xbb\xbf"):  # a byte order mark has no meaning in UTF-8
                 buffer[:filled] = buffer[3:filled] + b"   "
                 filled -= 3
         if n_read == 0:
@@ -151,7 +151,7 @@ def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
 
 
 class _Pipe(RawIOBase):
-    """A pipe, to be closed if it is our `own`. A read waits for all it asks for: half a line tells no format."""
+    """A pipe, closed at the end if it is our `own`. Reads wait for all requested bytes: format detection needs them."""
 
     def __init__(self, file: Any, own: bool) -> None:
         self.file, self.own = file, own
@@ -172,13 +172,13 @@ def _is_pipe(path: str | os.PathLike[str]) -> bool:
     """Whether this is the path of a pipe, a device or the like."""
     try:
         mode = os.stat(path).st_mode
-    except OSError:  # whoever opens it will say what is wrong
+    except OSError:  # raised again when the file is opened
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _damages() -> tuple[type[Exception], ...]:
-    """What a damaged compressed file raises."""
+    """Return the exceptions that damaged compressed files raise."""
     import lzma
     import zlib
 
@@ -208,7 +208,7 @@ def _peekable(file: Any) -> Any:
 
 
 def _text_format(start: bytes, name: str) -> str:
-    """Of a text without a telling name: svmlight when its first line looks so, else CSV when it has delimiters."""
+    """Detect the format of text from its first line: svmlight if it matches, else CSV if it has delimiters."""
     lines = (line for line in start.splitlines() if line.strip() and not line.lstrip().startswith(b"#"))
     line = next(lines, b"")
     if not line:

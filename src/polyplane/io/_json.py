@@ -1,4 +1,4 @@
-"""Models as JSON, for people and for programs without Polyplane."""
+"""Export of models as readable JSON, for programs without Polyplane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polyplane.io._names import feature_names
 from polyplane.io._pipeline import ScaledLearner, Scalers, unwrap_pipeline
 from polyplane.planes import PlaneSet
 
-#: Version of the form that `to_json` describes.
+#: Version of the format that `to_json` describes.
 FORM = 1
 
 
@@ -168,17 +168,17 @@ def _classes(model: PlaneClassifier, names: list[str]) -> list[str]:
 
 
 def planes_of_class(planes: PlaneSet, c: int, names: list[str]) -> str:
-    """The planes of a class, a line for each."""
+    """Return the planes of a class, one per line."""
     lines = ",\n".join(f"   {_plane(*plane, names)}" for plane in zip(*planes.of(c), strict=True))
     return f"\n{lines}\n  "
 
 
 def _plane(coef: np.ndarray, intercept: Any, names: list[str]) -> str:
-    # str gives the fewest digits that tell a number of its dtype from its neighbours.
+    # str returns the fewest digits that identify a number of its dtype.
     weights = ", ".join(f"{names[j]}: {coef[j]!s}" for j in np.flatnonzero(coef).tolist())
     return f'{{"intercept": {intercept!s}, "weights": {{{weights}}}}}'
 
 
 def dump(value: Any) -> str:
-    """A value as JSON in one line, its texts as they are read."""
+    """Return a value as JSON in one line, without ASCII escapes."""
     return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False))

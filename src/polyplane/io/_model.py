@@ -140,7 +140,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
 
 
 def find_form(name: str) -> Form | None:
-    """How estimators of a name stand in a file; None for a name that is not known."""
+    """Return the file form of the estimators with a name; None for an unknown name."""
     if name == "Pipeline":
         from polyplane.model_files.pipeline import PipelineForm
 
@@ -149,7 +149,7 @@ def find_form(name: str) -> Form | None:
 
 
 def _find_alone(name: str) -> Form | None:
-    """The same of what may be the last step of a pipeline."""
+    """Return the file form of an estimator that may be the last step of a pipeline."""
     if name == "TableClassifier":
         from polyplane.tables._file_form import TableForm
 
@@ -159,7 +159,7 @@ def _find_alone(name: str) -> Form | None:
 
 
 def _refusal(model: Any) -> str:
-    """Why a model is not saved."""
+    """Return the reason why a model cannot be saved."""
     kind = type(model).__name__
     if isinstance(model, BaseEstimator) and (kind.endswith("SearchCV") or hasattr(model, "best_estimator_")):
         return f"A {kind} cannot be saved: save its best_estimator_ instead."

@@ -1,9 +1,9 @@
-"""NumPy's npz files: dense or CSR rows, read some at a time although the members are compressed.
+"""NumPy's npz files: dense or CSR rows, read in batches although the arrays are compressed.
 
-A set is `X_train` and `y_train` and, where it has a split, `X_test` and `y_test`; plain `X` and `y` are taken as well.
-A sparse matrix is its CSR pieces, `X_train_data`, `X_train_indices`, `X_train_indptr` and `X_train_shape`.
+A data set consists of `X_train` and `y_train` and, if it has a split, `X_test` and `y_test`; or of `X` and `y`. A
+sparse matrix is stored as its CSR arrays, `X_train_data`, `X_train_indices`, `X_train_indptr` and `X_train_shape`.
 
-A file of some KB can hold arrays of many GB. What is read at a time is bounded by the limits below, whatever it claims.
+A file of some KB can contain arrays of many GB. The amount read at a time is bounded by the limits below.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from polyplane.io._rows import (
 )
 from polyplane.io._text import NOT_UTF8
 
-#: Numbers taken out of a file at a time; a single row may have more, up to the second.
+#: Maximum number of values read at a time; a single row may have more, up to the second limit.
 VALUES, LARGEST_ROW = 1 << 20, 1 << 24
-#: The most bytes of labels at a time, and of the names of features.
+#: Maximum size in bytes of the labels of a batch, and of the feature names.
 TEXT_BYTES = 1 << 26
-#: More features do not fit 32-bit indices.
+#: Maximum number of features, because of 32-bit indices.
 MOST_FEATURES = 2**31 - 1
 
 
 def npz_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
-    """The rows, some at a time."""
+    """Yield the rows in batches."""
     with input_file.open() as opened, seekable(opened) as file:
         try:
             with ZipFile(file) as archive:
@@ -47,13 +47,13 @@ def npz_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
             reason = str(error).rstrip(".")  # in a way that Python does not know
             raise ValueError(f"{input_file.name} is not a data set, or is damaged: {reason}.") from None
         except OSError as error:
-            if error.errno != errno.EINVAL:  # a member is said to begin before the file
+            if error.errno != errno.EINVAL:  # EINVAL: the offset of an array is negative
                 raise
             raise ValueError(f"{input_file.name} is damaged: its directory is wrong.") from None
 
 
 class _Member:
-    """An array in an archive, of one of the kinds of dtypes in `kinds`, read from front to back."""
+    """An array in an archive, with one of the dtype kinds in `kinds`, read sequentially."""
 
     def __init__(self, archive: ZipFile, key: str, kinds: str) -> None:
         self.key, self.file = key, archive.open(f"{key}.npy")
@@ -63,7 +63,7 @@ class _Member:
             self.shape, by_column, self.dtype = header(self.file)
         except (BadZipFile, EOFError, OSError, RuntimeError):
             raise
-        except Exception:  # the header is Python source, and NumPy's reader of it raises what comes
+        except Exception:  # the header is Python source, and NumPy's parser can raise any exception
             raise ValueError(f"The array {key!r} has a damaged header.") from None
         if self.dtype.hasobject:
             raise ValueError(f"The array {key!r} contains Python objects, which are not read for security reasons.")
@@ -74,18 +74,18 @@ class _Member:
 
     @property
     def width(self) -> int:
-        """The number of entries in a row."""
+        """The number of values per row."""
         width = 1
         for length in self.shape[1:]:
             width *= length
         return width
 
     def is_vector(self, length: int) -> bool:
-        """Whether it has one axis, of this length."""
+        """Whether the array is one-dimensional with this length."""
         return tuple(self.shape) == (length,)
 
     def take(self, n: int) -> np.ndarray:
-        """The next `n` entries or rows."""
+        """Read the next `n` values or rows."""
         size = n * self.width * self.dtype.itemsize
         raw = self.file.read(size)
         if len(raw) != size:
@@ -102,7 +102,7 @@ class _Archive:
         self.keys = {member.removesuffix(".npy") for member in archive.namelist()}
 
     def pieces(self, options: ReadOptions) -> Iterator[Rows]:
-        """The rows of the part that is asked for."""
+        """Yield the rows of the requested part."""
         X_key, y_key = self._part(options.part)
         matrix: _Dense | _Sparse = (_Dense if X_key in self.keys else _Sparse)(self.archive, X_key, self.name)
         if options.n_features is not None and matrix.n_features != options.n_features:
@@ -119,7 +119,7 @@ class _Archive:
             start += n_rows
 
     def _part(self, part: str) -> tuple[str, str]:
-        """The keys of the rows and of the labels; a set without a split has one part."""
+        """Return the keys of the rows and of the labels; a data set without a split has one part."""
         for which in (part, "train"):
             if {f"X_{which}", f"X_{which}_data"} & self.keys:
                 return f"X_{which}", f"y_{which}"
@@ -132,7 +132,7 @@ class _Archive:
             raise ValueError(f"{self.name} has no labels: it has no array {key!r}.")
         labels = _Member(self.archive, key, "biufUS")
         if not labels.is_vector(n_rows):
-            raise ValueError(f"{self.name}: {n_rows} rows, but the labels {key!r} are of shape {labels.shape}.")
+            raise ValueError(f"{self.name} has {n_rows} rows, but its labels {key!r} have the shape {labels.shape}.")
         if labels.dtype.itemsize > TEXT_BYTES:
             raise ValueError(f"{self.name}: the labels {key!r} take more than {TEXT_BYTES >> 20} MB each.")
         return labels
@@ -149,7 +149,7 @@ class _Archive:
 
 
 class _Dense:
-    """A matrix, or an array of more axes: all but the first make up the features."""
+    """A matrix, or an array with more axes: all except the first are flattened to features."""
 
     def __init__(self, archive: ZipFile, key: str, name: str) -> None:
         self.values = _Member(archive, key, "biuf")
@@ -162,12 +162,12 @@ class _Dense:
             )
 
     def take(self, most_rows: int, options: ReadOptions) -> np.ndarray:
-        """Some rows."""
+        """Read the next rows."""
         return self.values.take(min(most_rows, max(1, VALUES // self.n_features))).astype(options.dtype)
 
 
 class _Sparse:
-    """A CSR matrix in four arrays."""
+    """A CSR matrix, stored as four arrays."""
 
     def __init__(self, archive: ZipFile, key: str, name: str) -> None:
         kinds = {"data": "biuf", "indices": "iu", "indptr": "iu", "shape": "iu"}
@@ -192,7 +192,7 @@ class _Sparse:
         self.stops, self.n_unread = np.empty(0, dtype=np.int64), self.n_rows  # where the next rows end, read ahead
 
     def take(self, most_rows: int, options: ReadOptions) -> Any:
-        """Some rows: as many as have `VALUES` values, or one."""
+        """Read the next rows: with up to `VALUES` values, or a single row."""
         if not len(self.stops):
             self.stops = self._edges(min(VALUES // 16, self.n_unread))
             self.n_unread -= len(self.stops)
@@ -217,7 +217,7 @@ class _Sparse:
         return X
 
     def _edges(self, n: int) -> np.ndarray:
-        """The next edges between rows, as positions among the values."""
+        """Read the next entries of `indptr`."""
         edges = self.ends.take(n)
         if not 0 <= edges.min() <= edges.max() <= self.data.shape[0]:
             raise self._damage("a row ends beyond the values")
@@ -241,7 +241,7 @@ def _check_finite(X: Any, start: int, name: str) -> None:
 
 
 def _settled(values: np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
-    """Labels, as numbers or as text."""
+    """Convert labels to numbers or strings."""
     is_text = values.dtype.kind in "US"
     if wants_text(options, is_text):
         return text_labels(_texts(values, name) if is_text else list(map(str, values.tolist())))

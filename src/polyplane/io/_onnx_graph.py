@@ -1,4 +1,4 @@
-"""A graph of ONNX's own, part by part, and the file that it becomes."""
+"""Construction of an ONNX graph and its file."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from polyplane._version import __version__
 from polyplane.io._graph import element_type, import_package
 
 OUTPUTS = ("label", "scores", "probabilities")
-#: Version of the operators of machine learning, which know texts.
+#: Version of the operator set for machine learning, which supports strings.
 ML_OPSET = 2
 
 
 class OnnxGraph:
-    """Collects the parts of a graph of ONNX's own.
+    """Collects the parts of an ONNX graph.
 
     Parameters
     ----------
     opset : int
         Version of the operator set.
     taken : sequence of str
-        The names of the inputs, which no other part may have.
+        The names of the inputs, which are reserved.
     """
 
     def __init__(self, opset: int, taken: Sequence[str] = ()) -> None:
@@ -35,7 +35,7 @@ class OnnxGraph:
         self._prefix = "_" * max((len(name) - len(name.lstrip("_")) + 1 for name in taken), default=0)
 
     def _own(self, name: str) -> str:
-        """The name of an output, or of anything that is neither input nor output."""
+        """Return a name that differs from those of the inputs."""
         if name not in OUTPUTS:
             return self._prefix + name
         while name in self._taken:
@@ -43,19 +43,19 @@ class OnnxGraph:
         return name
 
     def constant(self, name: str, array: np.ndarray) -> str:
-        """Add an array, and say under what name."""
+        """Add an array; return its name."""
         name = self._own(name)
         self.constants.append(import_package("onnx").numpy_helper.from_array(array, name))
         return name
 
     def several(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> list[str]:
-        """Add an operator with several outputs, and say what they are called."""
+        """Add an operator with several outputs; return their names."""
         outputs = [self._own(name) for name in outputs]
         self.nodes.append(import_package("onnx").helper.make_node(op, inputs, outputs, name=outputs[0], **attributes))
         return outputs
 
     def node(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add an operator, and say what its output is called."""
+        """Add an operator; return the name of its output."""
         return self.several(op, inputs, [output], **attributes)[0]
 
     def finish(
@@ -65,7 +65,7 @@ class OnnxGraph:
         outputs: dict[str, np.dtype[Any]],
         about: dict[str, Any],
     ) -> Any:
-        """The whole: inputs by name, dtype and number of columns, outputs, and what the file says of itself."""
+        """Return the model: inputs by name, dtype and number of columns, outputs, and the metadata of the file."""
         onnx = import_package("onnx")
         n_classes, info = len(about["classes"]), onnx.helper.make_tensor_value_info
         shapes: dict[str, list[Any]] = {
@@ -82,7 +82,7 @@ class OnnxGraph:
         )
         domains = {node.domain: ML_OPSET for node in self.nodes if node.domain} | {"": self.opset}
         imports = [onnx.helper.make_opsetid(*each) for each in sorted(domains.items())]
-        # Not the newest version of the file format but the oldest that will do: runtimes refuse what they do not know.
+        # The oldest sufficient version of the file format: runtimes reject newer versions than they know.
         proto = onnx.helper.make_model(
             graph,
             opset_imports=imports,

@@ -20,12 +20,12 @@ from polyplane.io._rows import (
     whole_labels,
 )
 
-#: Numbers taken out of a file at a time.
+#: Maximum number of values read at a time.
 VALUES = 1 << 20
 
 
 def parquet_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
-    """The rows, some at a time."""
+    """Yield the rows in batches."""
     with input_file.open() as opened, seekable(opened) as file:
         table = open_parquet(file, input_file.name)
         columns = choose_columns(table.schema_arrow.names, options, input_file.name)
@@ -37,14 +37,14 @@ def parquet_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows
 
 
 def open_parquet(file: Any, name: str) -> Any:
-    """A Parquet file, by Arrow."""
+    """Open a Parquet file with Arrow."""
     try:
         from pyarrow import parquet
     except ImportError:
         raise ImportError(f'{name} is a Parquet file: pip install "polyplane[tables]" to read it.') from None
     try:
         return parquet.ParquetFile(file)
-    except (ValueError, OSError) as error:  # Arrow's own errors are among these
+    except (ValueError, OSError) as error:  # base classes of Arrow's errors
         raise ValueError(f"{name} is not a Parquet file, or is damaged: {error}") from None
 
 
@@ -77,7 +77,7 @@ def _piece(batch: Any, columns: Columns, first: int, options: ReadOptions, name:
 
 
 def _numbers(column: Any, cell: str, first: int, name: str) -> np.ndarray:
-    values = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)  # what is missing becomes NaN
+    values = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)  # missing values become NaN
     wrong = ~np.isfinite(values)
     if wrong.any():
         row = first + int(wrong.argmax())

@@ -1,4 +1,4 @@
-"""`read` and `batches`: rows of a file, all at once or in parts."""
+"""`read` and `batches`: read a data file into memory or in batches."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def read(
 
 
 def _pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
-    """The rows of a file, as they come; what is "auto" is decided anew."""
+    """Yield the rows of a file in pieces; options that are "auto" are determined again."""
     empty = True
     for piece in READERS[options.format or input_file.format()](input_file, replace(options, decided={})):
         if len(piece.lines):

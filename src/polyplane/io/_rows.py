@@ -1,4 +1,4 @@
-"""Rows with labels as they are read, and how to read them."""
+"""Rows with labels, and the options for reading them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 from scipy import sparse
 
 FORMATS = ("svmlight", "csv", "parquet", "npz")
-#: What parameters of `read` may be.
+#: Allowed values of the parameters of `read`.
 ALLOWED: dict[str, tuple[Any, ...]] = {
     "format": (None, *FORMATS),
     "labels": ("auto", "number", "text", "ignore"),
     "zero_based": (True, False, "auto"),
     "part": ("train", "test"),
 }
-#: From here on, neighbouring whole numbers are one float.
+#: Beyond this, different integers become the same float.
 LARGEST_EXACT = 2**53
-#: NumPy gives every text of an array the room of the longest: when most of so many bytes is for nothing, labels are
-#: Python's own texts.
+#: In a NumPy array, each string takes the size of the longest. If most of a larger array would be padding, labels are
+#: stored as Python strings.
 MOST_ROOM = 1 << 26
-#: A batch is also cut when it holds so many numbers: about 100 MB.
+#: Maximum number of values in a batch: about 100 MB.
 MOST_VALUES = 1 << 23
 
 
@@ -50,13 +50,13 @@ class Rows(NamedTuple):
     facts: dict[str, Any]
 
     def cut(self, rows: slice) -> Rows:
-        """Some of the rows."""
+        """Return a slice of the rows."""
         return self._replace(X=self.X[rows], y=None if self.y is None else self.y[rows], lines=self.lines[rows])
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The parameters of `read`, checked; what "auto" comes to is decided while a file is read."""
+    """The validated parameters of `read`; the meaning of "auto" is determined while a file is read."""
 
     format: str | None = None
     label: str | int | None = None
@@ -78,15 +78,15 @@ class ReadOptions:
 
 
 class MixedLabelsError(ValueError):
-    """A label that is text came after labels that are numbers, or one that no number holds."""
+    """A label that is not a number, or is too large, after numeric labels."""
 
 
 class NotNumbersError(ValueError):
-    """A column of a table holds something else than numbers: a text, a gap, a date."""
+    """A column of a table contains other values than numbers: a string, a missing value or a date."""
 
 
 def settle_labels(values: np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
-    """Numbers as labels: integers where all are."""
+    """Convert numeric labels: to integers, if all of them are."""
     options.decided.setdefault("labels", "number")
     if (values == np.rint(values)).all() and (np.abs(values) < LARGEST_EXACT).all():
         return values.astype(np.int64)
@@ -95,7 +95,7 @@ def settle_labels(values: np.ndarray, options: ReadOptions, name: str) -> np.nda
 
 
 def whole_labels(values: Sequence[int | None] | np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
-    """Whole numbers as labels, to the last digit; None stands for one that has too many digits, or is none."""
+    """Convert integer labels exactly; None stands for a value that is too large or not an integer."""
     options.decided.setdefault("labels", "number")
     if isinstance(values, np.ndarray):
         low, high = int(values.min()), int(values.max())
@@ -112,7 +112,7 @@ def whole_labels(values: Sequence[int | None] | np.ndarray, options: ReadOptions
 
 
 def _refuse_both(met: str, options: ReadOptions, name: str) -> None:
-    """Fractions are floats, in which whole numbers beyond 2**53 would merge: a file may have either of them."""
+    """Raise an error for fractions together with integers beyond 2**53, which would not be distinct as floats."""
     options.decided[met] = True
     if {"fractions", "wide"} <= options.decided.keys():
         raise MixedLabelsError(
@@ -122,7 +122,7 @@ def _refuse_both(met: str, options: ReadOptions, name: str) -> None:
 
 
 def text_labels(cells: Sequence[str]) -> np.ndarray:
-    """Texts as labels: an array of texts, or of objects where one of them is much longer than the others."""
+    """Convert labels to an array of strings, or of objects if one label is much longer than the others."""
     labels, lengths = np.array(cells, dtype=object), [len(cell) for cell in cells]
     return labels if _is_wasteful(4 * max(lengths, default=0) * len(cells), 4 * sum(lengths)) else labels.astype(str)
 
@@ -132,9 +132,9 @@ def _is_wasteful(room: int, used: int) -> bool:
 
 
 def wants_text(options: ReadOptions, any_text: bool) -> bool:
-    """Whether labels are to be taken as they are written: as said, or because the first ones that came are no numbers.
+    """Whether labels are read as strings: as specified, or because the first ones are not numbers.
 
-    Files are read in pieces, and the first piece decides.
+    Files are read in pieces, and the first piece determines the type.
     """
     if options.labels == "auto":
         options.decided.setdefault("labels", "text" if any_text else "number")
@@ -143,7 +143,7 @@ def wants_text(options: ReadOptions, any_text: bool) -> bool:
 
 
 def stack(parts: list[Rows]) -> Rows:
-    """All rows of some parts, in one."""
+    """Concatenate rows."""
     if len(parts) == 1:
         return parts[0]
     y = None if parts[0].y is None else _stack_labels([part.y for part in parts])
@@ -160,7 +160,7 @@ def _stack_labels(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def regroup(pieces: Iterator[Rows], n_rows: int | None) -> Iterator[Rows]:
-    """The same rows in parts of `n_rows`, the last one smaller; None: as they come."""
+    """Yield the same rows in batches of `n_rows`, the last one smaller; None: as they are read."""
     if n_rows is None:
         yield from pieces
         return
@@ -178,7 +178,7 @@ def regroup(pieces: Iterator[Rows], n_rows: int | None) -> Iterator[Rows]:
 
 
 def csr(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int) -> Any:
-    """A CSR matrix of rows whose indices are known to be in order and distinct."""
+    """Create a CSR matrix from sorted, distinct indices."""
     if indptr[-1] <= np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32, copy=False)
     X = sparse.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_features))
@@ -187,7 +187,7 @@ def csr(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features:
 
 
 def _room(held: list[Rows], n_rows: int, piece: Rows) -> int:
-    """How many rows of a piece still fit; at least one."""
+    """Return how many rows of a piece still fit into the batch; at least one."""
     rows_left = n_rows - sum(len(part.lines) for part in held)
     values_left = MOST_VALUES - sum(_n_values(part.X) for part in held)
     if sparse.issparse(piece.X):

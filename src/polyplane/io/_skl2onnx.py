@@ -1,4 +1,4 @@
-"""What skl2onnx asks of a converter: the outputs, their types, the graph."""
+"""The converter for skl2onnx: the outputs, their types, and the graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABELS = {"O": data_types.StringTensorType, "b": data_types.BooleanTensorType, "
 
 
 class Container:
-    """Gives the parts of a graph to skl2onnx, under names that no other part of the pipeline has."""
+    """Adds the parts of a graph to the container of skl2onnx, with names that are unique in the pipeline."""
 
     def __init__(self, scope: Any, container: Any, names: dict[str, str]) -> None:
         self.scope, self.container = scope, container
@@ -22,7 +22,7 @@ class Container:
         self.opset = container.target_opset_any_domain("")
 
     def constant(self, name: str, array: np.ndarray) -> str:
-        """Add an array, and say under what name."""
+        """Add an array; return its name."""
         import onnx
 
         unique: str = self.scope.get_unique_variable_name(name)
@@ -34,7 +34,7 @@ class Container:
         return unique
 
     def several(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> list[str]:
-        """Add an operator with several outputs, and say what they are called."""
+        """Add an operator with several outputs; return their names."""
         unique = [self.names.setdefault(name, self.scope.get_unique_variable_name(name)) for name in outputs]
         inputs = [self.names.get(name, name) for name in inputs]
         name = self.scope.get_unique_operator_name(op)
@@ -42,12 +42,12 @@ class Container:
         return unique
 
     def node(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add an operator, and say what its output is called."""
+        """Add an operator; return the name of its output."""
         return self.several(op, inputs, [output], **attributes)[0]
 
 
 def declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    """The outputs of an estimator at the end of a pipeline."""
+    """Declare the outputs of an estimator."""
     operator = scope.declare_local_operator(f"Polyplane{type(model).__name__}", model)
     operator.inputs = inputs
     names = ["label", "scores", *(["probabilities"] if link_function(model) else [])]
@@ -58,7 +58,7 @@ def declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = N
 
 
 def set_types(operator: Any) -> None:
-    """The types of the outputs, once those of the rows are known."""
+    """Set the types of the outputs, given that of the rows."""
     check_input_and_output_numbers(operator, input_count_range=1, output_count_range=[2, 3])
     types = _types(operator.raw_operator, operator.inputs[0])
     for variable in operator.outputs:
@@ -81,7 +81,7 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _column_per_class(sink: Container, have: Any, want: Any, n_classes: int, output: str) -> None:
-    """Scores as an estimator around this one reads them: a column for each class, in the type of the rows."""
+    """Convert scores to the form that a meta-estimator expects: one column per class, in the type of the rows."""
     scores = "scores"
     if have != want:
         scores = sink.node("Cast", [scores], "cast_scores", to=element_type(want))

@@ -1,4 +1,4 @@
-"""Short texts in plain Python: read before Numba is imported, let alone has compiled anything."""
+"""Parsing of short texts in plain Python, which is faster than importing Numba and compiling kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from polyplane.io._columns import LABEL
 from polyplane.io._text import LARGEST, LINE, N_ROWS, SMALLEST, Parsed, room_for
 
-#: Longer texts than these are quicker to read by the kernel, its start included.
+#: For longer texts the kernel is faster, including its start.
 SMALL = 1 << 16
 
 _NUMBER = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"  # one way to read each number: linear time
@@ -20,7 +20,7 @@ _LINE = re.compile(rb"[ \t\r]*(?:([^\s:#]+)((?:[ \t\r]+\d{1,9}:" + _NUMBER + rb"
 
 
 def small_svmlight(text: np.ndarray, limit: int) -> Parsed | None:
-    """Read whole lines; None where they are many, or anything is unusual or wrong, which is for the kernel to judge."""
+    """Parse complete lines; None if they are many or not in the common form, which is left to the kernel."""
     if len(text) > SMALL:
         return None
     raw, start, indptr = text.tobytes(), 0, [0]
@@ -51,7 +51,7 @@ def small_svmlight(text: np.ndarray, limit: int) -> Parsed | None:
 
 
 def small_table(text: np.ndarray, line: int, delimiter: str, uses: Sequence[int]) -> Parsed | None:
-    """The same for lines of a table, whose columns are used as `uses` says; `line` is the number of the first one."""
+    """Parse complete lines of a table with columns `uses`; `line` is the number of the first line."""
     if len(text) > SMALL:
         return None
     raw, start = text.tobytes(), 0

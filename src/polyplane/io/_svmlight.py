@@ -24,12 +24,12 @@ from polyplane.io._text import (
     shown,
 )
 
-#: The largest index: that of a 32-bit matrix.
+#: The largest feature index, because of 32-bit indices.
 LARGEST_INDEX = 2**31 - 2
 
 
 class _Block(NamedTuple):
-    """The rows of a block of text, while it is not yet known where indices begin."""
+    """The rows of a block of text, before it is known whether indices start at 0 or 1."""
 
     values: np.ndarray
     indices: np.ndarray
@@ -40,14 +40,14 @@ class _Block(NamedTuple):
     lines: np.ndarray
 
     def line_of(self, place: Any) -> int:
-        """The line of the value at this place."""
+        """Return the line of the value at a position."""
         return int(self.lines[np.searchsorted(self.indptr, place, side="right") - 1])
 
 
 def svmlight_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
-    """The rows of each block of text."""
+    """Yield the rows of each block of text."""
     blocks = _blocks(input_file, options)
-    if options.whole:  # only the whole file tells for certain where indices begin
+    if options.whole:  # the first index is certain only after the whole file
         kept = list(blocks)
         options.decided["base"] = int(all(block.smallest > 0 for block in kept))
         blocks = iter(kept)
@@ -105,7 +105,7 @@ def _block(name: str, text: np.ndarray, out: Parsed, options: ReadOptions) -> _B
 
 
 def _base(options: ReadOptions, block: _Block, name: str) -> int:
-    """Whether indices begin at 0 or at 1: as said, or as the smallest one of the file (a stream: of its start) says."""
+    """Return the first index, 0 or 1: as specified, or by the smallest index of the file (of a stream: its start)."""
     if options.zero_based == "auto" and "base" not in options.decided:
         options.decided["base"] = 0 if block.smallest == 0 else 1
     base = int(options.decided["base"] if options.zero_based == "auto" else not options.zero_based)
@@ -119,7 +119,7 @@ def _base(options: ReadOptions, block: _Block, name: str) -> int:
 
 
 def _complaint(name: str, text: np.ndarray, status: int, tally: np.ndarray, options: ReadOptions) -> str:
-    """What was expected where reading ended."""
+    """Return the error message for the position where parsing stopped."""
     from polyplane.io import _svmlight_kernel as parser
 
     line, position = int(tally[LINE]), int(tally[POSITION])

@@ -22,7 +22,7 @@ from polyplane.io._decimals import (
 from polyplane.io._text import LARGEST, LINE, N_ROWS, POSITION, SMALLEST, Parsed
 from polyplane.kernels._jit import kernel
 
-#: Why a block was not read to its end.
+#: The reason why parsing of a block stopped.
 DONE, BAD_INDEX, BAD_VALUE, LARGE_INDEX, DUPLICATE = range(5)
 
 _ONE, _TEN = np.uint64(1), np.uint64(10)
@@ -49,7 +49,7 @@ def _is_qid(text: np.ndarray, at: Any) -> Any:
 
 @njit
 def _sort_row(out: Parsed, first: int, last: int) -> Any:
-    """Put the indices of a row in order (Shell's sort); whether they are distinct."""
+    """Sort the indices of a row (Shell sort); return whether they are distinct."""
     indices, values = out.indices, out.values
     gap = (last - first) // 2
     while gap > 0:
@@ -68,7 +68,7 @@ def _sort_row(out: Parsed, first: int, last: int) -> Any:
 
 @njit
 def _label(text: np.ndarray, at: Any, row: int, out: Parsed) -> Any:
-    """Read the label at `at`; return where it ends."""
+    """Parse the label at `at`; return its end."""
     start = at
     while not _ends_token(text[at]) and text[at] != COLON:
         at += _ONE
@@ -84,7 +84,7 @@ def _label(text: np.ndarray, at: Any, row: int, out: Parsed) -> Any:
 
 @njit
 def _features(text: np.ndarray, at: Any, p: Any, limit: int, out: Parsed) -> Any:
-    """Read the features at `at`, the values from place `p` on; return where they end, the next place, the status."""
+    """Parse the features at `at` into positions from `p`; return their end, the next position, and the status."""
     first, previous, n_disordered = p, np.int64(-1), np.int64(0)
     while True:
         while _is_blank(text[at]):
@@ -126,25 +126,25 @@ def _features(text: np.ndarray, at: Any, p: Any, limit: int, out: Parsed) -> Any
 
 @kernel
 def parse_svmlight(text: np.ndarray, size: int, first_line: int, limit: int, out: Parsed) -> int:
-    """Read whole lines, the last one ended by a newline, into `out`.
+    """Parse complete lines, the last one ended by a newline, into `out`.
 
     Parameters
     ----------
     text : ndarray of uint8
         The lines.
     size : int
-        How many characters of them there are.
+        The number of characters.
     first_line : int
         The number of the first line.
     limit : int
         The largest index allowed.
     out : Parsed
-        Where to write, large enough: a value takes four characters, a row two.
+        The output arrays, large enough: a value needs four characters, a row two.
 
     Returns
     -------
     status : int
-        `DONE`, or why reading ended where the tally says.
+        `DONE`, or the reason why parsing stopped at the position in the tally.
     """
     at, stop, line = np.uint64(0), np.uint64(size), first_line
     row, p, status = 0, 0, DONE

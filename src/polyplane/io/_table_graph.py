@@ -1,4 +1,4 @@
-"""The graph of a `TableClassifier`, operator by operator: from the columns of a table to the scores of the classes."""
+"""The ONNX graph of a `TableClassifier`, from the columns of a table to the class scores."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TableInput(NamedTuple):
     column : Column
         The column.
     dtype : numpy.dtype
-        Texts (object), float64 or float32.
+        object for strings, float64 or float32.
     """
 
     name: str
@@ -42,7 +42,7 @@ class TableInput(NamedTuple):
 
 
 def inputs_of(encoding: Encoding, dtype: np.dtype[Any]) -> list[TableInput]:
-    """The inputs, one for each column that is used; numbers are of a dtype, dates float64, all others texts."""
+    """Return the inputs, one for each used column; numbers have the given dtype, dates float64, others strings."""
     taken = {column.name for column in encoding.columns}
     inputs = []
     for column in encoding.columns:
@@ -58,7 +58,7 @@ def inputs_of(encoding: Encoding, dtype: np.dtype[Any]) -> list[TableInput]:
 
 
 def feed(encoding: Encoding, inputs: list[TableInput], table: Table, owner: str) -> dict[str, np.ndarray]:
-    """The arrays of the inputs for a table."""
+    """Return the input arrays for a table."""
     positions = encoding._positions(table, owner)
     return {
         name: _array(column, table.read(position)).astype(dtype)[:, None]
@@ -67,7 +67,7 @@ def feed(encoding: Encoding, inputs: list[TableInput], table: Table, owner: str)
 
 
 def _array(column: Column, cells: Cells) -> np.ndarray:
-    """The values of a column, as its input wants them."""
+    """Convert the values of a column to the type of its input."""
     match column:
         case NumberColumn():
             return as_numbers(cells, column.decimal)
@@ -81,7 +81,7 @@ def _array(column: Column, cells: Cells) -> np.ndarray:
 
 
 def _is_possible(name: str) -> bool:
-    """Whether onnxruntime can know an input by this name."""
+    """Whether onnxruntime accepts this name of an input."""
     return name != "" and "\0" not in name and _is_unicode(name)
 
 
@@ -96,7 +96,7 @@ def _is_unicode(text: str) -> bool:
 def build_table_graph(
     model: TableModel, classes: np.ndarray, inputs: list[TableInput], sink: Sink
 ) -> dict[str, np.dtype[Any]]:
-    """The graph from columns to the outputs, whose names and dtypes are returned."""
+    """Build the graph from columns to the outputs; return the names and dtypes of the outputs."""
     encoded = _encode(model.encoding, inputs, sink)
     prepared: dict[int, str] = {}
     scored: dict[tuple[int, int], str] = {}
@@ -115,7 +115,7 @@ def build_table_graph(
 
 
 def _encode(encoding: Encoding, inputs: list[TableInput], sink: Sink) -> str:
-    """The features of the encoding: first those of all numbers, in one block, and in the end put in order."""
+    """Compute the encoded features: first those of all numbers, in one block; finally they are reordered."""
     express, places = Expressions("encoder", sink), [range(place.start, place.stop) for place in encoding.places]
     numbers = [i for i, each in enumerate(inputs) if each.column.kind == "number"]
     blocks, order = [], []
@@ -136,7 +136,7 @@ def _encode(encoding: Encoding, inputs: list[TableInput], sink: Sink) -> str:
 
 
 def _fill(inputs: list[TableInput], express: Expressions) -> tuple[str, str]:
-    """Numbers with the neutral values for gaps, and which are gaps, shape (rows, columns)."""
+    """Replace missing numbers by their neutral values; return them and the missing mask, shape (rows, columns)."""
     values = express("Concat", *(each.name for each in inputs), axis=1)
     if inputs[0].dtype != DOUBLE:
         values = express.cast(values, DOUBLE)
@@ -145,7 +145,7 @@ def _fill(inputs: list[TableInput], express: Expressions) -> tuple[str, str]:
 
 
 def _dates(given: TableInput, express: Expressions) -> str:
-    """The features of a column of dates."""
+    """Compute the features of a date column."""
     column = cast("DateColumn", given.column)
     filled, is_gap = _fill([given], express)
     parts = date_features(filled, column.parts, express)
@@ -153,7 +153,7 @@ def _dates(given: TableInput, express: Expressions) -> str:
 
 
 def _texts(given: TableInput, gaps: tuple[str, ...], express: Expressions) -> str:
-    """The features of a column of texts: each known text has a row in a table, the last row is for all others."""
+    """Compute the features of a string column by a lookup table: a row for each known string, and one for others."""
     texts, table = text_table(given.column, gaps)
     codes = express(
         "LabelEncoder",
@@ -167,10 +167,10 @@ def _texts(given: TableInput, gaps: tuple[str, ...], express: Expressions) -> st
 
 
 def text_table(column: Column, gaps: tuple[str, ...]) -> tuple[list[str], np.ndarray]:
-    """The texts that a column knows, and the features of each and, in the last row, of all others."""
+    """Return the known strings of a column, and the features of each; the last row is for all other strings."""
     if isinstance(column, CategoryColumn):
         known = [level for level in column.levels if _is_unicode(level)]
-        other: str | None = max([*known, *gaps], key=len, default="") + "other"  # a text that is none of them
+        other: str | None = max([*known, *gaps], key=len, default="") + "other"  # a string that is not one of them
     else:
         words = ("".join(t) for word in BOOLEAN_WORDS for t in product(*zip(word, word.upper(), strict=True)))
         known, other = [word for word in dict.fromkeys(words) if word not in gaps], None
@@ -182,7 +182,7 @@ def text_table(column: Column, gaps: tuple[str, ...]) -> tuple[list[str], np.nda
 
 
 def _prepare(preparation: Preparation, encoded: str, express: Expressions) -> str:
-    """What `Preparation.transform` does, in float64 and in the end in float32."""
+    """Apply `Preparation.transform`: in float64, with a result in float32."""
     recipe, numbers = RECIPES[preparation.name], np.flatnonzero(preparation.is_number)
     scaled = express.affine(encoded, preparation.centre, preparation.factor)
     if recipe.is_robust:
@@ -204,7 +204,7 @@ def _prepare(preparation: Preparation, encoded: str, express: Expressions) -> st
 
 
 def _bins(preparation: Preparation, encoded: str, express: Expressions) -> str:
-    """How much of each bin lies below the number that it belongs to."""
+    """Compute the fraction of each bin that lies below its number."""
     knots = [each for each in preparation.knots if len(each)]
     sources = [j for j, how in preparation.sources if how.startswith("bin")]
     above = express(
@@ -215,7 +215,7 @@ def _bins(preparation: Preparation, encoded: str, express: Expressions) -> str:
 
 
 def _soft_class_scores(planes: PlaneSet, prepared: str, express: Expressions) -> str:
-    """The logarithm of the sum of the exponentials of the scores of the planes of each class, in float64."""
+    """Compute the log-sum-exp of the scores of the planes of each class, in float64."""
     dtype = planes.coef.dtype
     rows = prepared if dtype == SINGLE else express.cast(prepared, dtype)
     scores = express("Add", express("MatMul", rows, np.ascontiguousarray(planes.coef.T)), np.array(planes.intercept))

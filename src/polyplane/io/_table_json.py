@@ -1,4 +1,4 @@
-"""A fitted `TableClassifier` as JSON, for people and for programs without Polyplane."""
+"""Export of a `TableClassifier` as readable JSON, for programs without Polyplane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polyplane.tables.classifier import TableClassifier
 
 
 def table_to_json(model: TableClassifier) -> str:
-    """A fitted classifier of tables as JSON; see `to_json`."""
+    """Export a fitted `TableClassifier` as JSON; see `to_json`."""
     encoding, members = model.model_.encoding, model.members_
     features = different_names([feature.name for feature in encoding.features])
     preparations = list({id(member.preparation): member.preparation for member in members}.values())
@@ -48,7 +48,7 @@ def _list(name: str, items: list[str], end: str) -> list[str]:
 
 
 def _prepared_names(preparation: Preparation, features: list[str]) -> list[str]:
-    """What planes see: a feature as it is scaled, a bin of it, its square, or the squared norm of all numbers."""
+    """Return the names of the prepared features: scaled features, bins, squares and the squared norm of all numbers."""
     names = [
         how if j < 0 else features[j] if how == "scaled" else f"{features[j]}, {how}" for j, how in preparation.sources
     ]

@@ -1,4 +1,4 @@
-"""`read_table` and `table_batches`: tables as they come, with columns of all kinds, from CSV, TSV and Parquet."""
+"""`read_table` and `table_batches`: raw tables with columns of any kind, from CSV, TSV and Parquet files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polyplane.io._typed import find_decimal, typed
 from polyplane.tables.encoder import GAPS
 
 FORMATS = ("csv", "parquet")
-#: How pandas names the column of an index that has no name: by nothing, as read again, or in Parquet.
+#: Names of an unnamed index column written by pandas: empty, as read again by pandas, or in Parquet.
 _INDEX = re.compile(r"(Unnamed: 0)?|__index_level_\d+__")
 
 
@@ -71,7 +71,7 @@ class TableBatches:
                 yield pyarrow.Table.from_batches([batch]).select(names).replace_schema_metadata(None)
 
     def _places(self, names: Sequence[str], index: Sequence[Any]) -> list[int]:
-        """The columns to take."""
+        """Return the indices of the columns to read."""
         name = self.input_file.name
         twice = [cell for cell, n in Counter(names).items() if n > 1]
         if twice:
@@ -210,13 +210,13 @@ def table_batches(
 
 
 def whole_table(parts: TableBatches) -> Any:
-    """All parts in one table."""
+    """Read all batches into one table."""
     found = list(parts)
     return import_pyarrow(parts.input_file.name).concat_tables(found)
 
 
 def table_format(input_file: InputFile) -> str:
-    """CSV or Parquet; another format is refused."""
+    """Return the format, "csv" or "parquet"; other formats are an error."""
     found = input_file.format()
     if found not in FORMATS:
         raise ValueError(f"{input_file.name} is in {found} format; tables are read from CSV, TSV and Parquet files.")
@@ -224,7 +224,7 @@ def table_format(input_file: InputFile) -> str:
 
 
 def import_pyarrow(name: str) -> Any:
-    """Arrow, which reads tables."""
+    """Import Arrow, which reads tables."""
     try:
         import pyarrow
     except ImportError:
@@ -233,7 +233,7 @@ def import_pyarrow(name: str) -> Any:
 
 
 def _regroup(pieces: Iterator[Any], n_rows: int | None) -> Iterator[Any]:
-    """The same rows in parts of `n_rows`, the last one smaller; None: as they come. Without rows, one empty part."""
+    """Yield the same rows in batches of `n_rows` (None: as they are read); without rows, one empty batch."""
     import pyarrow
 
     held, piece, is_empty = [], None, True

@@ -1,4 +1,4 @@
-"""What the readers of text share: where kernels write what they read, labels, and messages about what is wrong."""
+"""Functions shared by the text readers: output arrays of the kernels, labels, and error messages."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from polyplane.io._rows import (
     whole_labels,
 )
 
-#: What is in a tally: the line, the position and the column where reading ended, how many rows and hard numbers were
-#: met, and the smallest and the largest index.
+#: The entries of a tally: the line, the position and the column where parsing stopped, the numbers of rows and of hard
+#: numbers, and the smallest and the largest index.
 LINE, POSITION, COLUMN, N_ROWS, N_HARD, SMALLEST, LARGEST = range(7)
-#: A hard number takes at least five characters ("1e281"), and one ends it.
+#: A hard number has at least five characters ("1e281"), and one after it.
 HARD_LENGTH = 6
-#: What to do about a text in another encoding: which one it is cannot be told, and guessed letters merge labels.
-NOT_UTF8 = "the text is not UTF-8; convert the file first (iconv -f LATIN1 -t UTF-8, for one)"
+#: The message for other encodings, which cannot be detected; with a wrong guess, distinct labels could become equal.
+NOT_UTF8 = "the text is not UTF-8; convert the file first (for instance iconv -f LATIN1 -t UTF-8)"
 
 
 class Parsed(NamedTuple):
     """The rows of a block of text.
 
-    `values` is a matrix; where rows are sparse, CSR with `indices` and `indptr`. `labels` is NaN where the label is no
-    number, `spans` says where in the text it is, and `lines` in which line. `hard` lists the numbers that `float` is to
-    read: row, index (-1 for a label) and span. `tally` is what was met, by the names above.
+    `values` is a matrix; for sparse rows, CSR with `indices` and `indptr`. `labels` is NaN if the label is not a
+    number, `spans` is its position in the text, and `lines` its line. `hard` lists the numbers to parse with `float`:
+    row, index (-1 for a label) and span. The entries of `tally` are named above.
     """
 
     values: np.ndarray
@@ -46,7 +46,7 @@ class Parsed(NamedTuple):
 
 
 def room_for(size: int, n_rows: int, values: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Parsed:
-    """Arrays that no block of `size` characters overfills; what is not used of them costs nothing."""
+    """Allocate arrays for any block of `size` characters; unused parts need no memory."""
     return Parsed(
         values,
         indices,
@@ -60,7 +60,7 @@ def room_for(size: int, n_rows: int, values: np.ndarray, indices: np.ndarray, in
 
 
 def hard_values(name: str, text: np.ndarray, out: Parsed) -> Iterator[tuple[int, int, float]]:
-    """Read the numbers that were set aside: labels are put in their place, others are returned with row and index."""
+    """Parse the hard numbers: labels are stored, others are yielded with row and index."""
     for row, index, start, stop in out.hard[: out.tally[N_HARD]].tolist():
         value = float(bytes(text[start:stop]))
         if not np.isfinite(value):
@@ -72,7 +72,7 @@ def hard_values(name: str, text: np.ndarray, out: Parsed) -> Iterator[tuple[int,
 
 
 def labels_of(name: str, text: np.ndarray, out: Parsed, options: ReadOptions) -> np.ndarray | None:
-    """The labels of a block, from their numbers or their spans."""
+    """Return the labels of a block, as numbers or as strings."""
     if options.labels == "ignore":
         return None
     labels, spans, lines = (part[: out.tally[N_ROWS]] for part in (out.labels, out.spans, out.lines))
@@ -94,7 +94,7 @@ def labels_of(name: str, text: np.ndarray, out: Parsed, options: ReadOptions) ->
 
 
 def _texts(name: str, text: np.ndarray, spans: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """Labels as they are written."""
+    """Return labels as strings."""
     raw, cells = text.tobytes(), []
     for row, (start, stop) in enumerate(spans.tolist()):
         try:
@@ -105,7 +105,7 @@ def _texts(name: str, text: np.ndarray, spans: np.ndarray, lines: np.ndarray) ->
 
 
 def _whole(text: np.ndarray, span: list[int]) -> int | None:
-    """A label as a whole number, if it is one of at most 20 digits; to the last digit, which a float does not keep."""
+    """Return a label as an exact integer, if it is one with at most 20 digits; a float would lose digits."""
     label = Decimal(bytes(text[slice(*span)]).decode())
     if label.adjusted() >= 20 or label != label.to_integral_value():
         return None
@@ -113,7 +113,7 @@ def _whole(text: np.ndarray, span: list[int]) -> int | None:
 
 
 def not_a_number(found: str) -> str:
-    """What is wrong with a value that is none."""
+    """Return the error message for a value that is not a number."""
     bare = found.strip("'").lower().lstrip("+-")
     if bare in ("nan", "inf", "infinity", "na", "null", "none", "?"):
         return f"the value {found} is missing or infinite; impute missing values or drop such rows first"
@@ -121,6 +121,6 @@ def not_a_number(found: str) -> str:
 
 
 def shown(text: np.ndarray, position: int) -> str:
-    """The word at a position, as in the file."""
+    """Return the word at a position, for messages."""
     word = bytes(text[position : position + 40]).split(b"\n")[0].split()
     return repr(word[0].decode(errors="replace")[:30]) if word else "nothing"

@@ -1,4 +1,4 @@
-"""CSV and TSV as tables of texts: decoded, checked and cut into rows, through Arrow."""
+"""CSV and TSV as tables of strings: decoded, validated and parsed by Arrow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from polyplane.io._columns import check_number_of_columns
 from polyplane.io._csv import DELIMITERS
 from polyplane.io._input_file import BLOCK, InputFile
 
-#: A row of its own at the end of the text, for Arrow: a quotation that is not closed swallows it, without an error.
+#: An additional last row: if a quotation mark is not closed, Arrow does not return it, and raises no error.
 _END = "\x1fend of the rows\x1f"
-#: What begins a text in another encoding than UTF-8, the longer ones first.
+#: Byte order marks of encodings other than UTF-8, the longer ones first.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -25,7 +25,7 @@ _MARKS = {
 
 
 class TextTable(NamedTuple):
-    """How a text is a table: its names are those of the header."""
+    """The format of a text table, and the column names of its header."""
 
     name: str
     encoding: str
@@ -35,7 +35,7 @@ class TextTable(NamedTuple):
 
 
 def check_encoding(encoding: str | None) -> None:
-    """Refuse a name that no codec of texts has."""
+    """Raise an error for unknown text encodings."""
     if encoding is None:
         return
     try:
@@ -47,12 +47,12 @@ def check_encoding(encoding: str | None) -> None:
 
 
 def open_text(file: Any, name: str, encoding: str | None) -> tuple[TextTable, Iterator[str]]:
-    """The header of a text, and the text after it in parts."""
+    """Return the header of a text, and an iterator over the text after it."""
     if encoding is None:
         start = file.peek(4)
         encoding = next((found for mark, found in _MARKS.items() if start.startswith(mark)), "utf-8-sig")
     elif codecs.lookup(encoding).name == "utf-8":
-        encoding = "utf-8-sig"  # with or without a mark
+        encoding = "utf-8-sig"  # with or without a byte order mark
     parts = _decoded(file, name, encoding)
     text = next((part for part in parts if part.strip()), "")
     if not text:
@@ -75,7 +75,7 @@ def open_text(file: Any, name: str, encoding: str | None) -> tuple[TextTable, It
 
 
 def read_texts(table: TextTable, parts: Iterator[str], places: Collection[int], input_file: InputFile) -> Iterator[Any]:
-    """The rows as record batches of Arrow, all cells texts; the columns at some places, which are also their names."""
+    """Yield the rows as Arrow record batches of strings; columns are selected, and named, by their indices `places`."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
@@ -86,7 +86,7 @@ def read_texts(table: TextTable, parts: Iterator[str], places: Collection[int], 
         return "error"
 
     names = [str(j) for j in range(len(table.names))]
-    taken = [str(j) for j in sorted({0, *places})]  # the first one shows where the rows end
+    taken = [str(j) for j in sorted({0, *places})]  # the first column marks the last row
     try:
         reader = arrow_csv.open_csv(
             pyarrow.PythonFile(_Utf8File(parts, _end(table)), mode="r"),
@@ -96,7 +96,7 @@ def read_texts(table: TextTable, parts: Iterator[str], places: Collection[int], 
                 column_types=dict.fromkeys(names, pyarrow.string()),
                 include_columns=taken,
                 strings_can_be_null=False,
-                check_utf8=False,  # it was made here
+                check_utf8=False,  # encoded here, so it is valid
             ),
         )
         for batch in reader:
@@ -110,7 +110,7 @@ def read_texts(table: TextTable, parts: Iterator[str], places: Collection[int], 
 
 
 def _decoded(file: Any, name: str, encoding: str) -> Iterator[str]:
-    """The text in parts; bytes that are no text are an error that names their line."""
+    """Yield the decoded text; invalid bytes are an error that names their line."""
     decoder, line = codecs.getincrementaldecoder(encoding)(), 1
     while True:
         raw = file.read(BLOCK)
@@ -133,7 +133,7 @@ def _decoded(file: Any, name: str, encoding: str) -> Iterator[str]:
 
 
 def _delimiter(text: str) -> str:
-    """The one that the header has most of, quotations aside."""
+    """Return the most frequent delimiter of the header, outside of quotation marks."""
     line = text.lstrip("\r\n ").partition("\n")[0]
     bare = re.sub(r'"[^"]*"?', "", line)
     return max(DELIMITERS, key=bare.count)
@@ -157,7 +157,7 @@ def _end(table: TextTable) -> str:
 
 
 class _Utf8File(io.RawIOBase):
-    """Parts of a text and what ends it, as a file of bytes."""
+    """The parts of a text, and its additional last row, as a binary file."""
 
     def __init__(self, parts: Iterator[str], end: str) -> None:
         self._parts, self._end, self._held = parts, end, bytearray()
@@ -180,7 +180,7 @@ class _Utf8File(io.RawIOBase):
 
 
 def _complaint(table: TextTable, wrong: list[Any], error: Exception, input_file: InputFile) -> str:
-    """What Arrow found wrong, in a sentence."""
+    """Return the message for an error of Arrow."""
     if "straddl" in str(error):
         line = _line(table, input_file, lambda cells: False)
         where = table.name if line is None else f"{table.name}, line {line}"
@@ -203,7 +203,7 @@ def _not_closed(table: TextTable, input_file: InputFile) -> str:
 
 
 def _line(table: TextTable, input_file: InputFile, is_wanted: Any) -> int | None:
-    """The line in which the first such row begins, or else the last row; None where a text cannot be read again."""
+    """Return the first line of the first such row, or of the last row; None if the text cannot be read again."""
     begins = last = None
     try:
         with input_file.open() as file:
@@ -217,7 +217,7 @@ def _line(table: TextTable, input_file: InputFile, is_wanted: Any) -> int | None
                         break
                 begins = rows.line_num + 1
             text.detach()
-    except csv.Error:  # a cell is too long for Python: the row that could not be read
+    except csv.Error:  # a cell is too long for Python's parser: this is the invalid row
         return begins
     except ValueError:  # a pipe
         return None

@@ -1,4 +1,4 @@
-"""ONNX: models for onnxruntime, and for pipelines by skl2onnx."""
+"""Export to ONNX, also of pipelines with skl2onnx."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from polyplane.learners import LEARNERS, find_learner
 from polyplane.tables._frames import read_table
 from polyplane.tables.classifier import TableClassifier
 
-#: Versions of the operator set that graphs are tested with, and the one that is used unless another is asked for.
+#: The oldest and newest operator sets that are tested, and the default.
 OLDEST_OPSET, OPSET, NEWEST_OPSET = 13, 18, 21
-#: A file in the format of ONNX cannot be larger; graphs need but a little beside the planes.
+#: Maximum size of an ONNX file, minus a reserve for everything except the planes.
 LARGEST_PLANES = 2_000_000_000
 
 
@@ -154,7 +154,7 @@ def _unwrapped(model: Any) -> Any:
 
 
 def _table_to_onnx(model: TableClassifier, dtype: Any, opset: int) -> Any:
-    """The graph of a classifier of tables."""
+    """Export a `TableClassifier`."""
     from polyplane.io._table_graph import build_table_graph, inputs_of
 
     check_is_fitted(model)

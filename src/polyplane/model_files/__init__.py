@@ -1,4 +1,4 @@
-"""Model files: a fitted estimator in a safetensors file, read without running any code of it."""
+"""Model files: a fitted estimator in a safetensors file, loaded without executing code from the file."""
 
 from polyplane.model_files.estimator import LearnerForm
 from polyplane.model_files.model import ModelFile, ModelFileError, read_model, write_model

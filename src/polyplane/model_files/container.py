@@ -1,8 +1,8 @@
 """The container of a model file: named arrays and text in the safetensors format, with a checksum.
 
-Eight bytes (the length of the header), the header (JSON), then the arrays one after the other. Written and read in one
-pass and without a second copy of the arrays, to the same bytes each time. The checksum is SHA-256 over the whole
-file, its own 64 digits taken as zeros, so that there is no byte that it does not cover.
+The file consists of eight bytes (the length of the header), the header (JSON) and the arrays. It is written and read in
+one pass without copying the arrays, and the same model always gives the same bytes. The checksum is the SHA-256 of the
+whole file, with its own 64 digits replaced by zeros, so that it covers every byte.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
-#: The longest header that readers of the format accept.
+#: Maximum length of the header in the safetensors format.
 LONGEST_HEADER = 100_000_000
-#: The most objects and lists in a header, or one for so many bytes of it, as in the header of a table of many columns:
-#: each takes some hundred bytes of memory for two in the file. Names of features and labels, of which there may be
-#: millions, are texts.
+#: Maximum number of objects and lists in a header: each needs some hundred bytes of memory, but two in the file. Longer
+#: headers, as of tables with many columns, may have one for each so many bytes. Feature names and labels, of which there
+#: may be millions, are strings.
 MOST_NODES, BYTES_PER_NODE = 1 << 17, 24
-#: How a header begins: the place of the checksum is the same in all files.
+#: The start of the header: the position of the checksum is the same in all files.
 OPENING = b'{"__metadata__":{"sha256":"'
 ZEROS = b"0" * 64
-#: A text, possessively: there is nothing to go back to; or the beginning of an object or a list.
+#: A string (with possessive quantifiers, to avoid backtracking), or the start of an object or a list.
 _TEXT_OR_NODE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{]', re.DOTALL)
 DIGEST_AT = 8 + len(OPENING)
 
 
 class DamagedError(ValueError):
-    """What is wrong with a file, as a sentence that begins with the file's name: "is cut short"."""
+    """An error in a file; the message continues a sentence that starts with the file name: "is truncated"."""
 
 
 class Slot(NamedTuple):
-    """Where an array is, counted from the end of the header."""
+    """The position of an array, relative to the end of the header."""
 
     name: str
     dtype: np.dtype
@@ -64,13 +64,13 @@ class Slot(NamedTuple):
 class Header(NamedTuple):
     """The first part of a file."""
 
-    raw: bytes  # with the eight bytes before it
+    raw: bytes  # including the eight bytes before it
     metadata: dict[str, str]
     slots: list[Slot]
 
 
 def write_container(file: BinaryIO, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> None:
-    """Write arrays (in C order) and text, and then the checksum of it all."""
+    """Write arrays (in C order) and text, and finally the checksum."""
     header, ordered = _compose(arrays, metadata)
     digest = hashlib.sha256(header)
     file.write(header)
@@ -83,7 +83,7 @@ def write_container(file: BinaryIO, arrays: Mapping[str, np.ndarray], metadata: 
 
 
 def _compose(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> tuple[bytes, list[np.ndarray]]:
-    """The header, and the arrays as they follow it: by falling size of their items, so that each is aligned."""
+    """Return the header, and the arrays in file order: by decreasing item size, so that each is aligned."""
     little = {name: _little_endian(array) for name, array in arrays.items()}
     header: dict[str, Any] = {"__metadata__": {"sha256": ZEROS.decode(), **metadata}}
     ordered, start = [], 0
@@ -95,7 +95,7 @@ def _compose(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> t
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > LONGEST_HEADER:
-        raise ValueError("The names of the features and labels take more than the 100 MB that a model file may hold.")
+        raise ValueError("The feature names and labels take more than 100 MB, the maximum of a model file.")
     return len(text).to_bytes(8, "little") + text, ordered
 
 
@@ -109,7 +109,7 @@ def _bytes_of(array: np.ndarray) -> memoryview:
 
 
 def read_header(file: BinaryIO) -> Header:
-    """Read and check the header: after it nothing is read, or made room for, that the file does not hold."""
+    """Read and validate the header, so that no more memory is allocated than the size of the file."""
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or not 2 <= length <= LONGEST_HEADER:
@@ -118,7 +118,7 @@ def read_header(file: BinaryIO) -> Header:
     if not text.startswith(b'{"'):
         raise DamagedError("is not a model file of Polyplane")
     if len(text) < length:
-        raise DamagedError("is cut short")
+        raise DamagedError("is truncated")
     entries = parse_json(text)
     metadata = entries.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
@@ -129,20 +129,20 @@ def read_header(file: BinaryIO) -> Header:
 
 
 def parse_json(text: str | bytes) -> dict[str, Any]:
-    """A JSON object by the letter of the standard: no name twice, no NaN."""
+    """Parse a JSON object strictly: without duplicate names and NaN."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise ValueError("a name is there twice")
+            raise ValueError("a name occurs twice")
         return found
 
     def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is not a number of JSON")
+        raise ValueError(f"{constant} is not a JSON number")
 
     most = max(MOST_NODES, len(text) // BYTES_PER_NODE)
     if _n_nodes(text, most) > most:
-        raise DamagedError(f"has more objects and lists in its header than the {most:,} that are read")
+        raise DamagedError(f"has more than {most:,} objects and lists in its header, the maximum number")
     try:
         found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
     except ValueError as error:
@@ -153,7 +153,7 @@ def parse_json(text: str | bytes) -> dict[str, Any]:
 
 
 def _n_nodes(text: str | bytes, most: int) -> int:
-    """How many objects and lists there are; which of the brackets are in texts is looked at only where that matters."""
+    """Count the objects and lists; brackets in strings are excluded only if this matters."""
     raw = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     n_nodes = raw.count(b"{") + raw.count(b"[")
     if n_nodes <= most:
@@ -172,7 +172,7 @@ def _slot(name: str, entry: Any) -> Slot:
 
 
 def _check_places(slots: list[Slot], size: int) -> None:
-    """Arrays fill what follows the header, without gaps and overlaps."""
+    """Check that the arrays fill the rest of the file, without gaps and overlaps."""
     slots.sort(key=lambda slot: (slot.start, slot.stop))
     end = 0
     for slot in slots:
@@ -180,11 +180,11 @@ def _check_places(slots: list[Slot], size: int) -> None:
             raise DamagedError(f"has a damaged entry for the array {slot.name!r} in its header")
         end = slot.stop
     if end != size:
-        raise DamagedError("is cut short" if end > size else f"has {size - end} extra bytes at its end")
+        raise DamagedError("is truncated" if end > size else f"has {size - end} extra bytes at its end")
 
 
 def read_arrays(file: BinaryIO, header: Header) -> dict[str, np.ndarray]:
-    """Read the arrays behind the header, and compare the checksum."""
+    """Read the arrays after the header, and verify the checksum."""
     digest = hashlib.sha256(header.raw[:DIGEST_AT] + ZEROS + header.raw[DIGEST_AT + 64 :])
     arrays = {}
     for slot in header.slots:
@@ -194,11 +194,11 @@ def read_arrays(file: BinaryIO, header: Header) -> dict[str, np.ndarray]:
             raise DamagedError(f"does not fit into memory: its array {slot.name!r} is too large") from error
         view = _bytes_of(array)
         if file.readinto(view) != len(view):  # type: ignore[attr-defined]
-            raise DamagedError("is cut short")
+            raise DamagedError("is truncated")
         digest.update(view)
         if (
             array.dtype == bool and array.view(np.uint8).max(initial=0) > 1
-        ):  # NumPy and Numba would each make of it what they like
+        ):  # NumPy and Numba may interpret other values differently
             raise DamagedError(f"has other bytes than 0 and 1 in its boolean array {slot.name!r}")
         arrays[slot.name] = array.astype(slot.dtype.newbyteorder("="), copy=False)
     if header.raw[8:DIGEST_AT] != OPENING or header.metadata.get("sha256") != digest.hexdigest():

@@ -1,6 +1,6 @@
-"""A fitted estimator as JSON and arrays, and an estimator from them.
+"""Conversion of a fitted estimator to JSON and arrays, and back.
 
-An estimator is known here by what all of them have: parameters, `planes_`, `classes_`, `_state`, `_method` and
+Only the common attributes of estimators are used: parameters, `planes_`, `classes_`, `_state`, `_method` and
 `_declaration`; see `polyplane.base.PlaneClassifier`.
 """
 
@@ -30,7 +30,7 @@ from polyplane.model_files.values import Packer, Sizes, Unpacker, Value, pack, u
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
-#: Attributes that an estimator of any learner may have.
+#: Fitted attributes of all learners.
 ATTRIBUTES = {
     "n_features_in_": Whole(),
     "n_iter_": Whole(),
@@ -40,21 +40,21 @@ ATTRIBUTES = {
 
 @dataclass(frozen=True)
 class LearnerForm:
-    """How the estimators of a learner stand in a file."""
+    """The file form of the estimators of a learner."""
 
     learner: Any
 
     def describe(self, model: Any, packer: Packer) -> dict[str, Any]:
-        """What is to be JSON; the arrays are left with the packer."""
+        """Return the JSON description of an estimator; the packer collects the arrays."""
         return describe(model.to_numpy(), packer)
 
     def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Any:
-        """The estimator that was described, once all of it is known to be sound."""
+        """Validate a description and return the estimator."""
         return _rebuild(self.learner, description, unpacker)
 
 
 def describe(model: Any, packer: Packer) -> dict[str, Any]:
-    """What is to be JSON; the arrays are left with the packer."""
+    """Return the JSON description of an estimator; the packer collects the arrays."""
     own = vars(model)
     names, history = own.get("feature_names_in_"), own.get("history_")
     return {
@@ -80,9 +80,9 @@ def _pack_history(history: dict[str, list[float]], packer: Packer) -> dict[str, 
 
 
 def _attributes(model: Any) -> dict[str, Any]:
-    """The kinds of the fitted attributes that are there.
+    """Return the kinds of the fitted attributes.
 
-    Those of the learner's own are left out when they are about other planes: a user may have replaced these by fewer.
+    Attributes of the specific learner are omitted if they do not match the planes, which a user may have replaced.
     """
     own, declared = vars(model), model._declaration.fitted
     by_plane = {name for name, kind in declared.items() if isinstance(kind, Array) and kind.shape == ("planes",)}
@@ -92,12 +92,12 @@ def _attributes(model: Any) -> dict[str, Any]:
 
 
 def _pack_training(model: Any, packer: Packer) -> dict[str, Any]:
-    """The state, and the parameters of its method that were changed after the training."""
+    """Describe the state, and the parameters of its method that have changed since training."""
     method, trained_by = model._method(model.classes_), model._trained_by
     if type(method) is not type(trained_by):
         raise ValueError(
-            "The parameters now name another method than the one that this model was trained by: set them back, or fit "
-            "anew, and save then."
+            "With the current parameters, the training method differs from that of the fitted model: restore the "
+            "parameters, or fit again, before saving."
         )
     before = {part.name: getattr(trained_by, part.name) for part in fields(method)}
     changed = {name: value for name, value in before.items() if value != getattr(method, name)}
@@ -108,7 +108,7 @@ def _pack_training(model: Any, packer: Packer) -> dict[str, Any]:
 
 
 def _rebuild(learner: Any, description: dict[str, Any], unpacker: Unpacker) -> Any:
-    """The estimator that was described."""
+    """Return the estimator of a description."""
     values = unpack_parameters(learner, part_of(description, "parameters"), unpacker)
     sizes: Sizes = {}
     with possible():
@@ -120,7 +120,7 @@ def _rebuild(learner: Any, description: dict[str, Any], unpacker: Unpacker) -> A
         _restore_attributes(model, description, unpacker, sizes)
         if description.get("training") is not None:
             if committee:
-                raise DamagedError("holds a state of training, which a committee does not have")
+                raise DamagedError("contains a training state, which a committee does not have")
             _restore_training(model, part_of(description, "training"), unpacker, sizes)
     return model
 
@@ -128,7 +128,7 @@ def _rebuild(learner: Any, description: dict[str, Any], unpacker: Unpacker) -> A
 def unpack_model_planes(
     nodes: dict[str, Any], unpacker: Unpacker, sizes: Sizes, committee: bool
 ) -> PlaneSet | PlaneCommittee:
-    """The planes, of a committee too where there may be one; their numbers become known as sizes."""
+    """Return the planes, or the committee if it is allowed; the numbers of planes and features are added to `sizes`."""
     planes, n_members = unpack_planes(nodes, "planes", unpacker, sizes), nodes.get("members")
     if n_members is None:
         return planes
@@ -141,7 +141,7 @@ def unpack_model_planes(
 def _restore_attributes(model: Any, description: dict[str, Any], unpacker: Unpacker, sizes: Sizes) -> None:
     own, nodes, kinds = vars(model), part_of(description, "fitted"), {**ATTRIBUTES, **model._declaration.fitted}
     if not nodes.keys() <= kinds.keys():
-        raise DamagedError("holds an attribute that its learner does not have")
+        raise DamagedError("contains an attribute that its learner does not have")
     inner = dict(sizes)
     own["n_features_in_"] = sizes["features"]
     own.update({name: unpack(kinds[name], node, name, unpacker, inner) for name, node in nodes.items()})
@@ -158,10 +158,10 @@ def _restore_attributes(model: Any, description: dict[str, Any], unpacker: Unpac
 
 
 def _restore_training(model: Any, nodes: dict[str, Any], unpacker: Unpacker, sizes: Sizes) -> None:
-    """The state, checked against the planes and the numbers among the parameters of its method."""
+    """Restore the state, validated against the planes and the numeric parameters of its method."""
     method, changed = model._method(model.classes_), part_of(nodes, "changed")
     if not changed.keys() <= {part.name for part in fields(method)}:
-        raise DamagedError("holds a changed parameter that its learner does not have")
+        raise DamagedError("contains a changed parameter that its learner does not have")
     before = {name: unpack(Value(), node, f"changed.{name}", unpacker, {}) for name, node in changed.items()}
     model._trained_by = method = replace(method, **before)
     numbers = {part.name: getattr(method, part.name) for part in fields(method)}

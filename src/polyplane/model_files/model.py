@@ -1,4 +1,4 @@
-"""A model file, written and read as a whole."""
+"""Writing and reading of model files."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from polyplane.model_files.estimator import LearnerForm
 from polyplane.model_files.parts import Form
 from polyplane.model_files.values import Packer, Unpacker, Value, pack, unpack
 
-#: The format of the files that are written, the only one that is read.
+#: The file format that is written, and the only one that can be read.
 FORMAT = 2
-#: Under this name the description of the model stands in the header.
+#: The key of the model description in the header.
 KEY = "polyplane"
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model, or a damaged one; the message is a sentence that names the file."""
+    """The file is not a model, or is damaged; the message names the file."""
 
 
 class ModelFile(NamedTuple):
-    """What a model file holds.
+    """The contents of a model file.
 
     Attributes
     ----------
     model : estimator
         The estimator.
     metadata : dict
-        What was given to `save` along with it.
+        The metadata that was passed to `save`.
     format : int
-        The version of the format.
+        The version of the file format.
     version : str
         The version of Polyplane that wrote the file.
     size : int
@@ -61,7 +61,7 @@ class ModelFile(NamedTuple):
 def write_model(
     path: str | os.PathLike[str], model: Any, metadata: Mapping[str, Any], form: Form | None = None
 ) -> None:
-    """Write a fitted estimator, in the form of a learner unless another is given; see `polyplane.save`."""
+    """Write a fitted estimator; `form` defaults to that of learners. See `polyplane.save`."""
     packer, form = Packer(), LearnerForm(type(model)) if form is None else form
     description = {
         "format": FORMAT,
@@ -72,14 +72,14 @@ def write_model(
     text = json.dumps(description, separators=(",", ":"), allow_nan=False)
     try:
         _unpack(parse_json(text), packer.arrays, lambda name: form)
-    except DamagedError as error:  # nothing is written that could not be read
+    except DamagedError as error:  # never write a file that cannot be read
         raise ValueError(f"This {type(model).__name__} cannot be saved: the file {error}.") from error
     with replace_file(path) as file:
         write_container(file, packer.arrays, {KEY: text})
 
 
 def read_model(path: str | os.PathLike[str], find: Callable[[str], Form | None]) -> ModelFile:
-    """Read a model file; `find` knows the forms of estimators by their names. See `polyplane.io.read_model`."""
+    """Read a model file; `find` returns the file form for the name of an estimator. See `polyplane.io.read_model`."""
     with _opened(path) as file:
         try:
             return _read(file, find)
@@ -90,7 +90,7 @@ def read_model(path: str | os.PathLike[str], find: Callable[[str], Form | None])
 
 
 def _opened(path: str | os.PathLike[str]) -> BinaryIO:
-    """A plain file, opened; to open a pipe would wait for whoever writes into it."""
+    """Open a regular file; opening a pipe would block until another process writes to it."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
@@ -98,7 +98,7 @@ def _opened(path: str | os.PathLike[str]) -> BinaryIO:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    raise ModelFileError(f"{Path(path)} is not a plain file.")
+    raise ModelFileError(f"{Path(path)} is not a regular file.")
 
 
 def _read(file: BinaryIO, find: Callable[[str], Form | None]) -> ModelFile:
@@ -110,7 +110,7 @@ def _read(file: BinaryIO, find: Callable[[str], Form | None]) -> ModelFile:
 
 
 def _description(header: Header) -> dict[str, Any]:
-    """The description of the model, once it is known to be one that this version can understand."""
+    """Return the description of the model, if this version supports its format."""
     if KEY not in header.metadata:
         raise DamagedError("is a safetensors file, but not a model of Polyplane")
     description = parse_json(header.metadata[KEY])
@@ -139,11 +139,11 @@ def _unpack(
         raise DamagedError(f"names an unknown learner, {str(description.get('learner'))[:40]!r}")
     model = form.rebuild(description, unpacker)
     if unpacker.used != unpacker.arrays.keys():
-        raise DamagedError(f"holds an unused array: {min(unpacker.arrays.keys() - unpacker.used)!r}")
+        raise DamagedError(f"contains an unused array: {min(unpacker.arrays.keys() - unpacker.used)!r}")
     return model, values
 
 
 def _pack_metadata(metadata: Mapping[str, Any], packer: Packer) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in metadata):
-        raise TypeError("The names in metadata must be texts.")
+        raise TypeError("The keys of metadata must be strings.")
     return {str(name): pack(Value(), value, f"metadata.{name}", packer) for name, value in metadata.items()}

@@ -1,4 +1,4 @@
-"""What estimators of all kinds have in a file: parameters, labels, planes."""
+"""Common parts of model files: parameters, labels, planes."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ PLANES = {
     "intercept": Array("f", "planes"),
     "indptr": Array("i", "classes+1"),
 }
-#: NumPy gives each label of an array the room of the longest. Up to so many bytes a loaded array is as wide as it was;
-#: wider ones become arrays of objects, so that a file cannot fill the memory with nothing.
+#: In a NumPy array, each string takes the size of the longest. Up to this many bytes, a loaded array has the original
+#: width; larger ones become arrays of objects, so that a small file cannot exhaust the memory.
 MOST_ROOM = 1 << 24
-#: Characters of a message about what is wrong with a model.
+#: Maximum length of the reason in an error message.
 LONGEST_REASON = 400
 
 
 class Form(Protocol):
-    """How estimators of one type stand in a file, as JSON and arrays."""
+    """The file form of the estimators of one class, as JSON and arrays."""
 
     @property
     def learner(self) -> Any:
-        """The type."""
+        """The class."""
 
     def describe(self, model: Any, packer: Packer) -> dict[str, Any]:
-        """What is to be JSON; the arrays are left with the packer."""
+        """Return the JSON description of an estimator; the packer collects the arrays."""
 
     def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Any:
-        """The estimator that was described, once all of it is known to be sound."""
+        """Validate a description and return the estimator."""
 
 
 def part_of(description: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object in a description."""
+    """Return an object of a description."""
     part = description.get(name)
     if not isinstance(part, dict):
         raise DamagedError(f"has an invalid value for {name}")
@@ -50,38 +50,38 @@ def part_of(description: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 @contextmanager
 def possible() -> Iterator[None]:
-    """Let what is refused here be damage of the file."""
+    """Turn validation errors into `DamagedError`."""
     try:
         yield
     except DamagedError:
         raise
     except ValueError as error:
-        reason = " ".join(str(error).split())[:LONGEST_REASON]  # it may show an array, in many lines
-        raise DamagedError(f"holds an invalid model: {reason}".rstrip(".")) from error
+        reason = " ".join(str(error).split())[:LONGEST_REASON]  # it may contain an array, in many lines
+        raise DamagedError(f"contains an invalid model: {reason}".rstrip(".")) from error
 
 
 def pack_parameters(parameters: Mapping[str, Any], packer: Packer, what: str = "parameters") -> dict[str, Any]:
-    """The parameters of an estimator."""
+    """Describe the parameters of an estimator."""
     return {name: pack(Value(), value, f"{what}.{name}", packer) for name, value in parameters.items()}
 
 
 def unpack_parameters(
     learner: Any, nodes: Mapping[str, Any], unpacker: Unpacker, what: str = "parameters"
 ) -> dict[str, Any]:
-    """The parameters for an estimator, all of which it has."""
+    """Return the parameters of an estimator; unknown ones are an error."""
     known = learner().get_params(deep=False)
     if unknown := sorted(nodes.keys() - known.keys()):
-        raise DamagedError(f"holds the parameter {unknown[0][:40]!r}, which {learner.__name__} does not have")
+        raise DamagedError(f"contains the parameter {unknown[0][:40]!r}, which {learner.__name__} does not have")
     return {name: unpack(Value(), node, f"{what}.{name}", unpacker, {}) for name, node in nodes.items()}
 
 
 def pack_planes(planes: PlaneSet, name: str, packer: Packer) -> dict[str, Any]:
-    """The arrays of planes."""
+    """Describe planes."""
     return {part: pack(kind, getattr(planes, part), f"{name}.{part}", packer) for part, kind in PLANES.items()}
 
 
 def unpack_planes(nodes: Mapping[str, Any], name: str, unpacker: Unpacker, sizes: Sizes) -> PlaneSet:
-    """The planes; their numbers become known as sizes."""
+    """Return the planes; the numbers of planes and features are added to `sizes`."""
     parts = {part: unpack(kind, nodes.get(part), f"{name}.{part}", unpacker, sizes) for part, kind in PLANES.items()}
     if sizes["features"] < 1:
         raise DamagedError("has planes without features")
@@ -89,17 +89,17 @@ def unpack_planes(nodes: Mapping[str, Any], name: str, unpacker: Unpacker, sizes
 
 
 def pack_labels(classes: np.ndarray, packer: Packer) -> Any:
-    """The labels."""
+    """Describe the labels."""
     if classes.dtype.kind in "biuf":
         return packer.array(classes, "classes")
     if classes.dtype.kind not in "UO" or not all_text(classes.tolist()):
-        raise ValueError(f"The labels are of dtype {classes.dtype}; a model file holds numbers, booleans and texts.")
+        raise ValueError(f"The labels are {classes.dtype}; model files support numbers, booleans and strings.")
     as_objects = classes.dtype == object or classes.nbytes > MOST_ROOM
     return {"texts": classes.tolist(), "width": None if as_objects else classes.dtype.itemsize // 4}
 
 
 def unpack_labels(node: Any, n_classes: int, unpacker: Unpacker) -> np.ndarray:
-    """The labels, as many as there are classes, and in the order that `numpy.unique` gives them."""
+    """Return the labels, one per class and sorted as by `numpy.unique`."""
     classes = np.empty(0)
     match node:
         case {"array": _}:
@@ -114,12 +114,12 @@ def unpack_labels(node: Any, n_classes: int, unpacker: Unpacker) -> np.ndarray:
 
 
 def unpack_names(names: Any, n_features: int) -> np.ndarray:
-    """The names of features."""
+    """Return the feature names."""
     if not isinstance(names, list) or len(names) != n_features or not all_text(names):
         raise DamagedError("has invalid feature names")
     return np.array(names, dtype=object)
 
 
 def all_text(values: list[Any]) -> bool:
-    """Whether all values are texts."""
+    """Whether all values are strings."""
     return all(isinstance(value, str) for value in values)

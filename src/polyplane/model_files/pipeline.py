@@ -1,4 +1,4 @@
-"""A pipeline of scikit-learn's scalers before an estimator, as JSON and arrays, and a pipeline from them."""
+"""Conversion of a pipeline of scikit-learn's scalers and an estimator to JSON and arrays, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polyplane.model_files.parts import Form, pack_parameters, part_of, possible
 from polyplane.model_files.steps import LEARNED, is_plain_imputer, pipeline_parts, unpack_step
 from polyplane.model_files.values import Packer, Unpacker, pack
 
-#: The scalers that a file may hold.
+#: The scalers that can be saved.
 SCALERS: dict[str, Any] = {
     scaler.__name__: scaler for scaler in (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer)
 }
@@ -25,13 +25,13 @@ SCALERS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class PipelineForm:
-    """How a pipeline stands in a file; `find` knows the forms of what may be its last step by their names."""
+    """The file form of a pipeline; `find` returns the file form for the name of its last step."""
 
     find: Callable[[str], Form | None]
     learner: Any = Pipeline
 
     def describe(self, model: Pipeline, packer: Packer) -> dict[str, Any]:
-        """What is to be JSON; the arrays are left with the packer."""
+        """Return the JSON description of a pipeline; the packer collects the arrays."""
         (*steps, (last_name, last)) = model.steps
         form = self.find(type(last).__name__)
         if form is None or form.learner is not type(last):
@@ -48,14 +48,14 @@ class PipelineForm:
         }
 
     def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Pipeline:
-        """The pipeline that was described, once all of it is known to be sound."""
+        """Validate a description and return the pipeline."""
         names, nodes, last = pipeline_parts(description)
         form = self.find(str(last.get("learner")))
         if form is None:
             raise DamagedError(f"names an unknown learner, {str(last.get('learner'))[:40]!r}")
         estimator = form.rebuild(last, unpacker)
         steps, n_features = [estimator], int(estimator.n_features_in_)
-        for i, node in reversed([*enumerate(nodes)]):  # from the last, whose number of features its planes prove
+        for i, node in reversed([*enumerate(nodes)]):  # from the last: its number of features is known
             step, n_features = _rebuild_step(node, n_features, f"steps.{i}", unpacker)
             steps.insert(0, step)
         return Pipeline(list(zip(names, steps, strict=True)), verbose=description["verbose"])
@@ -75,8 +75,8 @@ def _describe_step(name: str, step: Any, place: str, packer: Packer) -> dict[str
     dtype = np.dtype(own.get("_fit_dtype", np.float64)).name
     if kind == "SimpleImputer" and not is_plain_imputer(step.get_params(deep=False), dtype):
         raise TypeError(
-            f"The step {name!r} of the pipeline cannot be saved: only a SimpleImputer that puts numbers in the place "
-            "of NaN, without indicators, can."
+            f"The step {name!r} of the pipeline cannot be saved: a SimpleImputer must replace NaN by numbers, without "
+            "indicators."
         )
     learned = {attribute: _learned(step, attribute) for attribute in LEARNED[kind]}
     names = own.get("feature_names_in_")
@@ -97,12 +97,12 @@ def _learned(step: Any, attribute: str) -> Any:
 
 
 def _rebuild_step(node: dict[str, Any], n_out: int, place: str, unpacker: Unpacker) -> tuple[Any, int]:
-    """A step that gives so many features, and the number that it takes."""
+    """Return a step with `n_out` output features, and its number of input features."""
     found = unpack_step(node, n_out, place, unpacker)
     if found is None:
         return node["step"], n_out
     step = _unfitted(SCALERS[found.kind], part_of(node, "parameters"), place, unpacker)
-    with possible():  # whatever else this version of scikit-learn keeps
+    with possible():  # sets all other attributes of this version of scikit-learn
         step.fit(np.zeros((1, found.n_features), dtype=found.dtype))
     for attribute, value in found.learned.items():
         _restore(step, attribute, value, f"{place}.{attribute}")
@@ -112,7 +112,7 @@ def _rebuild_step(node: dict[str, Any], n_out: int, place: str, unpacker: Unpack
 
 
 def _unfitted(scaler: Any, nodes: dict[str, Any], place: str, unpacker: Unpacker) -> Any:
-    """A scaler with its parameters."""
+    """Return a scaler with its parameters."""
     values = unpack_parameters(scaler, nodes, unpacker, place)
     with possible():
         step = scaler(**values)
@@ -121,7 +121,7 @@ def _unfitted(scaler: Any, nodes: dict[str, Any], place: str, unpacker: Unpacker
 
 
 def _restore(step: Any, attribute: str, value: Any, name: str) -> None:
-    """Put what was learned in the place of what was learned of one row of zeros."""
+    """Set a fitted attribute, after the scaler was fitted to one row of zeros."""
     fresh = getattr(step, attribute)
     if attribute == "n_samples_seen_":
         array = np.asarray(value if isinstance(value, int | float | np.number | np.ndarray) else None)

@@ -1,4 +1,4 @@
-"""The scalers of a pipeline in a file as plain data: what each has learned, and what it does to rows."""
+"""The scalers of a pipeline as plain data: their fitted attributes, and their transformation of rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polyplane.model_files.parts import part_of, unpack_names
 from polyplane.model_files.values import FLOATS, Sizes, Unpacker, Value, unpack
 
 _NUMBERS, _SEEN = Maybe(Array("f", "features")), Value()
-#: The scalers that a file may hold, and what each has learned.
+#: The scalers that can be saved, and their fitted attributes.
 LEARNED: dict[str, dict[str, Any]] = {
     "StandardScaler": {"mean_": _NUMBERS, "var_": _NUMBERS, "scale_": _NUMBERS, "n_samples_seen_": _SEEN},
     "MinMaxScaler": {
@@ -24,23 +24,23 @@ LEARNED: dict[str, dict[str, Any]] = {
     "RobustScaler": {"center_": _NUMBERS, "scale_": _NUMBERS},
     "SimpleImputer": {"statistics_": Array("float64", "features")},
 }
-#: What each does, in this order: the function, what it has learned for it, and the parameter that turns it off.
+#: The operations of each, in order: the function, its fitted attribute, and the parameter that disables it.
 OPERATIONS: dict[str, list[tuple[Any, str, str | None]]] = {
     "StandardScaler": [(np.subtract, "mean_", "with_mean"), (np.divide, "scale_", "with_std")],
     "MinMaxScaler": [(np.multiply, "scale_", None), (np.add, "min_", None)],
     "MaxAbsScaler": [(np.divide, "scale_", None)],
     "RobustScaler": [(np.subtract, "center_", "with_centering"), (np.divide, "scale_", "with_scaling")],
 }
-#: What `set_output` may have asked of a scaler.
+#: Allowed values of `set_output`.
 CONTAINERS = ("default", "pandas", "polars")
-#: Steps before the estimator, at most: each is fitted once, and takes the time of its features.
+#: Maximum number of steps before the estimator: each is fitted once, which takes time for each feature.
 MOST_STEPS = 100
-#: No limit that is asked of a scaler is larger.
+#: Maximum absolute value of a limit of a scaler.
 LARGEST_LIMIT = 1e15
 
 
 class PipelineParts(NamedTuple):
-    """What the description of a pipeline consists of."""
+    """The parts of the description of a pipeline."""
 
     names: list[str]  # of the steps, and of the last one
     nodes: list[Any]  # the steps before the last
@@ -54,13 +54,13 @@ class Step(NamedTuple):
     parameters: dict[str, Any]
     learned: dict[str, Any]
     dtype: str
-    output: str | None  # what `set_output` asked of it
+    output: str | None  # the value of `set_output`
     feature_names: np.ndarray | None
-    n_features: int  # that it takes
+    n_features: int  # number of input features
 
 
 def pipeline_parts(description: Mapping[str, Any]) -> PipelineParts:
-    """The parts of a pipeline, whose steps have names as scikit-learn wants them."""
+    """Return the parts of a pipeline; the names of its steps must be valid in scikit-learn."""
     last, nodes = part_of(description, "last"), description.get("steps")
     if not isinstance(nodes, list) or len(nodes) > MOST_STEPS or not isinstance(description.get("verbose"), bool):
         raise DamagedError("has an invalid value for steps")
@@ -71,7 +71,7 @@ def pipeline_parts(description: Mapping[str, Any]) -> PipelineParts:
 
 
 def unpack_step(node: dict[str, Any], n_out: int, place: str, unpacker: Unpacker) -> Step | None:
-    """A step that gives so many features; None for one that does nothing."""
+    """Return a step with `n_out` output features; None for a step that does nothing."""
     if node.keys() == {"name", "step"} and node["step"] in (None, "passthrough"):
         return None
     kind, dtype, output = node.get("step"), node.get("dtype"), node.get("output")
@@ -96,7 +96,7 @@ def unpack_step(node: dict[str, Any], n_out: int, place: str, unpacker: Unpacker
 
 
 def is_plain_imputer(parameters: Mapping[str, Any], dtype: str) -> bool:
-    """Whether an imputer puts numbers in the place of NaN, and does no more."""
+    """Whether an imputer only replaces NaN by numbers."""
     missing, fill = parameters.get("missing_values", np.nan), parameters.get("fill_value")
     is_nan = isinstance(missing, float | np.floating) and np.isnan(missing)
     is_filled = fill is None or (isinstance(fill, int | float | np.number) and not isinstance(fill, bool))
@@ -105,7 +105,7 @@ def is_plain_imputer(parameters: Mapping[str, Any], dtype: str) -> bool:
 
 
 def transformation(step: Step, place: str) -> Callable[[np.ndarray], np.ndarray]:
-    """What a step does to a matrix of float32 or float64, as scikit-learn does it."""
+    """Return the transformation of a float32 or float64 matrix by a step, as in scikit-learn."""
     if step.kind == "SimpleImputer":
         kept, statistics = _kept(step.parameters, step.learned), step.learned["statistics_"]
         return lambda X: np.where(np.isnan(X[:, kept]), statistics[kept].astype(X.dtype), X[:, kept])
@@ -117,7 +117,7 @@ def transformation(step: Step, place: str) -> Callable[[np.ndarray], np.ndarray]
 
     def transform(X: np.ndarray) -> np.ndarray:
         X = X.copy()
-        for operate, array in used:  # the others compute float32 rows in float64, and round then
+        for operate, array in used:  # scikit-learn's other scalers compute float32 rows in float64 and round the result
             operate(X, array.astype(X.dtype) if step.kind == "StandardScaler" else array, out=X, casting="same_kind")
         return np.clip(X, X.dtype.type(low), X.dtype.type(high), out=X) if clip else X
 
@@ -125,7 +125,7 @@ def transformation(step: Step, place: str) -> Callable[[np.ndarray], np.ndarray]
 
 
 def _kept(parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> np.ndarray:
-    """The features that an imputer gives on: those that had a number in training, or all."""
+    """Return the output features of an imputer: those with a value in training, or all."""
     statistics = learned["statistics_"]
     return np.flatnonzero(~np.isnan(statistics) | bool(parameters.get("keep_empty_features", False)))
 

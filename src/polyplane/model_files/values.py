@@ -1,8 +1,8 @@
-"""Values as JSON and arrays, and back: to the last bit, of the same type, and checked by their kinds.
+"""Conversion of values to JSON and arrays, and back: bitwise identical, of the same type, validated by their kinds.
 
-The kinds are those that states of training declare, and `Value` for parameters and metadata. JSON's own values stand
-for themselves, all others are objects that name what they are: ``{"array": name}``, ``{"float": "inf"}``. A file is
-only data, but kernels that go on with a training trust shapes and indices: all that is read is compared with its kind.
+The kinds are those that training states declare, and `Value` for parameters and metadata. JSON values are written
+unchanged, all others as objects that name their type: ``{"array": name}``, ``{"float": "inf"}``. A file contains only
+data, but kernels that continue training rely on shapes and indices: all values are validated against their kinds.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from polyplane.engine.state import kinds_of
 from polyplane.model_files.container import NAMES, DamagedError
 from polyplane.scaling import AffineScaling
 
-#: Sizes by name: those that are known beforehand, and those that the first array of a name sets for the others.
+#: Sizes by name: known sizes, and those that the first array with a name determines for the others.
 Sizes = dict[str, int]
 FLOATS = ("float32", "float64")
-#: One over the root of the smallest float64, and as much again for rounding.
+#: One divided by the square root of the smallest float64, with a reserve for rounding.
 LARGEST_FACTOR = 1e162
 DTYPES: dict[str, tuple[str, ...]] = {"f": FLOATS, "i": ("int8", "int16", "int32", "int64"), "b": ("bool",)}
 
 
 class Value:
-    """The kind of a parameter: None, a flag, number, text, array or RandomState, or a tuple or dict of these."""
+    """The kind of a parameter: None, a bool, number, string, array or RandomState, or a tuple or dict of these."""
 
 
 class Packer:
-    """Keeps the arrays of what is packed, by name."""
+    """Collects the arrays of packed values, by name."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self._nodes: dict[int, tuple[np.ndarray, dict[str, Any]]] = {}
 
     def array(self, array: np.ndarray, name: str) -> dict[str, Any]:
-        """Keep an array; one that is met twice is kept once. Its order in memory matters to BLAS."""
+        """Add an array; the same array is stored once. Its memory layout is kept, because it matters to BLAS."""
         if array.dtype.newbyteorder("<") not in NAMES:
-            raise ValueError(f"{name} is an array of {array.dtype}, which a model file cannot hold.")
+            raise ValueError(f"{name} is an array of {array.dtype}, which model files do not support.")
         if id(array) not in self._nodes:
             by_column = array.flags.f_contiguous and not array.flags.c_contiguous
             self.arrays[name] = array.T if by_column else array
@@ -50,7 +50,7 @@ class Packer:
 
 
 class Unpacker:
-    """Hands out the arrays of a file, and notes which ones were asked for."""
+    """Returns the arrays of a file, and records which ones were used."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.arrays = arrays
@@ -58,18 +58,18 @@ class Unpacker:
         self._own: set[str] = set()
 
     def array(self, node: Any, name: str, own: bool = False) -> np.ndarray:
-        """The array that a node names; `own`: no other node may name it, as training writes into it."""
+        """Return the array of a node; `own`: no other node may use it, because training writes into it."""
         match node:
             case {"array": str(source), **rest} if source in self.arrays and rest in ({}, {"order": "F"}):
                 if source in self._own or (own and source in self.used):
-                    raise DamagedError(f"has an invalid value for {name}: the array of another")
+                    raise DamagedError(f"has an invalid value for {name}: its array is used twice")
                 self.used.add(source)
                 self._own |= {source} if own else set()
                 return self.arrays[source].T if rest else self.arrays[source]
         raise DamagedError(f"has no array for {name}")
 
     def skip(self, node: Any) -> None:
-        """Note the arrays that parts name which are not read: the state of training, where rows are only scored."""
+        """Record the arrays of parts that are not read, such as the training state if the model is used to predict."""
         match node:
             case {"array": str(source)}:
                 self.used.add(source)
@@ -84,7 +84,7 @@ class Unpacker:
 
 
 def pack(kind: Any, value: Any, name: str, packer: Packer) -> Any:
-    """What is to be JSON; the arrays are left with the packer."""
+    """Return the JSON form of a value; the packer collects the arrays."""
     match kind:
         case Maybe():
             return None if value is None else pack(kind.kind, value, name, packer)
@@ -106,7 +106,7 @@ def pack(kind: Any, value: Any, name: str, packer: Packer) -> Any:
 
 
 def _narrow(array: np.ndarray) -> np.ndarray:
-    """Whole numbers in as few bytes as they need."""
+    """Convert integers to the smallest dtype that can represent them."""
     low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
     fitting = (name for name in DTYPES["i"] if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
     return array.astype(next(fitting), copy=False)
@@ -138,11 +138,11 @@ def _pack_value(value: Any, name: str, packer: Packer) -> Any:
                 raise ValueError(f"{name} is a RandomState over {state['bit_generator']}; only MT19937 can be saved.")
             parts = state["state"]["key"], state["state"]["pos"], state["has_gauss"], state["gauss"]
             return {"generator": pack(_GENERATOR, parts, name, packer)}
-    raise ValueError(f"{name} is a {type(value).__name__}, which a model file cannot hold.")
+    raise ValueError(f"{name} is a {type(value).__name__}, which model files do not support.")
 
 
 def unpack(kind: Any, node: Any, name: str, unpacker: Unpacker, sizes: Sizes) -> Any:
-    """The value, once it is known to be what was declared."""
+    """Validate a value against its kind and return it."""
     match kind:
         case Value():
             return _unpack_value(node, name, unpacker)
@@ -174,12 +174,12 @@ def unpack(kind: Any, node: Any, name: str, unpacker: Unpacker, sizes: Sizes) ->
 
 
 def _is_sound(scaling: AffineScaling) -> bool:
-    """Whether it can be undone."""
+    """Whether a scaling can be inverted."""
     return bool(np.isfinite(scaling.centre).all() and np.isfinite(scaling.factor).all() and np.all(scaling.factor > 0))
 
 
 def _is_measured(value: Any) -> bool:
-    """Whether a scaling can be that of rows: in a state its factors are one over a root of a variance."""
+    """Whether a scaling can result from rows: in a state, its factors are one divided by a standard deviation."""
     return not isinstance(value, AffineScaling) or bool(np.all(value.factor <= LARGEST_FACTOR))
 
 
@@ -210,10 +210,10 @@ def _unpack_array(kind: Array, array: np.ndarray, name: str, sizes: Sizes) -> np
 
 
 def _fits(kind: Number | Whole, value: Any, sizes: Sizes) -> bool:
-    """Whether a value is a number of the kind."""
+    """Whether a value is a number of this kind."""
     if isinstance(kind, Number):
         is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        return is_number and not (isinstance(value, int) and abs(value) >= 2**63)  # NumPy has no larger whole ones
+        return is_number and not (isinstance(value, int) and abs(value) >= 2**63)  # NumPy has no larger integers
     below = sizes.get(kind.below, 0) if isinstance(kind.below, str) else kind.below
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= int(value) < below
 
@@ -239,7 +239,7 @@ def _unpack_value(node: Any, name: str, unpacker: Unpacker) -> Any:
                 return {
                     _unpack_value(key, name, unpacker): _unpack_value(value, name, unpacker) for key, value in items
                 }
-            except TypeError:  # a key that cannot be hashed
+            except TypeError:  # an unhashable key
                 pass
         case {"generator": state, **rest} if not rest:
             return unpack(_GENERATOR, state, name, unpacker, {"words": 624})
@@ -252,5 +252,5 @@ def _generator(*state: Any) -> np.random.RandomState:
     return generator
 
 
-#: The Mersenne Twister: its words, the position in them, and a normal number that was drawn in advance, if one was.
+#: The state of the Mersenne Twister: its words, the position in them, and a cached normal number, if there is one.
 _GENERATOR = Tuple((Array("uint32", "words"), Whole(625), Whole(2), Number()), _generator)
