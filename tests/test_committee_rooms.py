@@ -176,7 +176,7 @@ class TestExplanations:
         assert "Class 'a': 6 planes, predicted for 33.3 % of the rows, such as rows" in text
         assert json.loads(json.dumps(found.to_dict()))["machines"] == 3
         assert found.to_frame()["importance"].is_monotonic_decreasing
-        assert "2 other features" in found.to_text(2)
+        assert "2 less important features" in found.to_text(2)
 
     def test_without_rows(self, pipeline):
         found = explain_model(pipeline)
@@ -257,7 +257,7 @@ class TestCommandLine:
         found = json.loads(run("info", files / "m", "--json").stdout)
         assert (found["machines"], found["planes"], found["can_go_on_training"]) == (5, 30, False)
         assert found["classes"] == [{"label": label, "planes": 10} for label in "abc"]
-        assert "machines\t5" in run("info", files / "m").stdout
+        assert "members\t5" in run("info", files / "m").stdout
 
     def test_explain_and_export(self, files):
         assert "over 5 members" in run("explain", files / "m", files / "iris.csv").stdout

@@ -312,7 +312,7 @@ class TestRefusals:
         X, y = groups
         order = np.argsort(y)
         lazy = chunked(X[order], y[order])
-        with pytest.raises(ValueError, match="No partition has rows of all classes: shuffle the rows"):
+        with pytest.raises(ValueError, match="No partition has rows of all classes; shuffle the rows"):
             DaskPlaneClassifier(PegasosSVC()).fit(*lazy)
         machine = CuttingPlaneSVC(C=0.001, tol=0.05)
         exact = DaskPlaneClassifier(machine).fit(*lazy).to_local()

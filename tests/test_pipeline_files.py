@@ -135,8 +135,14 @@ class TestRefusal:
         ("steps", "message"),
         [
             ([PCA(2)], r"The step 'pca' of the pipeline, a PCA, cannot be saved; StandardScaler, .* SimpleImputer can"),
-            ([SimpleImputer(add_indicator=True)], "The step 'simpleimputer' of the pipeline cannot be saved: a SimpleImputer"),
-            ([SimpleImputer(missing_values=-1)], "The step 'simpleimputer' of the pipeline cannot be saved: a SimpleImputer"),
+            (
+                [SimpleImputer(add_indicator=True)],
+                "'simpleimputer' of the pipeline cannot be saved: a SimpleImputer must",
+            ),
+            (
+                [SimpleImputer(missing_values=-1)],
+                "'simpleimputer' of the pipeline cannot be saved: a SimpleImputer must",
+            ),
             ([make_pipeline(StandardScaler())], "The step 'pipeline' of the pipeline, a Pipeline, cannot be saved"),
         ],
     )

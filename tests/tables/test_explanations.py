@@ -184,7 +184,7 @@ class TestRow:
         wrong = int(np.flatnonzero(additive.predict(frame) != y)[0])
         why = explain_row(additive, frame.iloc[wrong], true_label=y[wrong], frozen=["age"])
         assert (why.rival, why.true_label, why.flip.label) == (y[wrong],) * 3
-        assert f"(distance {why.flip.distance:.3g}, in spreads of the columns):" in str(why)
+        assert f"(distance {why.flip.distance:.3g}, in interquartile ranges of the columns):" in str(why)
         assert f"The true class is '{y[wrong]}'." in str(why)
         assert "age" not in why.flip.changes
         changed = frame.iloc[wrong].to_dict() | {name: after for name, (_, after) in why.flip.changes.items()}

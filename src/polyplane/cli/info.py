@@ -94,7 +94,8 @@ def _short(value: Any) -> Any:
 
 
 def _tables(content: dict[str, Any]) -> list[Table]:
-    facts = {name: value for name, value in content.items() if not isinstance(value, list | dict)}
+    shown = {"machines": "members"}  # the JSON key has the former name
+    facts = {shown.get(name, name): value for name, value in content.items() if not isinstance(value, list | dict)}
     names = content["feature_names"]
     facts |= {"feature_names": "no" if names is None else "yes", "classes": len(content["classes"])}
     if "columns" in content:

@@ -1,4 +1,4 @@
-"""The same learners over the partitions of a Dask cluster."""
+"""Training on the partitions of a Dask cluster."""
 
 from polyplane.dask._classifier import DaskPlaneClassifier
 from polyplane.dask._table_classifier import DaskTableClassifier

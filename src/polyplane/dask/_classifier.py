@@ -1,4 +1,4 @@
-"""`DaskPlaneClassifier`: fit where the rows are."""
+"""`DaskPlaneClassifier`: training of a learner on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from polyplane.learners.cutting_plane import CuttingPlane
 from polyplane.learners.polyceptron import Polyceptron
 from polyplane.learners.polyhedral_mixture import PolyhedralMixture
 
-#: Methods whose steps are sums over rows, and what adds up the sums of the partitions.
+#: Methods whose steps are sums over rows, and the functions that add up the sums of the partitions.
 EXACT: dict[type, Callable[[Any, Cluster], tuple[Method[Any], Data]]] = {
     CuttingPlane: _cutting_plane.on_cluster,
     Polyceptron: _polyhedra.on_cluster,
@@ -127,7 +127,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _check_method(self, method: Method[Any]) -> None:
-        """Refuse what cannot be trained on a cluster."""
+        """Raise an error if the method cannot be trained on a cluster."""
         name = type(self.estimator).__name__
         if type(method) in EXACT:
             return
@@ -140,7 +140,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"On a cluster, {name} always runs max_iter epochs: set tol to None.")
 
     def _train(self, draft: PlaneClassifier, cluster: Cluster) -> None:
-        """Train on the cluster and keep the model; after Ctrl-C, that of the last finished step."""
+        """Train on the cluster and keep the model; after Ctrl-C, that of the last completed step."""
         method, data, epochs = self._on_cluster(draft._method(cluster.classes), cluster)
         observers = [Progress(type(draft).__name__, len(epochs))] if getattr(draft, "verbose", 0) else []
         run = Run(method, seed=draft._seed(), plateau=draft._plateau(), observers=observers)
@@ -153,7 +153,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         self._keep(draft, run, sum(epochs[: run.n_steps]))
 
     def _on_cluster(self, method: Method[Any], cluster: Cluster) -> tuple[Method[Any], Data, tuple[int, ...]]:
-        """The method over the partitions, what to give it as its rows, and the epochs in each of its steps."""
+        """Return the method for the cluster, placeholder rows for the run, and the number of epochs in each step."""
         max_iter = self.estimator.max_iter
         if type(method) in EXACT:
             return (*EXACT[type(method)](method, cluster), (1,) * max_iter)
@@ -161,7 +161,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         return rounds, data, rounds.epochs
 
     def _keep(self, draft: PlaneClassifier, run: Run, n_iter: int) -> None:
-        """Be the model of a run that has ended."""
+        """Keep the model of a run."""
         assert run.data is not None
         state = run.method.conclude(run.state, run.data)
         draft._settle(draft._method(draft.classes_), state.without_rows(), state, run.data)
@@ -213,7 +213,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _judge_scales(draft: PlaneClassifier, cluster: Cluster) -> None:
-    """Warn of scales as `fit` does; rows far from 0 are not brought nearer here, so they are warned of too."""
+    """Warn about feature scales as `fit` does, and about rows far from 0, which are not shifted on a cluster."""
     ranges = FeatureRanges.union([info.ranges for info in cluster.infos])
     ranges.refuse_tiny(cluster.dtype)
     near = ranges.nearer(cluster.dtype) is None

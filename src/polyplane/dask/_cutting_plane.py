@@ -1,7 +1,7 @@
 """The cutting-plane SVM on a cluster: the same method, with sums over the rows of all partitions.
 
-Its loop, its line searches and its small problems run where `fit` was called; what moves is planes, their
-sub-gradients and a few numbers.
+The loop, the line searches and the small quadratic programs run in the client; only planes, their subgradients and a
+few numbers are transferred.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from polyplane.learners.cutting_plane import CuttingPlane, Workspace
 
 
 def on_cluster(method: CuttingPlane, cluster: Cluster) -> tuple[Method[Any], Data]:
-    """The method over the rows of a cluster, and a row that stands in for them in a run."""
+    """Return the method for the rows of a cluster, and a placeholder row for the run."""
     if method.line_search in ("exact", "non-greedy"):
         raise ValueError(
             f"line_search={method.line_search!r} needs all rows in one place, which is not possible on "
@@ -33,7 +33,7 @@ def on_cluster(method: CuttingPlane, cluster: Cluster) -> tuple[Method[Any], Dat
 
 @dataclass(frozen=True)
 class ClusterCuttingPlane(CuttingPlane):
-    """The cutting plane."""
+    """The cutting-plane method on a cluster."""
 
     cluster: Any = None
 
@@ -46,42 +46,42 @@ class ClusterCuttingPlane(CuttingPlane):
 class Problem(NamedTuple):
     """One SVM."""
 
-    positive: int | None  # the class that is told from the rest; None: all classes at once
+    positive: int | None  # the positive class, against the rest; None: all classes jointly
     n_planes: int
     bias_input: float  # value of the constant feature
 
 
 class ClusterRowSums:
-    """The sums of `RowSums` over all partitions, which keep the violations until other planes are asked for."""
+    """The sums of `RowSums` over all partitions, which cache the violations of the current planes."""
 
     def __init__(self, cluster: Cluster, problem: Problem) -> None:
         self.cluster, self.problem, self.dtype = cluster, problem, cluster.dtype
         self.current = self.candidate = np.zeros((problem.n_planes, cluster.n_features + 1))
 
     def set_current(self, planes: np.ndarray) -> None:
-        """Let `planes` be the current ones, and the candidate."""
+        """Set the current planes and the candidate to `planes`."""
         self.current = self.candidate = planes
 
     def set_candidate(self, planes: np.ndarray) -> None:
-        """Let `planes` be the candidate."""
+        """Set the candidate to `planes`."""
         self.candidate = planes
 
     def move(self, mu: float) -> None:
-        """Let a point of the way to the candidate be the current planes."""
+        """Move the current planes towards the candidate, by the fraction `mu`."""
         self.current = self.current + mu * (self.candidate - self.current)
 
     def risks(self, steps: list[float]) -> np.ndarray:
-        """The weighted sum of the losses at each of `steps` of the way from the current planes to the candidate."""
+        """Compute the weighted sum of the losses at each fraction in `steps` between current planes and candidate."""
         return self.cluster.sum(_risks, self.problem, self.current, self.candidate, steps)
 
     def cut(self, mu: float) -> tuple[np.ndarray, float]:
-        """Sub-gradient and offset of the cut at a point of the way from the current planes to the candidate."""
+        """Compute subgradient and offset of the cut at the fraction `mu` between current planes and candidate."""
         flat = self.cluster.sum(_cut, self.problem, self.current, self.candidate, mu)
         return flat[:-1].reshape(self.current.shape), float(flat[-1])
 
 
 def _row_sums(partition: Partition, problem: Problem, current: np.ndarray, candidate: np.ndarray) -> RowSums:
-    """The sums over the rows of a partition, between these planes."""
+    """Return the sums over the rows of a partition, for these planes."""
     data = partition.data
     if problem not in partition.cache:
         target = targets(data.y, problem.positive)
@@ -105,6 +105,6 @@ def _risks(
 
 def _cut(partition: Partition, problem: Problem, current: np.ndarray, candidate: np.ndarray, mu: float) -> np.ndarray:
     sums = _row_sums(partition, problem, current, candidate)
-    sums.n_cuts = 0  # sum afresh: the outcome does not depend on what this worker did before
+    sums.n_cuts = 0  # compute the sums again, so that the result does not depend on the history of this worker
     normal, offset = sums.cut(mu)
     return np.append(normal.ravel(), offset)

@@ -1,4 +1,4 @@
-"""What a fitted estimator gives for the rows of a Dask collection, computed when it is asked for."""
+"""Lazy predictions for Dask collections."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 
 def lazily(X: Any, estimator: Any, method: str, example: np.ndarray) -> Any:
-    """What a method of a fitted estimator gives for X, of which `example` is the result for one row."""
+    """Return the lazy result of a method of a fitted estimator for X; `example` is the result for one row."""
     import dask
 
     empty = example[:0]
     if isinstance(X, list | tuple):
         return [dask.delayed(_apply)(block, estimator, method, empty) for block in X]
     if hasattr(X, "map_partitions"):
-        # A series of texts has another type than an empty one that could hold anything.
+        # The dtype of a series of strings differs from that of an empty series of objects.
         meta = _framed(example, estimator).iloc[:0]
         return X.map_partitions(_apply_to_frame, estimator, method, meta, meta=meta)
     if not hasattr(X, "map_blocks"):
@@ -38,7 +38,7 @@ def _apply_to_frame(block: Any, estimator: Any, method: str, empty: Any) -> Any:
 
 
 def _framed(result: np.ndarray, estimator: Any, index: Any = None) -> Any:
-    """A result as a series, or as a data frame with a column for each class."""
+    """Convert a result to a series, or to a data frame with one column per class."""
     import pandas as pd
 
     return pd.Series(result, index) if result.ndim == 1 else pd.DataFrame(result, index, estimator.classes_)

@@ -1,4 +1,4 @@
-"""Rows that stay on the workers of a cluster, and functions that go to them."""
+"""Partitions that stay on the workers of a cluster, and tasks on them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import FeatureRanges
 from polyplane.engine.method import Method
 
-#: Seconds between two looks at whether there are workers, and how long to wait for new ones.
+#: Seconds between checks for workers, and maximum time to wait for new ones.
 LOOK_EVERY, WAIT_FOR_WORKERS = 5.0, 300.0
 MISSING = 'polyplane.dask requires Dask: pip install "polyplane[dask]"'
 
 
 class Partition:
-    """The rows of a partition on its worker, and a cache of what was computed from them there.
+    """The rows of a partition on its worker, and a cache of results computed from them.
 
-    The cache does not move with the rows, nor does any result depend on it.
+    The cache is not transferred with the rows, and no result depends on it.
     """
 
     def __init__(self, data: Data, feature_names: list[str] | None) -> None:
@@ -40,12 +40,12 @@ class Partition:
 
 
 class PartitionInfo(NamedTuple):
-    """What the client knows of a partition."""
+    """Facts about a partition, in the client."""
 
     n_rows: int
     n_features: int
     dtype: Any
-    class_counts: np.ndarray  # rows of positive weight, by class
+    class_counts: np.ndarray  # number of rows with positive weight, by class
     weight: float
     feature_names: list[str] | None
     ranges: FeatureRanges
@@ -57,13 +57,13 @@ class Cluster:
     Parameters
     ----------
     client : distributed.Client
-        The way to the cluster.
+        The client of the cluster.
     partitions : list of futures
-        Of `Partition`.
+        The futures of the `Partition` objects.
     infos : list of PartitionInfo
-        Of each of them.
+        Facts about each partition.
     classes : ndarray
-        The labels.
+        The class labels.
     """
 
     def __init__(self, client: Any, partitions: list[Any], infos: list[PartitionInfo], classes: np.ndarray) -> None:
@@ -73,26 +73,26 @@ class Cluster:
         self.n_features, self.dtype, self.feature_names = infos[0].n_features, infos[0].dtype, infos[0].feature_names
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """A task. Its arguments are part of it, so that it can be run again when a worker is lost."""
+        """Submit a task. It includes its arguments, so that it can be repeated if a worker is lost."""
         return submit(self.client, function, *arguments)
 
     def gather(self, tasks: list[Any]) -> list[Any]:
-        """The results of tasks."""
+        """Return the results of tasks."""
         return gather(self.client, tasks)
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """``function(partition, *arguments)`` of each partition."""
+        """Return ``function(partition, *arguments)`` of each partition."""
         tasks = [self.submit(function, partition, *arguments) for partition in self.partitions]
         return self.gather(tasks)
 
     def sum(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
-        """The sum over all partitions of ``function(partition, *arguments)``, always in the same order."""
+        """Sum ``function(partition, *arguments)`` over all partitions, always in the same order."""
         total: np.ndarray = np.sum(self.map(function, *arguments), axis=0)
         return total
 
 
 def submit(client: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-    """A task, in which BLAS keeps to one thread: the order of its sums does not depend on the worker."""
+    """Submit a task with one BLAS thread, so that the order of summation does not depend on the worker."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")
         return client.submit(_in_one_thread, function, *arguments, pure=False)
@@ -104,7 +104,7 @@ def _in_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def gather(client: Any, tasks: list[Any]) -> list[Any]:
-    """The results of tasks; while no worker is left, say so, and in the end give up."""
+    """Return the results of tasks; warn if there are no workers, and finally raise an error."""
     from distributed import wait
 
     alone_since = None
@@ -127,7 +127,7 @@ def gather(client: Any, tasks: list[Any]) -> list[Any]:
 
 
 def connected_client() -> Any:
-    """The current Dask client, whose cluster has workers."""
+    """Return the current Dask client; a cluster without workers is an error."""
     try:
         from distributed import default_client
     except ImportError:
@@ -143,7 +143,7 @@ def connected_client() -> Any:
 
 @contextmanager
 def explain_lost_cluster() -> Iterator[None]:
-    """Say in one sentence that the workers, or the cluster, are gone for good."""
+    """Turn errors about lost workers, or a lost cluster, into one sentence."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
@@ -161,7 +161,7 @@ def explain_lost_cluster() -> Iterator[None]:
 def scatter(
     client: Any, estimator: PlaneClassifier, blocks: list[list[Any]], check: Callable[[Method[Any]], None]
 ) -> Cluster:
-    """Validate all partitions where they are; before that, `check` may refuse the method that the labels ask for."""
+    """Validate all partitions on their workers; before, `check` can raise an error for the classes."""
     columns = [client.compute(column) for column in blocks]
     found = gather(client, [submit(client, labels_of, block, i) for i, block in enumerate(columns[1])])
     filled = [i for i, labels in enumerate(found) if len(labels)]
@@ -183,7 +183,7 @@ def scatter(
 
 
 def _check_alike(infos: dict[int, PartitionInfo]) -> None:
-    """Partitions, by their numbers, have the same features in the same order."""
+    """Raise an error unless all partitions have the same features in the same order."""
     first, expected = next(iter(infos.items()))
     for i, info in infos.items():
         if (info.n_features, info.dtype) != (expected.n_features, expected.dtype):
@@ -201,7 +201,7 @@ def _check_alike(infos: dict[int, PartitionInfo]) -> None:
 
 
 def blocks_of(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
-    """The partitions of X, of y and of the weights, each a list of as many delayed objects."""
+    """Return the partitions of X, y and the weights, as lists of delayed objects with the same length."""
     columns = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
     rows = getattr(X, "chunks", [()])[0]
     blocks = {}
@@ -249,7 +249,7 @@ def flat(column: Any) -> np.ndarray:
 
 
 def with_class_weights(client: Any, estimator: Any, classes: np.ndarray, labels: list[Any]) -> Any:
-    """The estimator with the weights of "balanced" computed over all partitions."""
+    """Return the estimator with "balanced" class weights computed over all partitions."""
     if getattr(estimator, "class_weight", None) != "balanced":
         return estimator
     counts = np.sum(gather(client, [submit(client, _count, block, classes) for block in labels]), axis=0)
@@ -266,7 +266,7 @@ def _validated(
             if weight is not None and not weight.any():
                 raise NoWeightError
             data = estimator._take(X, flat(y), weight, classes, judge_scales=False)
-        except NoWeightError:  # other partitions may have some: no row of this one is to be trained on
+        except NoWeightError:  # other partitions may have positive weights; rows of this one are ignored
             if hasattr(estimator, "class_weight"):
                 estimator.set_params(class_weight=None)
             data = estimator._take(X, flat(y), None, classes, judge_scales=False)
@@ -284,7 +284,7 @@ def info_of(partition: Partition) -> PartitionInfo:
 
 @contextmanager
 def named_partition(number: int) -> Iterator[None]:
-    """Say which partition an error is about."""
+    """Add the number of the partition to errors."""
     try:
         yield
     except ValueError as error:

@@ -1,6 +1,6 @@
 """The mixture and the batch Polyceptron on a cluster: the same methods, with sums over the rows of all partitions.
 
-Their loops, line searches and small systems run where `fit` was called, on rows that only stand in for the real ones.
+The loops, line searches and small linear systems run in the client, with placeholder rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from polyplane.scaling import AffineScaling, moments
 
 
 def on_cluster(method: Polyceptron | PolyhedralMixture, cluster: Cluster) -> tuple[Method[Any], Data]:
-    """The method over the rows of a cluster, and the rows that stand in for them in a run."""
+    """Return the method for the rows of a cluster, and placeholder rows for the run."""
     if method.n_init > 1:
         raise ValueError(f"n_init={method.n_init} is not supported on a cluster; set n_init=1.")
     if isinstance(method, PolyhedralMixture):
@@ -33,13 +33,13 @@ def on_cluster(method: Polyceptron | PolyhedralMixture, cluster: Cluster) -> tup
 
 
 def _stand_in(cluster: Cluster, rows: np.ndarray) -> Data:
-    """Two rows, one of each class."""
+    """Return two placeholder rows, one of each class."""
     X = rows.astype(cluster.dtype)
     return Data(X, np.arange(2), np.ones(2, X.dtype), np.arange(2), 2)
 
 
 def _rows_with_moments(cluster: Cluster) -> np.ndarray:
-    """Two rows with the mean and the variance of all."""
+    """Return two rows with the mean and the variance of all rows."""
     weights, means, variances = (np.array(part) for part in zip(*cluster.map(_moments), strict=True))
     share = weights / cluster.weight
     mean = share @ means
@@ -54,23 +54,23 @@ def _moments(partition: Partition) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 class OnCluster:
-    """What both methods do in another way on a cluster."""
+    """The functions of both methods that differ on a cluster."""
 
     cluster: Any
     n_planes: int
 
     def class_counts(self, data: Data) -> np.ndarray:
-        """The number of training rows of each class."""
+        """Return the number of training rows of each class."""
         counts: np.ndarray = self.cluster.class_counts
         return counts
 
     def start_planes(self, rows: ScaledRows, data: Data, inside: int, seed: int) -> Iterator[np.ndarray]:
-        """The planes that training begins with."""
+        """Yield the initial planes."""
         yield split_start(ClusterStartRows(self.cluster, rows.scaling, inside), self.n_planes)
 
 
 class ClusterStartRows:
-    """The `StartRows` of all partitions, which keep them until training begins."""
+    """The `StartRows` of all partitions, cached on the workers until training starts."""
 
     is_partitioned = True
 
@@ -78,7 +78,7 @@ class ClusterStartRows:
         self.cluster, self.terms, self.n_features = cluster, (scaling, inside), cluster.n_features
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """``function(start_rows, *arguments)`` of each partition."""
+        """Return ``function(start_rows, *arguments)`` of each partition."""
         return self.cluster.map(_with_start_rows, self.terms, function, *arguments)
 
 
@@ -96,12 +96,12 @@ def _with_start_rows(
 
 @dataclass(frozen=True)
 class ClusterMixture(OnCluster, PolyhedralMixture):
-    """The mixture."""
+    """The polyhedral mixture on a cluster."""
 
     cluster: Any = None
 
     def total_weight(self, data: Data) -> float:
-        """The weight of all rows."""
+        """Return the total weight of all rows."""
         return float(self.cluster.weight)
 
     def _likelihood(self, state: MixtureState, data: Data) -> Any:
@@ -109,7 +109,7 @@ class ClusterMixture(OnCluster, PolyhedralMixture):
 
 
 class ClusterPoint(NamedTuple):
-    """Planes, how likely they are, and the gradient there."""
+    """Planes, their likelihood, and its gradient."""
 
     planes: np.ndarray
     value: float
@@ -117,14 +117,14 @@ class ClusterPoint(NamedTuple):
 
 
 class ClusterLikelihood:
-    """The likelihood of all rows; its gradient comes along with its value, in one go over the partitions."""
+    """The likelihood of all rows; value and gradient are computed in one pass over the partitions."""
 
     def __init__(self, cluster: Cluster, state: MixtureState, alpha: float, gamma: float | None) -> None:
         self.cluster, self.alpha = cluster, alpha
         self.terms = (state.scaling, state.inside, gamma)
 
     def at(self, planes: np.ndarray) -> ClusterPoint:
-        """E-step: the likelihood of planes."""
+        """E-step: compute the likelihood of planes."""
         flat = self.cluster.sum(_likelihood, self.terms, planes) / self.cluster.weight
         ridge = 0.5 * self.alpha * np.square(planes[:, :-1]).sum()
         gradient = flat[1:].reshape(planes.shape)
@@ -132,11 +132,11 @@ class ClusterLikelihood:
         return ClusterPoint(planes, float(flat[0] - ridge), gradient)
 
     def gradient(self, point: ClusterPoint) -> np.ndarray:
-        """Gradient at the planes of `point`."""
+        """Return the gradient at the planes of `point`."""
         return point.gradient
 
     def curvature(self, point: ClusterPoint) -> np.ndarray:
-        """Minus the Hessian of Q."""
+        """Compute the negative Hessian of Q."""
         matrix = self.cluster.sum(_curvature, self.terms, point.planes) / self.cluster.weight
         n_planes, size = point.planes.shape
         ridge = np.tile(np.append(np.full(size - 1, self.alpha), 0.0), n_planes)
@@ -144,12 +144,12 @@ class ClusterLikelihood:
         return matrix
 
     def separates(self, planes: np.ndarray) -> bool:
-        """Whether all rows are on their side."""
+        """Whether all rows are classified correctly."""
         return all(self.cluster.map(_separates, self.terms, planes))
 
 
 def _local(partition: Partition, terms: tuple[AffineScaling, int, float | None]) -> tuple[Likelihood, float]:
-    """The likelihood of a partition's rows, and their weight."""
+    """Compute the likelihood of the rows of a partition, and their total weight."""
     partition.cache.clear()
     scaling, inside, gamma = terms
     data, weight = partition.data, partition.data.training_weight
@@ -177,7 +177,7 @@ def _separates(partition: Partition, terms: Any, planes: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class ClusterPolyceptron(OnCluster, Polyceptron):
-    """The batch Polyceptron."""
+    """The batch Polyceptron on a cluster."""
 
     cluster: Any = None
 
@@ -186,7 +186,7 @@ class ClusterPolyceptron(OnCluster, Polyceptron):
 
 
 class ClusterEvaluator(Evaluator):
-    """All rows to try planes on; in place of the weight of each row in the gradient, the gradient."""
+    """Evaluates planes on all rows; returns the gradient instead of the weight of each row in the gradient."""
 
     def __init__(self, cluster: Cluster, inside: int) -> None:
         self.cluster, self.inside = cluster, inside
@@ -198,7 +198,7 @@ class ClusterEvaluator(Evaluator):
         return Evaluation(planes, float(error), float(criterion), flat[2:].reshape(planes.shape))
 
     def gradient(self, evaluation: Evaluation) -> np.ndarray:
-        """It came along."""
+        """Return the gradient, which was computed with the evaluation."""
         gradient: np.ndarray = evaluation.gradient_weights
         return gradient
 

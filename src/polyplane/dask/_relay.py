@@ -1,4 +1,4 @@
-"""Training in turns: machines go from partition to partition, each of which is at work on another machine."""
+"""Training of several committee members in turn: each visits all partitions, and different partitions at a time."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from polyplane.planes import PlaneSet
 
 
 class Runner:
-    """A machine on its way.
+    """A committee member in training.
 
     Parameters
     ----------
     method : Method
-        What it is trained by; its steps fall over all visits of all partitions.
+        The training method; its step size decreases over all visits of all partitions.
     state : State
-        How far it has come.
+        The current state.
     cluster : Cluster
-        Its prepared rows.
+        The prepared rows.
     """
 
     def __init__(self, method: Method[Any], state: Any, cluster: Cluster) -> None:
         self.method, self.state, self.cluster = method, state, cluster
-        self.memories: list[Any] = [None] * len(cluster.partitions)  # futures of what it remembers of the rows
+        self.memories: list[Any] = [None] * len(cluster.partitions)  # futures of its memory of the rows
 
     @property
     def planes(self) -> PlaneSet:
-        """Its planes now."""
+        """The current planes."""
         return self.method.planes(self.state)
 
     def submit(self, order: Sequence[int]) -> tuple[Any, list[Any]]:
-        """Visit all partitions in some order: futures of the state after that and of what is remembered."""
+        """Visit all partitions in the given order; return futures of the new state and of the memory of the rows."""
         state, memories = self.state, list(self.memories)
         for number in order:
             arguments = self.cluster.partitions[number], self.method, state, memories[number], 1, self.state.seed
@@ -47,9 +47,9 @@ class Runner:
 
 
 def train_pass(runners: Sequence[Runner], number: int) -> None:
-    """One pass of all machines over all partitions. They begin at different ones, so that all workers are at work.
+    """Train all members in one pass over all partitions. They start at different ones, so that all workers are busy.
 
-    When it fails, the machines are where they were.
+    If the pass fails, the members do not change.
     """
     n_partitions = len(runners[0].cluster.partitions)
     order = np.random.default_rng([runners[0].state.seed, number]).permutation(n_partitions)

@@ -1,4 +1,4 @@
-"""Stochastic learners on a cluster: partitions train a common model apart, and their models are averaged."""
+"""Stochastic learners on a cluster: each partition trains the common model separately, and the models are averaged."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class RoundsState(State):
 
     model: State
     n_rounds: int = 0
-    memories: list[Any] = workspace()  # futures of what the model remembers of the rows of each partition
+    memories: list[Any] = workspace()  # futures of the memory of the rows of each partition
 
 
 @dataclass(frozen=True)
 class Rounds(Method[RoundsState]):
-    """A step is a round: some epochs of `method` on each partition, and the average by the numbers of rows."""
+    """A step is a round: some epochs of `method` on each partition, and an average weighted by the numbers of rows."""
 
     method: Method[Any]
     cluster: Cluster
@@ -38,17 +38,17 @@ class Rounds(Method[RoundsState]):
     state = RoundsState
 
     def start(self, data: Data, seed: int) -> RoundsState:
-        """The common start, made on the largest partition that has rows of all classes."""
+        """Return the common initial state, from the largest partition that has rows of all classes."""
         infos = self.cluster.infos
         complete = [i for i, info in enumerate(infos) if (info.class_counts > 0).all()]
         if not complete:
-            raise ValueError("No partition has rows of all classes: shuffle the rows.")
+            raise ValueError("No partition has rows of all classes; shuffle the rows.")
         first = self.cluster.partitions[max(complete, key=lambda i: infos[i].n_rows)]
         [model] = self.cluster.gather([self.cluster.submit(_start, first, self.method, seed)])
         return RoundsState(model, memories=[None] * len(infos))
 
     def step(self, state: RoundsState, data: Data) -> RoundsState:
-        """One round."""
+        """Train for one round."""
         cluster, number = self.cluster, state.n_rounds
         model: Any = state.model
         task, epochs = train_on_partition, self.epochs[number]
@@ -57,26 +57,26 @@ class Rounds(Method[RoundsState]):
             for i, (partition, memory) in enumerate(zip(cluster.partitions, state.memories, strict=True))
         ]
         models = cluster.gather([cluster.submit(itemgetter(0), result) for result in trained])
-        memories = [cluster.submit(itemgetter(1), result) for result in trained]  # these stay where they are
+        memories = [cluster.submit(itemgetter(1), result) for result in trained]  # these stay on the workers
         n_rows = np.array([info.n_rows for info in cluster.infos], dtype=np.float64)
         model = replace(mix(models, n_rows / n_rows.sum()), seed=model.seed)
         return RoundsState(model, number + 1, memories)
 
     def planes(self, state: RoundsState) -> PlaneSet:
-        """Those of the common model."""
+        """Return the planes of the common model."""
         return self.method.planes(state.model)
 
     def figures(self, state: RoundsState) -> Mapping[str, float]:
-        """The epochs so far, and the averages of the method's own figures."""
+        """Return the number of epochs so far, and the averages of the figures of the method."""
         return {"epochs": sum(self.epochs[: state.n_rounds]), **self.method.figures(state.model)}
 
     def conclude(self, state: RoundsState, data: Data) -> Any:
-        """The common model, as a state of the method that has seen no rows."""
+        """Return the common model, as a state of the method without memory of rows."""
         return self.method.prepare(state.model, data)
 
 
 def in_rounds(method: Method[Any], cluster: Cluster, n_rounds: int, n_epochs: int) -> tuple[Rounds, Data]:
-    """Rounds that share the epochs of `method`, by one thread on each partition; and its rows here: none."""
+    """Return rounds that divide the epochs of `method`, with one thread per partition, and empty rows for the run."""
     if "n_jobs" in (part.name for part in fields(method)):
         method = replace(method, n_jobs=1)  # type: ignore[call-arg]
     shares = np.array_split(np.arange(n_epochs), min(n_rounds, n_epochs))
@@ -86,7 +86,7 @@ def in_rounds(method: Method[Any], cluster: Cluster, n_rounds: int, n_epochs: in
 
 
 def _seed(model: Any, number: int, partition: int) -> int:
-    """The seed of a partition in a round."""
+    """Return the seed of a partition in a round."""
     return int(np.random.default_rng([model.seed, number, partition]).integers(2**31))
 
 
@@ -99,7 +99,7 @@ def _start(partition: Partition, method: Method[Any], seed: int) -> Any:
 def train_on_partition(
     partition: Partition, method: Method[Any], model: Any, memory: Any, n_epochs: int, seed: int
 ) -> tuple[Any, Any]:
-    """Train the common model on a partition: the model after that, and what it remembers of the rows."""
+    """Train the common model on a partition; return the trained model, and its memory of the rows."""
     data = partition.data
     state = replace(model, seed=seed) if memory is None else replace(model, seed=seed, rows=memory)
     state = Run(method, state).go(repeat(data, n_epochs)).state.with_rows_of(data)

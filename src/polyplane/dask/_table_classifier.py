@@ -1,4 +1,4 @@
-"""`DaskTableClassifier`: a table as it comes, where its rows are."""
+"""`DaskTableClassifier`: training on raw tables on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from polyplane.tables._probabilities import best_temperature, log_losses, softma
 from polyplane.tables._warm_start import cold_start
 from polyplane.tables.classifier import TableClassifier
 
-#: Rows that no machine is trained on, a tenth at most, where there are more rows than in the sample: they tell the
-#: temperature, and whether training on all partitions paid.
+#: Number of held-out rows, at most a tenth, if there are more rows than in the sample: they determine the softmax
+#: temperature, and whether training on all partitions improved the model.
 HELD_OUT = 2000
-#: So many standard errors worse, training on all partitions did not pay.
+#: Number of standard errors by which a model must be worse to be rejected.
 CLEARLY = 2.0
 
 
 class DaskTableClassifier(ClassifierMixin, BaseEstimator):
-    """Train a `TableClassifier` on the partitions of a Dask data frame. Rows stay on the workers; models move.
+    """Train a `TableClassifier` on the partitions of a Dask data frame. Rows stay on the workers; models are
+    transferred.
 
     * The **encoder** is fitted in one pass over all partitions, from the distinct values of each column and their
       counts. With up to 100,000 distinct values in a column, it is the same encoder as on a single computer; with more,
@@ -141,7 +142,7 @@ class DaskTableClassifier(ClassifierMixin, BaseEstimator):
         return self._keep(draft, n_sample)
 
     def _keep(self, draft: TableClassifier, sample_rows: int) -> Self:
-        """Be a fitted model."""
+        """Keep a fitted model."""
         self.__dict__.update(
             estimator_=draft, classes_=draft.classes_, n_features_in_=draft.n_features_in_, sample_rows_=sample_rows
         )
@@ -150,7 +151,7 @@ class DaskTableClassifier(ClassifierMixin, BaseEstimator):
     def _train(
         self, draft: TableClassifier, table: ClusterTable, sample: EncodedRows, held_out: EncodedRows, seeds: list[int]
     ) -> None:
-        """Train the machines on all rows; after Ctrl-C they are those of the last pass, or those of the sample."""
+        """Train the members on all rows; after Ctrl-C, keep those of the last pass, or those of the sample."""
         max_iter = n_passes(draft.encoder_rows_) if draft.max_iter is None else draft.max_iter
         members, of_sample = draft.members_, draft.model_
         clusters = {id(member.preparation): member.preparation for member in members}
@@ -231,13 +232,13 @@ class DaskTableClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _model(of_sample: TableModel, runners: Sequence[Runner]) -> TableModel:
-    """The model of the machines now."""
+    """Return the model with the current members."""
     pairs = zip(of_sample.members, runners, strict=True)
     return replace(of_sample, members=tuple(Member(member.preparation, runner.planes) for member, runner in pairs))
 
 
 def _better(of_sample: TableModel, of_all: TableModel, held_out: EncodedRows, n_errors: float = CLEARLY) -> TableModel:
-    """The model of all rows, or of the sample if it is better by some standard errors, at a new temperature."""
+    """Return the model of all rows, or that of the sample if it is clearly better, with a new temperature."""
     (old, old_losses), (new, losses) = (_calibrated(model, held_out) for model in (of_sample, of_all))
     difference = losses - old_losses
     if difference.mean() <= n_errors * difference.std() / len(difference) ** 0.5:
@@ -253,7 +254,7 @@ def _better(of_sample: TableModel, of_all: TableModel, held_out: EncodedRows, n_
 
 
 def _calibrated(model: TableModel, held_out: EncodedRows) -> tuple[TableModel, np.ndarray]:
-    """A model at the temperature that held-out rows ask for, and their losses."""
+    """Fit the temperature to held-out rows; return the model and their losses."""
     scores = model.class_scores(held_out.Z)
     temperature = best_temperature(scores, held_out.y, held_out.weight)
     losses = log_losses(softmax(scores / temperature), held_out.y)
@@ -261,7 +262,7 @@ def _calibrated(model: TableModel, held_out: EncodedRows) -> tuple[TableModel, n
 
 
 def _futures(client: Any, X: Any, y: Any, sample_weight: Any) -> tuple[list[Any], list[Any], list[Any] | None]:
-    """The partitions of X without labels and weights, of the labels, and of the weights where there are any."""
+    """Return the partitions of X without labels and weights, of the labels, and of the weights, if any."""
     given = {"y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
     names = {key: value for key, value in given.items() if isinstance(value, str)}
     for key, name in names.items():

@@ -1,4 +1,4 @@
-"""Tables in the partitions of a cluster: what is learned of their columns, and their rows as numbers."""
+"""Tables on a cluster: fitting of the encoder, and encoded rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from polyplane.tables.encoder import TableEncoder
 
 @dataclass(frozen=True)
 class TablePart:
-    """The rows of positive weight of a partition, read."""
+    """The rows of a partition with positive weight, parsed."""
 
     names: tuple[str, ...]
     is_named: bool
@@ -42,12 +42,12 @@ class TablePart:
 
     @property
     def table(self) -> Table:
-        """As a table."""
+        """Return the rows as a table."""
         return Table(self.names, self.is_named, len(self.y), self.cells.__getitem__)
 
 
 class PartSummary(NamedTuple):
-    """What the client knows of a partition."""
+    """Summary of a partition, in the client."""
 
     number: int
     n_rows: int
@@ -61,11 +61,11 @@ class ClusterTable:
     Parameters
     ----------
     client : distributed.Client
-        The way to the cluster.
+        The client of the cluster.
     estimator : TableClassifier
-        How columns and weights are to be understood.
+        The estimator, with the parameters of the columns and weights.
     seed : int
-        Source of samples.
+        The seed of the samples.
     X, y, weight : list of futures
         The partitions, their labels and their weights (None: all 1).
     """
@@ -94,12 +94,12 @@ class ClusterTable:
         self.n_rows = np.array([summaries[j].n_rows for j in kept])
         self.parts = [
             submit(client, _encode, parts[j], filled[j], encoding, len(self.classes)) for j in kept
-        ]  # these stay where they are
+        ]  # these stay on the workers
 
     def draw(self, sample_rows: int, held_out: int) -> EncodedRows:
-        """A uniform sample of the rows, and behind it some more, which `prepared` leaves out.
+        """Draw a uniform sample of the rows, followed by held-out rows, which `prepared` excludes.
 
-        Where there are no more rows than `sample_rows` it is all of them, in the order of the partitions.
+        If there are no more rows than `sample_rows`, return all of them, in the order of the partitions.
         """
         self.held_out = self._shares(held_out)
         sizes = self._shares(held_out + sample_rows) - self.held_out
@@ -112,12 +112,12 @@ class ClusterTable:
         return EncodedRows(Z, y, weight, found[0].is_indicator, len(self.classes))
 
     def _shares(self, n_rows: int) -> np.ndarray:
-        """How many of so many rows to take from each partition."""
+        """Return how many of `n_rows` sampled rows to take from each partition."""
         share = min(1.0, n_rows / self.n_rows.sum())
         return np.diff(np.rint(np.cumsum(self.n_rows) * share), prepend=0).astype(int)
 
     def prepared(self, preparation: Preparation) -> Cluster:
-        """The rows prepared to train on, where they are, without those that are held out."""
+        """Return the prepared training rows on the workers, without the held-out rows."""
         held_out = zip(self.parts, self.held_out.tolist(), self.seeds, self.numbers, strict=True)
         partitions = [submit(self.client, _prepare, part, preparation, *how) for part, *how in held_out]
         infos = gather(self.client, [submit(self.client, info_of, partition) for partition in partitions])
@@ -125,7 +125,7 @@ class ClusterTable:
 
 
 def learn_encoder(estimator: TableClassifier, summaries: Sequence[PartSummary]) -> TableEncoder:
-    """The encoder of the columns of the first partition, from what all partitions hold in them."""
+    """Fit the encoder to the columns of the first partition, with the values of all partitions."""
     first = summaries[0]
     for summary in summaries:
         missing = [name for name in first.columns if name not in summary.columns]
@@ -145,14 +145,14 @@ def learn_encoder(estimator: TableClassifier, summaries: Sequence[PartSummary]) 
 
 
 def without(X: Any, names: Sequence[str], number: int) -> Any:
-    """A partition without some of its columns."""
+    """Return a partition without some of its columns."""
     for name in names:
         column(X, name, number)
     return X.drop(columns=list(names))
 
 
 def column(X: Any, name: str, number: int) -> Any:
-    """A column of a partition."""
+    """Return a column of a partition."""
     if name not in getattr(X, "columns", ()):
         raise ValueError(f"Partition {number} has no column {name!r}.")
     return X[name]
@@ -161,7 +161,7 @@ def column(X: Any, name: str, number: int) -> Any:
 def _read(
     X: Any, y: Any, weight: Any, number: int, gaps: frozenset[str], classes: np.ndarray, class_weight: Any
 ) -> TablePart | None:
-    """The rows of positive weight; None: there are none."""
+    """Return the rows with positive weight; None if there are none."""
     with named_partition(number):
         table = read_table(X, gaps)
         y = check_targets(flat(y), table.n_rows)
@@ -170,7 +170,7 @@ def _read(
             if sample_weight is not None and not sample_weight.any():
                 raise NoWeightError
             weight = check_weights(np.empty((len(y), 1)), y, codes, classes, sample_weight, class_weight)
-        except NoWeightError:  # other partitions may have some
+        except NoWeightError:  # other partitions may have positive weights
             return None
         used = np.flatnonzero(weight > 0)
         cells = [table.read(j).take(used) for j in range(len(table.names))]
@@ -191,7 +191,7 @@ def _encode(part: TablePart, number: int, encoding: Encoding, n_classes: int) ->
 
 
 def _order(rows: EncodedRows, seed: list[int]) -> np.ndarray:
-    """The rows of a partition in the order in which they are drawn."""
+    """Return the rows of a partition in sampling order."""
     return np.random.default_rng(seed).permutation(len(rows.y))
 
 

@@ -198,9 +198,9 @@ class TableExplanation(Explanation):
         return data_frame({**parts, "value": [value for _, value, _ in rows], **by_class})
 
     def _headline(self) -> str:
-        machines = f"{self.machines} members" if self.machines > 1 else "one member"
+        members = f"{self.machines} members" if self.machines > 1 else "one member"
         return (
-            f"{self.learner}: {machines} over {len(self.columns)} columns, {len(self.classes)} classes. Scores are in "
+            f"{self.learner}: {members}, {len(self.columns)} columns, {len(self.classes)} classes. Scores are in "
             f"log-odds. {self.about_effects()}"
         )
 

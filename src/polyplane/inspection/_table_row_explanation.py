@@ -205,7 +205,7 @@ class TableRowExplanation(Explanation):
         if not self.flip.changes:
             return [f"The predicted class is already {self.flip.label!r}."]
         smallest = "The smallest change" if self.flip.proven else "A small change"
-        far = f"distance {number(self.flip.distance, 3)}, in spreads of the columns"
+        far = f"distance {number(self.flip.distance, 3)}, in interquartile ranges of the columns"
         lines = [f"{smallest} that leads to class {self.flip.label!r} ({far}):"]
         for name, (before, after) in self.flip.changes.items():
             column = self.columns[self.column_names.index(name)]
