@@ -176,7 +176,7 @@ class TestExplanations:
         assert "Class 'a': 6 planes, predicted for 33.3 % of the rows, such as rows" in text
         assert json.loads(json.dumps(found.to_dict()))["machines"] == 3
         assert found.to_frame()["importance"].is_monotonic_decreasing
-        assert "2 less important features" in found.to_text(2)
+        assert "2 other features are less important" in found.to_text(2)
 
     def test_without_rows(self, pipeline):
         found = explain_model(pipeline)

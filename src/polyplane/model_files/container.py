@@ -35,9 +35,9 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 #: Maximum length of the header in the safetensors format.
 LONGEST_HEADER = 100_000_000
-#: Maximum number of objects and lists in a header: each needs some hundred bytes of memory, but two in the file. Longer
-#: headers, as of tables with many columns, may have one for each so many bytes. Feature names and labels, of which there
-#: may be millions, are strings.
+#: Maximum number of objects and lists in a header: each needs some hundred bytes of memory, but two in the file. Long
+#: headers, as of tables with many columns, may have one per BYTES_PER_NODE bytes. Feature names and labels, of which
+#: there may be millions, are strings.
 MOST_NODES, BYTES_PER_NODE = 1 << 17, 24
 #: The start of the header: the position of the checksum is the same in all files.
 OPENING = b'{"__metadata__":{"sha256":"'
