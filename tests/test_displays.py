@@ -125,7 +125,7 @@ def test_axes_may_be_given(machine, iris):
             lambda m, X, y: MarginDisplay.from_estimator(LinearSVC().fit(X, y), X, y),
             "LinearSVC is not a Polyplane classifier",
         ),
-        (lambda m, X, y: MarginDisplay.from_estimator(m, X, y + 1), "y holds"),
+        (lambda m, X, y: MarginDisplay.from_estimator(m, X, y + 1), "y contains the label 3"),
         (lambda m, X, y: PlaneWeightsDisplay.from_estimator(m, planes=[99]), "indices from 0 to 11"),
         (lambda m, X, y: PlaneWeightsDisplay.from_estimator(m, feature_names=["a"]), "1 names, but the model has 4"),
     ],

@@ -141,7 +141,7 @@ def test_figures_are_right_and_the_file_is_replaced_whole(tmp_path):
     machine = CuttingPlaneSVC(C=1e-3).fit(X[:900], y[:900])
     path = tmp_path / "page.html"
     path.write_text("before")
-    with pytest.raises(ValueError, match="y holds"):
+    with pytest.raises(ValueError, match="y contains the label"):
         model_report(machine, X[900:], y[900:] + 1, path)
     assert path.read_text() == "before"
     model_report(machine, pd.DataFrame(X[900:]), y[900:], path, n_rows=2)
