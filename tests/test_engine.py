@@ -12,9 +12,10 @@ from scipy import sparse
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, MixedNumber, MixedWhole
 from polyplane.engine.method import Method
+from polyplane.engine.mixing import mix
 from polyplane.engine.progress import Progress
 from polyplane.engine.run import Limits, Observer, Plateau, Run
-from polyplane.engine.state import RowMemory, State, kinds_of, mix, workspace
+from polyplane.engine.state import RowMemory, State, kinds_of, workspace
 from polyplane.planes import PlaneSet
 
 
@@ -135,8 +136,29 @@ class TestRun:
         with pytest.raises(ValueError, match=r"floor=1.0.*floor=0.0"):
             Summing(floor=0.0).refuse_changes_from(Summing(floor=1.0))
 
+    def test_an_untracked_run_takes_the_same_steps_and_keeps_nothing_else(self):
+        seen = []
+
+        class Watch(Observer):
+            def after_step(self, run, figures):
+                seen.append(run.n_steps)
+                return {}
+
+        twin = Run(Summing(floor=1.0)).go(repeat(rows(), 5))
+        given = Summing().start(rows(), 0)
+        run = Run(Summing(floor=1.0), given, observers=[Watch()], tracked=False).go(repeat(rows(), 5))
+        np.testing.assert_array_equal(run.state.total, twin.state.total)
+        assert (run.n_steps, run.state.error, run.history, seen) == (5, twin.state.error, {}, [])
+        assert run.state.total is given.total  # no copy is made
+
 
 class TestState:
+    def test_replace_is_that_of_dataclasses(self):
+        state = Run(Summing()).go([rows()]).state
+        changed = state.replace(count=7, notes=["x"])
+        assert vars(changed) == vars(replace(state, count=7, notes=["x"]))
+        assert (type(changed), state.count) == (Sums, 1)
+
     def test_wide_sparse_rows_are_undone_by_their_features(self):
         """Few features of many are saved; the result is the same."""
         X = sparse.random_array((20, 5000), density=1e-3, format="csr", rng=np.random.default_rng(0))

@@ -177,8 +177,10 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             self._validate_params()  # a tenth of the time of a small step, and parameters seldom change between them
         draft = copy(self)
         data = replace(draft._take(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
-        run = draft._new_run()
-        run.step(data, undo=False)  # when it fails, the run and the draft are thrown away
+        if hasattr(self, "_state"):
+            draft._state = self._state.copy()
+        run = draft._new_run(tracked=False)  # if the step fails, the draft is discarded
+        run.step(data)
         draft._settle(run.method, run.state.without_rows(), run.state, data)
         draft.n_iter_ = getattr(self, "n_iter_", 0) + 1
         draft.history_ = getattr(self, "history_", {})

@@ -13,8 +13,9 @@ import numpy as np
 from polyplane.dask._partitions import Cluster, Partition
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method
+from polyplane.engine.mixing import mix
 from polyplane.engine.run import Run
-from polyplane.engine.state import State, mix, workspace
+from polyplane.engine.state import State, workspace
 from polyplane.planes import PlaneSet
 
 

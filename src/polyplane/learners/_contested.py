@@ -81,9 +81,9 @@ class ContestedPass(Pass):
 
     def _rows_machine_room(self, size: int) -> tuple[Any, Any, Any]:
         """What the kernel works on; the next pass can have the same."""
-        from polyplane.kernels.log_loss import BLOCK, Machine, Room, Rows
-
         if self._parts is None:
+            from polyplane.kernels.log_loss import BLOCK, Machine, Room, Rows
+
             W, nothing = self.W, self.W[:0]
             noise = np.empty(0, dtype=W.dtype) if self.noise is None else self.noise
             mean, anchor = (nothing if array is None else array for array in (self.mean, self.anchor))

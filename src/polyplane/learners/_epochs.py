@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from polyplane._array_api import astype, at_most, host_dtype, kind_of, like, namespace, put, take_rows
+from polyplane._array_api import at_most, host_dtype, kind_of, like, namespace, put, take_rows
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array
 from polyplane.engine.state import RowMemory
@@ -83,9 +83,8 @@ class BackoffState(RowMemory):
 
     def note(self, rows: Any, is_ample: Any, longest: int) -> None:
         """Skip visited rows whose margin is ample for 1, 3, 7, ... epochs: `kernels.backoff`, for many rows at once."""
-        xp = namespace(rows)
-        longer = at_most(2 * astype(take_rows(self.patience, rows), xp.int64) + 1, longest)
-        patience = astype(xp.where(is_ample, longer, xp.zeros_like(longer)), xp.uint8)
+        half = at_most(take_rows(self.patience, rows), longest // 2)  # so that no uint8 overflows
+        patience = namespace(rows).where(is_ample, at_most(2 * half + 1, longest), 0 * half)
         put(self.patience, rows, patience)
         put(self.skip, rows, patience)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -58,11 +59,13 @@ class Adam(State):
         W += move
 
 
+@cache
 def stretch(size: int) -> float:
     """By what a batch of `size` rows lengthens steps: the noise of a gradient falls with the root of the batch."""
     return max(1.0, size / USUAL_BATCH) ** 0.5
 
 
+@cache
 def decay(size: int) -> tuple[float, float]:
     """Adam's memory for batches of `size` rows.
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from polyplane._array_api import take_rows, to_numpy
 from polyplane.engine.data import Data
-from polyplane.engine.run import Run
-from polyplane.learners._tangent import most_planes, tangent_start
+from polyplane.learners._tangent import most_planes
+from polyplane.learners._tangent_run import run_from_tangents
 from polyplane.scaling import AffineScaling
 
 #: A plane of a tangent start needs this many rows of its class.
@@ -33,22 +31,12 @@ OUT_OF_THE_RACE = 2.0
 WORSE, WORSE_IN_A_SAMPLE = 1.0, 1.5
 
 
-def _train(trial: Any, data: Data, n_planes: np.ndarray, scaling: AffineScaling, seed: int) -> Any:
-    tangents = tangent_start(data, n_planes, scaling, trial.scale, seed)
-    run = Run(trial, trial.begin(tangents, scaling, seed)).go(repeat(data, trial.max_iter))
-    return trial.planes(run.state)
-
-
-def select_n_planes(
-    data: Data, scaling: AffineScaling, trial: Any, seed: int, train: Callable[..., Any] = _train
-) -> np.ndarray:
+def select_n_planes(data: Data, scaling: AffineScaling, trial: Any, seed: int) -> np.ndarray:
     """Planes of each class, by the losses of the method `trial` on held-out rows.
 
     Classes that overlap want one plane each, and would be over-fitted by more; a checkerboard wants dozens, and a few
     are no better than one. So all levels are tried, and a single plane is preferred (the one-standard-error rule).
     Where the trials see only a sample, planes beyond the first are as many per row as the sample wants.
-
-    `train` gives the planes of a trial; where it is not given, that is done by the engine.
     """
     most = _limit(data, min(max(64, 192 // data.n_classes), most_planes(data)))
     rows = np.random.default_rng(seed).permutation(data.train)[:ROWS]
@@ -63,8 +51,8 @@ def select_n_planes(
         held_out = rows[quarter::4]
         sample = replace(data, train=np.setdiff1d(rows, held_out), stream=False)
         for level in losses:
-            planes = train(trial, sample, _limit(sample, level), scaling, seed)
-            losses[level] = np.append(losses[level], _losses(planes, data, held_out))
+            run = run_from_tangents(trial, sample, _limit(sample, level), scaling, seed)
+            losses[level] = np.append(losses[level], _losses(trial.planes(run.state), data, held_out))
         losses = {level: each for level, each in losses.items() if _excess(each, losses) <= OUT_OF_THE_RACE}
         if len(losses) == 1:
             break

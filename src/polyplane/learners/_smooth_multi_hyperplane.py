@@ -68,7 +68,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
     @property
     def trial(self) -> SmoothMultiHyperplane:
         """The same, with what is not about the number of planes as usual."""
-        return SmoothMultiHyperplane(scale=self.scale, noise=self.noise, backoff=self.backoff)
+        return type(self)(scale=self.scale, noise=self.noise, backoff=self.backoff)
 
     def begin(self, tangents: Tangents, scaling: AffineScaling, seed: int) -> SmoothState:
         """The state before the first step, from given planes."""
@@ -102,7 +102,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         """One pass over the rows."""
         problem = state.workspace
         if isinstance(problem, OnePlanePerClass):
-            with self._products(state.W), within_device_memory("Train on fewer rows at a time with partial_fit."):
+            with self.products(state), within_device_memory("Train on fewer rows at a time with partial_fit."):
                 found = problem.improve(state.W)
             return replace(state, **found._asdict(), mean=None, n_averaged=0, epoch=state.epoch + 1, turn=0)
         return self._pass(state, data)
@@ -119,7 +119,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         paces, averaged_from = self._paces(state, schedule, rows.shape[0], size)
         state = replace(state, mean=_mean_to_add_to(state, averaged_from, len(paces)))
         advice = f"Use a smaller batch_size than {self.batch_size}, or fewer rows at a time with partial_fit."
-        with self._products(state.W), within_device_memory(advice):
+        with self.products(state), within_device_memory(advice):
             the_pass = self._prepared_pass(state, data, size)
             inputs = [rows]
             if drawn.noise is not None:
@@ -177,9 +177,9 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             paces.append(Pace(corrected, min(1.0, rate * self.alpha), float(n_averaged)))
         return paces, averaged_from
 
-    def _products(self, W: Any) -> AbstractContextManager[Any]:
-        """How many threads matrix products take."""
-        return blas_threads(self.batch_size * W.size) if namespace(W) is np else nullcontext()
+    def products(self, state: SmoothState) -> AbstractContextManager[Any]:
+        """Set the number of threads of the matrix products of training."""
+        return blas_threads(self.batch_size * state.W.size) if namespace(state.W) is np else nullcontext()
 
     def planes(self, state: SmoothState) -> PlaneSet:
         """The model in a state, over the rows of X."""

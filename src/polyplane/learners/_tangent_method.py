@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
@@ -46,6 +47,10 @@ class TangentMethod(Method[S]):
     @abstractmethod
     def trial(self) -> Any:
         """The method by which numbers of planes are compared."""
+
+    def products(self, state: S) -> AbstractContextManager[Any]:
+        """Set the number of threads of the matrix products of training."""
+        return nullcontext()
 
     @abstractmethod
     def begin(self, tangents: Tangents, scaling: AffineScaling, seed: int) -> S:

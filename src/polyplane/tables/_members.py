@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from polyplane._threads import in_threads
 from polyplane.engine.data import Data
 from polyplane.engine.progress import Progress
-from polyplane.learners._select_n_planes import select_n_planes
-from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
+from polyplane.learners._tangent_run import run_from_tangents
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
-from polyplane.tables._training import Trained, train
+from polyplane.tables._member_method import MemberMethod
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,10 @@ class Machine:
     seed: int
 
     @property
-    def method(self) -> SmoothMultiHyperplane:
-        """Return the training method."""
-        return SmoothMultiHyperplane(noise=self.noise, max_iter=self.max_iter)
-
-    @property
-    def scaling(self) -> AffineScaling:
-        """Scaling of the rows in training."""
-        return AffineScaling.common(self.data.X, self.data.training_weight)
+    def method(self) -> MemberMethod:
+        """What it is trained by."""
+        n_planes = None if self.n_planes is None else tuple(np.asarray(self.n_planes).tolist())
+        return MemberMethod(n_planes=n_planes, noise=self.noise, max_iter=self.max_iter)
 
     @property
     def is_convex(self) -> bool:
@@ -59,16 +55,16 @@ class Machine:
     def with_planes(self) -> Machine:
         """Return a copy with the number of planes of each class chosen."""
         if self.n_planes is None:
-            trial = SmoothMultiHyperplane(noise=self.noise)
-            return replace(self, n_planes=select_n_planes(self.data, self.scaling, trial, self.seed, _planes))
+            return replace(self, n_planes=np.array(self.method.settled(self.data, self.seed).n_planes))
         most = np.maximum(self.data.class_counts, 1)
         return replace(self, n_planes=np.minimum(most, self.n_planes))
 
 
-def _planes(
-    trial: SmoothMultiHyperplane, data: Data, n_planes: np.ndarray, scaling: AffineScaling, seed: int
-) -> PlaneSet:
-    return train(trial, data, n_planes, scaling, seed).planes
+class Trained(NamedTuple):
+    """A trained machine: its planes over the rows, and the passes that it made."""
+
+    planes: PlaneSet
+    n_iter: int
 
 
 def train_members(machines: Sequence[Machine], n_jobs: int | None = None, verbose: int = 0) -> list[Trained]:
@@ -84,17 +80,13 @@ def train_members(machines: Sequence[Machine], n_jobs: int | None = None, verbos
         Whether to show progress.
     """
 
-    def train_one(number: int) -> Trained:
+    def train(number: int) -> Trained:
         machine = machines[number].with_planes()
-        method, n_planes = machine.method, np.asarray(machine.n_planes)
-        parts = machine.data, n_planes, machine.scaling, machine.seed
-        if not verbose:
-            return train(method, *parts)
-        progress = Progress(f"TableClassifier, member {number + 1} of {len(machines)}", method.max_iter)
-        progress.begin()
-        try:
-            return train(method, *parts, lambda done, loss: progress.update(done, {"loss": loss}))
-        finally:
-            progress.end()
+        title = f"TableClassifier, member {number + 1} of {len(machines)}"
+        observers = [Progress(title, machine.max_iter)] if verbose else []
+        data, n_planes = machine.data, np.asarray(machine.n_planes)
+        scaling = AffineScaling.common(data.X, data.training_weight)
+        run = run_from_tangents(machine.method, data, n_planes, scaling, machine.seed, observers)
+        return Trained(run.method.planes(run.state), run.n_steps)
 
-    return in_threads(train_one, range(len(machines)), 1 if verbose else n_jobs)
+    return in_threads(train, range(len(machines)), 1 if verbose else n_jobs)

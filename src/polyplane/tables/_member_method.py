@@ -1,0 +1,84 @@
+"""`MemberMethod`: how the members of a committee are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyplane.engine.data import Data
+from polyplane.learners._contested import NOISE, ContestedPass, ContestedRows
+from polyplane.learners._epochs import Schedule
+from polyplane.learners._log_loss import USUAL_BATCH, decay
+from polyplane.learners._smooth_multi_hyperplane import AMPLE, SmoothMultiHyperplane, SmoothState
+
+
+@dataclass(frozen=True)
+class MemberMethod(SmoothMultiHyperplane):
+    """`SmoothMultiHyperplane` for dense rows in memory and runs that are never resumed.
+
+    `TableClassifier.fit` makes dozens of short runs on a few hundred rows each, so what a pass costs apart from its
+    steps matters: a run has one random number generator, draws its noise once and keeps the arrays of its passes.
+    """
+
+    def prepare(self, state: SmoothState, data: Data) -> SmoothState:
+        """Add what the passes of a run share."""
+        if self._is_convex(state, data):
+            return super().prepare(state, data)
+        return state.replace(rows=self._backoff_state(state, data), workspace=MemberRows(self, state, data))
+
+    def _pass(self, state: SmoothState, data: Data) -> SmoothState:
+        """One pass over the rows by mini-batches."""
+        clocks, rows = state.rows, state.workspace
+        assert clocks is not None
+        assert isinstance(rows, MemberRows)
+        schedule = Schedule.of(self.max_iter, state, data)
+        visited = clocks.visited(rows.rng.permutation(data.train))
+        paces, averaged_from = self._paces(state, schedule, len(visited), USUAL_BATCH)
+        one_pass, inputs = rows.one_pass, [visited]
+        if one_pass.noise is not None:
+            inputs.append(rows.rng.integers(0, NOISE, len(visited)))
+        one_pass.renew = rows.is_renewed(state.turn, data)
+        with self.products(state) if one_pass.renew else nullcontext():
+            probability = one_pass.run(inputs, USUAL_BATCH, paces, averaged_from)
+        rows.probability = probability
+        clocks.note(visited, probability > AMPLE, self.backoff)
+        has_mean = averaged_from < len(paces)
+        return state.replace(
+            epoch=state.epoch + 1,
+            turn=schedule.next_turn,
+            adam=state.adam.replace(t=state.adam.t + len(paces)),
+            mean=one_pass.mean if has_mean else state.mean,
+            n_averaged=int(paces[-1].n_averaged) if has_mean else state.n_averaged,
+        )
+
+    def figures(self, state: SmoothState) -> Mapping[str, float]:
+        """The mean log-loss met in the last pass: computed only if somebody asks for it."""
+        rows = state.workspace
+        return {"loss": rows.loss if isinstance(rows, MemberRows) else state.loss}
+
+
+class MemberRows(ContestedRows):
+    """What the passes of a run share: the generator, the noise and the arrays of the kernel."""
+
+    def __init__(self, method: MemberMethod, state: SmoothState, data: Data) -> None:
+        level = method.noise_level(state) * state.tangents.margin
+        super().__init__(data, method.shuffle, level > 0, state.tangents.mask.size)
+        self.n_rows, self.probability = len(data.train), np.empty(0)  # of the class of each visited row
+        self.is_new = False  # the first pass of a schedule finds the contenders
+        W, noise = state.W, None
+        self.rng = np.random.default_rng(state.seed)
+        if level > 0:
+            noise = self.rng.standard_normal(NOISE + W.shape[2] - 1, dtype=W.dtype.type)
+            noise *= level
+        self.one_pass = ContestedPass(
+            data.X, data.y, data.weight, state.scaling, W, state.adam, np.zeros_like(W), None, decay(USUAL_BATCH),
+            noise=noise, contenders=self.contenders, renew=not self.all_contend,
+        )  # fmt: skip
+
+    @property
+    def loss(self) -> float:
+        """The log-losses met in the last pass, over the number of rows."""
+        return float(-np.log(self.probability).sum()) / self.n_rows
