@@ -7,16 +7,20 @@ A holder of such planes has the fields `coef` (feature by feature), `intercept`,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method
+from polyplane.learners._backoff import MeasuredRows
 
 Holder = TypeVar("Holder", bound=Any)
+S = TypeVar("S", bound=Any)
 
 #: Steps 1 / (alpha t) that always fall.
 FOREVER = 1 << 60
@@ -83,7 +87,29 @@ def blended(holder: Holder, share: float) -> Holder:
     return replace(holder, mean=(coef, intercept))
 
 
-def taller(array: np.ndarray, n_rows: int) -> np.ndarray:
+def scores_of(holder: Any, X: Any, share: float) -> Any:
+    """The scores of rows, from the stored sums: planes with millions of features are not copied."""
+    parts = [(holder.coef, holder.intercept, 1.0 / holder.margin)]
+    if holder.mean is not None:
+        parts = [(holder.coef, holder.intercept, share / holder.margin), (*holder.mean, 1.0 - share)]
+    total: Any = 0.0
+    for coef, intercept, factor in parts:
+        if factor:
+            total = total + (np.asarray(X @ coef[: X.shape[1]]) + intercept) * factor
+    return total
+
+
+def widened(holder: Holder, n_features: int) -> Holder:
+    """The same planes with room for more features, and some to spare: features are often added many times."""
+    room = len(holder.coef)
+    if n_features <= room:
+        return holder
+    room = max(n_features, room + room // 4)
+    mean = holder.mean and (_taller(holder.mean[0], room), holder.mean[1])
+    return replace(holder, coef=_taller(holder.coef, room), mean=mean)
+
+
+def _taller(array: np.ndarray, n_rows: int) -> np.ndarray:
     """The array with rows of zeros after its own."""
     higher = np.zeros((n_rows, array.shape[1]), dtype=array.dtype)
     higher[: len(array)] = array
@@ -101,3 +127,62 @@ def last_is_better(method: Method[Any], state: Any, data: Data) -> bool:
         float(np.mean(method.planes(replace(state, prefers_last=last)).predict(X) != y)) for last in (False, True)
     )
     return last_error + 3.0 * math.sqrt(mean_error * (1.0 - mean_error) / len(rows)) < mean_error
+
+
+@dataclass(frozen=True, kw_only=True)
+class FallingSteps(Method[S]):
+    """Stochastic gradient descent with the steps 1 / (alpha t), back-off and averaged planes.
+
+    States have the fields `t`, `step`, `loss`, `updates`, `window`, `blends`, `blend_rows`, `blend_entries` and
+    `prefers_last`.
+    """
+
+    min_entropy: float = 0.0
+    backoff: int = 31
+    average: bool = True
+    fit_intercept: bool = True
+    shuffle: bool = True
+    n_jobs: int | None = None
+
+    fades = True
+    adjustable = frozenset({"min_entropy", "backoff", "average", "shuffle", "n_jobs"})
+    mixable = True
+
+    @property
+    def _bias_input(self) -> float:
+        return 1.0 if self.fit_intercept else 0.0
+
+    def _permutation(self, seed: int, epoch: int, data: Data) -> np.ndarray:
+        """The order of the rows in an epoch."""
+        return np.random.default_rng([seed, epoch]).permutation(data.train) if self.shuffle else data.train
+
+    def _measured_rows(self, data: Data) -> MeasuredRows | None:
+        """What decides which rows are skipped; None in a stream, where rows are not visited again."""
+        return MeasuredRows(data, self._bias_input) if self.backoff > 0 and not data.stream else None
+
+    def _averaged(self, state: S, data: Data) -> S:
+        """Update the average of the planes: after each epoch, or more rarely if batches are small."""
+        if not self.average:
+            return self._without_mean(state)
+        rows = state.blend_rows + len(data.train)
+        entries = state.blend_entries + (data.X.nnz if sparse.issparse(data.X) else data.X.size)
+        if data.stream and state.blends and entries < data.X.shape[1]:
+            return replace(state, blend_rows=rows, blend_entries=entries)
+        state = self._blended(state, share_of_last(state.blends, rows, state.window))
+        return replace(state, blends=state.blends + 1, blend_rows=0, blend_entries=0)
+
+    @abstractmethod
+    def _blended(self, state: S, share: float) -> S:
+        """The state whose averages include this share of the current planes."""
+
+    @abstractmethod
+    def _without_mean(self, state: S) -> S:
+        """The state without averages."""
+
+    def conclude(self, state: S, data: Data) -> S:
+        """Prefer the last planes to their average where they make clearly fewer errors on the training rows."""
+        return replace(state, prefers_last=self.average and last_is_better(self, state, data))
+
+    def figures(self, state: S) -> Mapping[str, float]:
+        """Mean loss, share of the visits that moved a plane, and length of the last step."""
+        return {"loss": state.loss, "updates": state.updates, "step": state.step}

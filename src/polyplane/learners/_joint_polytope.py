@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
-from scipy import sparse
 
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed
-from polyplane.engine.method import Method
 from polyplane.engine.state import RowMemory, State, workspace
 from polyplane.learners._backoff import MeasuredRows
 from polyplane.learners._falling_steps import (
     FOREVER,
     LARGEST_GROWTH,
+    FallingSteps,
     blended,
-    last_is_better,
     last_planes,
     pieces,
     planes_of,
     rescaled,
+    scores_of,
     share_of_last,
-    taller,
+    widened,
     window_of,
 )
 from polyplane.learners._joint_settings import choose_settings
@@ -101,7 +99,7 @@ class JointState(State):
 
 
 @dataclass(frozen=True)
-class JointPolytope(Method[JointState]):
+class JointPolytope(FallingSteps[JointState]):
     """Stochastic gradient descent with the steps 1 / (alpha t) on the margin to the best rival class.
 
     Where `n_planes` or `alpha` is None, it is chosen on held-out rows, and the weight of the start with it.
@@ -110,17 +108,8 @@ class JointPolytope(Method[JointState]):
     n_planes: int | None = None
     alpha: float | None = None
     start_weight: float = 10.0  # rows that a plane of the start stands for
-    min_entropy: float = 0.0
-    backoff: int = 31
-    average: bool = True
-    fit_intercept: bool = True
-    shuffle: bool = True
-    n_jobs: int | None = None
 
     state = JointState
-    fades = True
-    adjustable = frozenset({"min_entropy", "backoff", "average", "shuffle", "n_jobs"})
-    mixable = True
 
     def start(self, data: Data, seed: int) -> JointState:
         """From planes tangent above the centres of each class."""
@@ -138,19 +127,12 @@ class JointPolytope(Method[JointState]):
 
     def prepare(self, state: JointState, data: Data) -> JointState:
         """With a memory of the rows."""
-        skips = self.backoff > 0 and not data.stream  # in a stream no row comes back
-        measured = MeasuredRows(data, self._bias_input) if skips else None
-        return replace(state, rows=state.rows or JointMemory.fresh(len(data.y)), workspace=measured)
-
-    @property
-    def _bias_input(self) -> float:
-        return 1.0 if self.fit_intercept else 0.0
+        rows = state.rows or JointMemory.fresh(len(data.y))
+        return replace(state, rows=rows, workspace=self._measured_rows(data))
 
     def step(self, state: JointState, data: Data) -> JointState:
         """One epoch: all rows, in a random order."""
-        order = data.train
-        if self.shuffle:
-            order = np.random.default_rng([state.seed, state.epoch]).permutation(order)
+        order = self._permutation(state.seed, state.epoch, data)
         state = _paced(state, window_of(data.half_life))
         state, movement = self._measured(state, data)
         return self._averaged(self._epoch(state, order, movement, data), data)
@@ -203,16 +185,11 @@ class JointPolytope(Method[JointState]):
         share = 1.0 / len(order)
         return replace(state, epoch=state.epoch + 1, loss=loss * share, updates=updates * share, prefers_last=False)
 
-    def _averaged(self, state: JointState, data: Data) -> JointState:
-        """Take the planes into their average: after each epoch, or where a batch is much less than a plane, rarely."""
-        if not self.average:
-            return replace(state, mean=None)
-        rows = state.blend_rows + len(data.train)
-        entries = state.blend_entries + (data.X.nnz if sparse.issparse(data.X) else data.X.size)
-        if data.stream and state.blends and entries < data.X.shape[1]:
-            return replace(state, blend_rows=rows, blend_entries=entries)
-        state = blended(state, share_of_last(state.blends, rows, state.window))
-        return replace(state, blends=state.blends + 1, blend_rows=0, blend_entries=0)
+    def _blended(self, state: JointState, share: float) -> JointState:
+        return blended(state, share)
+
+    def _without_mean(self, state: JointState) -> JointState:
+        return replace(state, mean=None)
 
     def planes(self, state: JointState) -> PlaneSet:
         """Each class owns as many planes."""
@@ -220,34 +197,14 @@ class JointPolytope(Method[JointState]):
         indptr = np.arange(state.n_classes + 1) * state.n_planes
         return PlaneSet(np.ascontiguousarray(coef.T), intercept.copy(), indptr)
 
-    def conclude(self, state: JointState, data: Data) -> JointState:
-        """Prefer the last planes to their average where these err clearly less on the rows of the training."""
-        return replace(state, prefers_last=self.average and last_is_better(self, state, data))
-
     def predict(self, state: JointState, X: Any) -> np.ndarray:
         """The classes of the rows, without a copy of the planes: they may have millions of features."""
-        parts = [(state.coef, state.intercept, 1.0 / state.margin)]
-        if state.mean is not None:
-            parts = [(state.coef, state.intercept, state.share / state.margin), (*state.mean, 1.0 - state.share)]
-        scores: Any = 0.0
-        for coef, intercept, factor in parts:
-            if factor:
-                scores = scores + (np.asarray(X @ coef[: X.shape[1]]) + intercept) * factor
-        codes: np.ndarray = scores.argmax(axis=1) // state.n_planes
+        codes: np.ndarray = scores_of(state, X, state.share).argmax(axis=1) // state.n_planes
         return codes
 
     def widen(self, state: JointState, n_features: int) -> JointState:
-        """Room for more features, with some to spare: a stream that grows does so all the time."""
-        room = len(state.coef)
-        if n_features <= room:
-            return state
-        room = max(n_features, room + room // 4)
-        mean = state.mean and (taller(state.mean[0], room), state.mean[1])
-        return replace(state, coef=taller(state.coef, room), mean=mean)
-
-    def figures(self, state: JointState) -> Mapping[str, float]:
-        """Mean loss, share of the visits that moved planes, and length of the last step."""
-        return {"loss": state.loss, "updates": state.updates, "step": state.step}
+        """Add room for more features."""
+        return widened(state, n_features)
 
     def monitored(self, state: JointState) -> float | None:
         """The loss."""

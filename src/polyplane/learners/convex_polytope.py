@@ -6,33 +6,29 @@ import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
-from polyplane._threads import Team, in_threads
+from polyplane._threads import in_threads
 from polyplane.base import Declaration, PlaneClassifier, class_index
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed, Whole
-from polyplane.engine.method import Method
-from polyplane.engine.state import RowMemory, State, workspace
-from polyplane.learners._backoff import MeasuredRows
+from polyplane.engine.kinds import Array
 from polyplane.learners._falling_steps import (
-    FOREVER,
     LARGEST_GROWTH,
+    FallingSteps,
     blended,
-    last_is_better,
     last_planes,
     pieces,
     planes_of,
     rescaled,
-    share_of_last,
-    taller,
+    scores_of,
+    widened,
     window_of,
 )
 from polyplane.learners._joint_polytope import JointPolytope, JointState
+from polyplane.learners._polytope_state import Polytope, PolytopeMemory, PolytopeState, Workspace, measure_movement
 from polyplane.planes import PlaneSet
 
 #: Rows that are assigned to the fitted planes at once.
@@ -40,80 +36,9 @@ ROWS_AT_ONCE = 1 << 14
 #: Sides of a polytope that is trained alone, and its regularisation, where they are not given.
 SIDES, ALPHA = 16, 1e-4
 
-_MEAN = Array("f", "features", "n_planes", in_place=False, mixed=True)
-_MEAN_OFFSETS = Array("f", "n_planes", in_place=False, mixed=True)
-_SCORES = Array("f", "polytopes", "measured", "n_planes", in_place=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Polytope(State):
-    """One polytope in training: its class lives outside. What is stored is `margin` times the planes."""
-
-    outer: Annotated[int, Whole("classes")]
-    coef: Annotated[np.ndarray, Array("f", "features", "n_planes", by_feature=True, mixed=True, scaled_by="margin")]
-    intercept: Annotated[np.ndarray, Array("f", "n_planes", mixed=True, scaled_by="margin")]
-    counts: Annotated[np.ndarray, Array("i", "n_planes", mixed=True)]  # rows recorded at each plane, for the entropy
-    margin: MixedNumber = 0.0
-    mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
-
-    def check(self, sizes: dict[str, int]) -> bool:
-        """Counts are not negative."""
-        return bool((self.counts >= 0).all())
-
-
-@dataclass(frozen=True, eq=False)
-class PolytopeMemory(RowMemory):
-    """What is remembered of each row: by polytope (first axis), or by the one polytope that has it outside."""
-
-    skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]  # passes to skip it
-    recorded: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
-    scores: Annotated[np.ndarray, _SCORES] | None = None  # of some rows, before the last pass
-
-    @classmethod
-    def fresh(cls, n_polytopes: int, n_rows: int) -> PolytopeMemory:
-        """Nothing seen yet."""
-        return cls(np.zeros((n_polytopes, n_rows), dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
-
-
-class Workspace:
-    """The threads of a run, the order of the next epoch, and where rows may be skipped how movements are measured."""
-
-    def __init__(self, n_jobs: int | None, measured: MeasuredRows | None) -> None:
-        self.team = Team(n_jobs)
-        self.next_order: tuple[int, np.ndarray] | None = None
-        self.measured = measured
-
-
-@dataclass(frozen=True, eq=False)
-class PolytopeState(State):
-    """Everything that training needs to go on."""
-
-    polytopes: list[Polytope]
-    n_classes: int
-    seed: Seed
-    epoch: int = 0
-    t: MixedWhole = 0  # visits made so far
-    step: MixedNumber = math.inf  # length of the last step
-    loss: MixedNumber = math.inf  # mean over the rows of the last epoch
-    updates: MixedNumber = 1.0  # share of them that moved a plane
-    window: int = FOREVER  # after so many visits steps fall no more
-    blends: int = 0  # how often the planes went into their average
-    blend_rows: int = 0  # rows, and the numbers in them, visited since the last time
-    blend_entries: int = 0
-    prefers_last: bool = False  # the last planes err clearly less than their average
-    rows: PolytopeMemory | None = None
-    workspace: Workspace | None = workspace()
-
-    def check(self, sizes: dict[str, int]) -> bool:
-        """Each class is outside one polytope, or one of two classes is."""
-        outer, n_classes = [polytope.outer for polytope in self.polytopes], sizes["classes"]
-        known = self.rows is None or len(self.rows.skip) == len(outer)
-        each_once = outer == list(range(n_classes)) or (n_classes == 2 and outer in ([0], [1]))
-        return self.n_classes == n_classes and known and each_once
-
 
 @dataclass(frozen=True)
-class ConvexPolytope(Method[PolytopeState]):
+class ConvexPolytope(FallingSteps[PolytopeState]):
     """Algorithm 1 of the paper: stochastic gradient descent, for several polytopes at a time.
 
     Each class of `outer` lives outside a polytope of its own.
@@ -122,17 +47,8 @@ class ConvexPolytope(Method[PolytopeState]):
     outer: tuple[int, ...]
     n_planes: int = 16
     alpha: float = 1e-4
-    min_entropy: float = 0.0
-    backoff: int = 31
-    average: bool = True
-    fit_intercept: bool = True
-    shuffle: bool = True
-    n_jobs: int | None = None
 
     state = PolytopeState
-    fades = True
-    adjustable = frozenset({"min_entropy", "backoff", "average", "shuffle", "n_jobs"})
-    mixable = True
     steps_before_mixing = 2
 
     def start(self, data: Data, seed: int) -> PolytopeState:
@@ -152,20 +68,14 @@ class ConvexPolytope(Method[PolytopeState]):
     def prepare(self, state: PolytopeState, data: Data) -> PolytopeState:
         """With a memory of the rows, and threads."""
         rows = state.rows or PolytopeMemory.fresh(len(state.polytopes), len(data.y))
-        skips = self.backoff > 0 and not data.stream  # in a stream no row comes back
-        measured = MeasuredRows(data, self._bias_input) if skips else None
-        return replace(state, rows=rows, workspace=Workspace(self.n_jobs, measured))
-
-    @property
-    def _bias_input(self) -> float:
-        return 1.0 if self.fit_intercept else 0.0
+        return replace(state, rows=rows, workspace=Workspace(self.n_jobs, self._measured_rows(data)))
 
     def step(self, state: PolytopeState, data: Data) -> PolytopeState:
         """One epoch: all rows, in a random order, on each polytope."""
         assert state.workspace is not None
         at_hand, order = state.workspace, self._order(state, data)
         state = _paced(state, window_of(data.half_life), self.alpha)
-        state, movement = self._measured(state, data)
+        state, movement = measure_movement(state, data, self._bias_input)
 
         def work(side: int) -> Any:
             if side == len(state.polytopes):  # by whoever is done first
@@ -198,35 +108,6 @@ class ConvexPolytope(Method[PolytopeState]):
             return ahead[1]
         return self._permutation(state.seed, state.epoch, data)
 
-    def _permutation(self, seed: int, epoch: int, data: Data) -> np.ndarray:
-        return np.random.default_rng([seed, epoch]).permutation(data.train) if self.shuffle else data.train
-
-    def _measured(self, state: PolytopeState, data: Data) -> tuple[PolytopeState, np.ndarray]:
-        """Note the scores of some rows; return how far those of each plane move in a pass, per length of the row."""
-        from polyplane.kernels.convex_polytope import polytope_scores
-        from polyplane.kernels.rows import PlaneSums, as_rows
-
-        assert state.rows is not None
-        assert state.workspace is not None
-        measured, before = state.workspace.measured, state.rows.scores
-        unknown = np.full((len(state.polytopes), self.n_planes), math.inf)
-        if measured is None or state.t == 0:
-            return state, unknown
-        now = np.empty((len(state.polytopes), len(measured.rows), self.n_planes), dtype=data.X.dtype)
-        rows, known = as_rows(data.X), measured.rows
-
-        def write(side: int) -> None:
-            polytope = state.polytopes[side]
-            planes = PlaneSums(polytope.coef[: data.X.shape[1]], polytope.intercept, self._bias_input)
-            polytope_scores(rows, known, planes, now[side])
-            now[side] /= polytope.margin
-
-        state.workspace.team.map(write, range(len(now)))
-        state = replace(state, rows=replace(state.rows, scores=now))
-        if before is None or before.shape != now.shape:
-            return state, unknown
-        return state, np.array([measured.movement(*pair, state.step) for pair in zip(now, before, strict=True)])
-
     def _epoch(
         self, state: PolytopeState, side: int, order: np.ndarray, movement: np.ndarray, data: Data
     ) -> tuple[Polytope, float, int]:
@@ -257,49 +138,29 @@ class ConvexPolytope(Method[PolytopeState]):
             polytope.counts[:] = polytope.counts * math.exp(-len(order) / window)
         return replace(polytope, coef=coef, intercept=intercept, margin=margin), loss, updates
 
-    def _averaged(self, state: PolytopeState, data: Data) -> PolytopeState:
-        """Take the planes into their average: after each epoch, or where a batch is much less than a plane, rarely."""
-        if not self.average:
-            if all(polytope.mean is None for polytope in state.polytopes):
-                return state
-            return replace(state, polytopes=[replace(polytope, mean=None) for polytope in state.polytopes])
-        rows = state.blend_rows + len(data.train)
-        entries = state.blend_entries + (data.X.nnz if sparse.issparse(data.X) else data.X.size)
-        if data.stream and state.blends and entries < data.X.shape[1]:
-            return replace(state, blend_rows=rows, blend_entries=entries)
+    def _blended(self, state: PolytopeState, share: float) -> PolytopeState:
         assert state.workspace is not None
-        share = share_of_last(state.blends, rows, state.window)
         polytopes = state.workspace.team.map(lambda polytope: blended(polytope, share), state.polytopes)
-        return replace(state, polytopes=polytopes, blends=state.blends + 1, blend_rows=0, blend_entries=0)
+        return replace(state, polytopes=polytopes)
+
+    def _without_mean(self, state: PolytopeState) -> PolytopeState:
+        return replace(state, polytopes=[replace(polytope, mean=None) for polytope in state.polytopes])
 
     def planes(self, state: PolytopeState) -> PlaneSet:
         """Each outer class owns the planes of its polytope, any other the zero plane."""
-        share = share_of_last(state.blends, state.blend_rows, state.window) if state.blend_rows else 0.0
         owned = {}
         for polytope in state.polytopes:
-            coef, intercept = last_planes(polytope) if state.prefers_last else planes_of(polytope, share)
+            coef, intercept = last_planes(polytope) if state.prefers_last else planes_of(polytope, state.share)
             owned[polytope.outer] = (np.ascontiguousarray(coef.T), intercept)
         coef, intercept = owned[state.polytopes[0].outer]
         nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
         return PlaneSet.of_classes(owned.get(c, nothing) for c in range(state.n_classes))
 
-    def conclude(self, state: PolytopeState, data: Data) -> PolytopeState:
-        """Prefer the last planes to their average where these err clearly less on the rows of the training."""
-        return replace(state, prefers_last=self.average and last_is_better(self, state, data))
-
     def predict(self, state: PolytopeState, X: Any) -> np.ndarray:
         """The classes of the rows, without a copy of the planes: they may have millions of features."""
-        share = share_of_last(state.blends, state.blend_rows, state.window) if state.blend_rows else 0.0
 
         def best(polytope: Polytope) -> np.ndarray:
-            total: Any = 0.0
-            parts = [(polytope.coef, polytope.intercept, 1.0 / polytope.margin)]
-            if polytope.mean is not None:
-                parts = [(polytope.coef, polytope.intercept, share / polytope.margin), (*polytope.mean, 1.0 - share)]
-            for coef, intercept, factor in parts:
-                if factor:
-                    total = total + (np.asarray(X @ coef[: X.shape[1]]) + intercept) * factor
-            highest: np.ndarray = total.max(axis=1)
+            highest: np.ndarray = scores_of(polytope, X, state.share).max(axis=1)
             return highest
 
         scores = np.zeros((X.shape[0], state.n_classes))
@@ -309,19 +170,10 @@ class ConvexPolytope(Method[PolytopeState]):
         return codes
 
     def widen(self, state: PolytopeState, n_features: int) -> PolytopeState:
-        """Room for more features, with some to spare: a stream that grows does so all the time."""
-        room = len(state.polytopes[0].coef)
-        if n_features <= room:
-            return state
-        room = max(n_features, room + room // 4)
+        """Add room for more features."""
         for i, polytope in enumerate(state.polytopes):  # one after the other: they are large
-            mean = polytope.mean and (taller(polytope.mean[0], room), polytope.mean[1])
-            state.polytopes[i] = replace(polytope, coef=taller(polytope.coef, room), mean=mean)
+            state.polytopes[i] = widened(polytope, n_features)
         return state
-
-    def figures(self, state: PolytopeState) -> Mapping[str, float]:
-        """Mean loss, share of the visits that moved a plane, and length of the last step."""
-        return {"loss": state.loss, "updates": state.updates, "step": state.step}
 
     def monitored(self, state: PolytopeState) -> float | None:
         """The loss, once the steps 1 / (alpha t) have fallen to 1: before that the planes still jump about."""
