@@ -19,7 +19,7 @@ FLOORS = [
     {"engine"},
     {"model_files"},
     {"_validation"},
-    {"_streaming"},
+    {"_prediction", "_streaming"},
     {"base"},
     {"learners"},
     {"tables"},

@@ -17,11 +17,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polyplane._array_api import describe, host_dtype, is_foreign, labels_of, take_rows, to_numpy
+from polyplane._array_api import describe, host_dtype, is_foreign
+from polyplane._prediction import PlanePrediction
 from polyplane._streaming import StreamOptions, StreamTraining
 from polyplane._validation import (
     check_classes,
-    check_fitted_matrix,
     check_matrix,
     check_place,
     check_targets,
@@ -34,6 +34,7 @@ from polyplane.engine.feature_ranges import FeatureRanges, OwnScaling, refuse_ex
 from polyplane.engine.method import Method
 from polyplane.engine.progress import Progress
 from polyplane.engine.run import Limits, Observer, Plateau, Run, record
+from polyplane.engine.validation import Validation
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
@@ -79,7 +80,7 @@ class Declaration:
     committee: bool = False
 
 
-class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """A classifier made of planes.
 
     A learner declares its parameters as the fields of a dataclass, a `Declaration`, and the `Method` that trains with
@@ -274,76 +275,6 @@ class PlaneClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             checkpoint_every, resume, prefetch,
         )  # fmt: skip
         return self._fit_stream(batches, options, Limits(time_limit))
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            For two classes, the score of the second less that of the first: positive means the second.
-        """
-        X = check_fitted_matrix(self, X)
-        scores = self.planes_.class_scores(X, getattr(self, "n_jobs", None))
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels of the rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,)
-            The label whose class owns the best plane.
-        """
-        X = check_fitted_matrix(self, X)
-        return labels_of(self.classes_, self.planes_.predict(X, getattr(self, "n_jobs", None)))
-
-    def to_numpy(self) -> Self:
-        """Copy the fitted model to host memory.
-
-        Returns
-        -------
-        estimator : object
-            A copy whose planes, and all that training needs to go on, are NumPy arrays.
-        """
-        host = copy(self)
-        host.planes_ = self.planes_.to_numpy()
-        if hasattr(self, "_state"):
-            host._state = self._state.to_host()
-        return host
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Normals of the planes, class by class: ``planes_.coef``.
-
-        When two classes own one plane each, the machine is linear, and this is the difference of their normals, of
-        shape (1, n_features) as in `LinearSVC`: ``decision_function(X)`` is ``(X @ coef_.T + intercept_)[:, 0]``.
-        """
-        return self._as_linear(self.planes_.coef)
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Offsets of the planes: ``planes_.intercept``, or their difference, of shape (1,); see ``coef_``."""
-        return self._as_linear(self.planes_.intercept)
-
-    def _as_linear(self, part: Any) -> Any:
-        """A part of the planes, or the difference of two where there is one plane for each of two classes."""
-        if not self.planes_.n_classes == self.planes_.n_planes == 2:
-            return part
-        difference = part[1:, ...] - part[:1, ...]
-        if isinstance(difference, np.ndarray):
-            difference.flags.writeable = False  # as the planes: what is written into a copy would be lost
-        return difference
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -543,22 +474,3 @@ def class_index(name: str, label: Any, classes: np.ndarray) -> int:
     if len(found) != 1:
         raise ValueError(f"{name}={label!r} is not one of the labels {classes.tolist()}.")
     return int(found[0])
-
-
-class Validation(Observer):
-    """The error on held-out rows after each step, and the planes that were best on them."""
-
-    def __init__(self, data: Data, held_out: np.ndarray) -> None:
-        self.planes: PlaneSet | None = None
-        self._error = float("inf")
-        self._X = take_rows(data.X, held_out)
-        self._y, self._weight = data.y[held_out], data.weight[held_out]
-
-    def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
-        """Test the planes."""
-        planes = run.method.planes(run.state)
-        wrong = to_numpy(planes.predict(self._X)) != self._y
-        error = float(np.average(wrong, weights=self._weight))
-        if error < self._error:
-            self._error, self.planes = error, planes
-        return {"validation_error": error}

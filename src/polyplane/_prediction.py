@@ -1,0 +1,90 @@
+"""`PlanePrediction`: prediction with planes, shared by all learners."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+
+from polyplane._array_api import labels_of
+from polyplane._validation import check_fitted_matrix
+from polyplane.planes import PlaneSet
+
+
+class PlanePrediction:
+    """Scores, labels and coefficients of a fitted classifier."""
+
+    planes_: PlaneSet
+    classes_: np.ndarray
+    _state: Any
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            For two classes, the score of the second less that of the first: positive means the second.
+        """
+        X = check_fitted_matrix(self, X)
+        scores = self.planes_.class_scores(X, getattr(self, "n_jobs", None))
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of the rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+            The label whose class owns the best plane.
+        """
+        X = check_fitted_matrix(self, X)
+        return labels_of(self.classes_, self.planes_.predict(X, getattr(self, "n_jobs", None)))
+
+    def to_numpy(self) -> Self:
+        """Copy the fitted model to host memory.
+
+        Returns
+        -------
+        estimator : object
+            A copy whose planes, and all that training needs to go on, are NumPy arrays.
+        """
+        host = copy(self)
+        host.planes_ = self.planes_.to_numpy()
+        if hasattr(self, "_state"):
+            host._state = self._state.to_host()
+        return host
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Normals of the planes, class by class: ``planes_.coef``.
+
+        When two classes own one plane each, the machine is linear, and this is the difference of their normals, of
+        shape (1, n_features) as in `LinearSVC`: ``decision_function(X)`` is ``(X @ coef_.T + intercept_)[:, 0]``.
+        """
+        return self._as_linear(self.planes_.coef)
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Offsets of the planes: ``planes_.intercept``, or their difference, of shape (1,); see ``coef_``."""
+        return self._as_linear(self.planes_.intercept)
+
+    def _as_linear(self, part: Any) -> Any:
+        """A part of the planes, or the difference of two where there is one plane for each of two classes."""
+        if not self.planes_.n_classes == self.planes_.n_planes == 2:
+            return part
+        difference = part[1:, ...] - part[:1, ...]
+        if isinstance(difference, np.ndarray):
+            difference.flags.writeable = False  # as the planes: what is written into a copy would be lost
+        return difference

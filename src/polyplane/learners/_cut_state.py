@@ -1,0 +1,118 @@
+"""The state of training by cutting planes, and the time of its parts."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from operator import add
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from polyplane._threads import Team
+from polyplane.engine.kinds import Array, RowsLike
+from polyplane.engine.state import RowMemory, State, workspace
+from polyplane.learners._cuts import FIRST_ROOM, Bundle
+
+#: Planes have the weight of the constant feature in their last column.
+Planes = Annotated[np.ndarray, Array("float64", "planes_of_problem", "features+1", in_place=False)]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(State):
+    """The best planes of one SVM so far, and what is proven of them."""
+
+    best: Planes
+    primal: float = math.inf  # their objective
+    dual: float = 0.0  # the largest lower bound so far
+    mu: float = 1.0  # where on its line the last search ended
+    n_cuts: int = 0  # made about the rows at hand
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """Objectives are positive."""
+        return self.primal > 0
+
+    @property
+    def gap(self) -> float:
+        """The objective of the best planes is at the most this share of itself above the optimum."""
+        return max(1.0 - self.dual / self.primal, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts(State):
+    """What the rows have shown of one SVM."""
+
+    bundle: Bundle
+    current: Planes  # where line searches start from (w^b in the paper)
+
+
+@dataclass(frozen=True, eq=False)
+class CutMemory(RowMemory):
+    """The cuts of each SVM: lower bounds for the very rows, labels and weights that they were made of."""
+
+    cuts: list[Cuts]
+    fit_intercept: bool
+
+
+@dataclass(frozen=True, eq=False)
+class StepSeconds(State):
+    """The time of the parts of a step."""
+
+    outputs: float = 0.0
+    line_search: float = 0.0
+    cut: float = 0.0
+    qp: float = 0.0
+
+    def __add__(self, other: StepSeconds) -> StepSeconds:
+        return StepSeconds(*map(add, vars(self).values(), vars(other).values()))
+
+
+class Clock:
+    """Adds up the time of the parts of a step."""
+
+    def __init__(self) -> None:
+        self._seconds = dict(vars(StepSeconds()))
+        self._last = time.perf_counter()
+
+    def charge(self, part: str) -> None:
+        """Book the time since the last call under `part`."""
+        now = time.perf_counter()
+        self._seconds[part] += now - self._last
+        self._last = now
+
+    def read(self) -> StepSeconds:
+        """The times so far."""
+        return StepSeconds(**self._seconds)
+
+
+class Workspace(NamedTuple):
+    """The sums over rows of each SVM, and the threads that share the SVMs."""
+
+    sums: list[Any]  # of RowSums or ArrayRowSums
+    team: Team
+
+
+@dataclass(frozen=True, eq=False)
+class CutState(State):
+    """Everything that training needs to go on."""
+
+    solutions: list[Solution]
+    rows_like: RowsLike
+    seconds: StepSeconds = StepSeconds()
+    n_steps: int = 0  # on the rows at hand
+    rows: CutMemory | None = None
+    workspace: Workspace | None = workspace()
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """One plane for two classes, one for each of more; no bundle has more room than was ever needed."""
+        n_planes, n_classes = len(self.solutions) * sizes["planes_of_problem"], sizes["classes"]
+        capacities = [0] * len(self.solutions) if self.rows is None else [of.bundle.capacity for of in self.rows.cuts]
+        needed = [max(FIRST_ROOM, 3 * (solution.n_cuts + 1) // 2) for solution in self.solutions]
+        fits = len(capacities) == len(needed) and all(np.less_equal(capacities, needed))
+        return n_planes == (1 if n_classes == 2 else n_classes) and fits
+
+    @property
+    def gap(self) -> float:
+        """The largest gap of all SVMs."""
+        return max(solution.gap for solution in self.solutions)
