@@ -58,7 +58,7 @@ class PlanePrediction:
         Returns
         -------
         estimator : object
-            A copy whose planes, and all that training needs to go on, are NumPy arrays.
+            A copy with NumPy arrays, from which training can continue.
         """
         host = copy(self)
         host.planes_ = self.planes_.to_numpy()
@@ -70,7 +70,7 @@ class PlanePrediction:
     def coef_(self) -> np.ndarray:
         """Normals of the planes, class by class: ``planes_.coef``.
 
-        When two classes own one plane each, the machine is linear, and this is the difference of their normals, of
+        If two classes own one plane each, the classifier is linear, and this is the difference of their normals, of
         shape (1, n_features) as in `LinearSVC`: ``decision_function(X)`` is ``(X @ coef_.T + intercept_)[:, 0]``.
         """
         return self._as_linear(self.planes_.coef)
@@ -86,5 +86,5 @@ class PlanePrediction:
             return part
         difference = part[1:, ...] - part[:1, ...]
         if isinstance(difference, np.ndarray):
-            difference.flags.writeable = False  # as the planes: what is written into a copy would be lost
+            difference.flags.writeable = False  # like the planes: changes to this copy would have no effect
         return difference

@@ -38,35 +38,35 @@ from polyplane.engine.validation import Validation
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
-#: What is held out by ``early_stopping=True``.
+#: Share of the rows held out by ``early_stopping=True``.
 HELD_OUT = 0.1
 
-#: The largest whole number that a parameter may be: NumPy and the kernels have no larger ones.
+#: The largest integer parameter: the largest int64 of NumPy and the kernels.
 MOST = 2**63 - 1
 
-#: The most planes (per class, where each has its own): a slip of the keyboard should not ask for all of the memory.
+#: The largest number of planes (per class, if each has its own): a typing error should not use up the memory.
 MOST_PLANES = 1 << 20
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What the command line, the tuner, exports and model files need to know of a learner.
+    """Properties of a learner, for the command line, the search, exports and model files.
 
     Parameters
     ----------
     tuning : dict of str to list
-        The parameters to search, the defaults first.
+        The parameters to search, with their values, defaults first.
     multi_class : bool
         Whether it separates more than two classes.
     streams : bool
-        Whether a step on new rows keeps what was learned from earlier ones: there are `partial_fit` and `fit_stream`.
+        Whether training can continue on new rows, with `partial_fit` and `fit_stream`.
     label_parameters : tuple of str
-        Parameters whose value is a label.
+        Parameters whose value is a class label.
     probabilities : {None, "softmax", "expit"}
         How `predict_proba` follows from the scores: softmax of the class scores, or the logistic function of their
         difference.
     fitted : dict of str to kind
-        Fitted attributes of the learner's own that cannot be told from the state, as kinds of `polyplane.engine.state`.
+        Additional fitted attributes that do not follow from the state, as kinds of `polyplane.engine.kinds`.
     committee : bool
         Whether `planes_` is a `PlaneCommittee`.
     """
@@ -116,13 +116,13 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
     classes_: np.ndarray
     n_iter_: int
     history_: dict[str, list[float]]
-    #: What training needs to go on, and the method that it is a state of.
+    #: The state of training, to continue from, and its method.
     _state: Any
     _trained_by: Method[Any]
-    #: Where training sees scaled rows: how they are scaled. The planes are over the rows as they come.
+    #: The scaling of the rows in training, if any. The planes are in the units of the rows as given.
     _scaling: AffineScaling | None = None
 
-    # What a learner writes.
+    # Implemented by each learner.
 
     @abstractmethod
     def _method(self, classes: np.ndarray) -> Method[Any]:
@@ -132,7 +132,7 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
         """Fitted attributes of the learner's own, after a step on `data`; those that the `Declaration` names."""
         return {}
 
-    # What a user calls.
+    # Public methods.
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn planes from labelled rows.
@@ -175,7 +175,7 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
             The estimator after one more step. When the step fails, the estimator is unchanged.
         """
         if not hasattr(self, "_state") or self._method(self.classes_) != self._trained_by:
-            self._validate_params()  # a tenth of the time of a small step, and parameters seldom change between them
+            self._validate_params()  # takes a tenth of the time of a small step, and parameters rarely change
         draft = copy(self)
         data = replace(draft._take(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
         if hasattr(self, "_state"):
@@ -285,10 +285,10 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "planes_")
 
-    # How it is done: on a draft, a copy of the estimator that takes its place when all has gone well.
+    # Training works on a draft: a copy of the estimator that replaces it after success.
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, limits: Limits, scaling: AffineScaling | None = None) -> Self:
-        """Fit within limits, on rows seen through a scaling."""
+        """Fit within limits, with scaled rows."""
         self._validate_params()
         going_on = self.warm_start and hasattr(self, "_state")
         draft = copy(self) if going_on else self._unfitted(scaling)
@@ -303,11 +303,11 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
         return self._become(draft)
 
     def _train(self, data: Data, limits: Limits, method: Method[Any] | None = None, state: Any = None) -> Self:
-        """Be the model of these rows, by the method that the parameters name, unless another is given.
+        """Train on these rows, by the method that the parameters name, unless another is given.
 
-        Training begins with the given state, if any, which is not changed.
+        Training starts from the given state, if any, which is not changed.
 
-        After Ctrl-C that is the model of the last finished step, if there is one, and the exception goes on.
+        After Ctrl-C it is the model of the last finished step, if there is one, and the exception is re-raised.
         """
         if np.count_nonzero(data.class_counts) < 2:
             raise ValueError("Fewer than two classes have rows of positive weight.")
@@ -333,7 +333,7 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
     def _fit_stream(
         self, batches: Any, options: StreamOptions, limits: Limits, scaling: AffineScaling | None = None
     ) -> Self:
-        """Learn from a stream within limits, on rows seen through a scaling."""
+        """Train on a stream within limits, with scaled rows."""
         self._validate_params()
         self._refuse_balanced()
         training = StreamTraining(self, options, limits, scaling)
@@ -345,7 +345,7 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
         return self
 
     def _validate_params(self) -> None:
-        """Check the parameters one by one, as scikit-learn does; those that are too large for a kernel are refused."""
+        """Check the parameters one by one, as scikit-learn does; values too large for a kernel are an error."""
         super()._validate_params()
         unbounded = {"verbose", "n_jobs", "random_state", *self._declaration.label_parameters}
         for name, value in self.get_params(deep=False).items():
@@ -356,7 +356,7 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
                 )
 
     def _unfitted(self, scaling: AffineScaling | None) -> Self:
-        """A copy without anything learned, to train on rows seen through a scaling."""
+        """An unfitted copy, to train with scaled rows."""
         draft = copy(self)
         for name in [name for name in vars(draft) if name.endswith("_") or name in ("_state", "_trained_by")]:
             delattr(draft, name)
@@ -364,14 +364,14 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
         return draft
 
     def _become(self, draft: Self) -> Self:
-        """Be what the draft has become, in one go."""
+        """Take over the attributes of the draft, in one assignment."""
         self.__dict__ = draft.__dict__
         return self
 
     def _take(
         self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, judge_scales: bool = True
     ) -> Data:
-        """Validate a call's rows; set `classes_` when they are not yet known. The first rows tell of the scales."""
+        """Validate a call's rows; set `classes_` if they are not known yet. Scales are checked on the first rows."""
         judge_scales &= self._scaling is None and not hasattr(self, "classes_")
         X = check_matrix(self, X, reset=classes is None or not hasattr(self, "classes_"))
         refuse_extremes(X)
@@ -399,7 +399,7 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
         return Data(X, codes, weight, np.flatnonzero(weight > 0), len(self.classes_))
 
     def _judge_scales(self, X: Any) -> None:
-        """Undo scales and shifts that would cost a method digits, where it undoes them; warn where it does not."""
+        """Remove scales and shifts that would cost precision, if the method allows it; otherwise warn."""
         ranges, scaling = FeatureRanges.of(X), self._method(self.classes_).own_scaling
         ranges.refuse_tiny(host_dtype(X))
         if scaling != "none" and isinstance(X, np.ndarray):
@@ -413,7 +413,7 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
             warnings.warn(complaint[0].upper() + complaint[1:], UserWarning, stacklevel=stacklevel)
 
     def _new_run(self, seed: int | None = None, method: Method[Any] | None = None, **how: Any) -> Run:
-        """A run that goes on from what was learned, if anything was."""
+        """A run that continues from the current state, if there is one."""
         method, state = method or self._method(self.classes_), getattr(self, "_state", None)
         if state is not None:
             method.refuse_changes_from(self._trained_by)
@@ -422,7 +422,7 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
         return Run(method, state, seed=seed or 0, **how)
 
     def _keep(self, run: Run, validation: Validation | None) -> Self:
-        """Be the model of a run that has ended."""
+        """Set the model of a run that has ended."""
         assert run.data is not None
         best = None if validation is None else validation.planes
         state = run.state if best is not None else run.method.conclude(run.state, run.data)
@@ -432,7 +432,7 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
         return self
 
     def _settle(self, method: Method[Any], kept: Any, state: Any, data: Data, planes: PlaneSet | None = None) -> None:
-        """Be the model of a state; `kept` is what is left of it to go on from."""
+        """Set the model of a state; `kept` is the state to continue from."""
         planes = method.planes(state) if planes is None else planes
         if self._scaling is not None:
             dtype, wide = planes.coef.dtype, (planes.coef.astype(float), planes.intercept.astype(float))
@@ -442,7 +442,7 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
         self.__dict__.update(self._fitted_attributes(state, data))
 
     def _seed(self) -> int:
-        """From which a method, where it needs any, draws all its randomness."""
+        """The seed of all random numbers of a method."""
         return int(check_random_state(getattr(self, "random_state", 0)).randint(2**31))
 
     def _plateau(self) -> Plateau:

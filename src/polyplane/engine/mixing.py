@@ -12,7 +12,7 @@ from polyplane.engine.state import kinds_of
 
 
 def mix(states: Sequence[Any], share: np.ndarray) -> Any:
-    """The average of states that come from a common one: of the fields that are declared as mixed, by `share`."""
+    """The average, weighted by `share`, of the fields declared as mixed; the states come from a common one."""
     first = states[0]
     kinds = kinds_of(first.__class__)
     mixed = {
@@ -42,7 +42,7 @@ def _mix(kind: Any, values: Sequence[Any], share: np.ndarray, states: Sequence[A
 
 
 def _average(values: Sequence[Any], share: np.ndarray) -> Any:
-    """The average of arrays or of numbers, in float64; whole numbers are rounded."""
+    """The average of arrays or numbers, in float64; integers are rounded."""
     first = values[0]
     total = sum(s * np.asarray(value, dtype=np.float64) for s, value in zip(share, values, strict=True))
     if isinstance(first, np.ndarray):

@@ -13,14 +13,14 @@ from polyplane.engine.method import Method
 
 
 class Plateau:
-    """Says when a figure to be minimised has stopped falling.
+    """Detects when a figure to be minimised has stopped falling.
 
     Parameters
     ----------
     tol : float or None
         A step counts as progress when it lowers the best value by more than ``tol * |best|``. None: never stop.
     patience : int
-        How many steps without progress are granted.
+        Number of steps without progress before training stops.
     """
 
     def __init__(self, tol: float | None, patience: int) -> None:
@@ -30,7 +30,7 @@ class Plateau:
         self.idle = 0
 
     def reached(self, value: float) -> bool:
-        """Take the next value; True when it is time to stop."""
+        """Add the next value; return whether to stop."""
         if self.tol is None:
             return False
         self.idle = 0 if self.best == float("inf") or value < self.best - self.tol * abs(self.best) else self.idle + 1
@@ -39,7 +39,7 @@ class Plateau:
 
 
 class Observer:
-    """Looks on while a run goes on. What it returns is recorded in the history."""
+    """Is called during a run. The figures that it returns are added to the history."""
 
     def begin(self) -> None:
         """Called before the first step."""
@@ -53,19 +53,19 @@ class Observer:
         return {}
 
     def end(self) -> None:
-        """Called after the last step, however the run ends."""
+        """Called after the last step, also if the run fails."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a run is to end before its time.
+    """When a run ends early.
 
     Parameters
     ----------
     seconds : float or None
-        No step begins after this time.
+        Time limit: no step starts after it.
     interrupt : Interrupt or None
-        Signals that ask for an end after the step at hand. Without it Ctrl-C ends the step itself, which is undone.
+        Signals that end the run after the current step. Without it, Ctrl-C interrupts the step, which is undone.
     """
 
     seconds: float | None = None
@@ -73,7 +73,7 @@ class Limits:
 
 
 class Done(NamedTuple):
-    """What the finished steps have come to: replaced as a whole, so that no interruption finds it half changed."""
+    """The result of the finished steps, replaced as a whole: an interruption cannot leave it inconsistent."""
 
     state: Any
     data: Data | None
@@ -83,32 +83,32 @@ class Done(NamedTuple):
 class Run:
     """Steps of a method, one after the other.
 
-    Whatever ends a run, be it an error in the middle of a step or Ctrl-C, `state` is that of the last finished step.
+    If a step fails or is interrupted by Ctrl-C, `state` is that of the last finished step.
 
     Parameters
     ----------
     method : Method
-        What to train with.
+        The training method.
     state : State or None, default=None
-        Where to go on from; the run works on a copy of it. None: `Method.start` on the first rows.
+        The state to continue from; the run works on a copy of it. None: `Method.start` on the first rows.
     seed : int, default=0
         For `Method.start`.
     plateau : Plateau, default=None
-        When to stop by the figure that the method, or an observer as "validation_error", names.
+        Stopping rule for the figure that the method, or an observer as "validation_error", reports.
     limits : Limits, default=no limits
-        When to end early.
+        Time limit and signals.
     observers : sequence of Observer
-        Who looks on.
+        Called before and after each step.
     seconds : float, default=0.0
-        Time that earlier runs of the same training took.
+        Time in seconds of earlier runs of the same training.
     tracked : bool, default=True
         Whether to keep a history, to call the observers, and to undo steps that fail, on a copy of `state`. False: only
-        the final state is of use; on a few hundred rows this takes half of the time.
+        the final state is used; on a few hundred rows this takes half of the time.
 
     Attributes
     ----------
     n_steps : int
-        Steps finished.
+        Number of finished steps.
     history : dict of str to list of float
         The figures after each step.
     reason : str
@@ -157,9 +157,9 @@ class Run:
         return self._seconds_before + time.perf_counter() - self._began
 
     def go(self, batches: Iterable[Data]) -> Run:
-        """Make a step on each of `batches` until they end or it is time to stop.
+        """Make one step on each of `batches`, until they end or a stopping rule applies.
 
-        An interruption is raised as `KeyboardInterrupt`, when `state` is that of the last finished step.
+        An interruption raises `KeyboardInterrupt`; `state` is then that of the last finished step.
         """
         self._began = time.perf_counter()
         try:
@@ -204,7 +204,7 @@ class Run:
         self.done = Done(self.method.step(state, data), data, self.done.n_steps + 1)
 
     def widen(self, n_features: int) -> None:
-        """Make room for more features."""
+        """Add room for more features."""
         self.done = self.done._replace(state=self.method.widen(self.state, n_features))
 
     def _ready(self, data: Data) -> Any:

@@ -13,7 +13,7 @@ from polyplane.engine.kinds import Array
 
 
 class Snapshot:
-    """What a step may overwrite, as it was before."""
+    """The values of what a step may overwrite, before the step."""
 
     def __init__(self, written: Sequence[tuple[Array, Any]], data: Data) -> None:
         touched = _touched_features(data) if any(kind.by_feature for kind, _ in written) else None
@@ -23,7 +23,7 @@ class Snapshot:
             self._saved.append((array, at, copy_array(array) if at is None else np.take(array, at, axis=0)))
 
     def restore(self) -> None:
-        """Undo what was written since; a Ctrl-C has to wait until this is done."""
+        """Restore the values. Ctrl-C is raised after this is done."""
         interrupt = None
         while True:
             try:
@@ -40,10 +40,10 @@ class Snapshot:
 
 
 def _touched_features(data: Data) -> np.ndarray | None:
-    """The features that sparse rows have, where these are few, some perhaps several times; else None."""
+    """The features that occur in sparse rows, possibly repeated, if they are few; else None."""
     if not is_sparse(data.X) or data.X.nnz > data.X.shape[1]:
         return None
-    if 8 * data.X.nnz < data.X.shape[1]:  # to go through all features would take longer than to save some twice
+    if 8 * data.X.nnz < data.X.shape[1]:  # a pass over all features would take longer than saving some twice
         indices: np.ndarray = data.X.indices
         return indices
     seen = np.zeros(data.X.shape[1], dtype=bool)
@@ -52,5 +52,5 @@ def _touched_features(data: Data) -> np.ndarray | None:
 
 
 def copy_array(array: Any) -> Any:
-    """A copy in the same order in memory: BLAS sums in another order over a transposed array."""
+    """A copy with the same memory layout: BLAS sums in another order over a transposed array."""
     return np.array(array, order="K") if isinstance(array, np.ndarray) else namespace(array).asarray(array, copy=True)

@@ -1,10 +1,9 @@
-"""States of training. A state declares its fields once; copying, rolling back a step, copying to host memory, averaging
-over partitions, and the file format with its validation are derived from the declaration.
+"""States of training. A state declares its fields once; copying, undoing a step, moving to the host, averaging over
+partitions and the validated file format follow from the declaration.
 
-A state is a frozen dataclass derived from `State`. The annotation of a field determines its kind: ``int`` is an
-integer, ``float`` any number, ``bool`` a flag, ``np.dtype`` the dtype of the rows, ``bytes`` a SHA-256 digest, a
-subclass of `State` a nested state; ``list``, ``tuple`` and ``... | None`` of kinds are allowed. Arrays declare their
-dtype and the names of their sizes::
+A state is a frozen dataclass derived from `State`. The kind of a field follows from its annotation: ``int`` is an
+integer, ``float`` any number, ``bool`` a flag, ``np.dtype`` the dtype of the rows, ``bytes`` a SHA-256, another state,
+a ``list`` or ``tuple`` of kinds, and ``... | None``. Arrays declare their dtype and the names of their sizes::
 
     @dataclass(frozen=True, eq=False)
     class PerceptronState(State):
@@ -43,13 +42,13 @@ from polyplane.engine.snapshot import Snapshot, copy_array
 
 
 def workspace() -> Any:
-    """Declare a field for temporary data about the rows of a run, which is never copied, saved or written to files."""
+    """A field for temporary data of a run, which can be recomputed: never copied, saved or written to files."""
     return field(default=None, repr=False, metadata={"workspace": True})
 
 
 @cache
 def kinds_of(state: Any) -> dict[str, Any]:
-    """The kind of each field of a type of state, workspaces left out."""
+    """The kind of each field of a type of state, without workspaces."""
     hints = typing.get_type_hints(state, include_extras=True)
     declared = [part.name for part in fields(state) if not part.metadata.get("workspace")]
     return {name: _kind(hints[name], f"{state.__name__}.{name}") for name in declared}
@@ -57,7 +56,7 @@ def kinds_of(state: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The state of training, from which it can continue. Subclasses are frozen dataclasses; see the module."""
+    """All that is needed to continue training. Subclasses are frozen dataclasses; see the module."""
 
     #: Names of sizes that are specific to one state, not common to all states of its type in a list.
     own_sizes: ClassVar[tuple[str, ...]] = ()
@@ -65,7 +64,7 @@ class State:
     # A step replaces scalars (`dataclasses.replace`) and may write into arrays: `save` and `restore` undo that.
 
     def check(self, sizes: dict[str, int]) -> bool:
-        """Whether the fields are consistent with each other and with the model; called for states from a file."""
+        """Whether the fields and the sizes of the model are consistent; called for states from a file."""
         return True
 
     def replace(self, **changes: Any) -> Self:
@@ -75,7 +74,7 @@ class State:
         return changed
 
     def copy(self) -> Self:
-        """The same state with arrays of its own; those that steps never write into are shared."""
+        """A copy of the state; arrays into which steps never write are shared."""
         if not _written_kinds(type(self)):  # type: ignore[arg-type]
             return self
         return self._mapped(lambda kind, value: copy_array(value) if _is_written(kind) else value)
@@ -85,7 +84,7 @@ class State:
         return self._mapped(lambda kind, value: to_numpy(value) if is_foreign(value) else value)
 
     def trimmed(self, n_features: int) -> Self:
-        """Return the state without spare capacity: arrays end at the last feature. Nothing is copied."""
+        """The state with arrays that end with the last feature. Nothing is copied."""
 
         def trim(kind: Any, value: Any) -> Any:
             if not isinstance(kind, Array) or "features" not in kind.shape:
@@ -95,12 +94,12 @@ class State:
         return self._mapped(trim)
 
     def save(self, data: Data) -> Snapshot:
-        """Save the data that a step on these rows may overwrite."""
+        """Save what a step on these rows may overwrite."""
         written = {id(array): (kind, array) for kind, array in self._arrays(_written_kinds) if kind.in_place}
         return Snapshot(list(written.values()), data)
 
     def for_rows(self, data: Data) -> Self:
-        """Return the state for these rows: the memory of other rows is discarded."""
+        """The state for these rows, without the memory of other rows."""
         memory = getattr(self, "rows", None)
         if memory is not None and memory.is_of(data):
             return self.without_workspaces()
@@ -111,12 +110,12 @@ class State:
         return self.replace(**_empty_workspaces(type(self)))  # type: ignore[arg-type]
 
     def without_rows(self) -> Self:
-        """Return the state without the memory of its rows."""
+        """The state without the memory of its rows."""
         forgotten: dict[str, Any] = {"rows": None} if hasattr(self, "rows") else {}
         return self.replace(**forgotten).without_workspaces()
 
     def with_rows_of(self, data: Data) -> Self:
-        """Return the state with the fingerprint of these rows in its memory."""
+        """The state with the fingerprint of these rows, by which they are recognised."""
         memory = getattr(self, "rows", None)
         if memory is None:
             return self.without_workspaces()
@@ -124,8 +123,8 @@ class State:
         return self.replace(**known)._mapped(lambda kind, value: value)  # the memory may have workspaces too
 
     def _mapped(self, function: Callable[[Any, Any], Any]) -> Self:
-        """Apply `function(kind, value)` to each field that is not a state; workspaces are omitted."""
-        changed: dict[int, Any] = {}  # an array that occurs twice remains one array
+        """The state with `function(kind, value)` of each field that is not a state, and without workspaces."""
+        changed: dict[int, Any] = {}  # an array that occurs twice stays one array
 
         def once(kind: Any, value: Any) -> Any:
             if id(value) not in changed:
@@ -135,22 +134,22 @@ class State:
         return _map_state(self, once)
 
     def _arrays(self, of: Callable[[Any], dict[str, Any]] = kinds_of) -> Iterator[tuple[Array, Any]]:
-        """Yield the arrays in the fields that `of` returns, by default in all fields."""
+        """The arrays in the fields that `of` names; by default, in all fields."""
         for name, kind in of(type(self)).items():
             yield from _arrays_in(kind, getattr(self, name), of)
 
 
 @dataclass(frozen=True, eq=False)
 class RowMemory(State):
-    """The memory of a state about each row, valid only for the rows that it belongs to.
+    """What a state stores about each row. It is valid only for the rows that it belongs to.
 
-    A state has it in a field named `rows`; subclasses add their own fields.
+    A state keeps it in the field `rows`; subclasses add the fields.
     """
 
     fingerprint: bytes | None = field(default=None, kw_only=True)
 
     def is_of(self, data: Data) -> bool:
-        """Whether the memory belongs to these rows."""
+        """Whether these are the rows that it belongs to."""
         lengths = {array.shape[kind.shape.index("rows")] for kind, array in self._arrays() if "rows" in kind.shape}
         return self.fingerprint is not None and lengths <= {len(data.y)} and self.fingerprint == data.fingerprint
 
@@ -159,7 +158,7 @@ _PLAIN = {int: Whole(), float: Number(), bool: Flag(), bytes: Digest(), np.dtype
 
 
 def _kind(hint: Any, name: str) -> Any:
-    """Return the kind of an annotation."""
+    """The kind that an annotation declares."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return arguments[1]
@@ -175,7 +174,7 @@ def _kind(hint: Any, name: str) -> Any:
         return Record(hint)
     plain = _PLAIN.get(origin or hint)
     if plain is None:
-        raise TypeError(f"{name}: unsupported annotation {hint}; annotate arrays as Annotated[np.ndarray, Array(...)].")
+        raise TypeError(f"{name}: {hint} is not supported; annotate arrays as Annotated[np.ndarray, Array(...)].")
     return plain
 
 

@@ -22,7 +22,7 @@ class Validation(Observer):
         self._y, self._weight = data.y[held_out], data.weight[held_out]
 
     def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
-        """Test the planes."""
+        """Evaluate the planes."""
         planes = run.method.planes(run.state)
         wrong = to_numpy(planes.predict(self._X)) != self._y
         error = float(np.average(wrong, weights=self._weight))

@@ -1,4 +1,4 @@
-"""The state of the adaptive multi-hyperplane machines: planes that come and go, and the rows that they are to win."""
+"""The state of adaptive multi-hyperplane training: planes that are added and removed, and the rows assigned to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Assignments(RowMemory):
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveState(PlaneColumns):
-    """Everything that training needs to go on. What is stored is ``alpha t`` times the planes."""
+    """The state of training. Arrays hold ``alpha t`` times the planes."""
 
     t: int = 0  # visits made, in rounds those of the present one
     duplication: float = 0.0  # probability that a plane that errs is duplicated

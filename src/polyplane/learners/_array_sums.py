@@ -13,7 +13,7 @@ from polyplane.scaling import row_blocks
 class ArrayRowSums:
     """The same sums as those of `RowSums`, over arrays of any library.
 
-    What has one number per row stays where the rows are; planes, sums and cuts, which are small, live on the host. Sums
+    What has one number per row stays where the rows are; planes, sums and cuts, which are small, are on the host. Sums
     run in float64, also over float32 rows, where the device has it: cuts decide by signs, and a sum that differs in its
     last digits soon leads to other cuts.
 

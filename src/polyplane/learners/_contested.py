@@ -15,7 +15,7 @@ from polyplane.learners._log_loss import Pass
 #: Planes that contend for a row. With 32 errors are the same, with 8 some are larger.
 CONTENDERS = 16
 #: Contenders are found anew in the passes 0, 1, 3, 7 and from then on in every so many-th. Without the late ones single
-#: seeds go wrong: a plane has moved, and nobody has noticed.
+#: seeds fail, since the planes have moved in the meantime.
 RENEWED_EVERY = 8
 #: Numbers of noise to choose from in an epoch: a row gets a stretch of them.
 NOISE = 1 << 16

@@ -21,13 +21,13 @@ Planes = Annotated[np.ndarray, Array("float64", "planes_of_problem", "features+1
 
 @dataclass(frozen=True, eq=False)
 class Solution(State):
-    """The best planes of one SVM so far, and what is proven of them."""
+    """The best planes of one SVM so far, with bounds of its objective."""
 
     best: Planes
     primal: float = math.inf  # their objective
     dual: float = 0.0  # the largest lower bound so far
     mu: float = 1.0  # where on its line the last search ended
-    n_cuts: int = 0  # made about the rows at hand
+    n_cuts: int = 0  # made on the current rows
 
     def check(self, sizes: dict[str, int]) -> bool:
         """Objectives are positive."""
@@ -35,13 +35,13 @@ class Solution(State):
 
     @property
     def gap(self) -> float:
-        """The objective of the best planes is at the most this share of itself above the optimum."""
+        """The objective of the best planes is at most this share of itself above the optimum."""
         return max(1.0 - self.dual / self.primal, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Cuts(State):
-    """What the rows have shown of one SVM."""
+    """The cuts of one SVM, and its current planes."""
 
     bundle: Bundle
     current: Planes  # where line searches start from (w^b in the paper)
@@ -49,7 +49,7 @@ class Cuts(State):
 
 @dataclass(frozen=True, eq=False)
 class CutMemory(RowMemory):
-    """The cuts of each SVM: lower bounds for the very rows, labels and weights that they were made of."""
+    """The cuts of each SVM: lower bounds, valid only for the rows, labels and weights that they were computed from."""
 
     cuts: list[Cuts]
     fit_intercept: bool
@@ -69,7 +69,7 @@ class StepSeconds(State):
 
 
 class Clock:
-    """Adds up the time of the parts of a step."""
+    """Measures the time of the parts of a step."""
 
     def __init__(self) -> None:
         self._seconds = dict(vars(StepSeconds()))
@@ -95,12 +95,12 @@ class Workspace(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CutState(State):
-    """Everything that training needs to go on."""
+    """The state of training."""
 
     solutions: list[Solution]
     rows_like: RowsLike
     seconds: StepSeconds = StepSeconds()
-    n_steps: int = 0  # on the rows at hand
+    n_steps: int = 0  # on the current rows
     rows: CutMemory | None = None
     workspace: Workspace | None = workspace()
 

@@ -34,7 +34,7 @@ class Schedule(NamedTuple):
 
     @classmethod
     def of(cls, passes: int, state: Any, data: Data) -> Schedule:
-        """Where a state, which has made `epoch` passes, `turn` of them by the present schedule, has come to."""
+        """The schedule of a state after `epoch` passes, `turn` of them by the current schedule."""
         return cls(passes, state.epoch if data.stream else state.turn % passes, data.stream)
 
     def rate(self, fraction: float) -> float:
@@ -90,7 +90,7 @@ class BackoffState(RowMemory):
 
 
 class EpochRandomness(NamedTuple):
-    """All that chance decides in an epoch, drawn on the host: the same whatever the device."""
+    """The random numbers of an epoch, drawn on the host: the same for all devices."""
 
     order: np.ndarray
     noise: np.ndarray | None = None  # rows of variance 1
@@ -110,7 +110,7 @@ class EpochSampler:
         self._window = min(n_rows, max(LEAST_NOISE_ROWS, min(WINDOW, WINDOW_NUMBERS // n_features)))
         self._noise_shape = (self._window * min(-(-n_rows // WINDOW), WINDOWS), n_features) if noise else None
         self._dtype = host_dtype(kind)
-        # On a device the host has nothing else to do while an epoch runs: it draws the next one.
+        # While an epoch runs on a device, the host draws the random numbers of the next one.
         self._helper = None if namespace(kind) is np else ThreadPoolExecutor(1)
         self._ahead: tuple[tuple[int, int], Future[EpochRandomness]] | None = None
 

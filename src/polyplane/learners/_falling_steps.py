@@ -1,4 +1,4 @@
-"""Planes as sums that are never scaled, with steps 1 / (alpha t): what the machines trained so have in common.
+"""Planes as sums that are never scaled, with steps 1 / (alpha t): code shared by the methods trained this way.
 
 A holder of such planes has the fields `coef` (feature by feature), `intercept`, `margin` and `mean`: what it stores is
 `margin` times the planes, and `mean` is their running average, or None.
@@ -22,16 +22,16 @@ from polyplane.learners._backoff import MeasuredRows
 Holder = TypeVar("Holder", bound=Any)
 S = TypeVar("S", bound=Any)
 
-#: Steps 1 / (alpha t) that always fall.
+#: Window of steps 1 / (alpha t) that always decrease.
 FOREVER = 1 << 60
 #: Where old rows fade, the stored sums grow by this much before they are scaled down, far from the end of float32.
 LARGEST_GROWTH = float(1 << 20)
-#: About so many rows decide between the average of the planes and the last ones.
+#: Approximate number of rows used to choose between the average of the planes and the last planes.
 ROWS_TO_JUDGE = 5000
 
 
 def window_of(half_life: float | None) -> int:
-    """Visits after which steps fall no more, so that what a row taught is halved in `half_life` rows.
+    """Number of visits after which steps are constant, so that the influence of a row is halved in `half_life` rows.
 
     From then on the planes lose 1 / window of themselves at each visit: (1 - 1 / window) ** half_life is 1/2.
     """
@@ -46,7 +46,7 @@ def pieces(order: np.ndarray, window: int) -> Iterator[np.ndarray]:
 
 
 def share_of_last(blends: int, blend_rows: int, window: int) -> float:
-    """The part of the planes at hand in their average.
+    """The share of the current planes in their average.
 
     Polynomial-decay averaging (Shamir and Zhang, 2013): late ones count most. Where old rows fade, the average looks
     back on a quarter of the window.
@@ -61,13 +61,13 @@ def rescaled(holder: Holder, margin: float) -> Holder:
 
 
 def last_planes(holder: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The planes as they are, not averaged."""
+    """The current planes, not averaged."""
     scale = 1.0 / holder.margin
     return holder.coef * scale, holder.intercept * scale
 
 
 def planes_of(holder: Any, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """The average of the planes, with the part of the planes at hand that has not gone into it yet."""
+    """The average of the planes, including this share of the current planes."""
     mean: tuple[np.ndarray, np.ndarray] | None = holder.mean
     if mean is None:
         return last_planes(holder)
@@ -78,7 +78,7 @@ def planes_of(holder: Any, share: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def blended(holder: Holder, share: float) -> Holder:
-    """The same planes, taken into their average."""
+    """The same planes, included in their average."""
     coef, intercept = last_planes(holder)
     if holder.mean is not None:
         for new, mean in zip((coef, intercept), holder.mean, strict=True):
@@ -117,9 +117,9 @@ def _taller(array: np.ndarray, n_rows: int) -> np.ndarray:
 
 
 def last_is_better(method: Method[Any], state: Any, data: Data) -> bool:
-    """Whether the last planes err clearly less on the rows of the training than their average.
+    """Whether the last planes make clearly fewer errors on the training rows than their average.
 
-    Planes that have no shape to find keep changing places: their average is a plane of nobody's.
+    Planes without a structure to fit keep changing places, and their average fits none of the rows.
     """
     rows = data.train[:: max(1, len(data.train) // ROWS_TO_JUDGE)]
     X, y = data.X[rows], data.y[rows]

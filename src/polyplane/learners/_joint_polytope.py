@@ -50,7 +50,7 @@ class JointMemory(RowMemory):
 
 @dataclass(frozen=True, eq=False)
 class JointState(State):
-    """Everything that training needs to go on. Columns are planes, class by class; what is stored is `margin` of each.
+    """The state of training. Columns are planes, class by class; what is stored is `margin` of each.
 
     The first visits count as made, by a start from planes that know where the classes are.
     """
@@ -67,11 +67,11 @@ class JointState(State):
     epoch: int = 0
     loss: MixedNumber = math.inf  # mean over the rows of the last epoch
     updates: MixedNumber = 1.0  # share of them that moved a plane
-    window: int = FOREVER  # after so many visits steps fall no more
+    window: int = FOREVER  # number of visits after which steps are constant
     blends: int = 0  # how often the planes went into their average
     blend_rows: int = 0  # rows, and the numbers in them, visited since the last time
     blend_entries: int = 0
-    prefers_last: bool = False  # the last planes err clearly less than their average
+    prefers_last: bool = False  # the last planes make clearly fewer errors than their average
     rows: JointMemory | None = None
     workspace: MeasuredRows | None = workspace()
 
@@ -94,7 +94,7 @@ class JointState(State):
 
     @property
     def share(self) -> float:
-        """The part of the planes at hand that belongs into their average and is not in it yet."""
+        """The share of the current planes in their average that is not included in `mean` yet."""
         return share_of_last(self.blends, self.blend_rows, self.window) if self.blend_rows else 0.0
 
 
@@ -112,7 +112,7 @@ class JointPolytope(FallingSteps[JointState]):
     state = JointState
 
     def start(self, data: Data, seed: int) -> JointState:
-        """From planes tangent above the centres of each class."""
+        """Start from the tangent planes above the centres of each class."""
         if self.n_planes is None or self.alpha is None:
             return choose_settings(self, data, seed).begin(data, seed)
         return self.begin(data, seed)
@@ -126,7 +126,7 @@ class JointPolytope(FallingSteps[JointState]):
         return JointState(coef, intercept, counts, data.n_classes, self.alpha, seed, self.alpha * t, t)
 
     def prepare(self, state: JointState, data: Data) -> JointState:
-        """With a memory of the rows."""
+        """Add the memory of the rows."""
         rows = state.rows or JointMemory.fresh(len(data.y))
         return replace(state, rows=rows, workspace=self._measured_rows(data))
 
@@ -141,7 +141,7 @@ class JointPolytope(FallingSteps[JointState]):
         """Note the margins of some rows; return how far margins move in a pass, per length of the row.
 
         An update moves two planes, and rivals come and go, so that margins move less evenly than scores: twice as far
-        is taken, which keeps the errors of machines that skip no row.
+        is assumed, which gives the same errors as training without skipping.
         """
         rows, measured = state.rows, state.workspace
         assert rows is not None
@@ -192,7 +192,7 @@ class JointPolytope(FallingSteps[JointState]):
         return replace(state, mean=None)
 
     def planes(self, state: JointState) -> PlaneSet:
-        """Each class owns as many planes."""
+        """All classes own the same number of planes."""
         coef, intercept = last_planes(state) if state.prefers_last else planes_of(state, state.share)
         indptr = np.arange(state.n_classes + 1) * state.n_planes
         return PlaneSet(np.ascontiguousarray(coef.T), intercept.copy(), indptr)
@@ -212,7 +212,7 @@ class JointPolytope(FallingSteps[JointState]):
 
 
 def _paced(state: JointState, window: int) -> JointState:
-    """The state for another window. Where steps that had ceased to fall fall again, the margin is alpha t again."""
+    """The state for another window. If the steps decrease again, the margin is alpha t again."""
     if state.t >= state.window and window > state.t:
         state = rescaled(state, state.alpha * state.t)
     return state if window == state.window else replace(state, window=window)

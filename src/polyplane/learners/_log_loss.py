@@ -1,4 +1,4 @@
-"""The log-loss of a multi-hyperplane machine, its gradient, and Adam's way down: nothing but matrix products."""
+"""The log-loss of a multi-hyperplane model, its gradient, and Adam, as matrix products."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
     Parameters
     ----------
     scores : array of shape (..., n_rows, n_classes, n_planes)
-        Scores of the planes, perhaps of many machines; overwritten.
+        Scores of the planes, possibly of many models; overwritten.
     own : array of shape (..., n_rows, n_classes)
         1 at each row's class, else 0.
     weight : array of shape (..., n_rows)

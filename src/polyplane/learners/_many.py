@@ -1,4 +1,4 @@
-"""Many machines fitted together, each on its own rows of one matrix."""
+"""Many classifiers fitted together, each on its own rows of one matrix."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def fit_many(
     Parameters
     ----------
     estimators : sequence of PlaneClassifier
-        The machines; they are left as they are.
+        The classifiers; they are not changed.
     X : array or CSR matrix of shape (n_rows, n_features)
-        The rows that all machines share.
+        The matrix that all classifiers share.
     y : ndarray of shape (n_rows,)
         Their labels.
     rows : sequence of ndarray of int
-        For each machine the indices of its rows.
+        The indices of the rows of each classifier.
     sample_weight : ndarray of shape (n_rows,), default=None
         Weights of the rows.
     n_jobs : int or None, default=None
@@ -54,7 +54,7 @@ def fit_many(
     Returns
     -------
     fitted : list of PlaneClassifier
-        A fitted machine for each estimator.
+        A fitted classifier for each estimator.
     """
     codes = np.unique(y, return_inverse=True)[1]
     together = {k for k, own in enumerate(rows) if _shares(estimators[k]) and _has_all(codes, own)}

@@ -1,4 +1,4 @@
-"""What the machines that are trained by the margin loss, row by row, have in common."""
+"""Code shared by the methods that are trained with the margin loss, row by row."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class PlaneColumns(State):
         return coef * factor, self.intercept[: self.n_planes] * factor
 
     def averaged(self, factor: float, window: int) -> Self:
-        """The state with the planes at hand taken into the average."""
+        """The state with the current planes included in the average."""
         now = self.input_planes(factor)
         if self.mean is None:
             return replace(self, mean=now, n_averaged=1)

@@ -24,7 +24,7 @@ class ScaledRows(NamedTuple):
     """A matrix seen through a scaling. The scaled matrix is never made: sparse stays sparse, nothing is copied.
 
     Everything that the learners ask of their rows is one of two products, each a sum over rows. What has one number per
-    row lives where the rows are; planes, of which there are few, live on the host.
+    row is on the device of the rows; planes, of which there are few, are on the host.
     """
 
     X: Any

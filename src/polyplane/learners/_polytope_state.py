@@ -22,12 +22,12 @@ _SCORES = Array("f", "polytopes", "measured", "n_planes", in_place=False)
 
 @dataclass(frozen=True, eq=False)
 class Polytope(State):
-    """One polytope in training: its class lives outside. What is stored is `margin` times the planes."""
+    """One polytope in training; its class is outside. Arrays hold `margin` times the planes."""
 
     outer: Annotated[int, Whole("classes")]
     coef: Annotated[np.ndarray, Array("f", "features", "n_planes", by_feature=True, mixed=True, scaled_by="margin")]
     intercept: Annotated[np.ndarray, Array("f", "n_planes", mixed=True, scaled_by="margin")]
-    counts: Annotated[np.ndarray, Array("i", "n_planes", mixed=True)]  # rows recorded at each plane, for the entropy
+    counts: Annotated[np.ndarray, Array("i", "n_planes", mixed=True)]  # rows assigned to each plane, for the entropy
     margin: MixedNumber = 0.0
     mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
 
@@ -38,20 +38,20 @@ class Polytope(State):
 
 @dataclass(frozen=True, eq=False)
 class PolytopeMemory(RowMemory):
-    """What is remembered of each row: by polytope (first axis), or by the one polytope that has it outside."""
+    """The memory of each row: by polytope (first axis), or for the polytope of its class."""
 
-    skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]  # passes to skip it
+    skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]  # passes for which to skip it
     recorded: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
     scores: Annotated[np.ndarray, _SCORES] | None = None  # of some rows, before the last pass
 
     @classmethod
     def fresh(cls, n_polytopes: int, n_rows: int) -> PolytopeMemory:
-        """Nothing seen yet."""
+        """The memory before the first pass."""
         return cls(np.zeros((n_polytopes, n_rows), dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
 
 
 class Workspace:
-    """The threads of a run, the order of the next epoch, and where rows may be skipped how movements are measured."""
+    """The threads of a run, the order of the next epoch, and the rows on which movements are measured."""
 
     def __init__(self, n_jobs: int | None, measured: MeasuredRows | None) -> None:
         self.team = Team(n_jobs)
@@ -61,7 +61,7 @@ class Workspace:
 
 @dataclass(frozen=True, eq=False)
 class PolytopeState(State):
-    """Everything that training needs to go on."""
+    """The state of training."""
 
     polytopes: list[Polytope]
     n_classes: int
@@ -71,11 +71,11 @@ class PolytopeState(State):
     step: MixedNumber = math.inf  # length of the last step
     loss: MixedNumber = math.inf  # mean over the rows of the last epoch
     updates: MixedNumber = 1.0  # share of them that moved a plane
-    window: int = FOREVER  # after so many visits steps fall no more
-    blends: int = 0  # how often the planes went into their average
+    window: int = FOREVER  # number of visits after which steps are constant
+    blends: int = 0  # number of updates of the average
     blend_rows: int = 0  # rows, and the numbers in them, visited since the last time
     blend_entries: int = 0
-    prefers_last: bool = False  # the last planes err clearly less than their average
+    prefers_last: bool = False  # the last planes make clearly fewer errors than their average
     rows: PolytopeMemory | None = None
     workspace: Workspace | None = workspace()
 

@@ -19,7 +19,7 @@ REFRESH = 64
 
 
 def targets(y: np.ndarray, positive: int | None) -> np.ndarray:
-    """The sign of each row where one class is told from the rest; its class where all are told apart (None)."""
+    """The sign of each row for one class against the rest; its class if there is one problem for all classes (None)."""
     return (y if positive is None else np.where(y == positive, 1, -1)).astype(np.int32)
 
 

@@ -1,4 +1,4 @@
-"""How many planes? Small machines are trained with several numbers and compared on held-out rows."""
+"""Selection of the number of planes: small models are trained with several numbers and compared on held-out rows."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ def _excess(losses: np.ndarray, all_losses: dict[int, np.ndarray]) -> float:
 def _losses(planes: Any, data: Data, rows: np.ndarray) -> np.ndarray:
     """Of each row, whether it is wrong plus its Brier score: the squared distance of the probabilities from the truth.
 
-    Errors are what counts, and Brier scores tell more of few rows; log-losses would be ruled by a few rows. Short
+    Errors are what counts, and Brier scores are more precise on few rows; log-losses are dominated by a few rows. Short
     training leaves scores too large or too small, which longer training mends, so their common factor is not held
-    against a machine: it is the one with the least log-loss, which is convex in it.
+    against a model: it is the one with the smallest log-loss, which is convex in it.
     """
     scores = to_numpy(planes.class_scores(take_rows(data.X, rows))).astype(float)
     scores -= scores.max(axis=1, keepdims=True)

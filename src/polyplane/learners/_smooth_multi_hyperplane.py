@@ -22,7 +22,7 @@ from polyplane.learners._tangent_method import TangentMethod
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
-#: The margin of a row whose class has this probability is ample: it hardly moves a plane.
+#: A row whose class has this probability has a sufficient margin: it hardly moves a plane.
 AMPLE = 0.99
 #: Larger batches than usual are taken only where a pass has this many of them: fewer steps would not reach as far.
 STEPS_PER_PASS = 64
@@ -32,7 +32,7 @@ _WEIGHTS = Array("f", "classes", "planes", "features+1", mixed=True)
 
 @dataclass(frozen=True, eq=False)
 class SmoothState(State):
-    """Everything that training by the log-loss needs to go on. Its arrays are where the rows are."""
+    """The state of training with the log-loss. Its arrays are on the device of the rows."""
 
     W: Annotated[Any, _WEIGHTS]  # the planes over scaled rows
     adam: Adam
@@ -67,7 +67,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
 
     @property
     def trial(self) -> SmoothMultiHyperplane:
-        """The same, with what is not about the number of planes as usual."""
+        """The method for comparing numbers of planes, with defaults for the other parameters."""
         return type(self)(scale=self.scale, noise=self.noise, backoff=self.backoff)
 
     def begin(self, tangents: Tangents, scaling: AffineScaling, seed: int) -> SmoothState:
@@ -77,7 +77,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         return SmoothState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), tangents, scaling, seed)
 
     def prepare(self, state: SmoothState, data: Data) -> SmoothState:
-        """With a memory of the rows, and what draws their orders; or with the convex problem."""
+        """Add the memory of the rows and the random orders, or the convex problem."""
         if self._is_convex(state, data):
             return replace(state, rows=None, workspace=OnePlanePerClass(data, state.scaling))
         noise = self.noise_level(state) > 0
@@ -87,11 +87,11 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         return replace(state, rows=self._backoff_state(state, data), workspace=sampler)
 
     def _is_convex(self, state: SmoothState, data: Data) -> bool:
-        """Whether all there is to find is the minimum of the log-loss of one plane per class, on rows all at hand."""
+        """Whether training is the convex problem of one plane per class, on rows in memory."""
         return self.is_convex(state.W.shape[1]) and not (data.stream or data.is_part)
 
     def is_convex(self, most_planes: int) -> bool:
-        """Whether there is one minimum, whatever the seed, when classes have so many planes at most."""
+        """Whether the problem is convex with at most so many planes: the result does not depend on the seed."""
         return most_planes == 1 and not (self.alpha or self.noise)
 
     def converged(self, state: SmoothState) -> bool:
@@ -189,7 +189,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
 
     @property
     def takes_device_arrays(self) -> bool:
-        """It is all matrix products."""
+        """Training consists of matrix products."""
         return True
 
 

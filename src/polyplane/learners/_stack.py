@@ -1,4 +1,4 @@
-"""Many multi-hyperplane machines trained together: one matrix product for the planes of all of them.
+"""Many multi-hyperplane models trained together: one matrix product for the planes of all of them.
 
 The machines see the same matrix, each its own rows of it, with seeds, starts, steps, noise and numbers of planes of its
 own. All visit all their rows, as with ``backoff=0``, and what becomes of one does not depend on the others.
@@ -29,7 +29,7 @@ MOST_SCORES, MOST_NUMBERS = 1 << 29, 1 << 28
 
 
 class Job(NamedTuple):
-    """A machine to train: how, from which seed, and on which rows."""
+    """A model to train: method, seed and rows."""
 
     method: SmoothMultiHyperplane
     seed: int
@@ -37,7 +37,7 @@ class Job(NamedTuple):
 
 
 def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) -> list[PlaneSet]:
-    """Train a machine for each job; return the planes, over the rows of X, on the host.
+    """Train a model for each job; return the planes, over the rows of X, on the host.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) ->
     planes = {i: _alone(data, jobs[i]) for i in convex}
     for group in _groups(jobs, starts, set(range(len(jobs))) - set(convex)):
         stack = _Stack(data, host, [jobs[i] for i in group], [starts[i] for i in group])
-        with within_device_memory("Train fewer machines together, or fewer rows."):
+        with within_device_memory("Train fewer models together, or fewer rows."):
             planes |= zip(group, stack.train(n_jobs), strict=True)
     return [planes[i] for i in range(len(jobs))]
 
@@ -100,7 +100,7 @@ def _each_once(
 
 
 def _alone(data: Data, job: Job) -> PlaneSet:
-    """The planes of a machine by itself."""
+    """The planes of a model that is trained alone."""
     data = replace(data, train=job.rows)
     return job.method.planes(Run(job.method, seed=job.seed).go(repeat(data, job.method.max_iter)).state)
 
@@ -150,7 +150,7 @@ class _Stack:
         self.noise: Any = None
 
     def _there(self, values: Any) -> Any:
-        """Numbers for each machine, where the rows are."""
+        """Numbers for each model, on the device of the rows."""
         return like(np.asarray(values, dtype=self.host.X.dtype), self.X)
 
     def train(self, n_jobs: int | None) -> list[PlaneSet]:
@@ -213,7 +213,7 @@ class _Stack:
         return self._batches(chosen, of_machine, n_steps)
 
     def _step(self, rows: Any, share: Any, *rest: Any) -> Any:
-        """Learn from some rows; return the mean loss of each machine."""
+        """Train on some rows; return the mean loss of each model."""
         *noise_rows, rate, shrink, averaged = rest
         xp, (n_machines, n_rows), W = namespace(self.W), rows.shape, self.W
         flat = xp.reshape(rows, (-1,))

@@ -1,4 +1,4 @@
-"""The tangent start: planes that already tell the classes apart before any training.
+"""The tangent start: planes that already separate the classes before any training.
 
 By Theorem 1 of Djuric, Wang and Vucetic (2020) the tangents of a convex function at some points, as planes, divide
 space into one cell around each point. With the paraboloid :math:`s |x|^2` and the k-means centres :math:`m` of each

@@ -1,4 +1,4 @@
-"""What multi-hyperplane machines have in common, whatever their loss: the start, the schedule, what is recorded."""
+"""`TangentMethod`: start, schedule and figures shared by multi-hyperplane methods of any loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A committee of multi-hyperplane machines: other seeds, the same rows, scores averaged."""
+"""A committee of multi-hyperplane classifiers with different seeds, whose scores are averaged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from polyplane.scaling import AffineScaling
 
 
 class _StopAll(Interrupt):
-    """Raises Ctrl-C in the main thread at once, and asks the other threads to end after the pass at hand."""
+    """Raises Ctrl-C in the main thread at once, and asks the other threads to stop after the current pass."""
 
     def _handle(self, signum: int, frame: Any) -> None:
         self.requested = signum
@@ -38,41 +38,41 @@ class _StopAll(Interrupt):
 
 @dataclass(eq=False, repr=False)
 class CommitteeClassifier(PlaneClassifier):
-    """Committee of multi-hyperplane machines trained from different seeds, whose class scores are averaged.
+    """Committee of multi-hyperplane classifiers trained from different seeds, whose class scores are averaged.
 
-    The machines are those of `MultiHyperplaneClassifier` with ``loss="log"``, trained on the same rows from different
-    seeds. The number of planes is chosen once for all. The score of a class is the mean of the machines' scores, and
+    The members are trained like `MultiHyperplaneClassifier` with ``loss="log"``, on the same rows with different
+    seeds. The number of planes is chosen once for all. The score of a class is the mean of the members' scores, and
     probabilities are the softmax of these means; see `polyplane.PlaneCommittee`.
 
     Parameters
     ----------
     n_estimators : int, default=5
-        Number of machines. With one plane per class, as chosen or given, all machines would be the same, and the
+        Number of members. With one plane per class, as chosen or given, all members would be the same, and the
         committee has one member.
     n_planes, alpha, scale, eta0, noise, batch_size, backoff, max_iter, class_weight
         As in `MultiHyperplaneClassifier`.
     random_state : int, RandomState or None, default=None
-        Controls the seeds of the machines.
+        Controls the seeds of the members.
     n_jobs : int or None, default=None
         Threads; results do not depend on their number.
 
     Attributes
     ----------
     planes_ : PlaneCommittee
-        The model; ``planes_.members`` are the machines.
+        The model; ``planes_.members`` are the planes of the members.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     n_iter_ : int
-        Passes made by each machine; where a time limit ended the training, the fewest.
+        Passes made by each member; if a time limit stopped the training, the smallest number.
     history_ : dict
-        After each pass: "time" (of the slowest machine), "loss" (mean over the machines) and "planes" (of all
-        machines).
+        After each pass: "time" (of the slowest member), "loss" (mean over the members) and "planes" (of all
+        members).
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    Ctrl-C ends the training of all machines, and leaves the estimator as it was.
+    Ctrl-C stops the training of all members, and the estimator does not change.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class CommitteeClassifier(PlaneClassifier):
         probabilities="softmax",
         committee=True,
     )
-    #: There is no training to go on with.
+    #: Training cannot be continued.
     warm_start: ClassVar[bool] = False
 
     def _method(self, classes: np.ndarray) -> SmoothMultiHyperplane:
@@ -135,7 +135,7 @@ class CommitteeClassifier(PlaneClassifier):
             seeds = seeds[:1]  # the others would find the same minimum
         machines = draft._machines(data, method, seeds, limits, began)
         draft.planes_ = PlaneCommittee([machine.planes_ for machine in machines])  # type: ignore[assignment]
-        # A time limit may have left some machines with fewer passes.
+        # With a time limit, some members may have fewer passes.
         draft.n_iter_ = min(machine.n_iter_ for machine in machines)
         over_machines: dict[str, Any] = {"time": np.max, "loss": np.mean, "planes": np.sum}
         draft.history_ = {
@@ -147,7 +147,7 @@ class CommitteeClassifier(PlaneClassifier):
     def _machines(
         self, data: Data, method: SmoothMultiHyperplane, seeds: list[int], limits: Limits, began: float
     ) -> list[CommitteeClassifier]:
-        """A fitted machine of each seed; the time that is left is shared out among those that train in turn."""
+        """A fitted member for each seed; members trained one after another share the remaining time."""
         seconds, rounds = limits.seconds, -(-len(seeds) // n_threads(self.n_jobs))
         if seconds is not None:
             seconds = max(0.0, seconds - (time.perf_counter() - began)) / rounds
@@ -159,7 +159,7 @@ class CommitteeClassifier(PlaneClassifier):
             try:
                 return machine._train(data, Limits(seconds, stop), method)
             except BaseException:
-                stop.requested = stop.requested or SIGINT  # the other threads need not go on
+                stop.requested = stop.requested or SIGINT  # the other threads stop too
                 raise
 
         with nullcontext() if stop is limits.interrupt or rounds == len(seeds) else stop.watched():

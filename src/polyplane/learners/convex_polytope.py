@@ -31,9 +31,9 @@ from polyplane.learners._joint_polytope import JointPolytope, JointState
 from polyplane.learners._polytope_state import Polytope, PolytopeMemory, PolytopeState, Workspace, measure_movement
 from polyplane.planes import PlaneSet
 
-#: Rows that are assigned to the fitted planes at once.
+#: Rows per block when rows are assigned to the fitted planes.
 ROWS_AT_ONCE = 1 << 14
-#: Sides of a polytope that is trained alone, and its regularisation, where they are not given.
+#: Default number of sides of a polytope that is trained alone, and default regularisation.
 SIDES, ALPHA = 16, 1e-4
 
 
@@ -41,7 +41,7 @@ SIDES, ALPHA = 16, 1e-4
 class ConvexPolytope(FallingSteps[PolytopeState]):
     """Algorithm 1 of the paper: stochastic gradient descent, for several polytopes at a time.
 
-    Each class of `outer` lives outside a polytope of its own.
+    Each class of `outer` is outside a polytope of its own.
     """
 
     outer: tuple[int, ...]
@@ -52,7 +52,7 @@ class ConvexPolytope(FallingSteps[PolytopeState]):
     steps_before_mixing = 2
 
     def start(self, data: Data, seed: int) -> PolytopeState:
-        """No planes but zero planes."""
+        """Zero planes."""
         dtype, shape = data.X.dtype, (data.X.shape[1], self.n_planes)
         polytopes = [
             Polytope(
@@ -66,26 +66,26 @@ class ConvexPolytope(FallingSteps[PolytopeState]):
         return PolytopeState(polytopes, data.n_classes, seed)
 
     def prepare(self, state: PolytopeState, data: Data) -> PolytopeState:
-        """With a memory of the rows, and threads."""
+        """Add the memory of the rows, and threads."""
         rows = state.rows or PolytopeMemory.fresh(len(state.polytopes), len(data.y))
         return replace(state, rows=rows, workspace=Workspace(self.n_jobs, self._measured_rows(data)))
 
     def step(self, state: PolytopeState, data: Data) -> PolytopeState:
         """One epoch: all rows, in a random order, on each polytope."""
         assert state.workspace is not None
-        at_hand, order = state.workspace, self._order(state, data)
+        workspace, order = state.workspace, self._order(state, data)
         state = _paced(state, window_of(data.half_life), self.alpha)
         state, movement = measure_movement(state, data, self._bias_input)
 
         def work(side: int) -> Any:
-            if side == len(state.polytopes):  # by whoever is done first
+            if side == len(state.polytopes):  # by the first thread that is free
                 return self._permutation(state.seed, state.epoch + 1, data)
             return self._epoch(state, side, order, movement[side], data)
 
-        ahead = at_hand.team.size > 1 and not data.stream
-        done = at_hand.team.map(work, range(len(state.polytopes) + ahead))
+        ahead = workspace.team.size > 1 and not data.stream
+        done = workspace.team.map(work, range(len(state.polytopes) + ahead))
         if ahead:
-            at_hand.next_order = state.epoch + 1, done.pop()
+            workspace.next_order = state.epoch + 1, done.pop()
         polytopes, losses, updates = zip(*done, strict=True)
         visits = len(order)
         state = replace(
@@ -101,7 +101,7 @@ class ConvexPolytope(FallingSteps[PolytopeState]):
         return self._averaged(state, data)
 
     def _order(self, state: PolytopeState, data: Data) -> np.ndarray:
-        """The order of an epoch, which may have been made during the one before."""
+        """The order of an epoch, which may have been drawn during the one before."""
         assert state.workspace is not None
         ahead = state.workspace.next_order
         if ahead is not None and ahead[0] == state.epoch:
@@ -111,7 +111,7 @@ class ConvexPolytope(FallingSteps[PolytopeState]):
     def _epoch(
         self, state: PolytopeState, side: int, order: np.ndarray, movement: np.ndarray, data: Data
     ) -> tuple[Polytope, float, int]:
-        """One epoch of one polytope: itself after it, the sum of the losses, and how many rows moved a plane."""
+        """One epoch of one polytope; return it, the sum of the losses, and the number of rows that moved a plane."""
         from polyplane.kernels.convex_polytope import Backoff, Memory, Pace, Problem, polytope_epoch
         from polyplane.kernels.rows import PlaneSums, as_rows
 
@@ -176,12 +176,12 @@ class ConvexPolytope(FallingSteps[PolytopeState]):
         return state
 
     def monitored(self, state: PolytopeState) -> float | None:
-        """The loss, once the steps 1 / (alpha t) have fallen to 1: before that the planes still jump about."""
+        """The loss, once the steps 1 / (alpha t) have fallen to 1: before that, the planes move too much."""
         return state.loss if state.step <= 1.0 else None
 
 
 def _paced(state: PolytopeState, window: int, alpha: float) -> PolytopeState:
-    """The state for another window. Where steps that had ceased to fall fall again, the margin is alpha t again."""
+    """The state for another window. If the steps decrease again, the margin is alpha t again."""
     if state.t >= state.window and window > state.t:
         polytopes = [rescaled(polytope, alpha * state.t) for polytope in state.polytopes]
         state = replace(state, polytopes=polytopes)
@@ -212,7 +212,7 @@ class ConvexPolytopeClassifier(PlaneClassifier):
         + \frac{1}{n} \sum_{i: y_i \ne c} \sum_k \left[1 + W_k x_i\right]_+
         + \frac{1}{n} \sum_{i: y_i = c} \left[1 - W_{z(i)} x_i\right]_+
 
-    For two classes this is the paper's double-sided machine; the paper's machine for more classes is
+    For two classes this is the paper's double-sided classifier; the paper's classifier for more classes is
     ``OneVsOneClassifier(ConvexPolytopeClassifier(enclosed="each"))`` with scikit-learn's `OneVsOneClassifier`.
 
     All are minimised by stochastic gradient descent with the step :math:`1 / (\alpha t)`.
@@ -297,10 +297,10 @@ class ConvexPolytopeClassifier(PlaneClassifier):
     >>> from polyplane import ConvexPolytopeClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> X_train, X_test, y_train, y_test = train_test_split(X / 16, y, random_state=0)
-    >>> machine = ConvexPolytopeClassifier(random_state=0).fit(X_train, y_train)
-    >>> machine.planes_
+    >>> model = ConvexPolytopeClassifier(random_state=0).fit(X_train, y_train)
+    >>> model.planes_
     PlaneSet(n_classes=10, n_planes=480, n_features=64, dtype=float64)
-    >>> print(f"{machine.score(X_test, y_test):.2f}")
+    >>> print(f"{model.score(X_test, y_test):.2f}")
     0.98
     """
 
@@ -354,9 +354,9 @@ class ConvexPolytopeClassifier(PlaneClassifier):
         for c in range(self.planes_.n_classes):
             rows = data.train[data.y[data.train] == c]
             coef, intercept = self.planes_.of(c)
-            if self._scaling is not None:  # the planes are over the rows as they come, the rows are scaled
+            if self._scaling is not None:  # the planes are in the units of the input, the rows are scaled
                 coef, intercept = coef / self._scaling.factor, intercept + coef @ self._scaling.centre
-            for some in np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE)):  # never a copy of all
+            for some in np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE)):  # to avoid a copy of all rows
                 best = (np.asarray(data.X[some] @ coef.T) + intercept).argmax(axis=1)
                 assignments[some] = self.planes_.indptr[c] + best
         counts = np.bincount(assignments[assignments >= 0], minlength=self.planes_.n_planes)

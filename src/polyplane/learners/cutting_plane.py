@@ -52,7 +52,7 @@ class CuttingPlane(Method[CutState]):
 
     @property
     def takes_device_arrays(self) -> bool:
-        """The sums over rows are made where the rows are."""
+        """Sums over rows are computed on the device of the rows."""
         return True
 
     def start(self, data: Data, seed: int) -> CutState:
@@ -63,31 +63,31 @@ class CuttingPlane(Method[CutState]):
 
     @_on_device
     def prepare(self, state: CutState, data: Data) -> CutState:
-        """Begin at the best planes so far. Cuts about other rows, or another problem, are forgotten."""
-        at_hand, solutions = self._workspace(data), state.solutions
+        """Start at the best planes so far. Cuts of other rows, or of another problem, are removed."""
+        workspace, solutions = self._workspace(data), state.solutions
         bundles = self._known_bundles(state, data)
         if bundles is None:
-            parts = np.split(np.concatenate([solution.best for solution in solutions]), len(at_hand.sums))
+            parts = np.split(np.concatenate([solution.best for solution in solutions]), len(workspace.sums))
             solutions = [replace(old, best=best, n_cuts=0) for old, best in zip(cycle(solutions), parts, strict=False)]
             bundles = [Bundle.empty(best.shape) for best in parts]
-        begun = [self._begin(*problem) for problem in zip(solutions, bundles, at_hand.sums, strict=True)]
+        begun = [self._begin(*problem) for problem in zip(solutions, bundles, workspace.sums, strict=True)]
         memory = CutMemory([cuts for _, cuts in begun], self.fit_intercept)
-        return replace(state, solutions=[s for s, _ in begun], n_steps=0, rows=memory, workspace=at_hand)
+        return replace(state, solutions=[s for s, _ in begun], n_steps=0, rows=memory, workspace=workspace)
 
     @_on_device
     def step(self, state: CutState, data: Data) -> CutState:
         """One cut for each SVM that is not yet proven to be close enough to its optimum."""
-        memory, at_hand = state.rows, state.workspace
+        memory, workspace = state.rows, state.workspace
         assert memory is not None
-        assert at_hand is not None
+        assert workspace is not None
 
         def go_on(i: int) -> tuple[Solution, Cuts, StepSeconds]:
             solution, cuts = state.solutions[i], memory.cuts[i]
             if self._is_close(solution.gap):
                 return solution, cuts, StepSeconds()
-            return self._advance(solution, cuts, at_hand.sums[i])
+            return self._advance(solution, cuts, workspace.sums[i])
 
-        done = at_hand.team.map(go_on, range(len(at_hand.sums)))
+        done = workspace.team.map(go_on, range(len(workspace.sums)))
         solutions, all_cuts, seconds = zip(*done, strict=True)
         return replace(
             state,
@@ -106,7 +106,7 @@ class CuttingPlane(Method[CutState]):
         return PlaneSet(like(coef, state.rows_like), like(intercept, state.rows_like), np.arange(len(best) + 1))
 
     def conclude(self, state: CutState, data: Data) -> CutState:
-        """Warn when the cuts did not suffice."""
+        """Warn if the tolerance was not reached."""
         if self.tol is not None and state.gap >= self.tol and state.n_steps == self.max_iter:
             warnings.warn(
                 f"max_iter={self.max_iter} cuts were made and the objective is proven to be within {state.gap:.2g} of "
@@ -117,7 +117,7 @@ class CuttingPlane(Method[CutState]):
         return state
 
     def figures(self, state: CutState) -> Mapping[str, float]:
-        """The bounds, the number of cuts kept, and where the time went."""
+        """The bounds, the number of cuts kept, and the time of each part."""
         cuts = [] if state.rows is None else state.rows.cuts
         return {
             "primal": sum(solution.primal for solution in state.solutions),
@@ -163,15 +163,15 @@ class CuttingPlane(Method[CutState]):
         return solution, Cuts(bundle, current), clock.read()
 
     def _certify(self, solution: Solution, sums: Any) -> Solution:
-        """Take the objective afresh, of the planes as the model will hold them: interpolation gathers errors."""
+        """Recompute the objective in the dtype of the model: interpolation accumulates rounding errors."""
         best = solution.best.astype(sums.dtype).astype(np.float64)
         sums.set_candidate(best)
         return replace(solution, best=best, primal=half_square(best) + self.C * float(sums.risks([1.0])[0]))
 
-    # How it begins on its rows.
+    # The start on given rows.
 
     def _positives(self, n_classes: int) -> list[int | None]:
-        """Of each SVM, the class that it tells from the rest; None: it tells all classes apart."""
+        """The positive class of each SVM; None: one SVM for all classes."""
         if n_classes == 2:
             return [1]
         return [None] if self.multi_class == "crammer_singer" else list(range(n_classes))
@@ -190,7 +190,7 @@ class CuttingPlane(Method[CutState]):
         return Workspace([RowSums(data.X, targets(data.y, c), *of_rows, helpers) for c in positives], team)
 
     def _known_bundles(self, state: CutState, data: Data) -> list[Bundle] | None:
-        """The cuts about these rows and this problem, if there are any."""
+        """The cuts of these rows and this problem, if there are any."""
         memory, shape = state.rows, (len(self._positives(data.n_classes)), self._planes_of_problem(data.n_classes))
         if memory is None or memory.fit_intercept != self.fit_intercept:
             return None
@@ -199,11 +199,11 @@ class CuttingPlane(Method[CutState]):
         return [cuts.bundle.with_room() for cuts in memory.cuts]
 
     def _begin(self, solution: Solution, bundle: Bundle, sums: Any) -> tuple[Solution, Cuts]:
-        """Be at the best planes so far, with a cut there when there is none."""
+        """Start at the best planes so far, with a first cut if there is none."""
         best, n_cuts = solution.best, solution.n_cuts
         if not self.fit_intercept:
             best = best.copy()
-            best[:, -1] = 0.0  # of an earlier fit that had one
+            best[:, -1] = 0.0  # from an earlier fit with an intercept
         sums.set_current(best)
         if bundle.n_cuts == 1:
             bundle, n_cuts = bundle.with_cut(*sums.cut(0.0)), n_cuts + 1
@@ -269,7 +269,7 @@ class CuttingPlaneSVC(PlaneClassifier):
     coef_, intercept_ : ndarray
         The planes, one per class, or for two classes one, of shapes (1, n_features) and (1,) as in `LinearSVC`.
     gap_ : float
-        The certificate: the objective is at the most this share of itself above the optimum; with "ovr", for each
+        The certificate: the objective is at most this share of itself above the optimum; with "ovr", for each
         class.
     n_cuts_ : int
         Cuts made.
@@ -291,7 +291,7 @@ class CuttingPlaneSVC(PlaneClassifier):
     its Figure 6 has 14.7 and 7.2 %. So the C of the paper's figures is this C; that of its equations is ``n_rows * C``.
 
     There is no `partial_fit`: a cut bounds the losses of the rows that it was made of, and the gap to the optimum is
-    known only while these are at hand. `PegasosSVC` learns the same machine from a stream.
+    known only for these rows. `PegasosSVC` trains the same model on a stream.
 
     References
     ----------
@@ -344,7 +344,7 @@ class CuttingPlaneSVC(PlaneClassifier):
 
     @property
     def gap_(self) -> float:
-        """The objective is at the most this share of itself above the optimum."""
+        """The objective is at most this share of itself above the optimum."""
         gap: float = self._state.gap
         return gap
 

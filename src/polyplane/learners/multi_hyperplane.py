@@ -32,7 +32,7 @@ CAUTION = 0.3
 
 @dataclass(frozen=True, eq=False)
 class MarginState(PlaneColumns):
-    """Everything that training by the margin loss needs to go on."""
+    """The state of training with the margin loss."""
 
     unit_step: float = 0.0  # the step for eta0 = 1
     movement: MixedNumber = np.inf  # of the plane that moved most in the last epoch, over scaled rows
@@ -121,7 +121,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     .. math:: \frac{1}{n} \sum_i \Big[1 + \max_{k \notin y_i} (w_k x_i + b_k) - \max_{k \in y_i} (w_k x_i + b_k)\Big]_+
 
     by stochastic gradient descent. In both cases the step size decreases linearly to 0, and the planes of the last
-    fifth of the passes are averaged. The papers' own machines are `AdaptiveMultiHyperplaneClassifier`.
+    fifth of the passes are averaged. The papers' own methods are in `AdaptiveMultiHyperplaneClassifier`.
 
     With one plane per class the log-loss is that of logistic regression, a convex problem: `fit` then finds its minimum
     by L-BFGS, five iterations for a pass, unless `alpha` or `noise` is given. As in scikit-learn's
@@ -130,9 +130,9 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     sum to more than 25, or less than 5, are treated as if they summed to that.
 
     Internally the features are centred and multiplied by one number; the fitted planes apply to `X` itself. Standardise
-    features of different kinds; leave pixels as they are. Dense and sparse rows give the same machine with
+    features of different kinds; leave pixels as they are. Dense and sparse rows give the same model with
     ``backoff=0``; otherwise dense rows on the host update only the planes with the best scores for them (see
-    `backoff`), which takes a fraction of the time and gives a different machine with the same error.
+    `backoff`), which takes a fraction of the time and gives a different model with the same error.
 
     Under ``sklearn.config_context(array_api_dispatch=True)`` the log-loss trains on arrays of PyTorch and CuPy where
     they are, and the planes live there: see `to_numpy`. PyTorch's own
@@ -141,7 +141,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     Parameters
     ----------
     n_planes : int or None, default=None
-        Planes of each class (b). None: small machines with 1, 2, 4, 16 and up to 64 planes (96 for two classes) are
+        Planes of each class (b). None: small models with 1, 2, 4, 16 and up to 64 planes (96 for two classes) are
         compared on held-out training rows first; one plane is used unless more are clearly better.
     loss : {"log", "hinge"}, default="log"
         The loss function.
@@ -209,8 +209,8 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     >>> from polyplane import MultiHyperplaneClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    >>> machine = MultiHyperplaneClassifier(random_state=0).fit(X_train, y_train)
-    >>> print(f"{machine.score(X_test, y_test):.2f}")
+    >>> model = MultiHyperplaneClassifier(random_state=0).fit(X_train, y_train)
+    >>> print(f"{model.score(X_test, y_test):.2f}")
     0.99
     """
 
@@ -269,7 +269,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
 
     @available_if(lambda self: self.loss == "log")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, for machines trained by the log-loss.
+        """Probabilities of the classes, for models trained with the log-loss.
 
         Parameters
         ----------

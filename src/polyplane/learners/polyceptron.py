@@ -75,7 +75,7 @@ class Evaluator:
 
 @dataclass(frozen=True, eq=False)
 class PolyceptronState(PolyhedronState):
-    """Everything that training needs to go on."""
+    """The state of training."""
 
     mean: Planes  # of the planes after each step
     pocket: Planes  # the planes with the fewest errors so far

@@ -42,11 +42,11 @@ RIDGE, GAMMA = 3.0, 2.0
 
 @dataclass(frozen=True, eq=False)
 class MixtureState(PolyhedronState):
-    """Everything that training needs to go on; its planes are over scaled rows."""
+    """The state of training; its planes are over scaled rows."""
 
     scaling: FeatureScaling
-    weight_seen: float = 0.0  # of the rows at hand, and in a stream of those before
-    log_likelihood: float = -math.inf  # on the rows at hand
+    weight_seen: float = 0.0  # of the current rows, and in a stream of those before
+    log_likelihood: float = -math.inf  # on the current rows
     gain: float = math.inf  # of the last step
     ascent: Ascent | None = workspace()
 
@@ -120,7 +120,7 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
         return Likelihood(rows, sign, data.training_weight, self.ridge(state), self.gamma)
 
     def step(self, state: MixtureState, data: Data) -> MixtureState:
-        """The M-step, and the E-step at the planes that it has come to."""
+        """The M-step, and the E-step at the new planes."""
         assert state.ascent is not None
         ascent = state.ascent.advance()
         planes, value = ascent.current.planes, ascent.current.value
@@ -204,7 +204,7 @@ class PolyhedralMixtureClassifier(PolyhedronClassifier):
     alpha : float or None, default=None
         Strength of the L2 penalty, in the units that `standardize` implies. None: 3 over the number of rows (over the
         sum of         their weights, and of a stream over that of all rows so far). With 0 the likelihood of separable
-        rows has no maximum: the planes grow until `tol` or `max_iter` stops them, and a warning says so.
+        rows has no maximum: the planes grow until `tol` or `max_iter` stops them, and a warning is given.
     tol : float or None, default=1e-5
         Stop when a step raises the mean log-likelihood by no more than this (the paper's :math:`\epsilon`, on the sum).
     max_iter : int, default=200

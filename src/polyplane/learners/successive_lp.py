@@ -131,7 +131,7 @@ def _slacks(n_rows: int, n_planes: int) -> sparse.csr_array:
 
 @dataclass(frozen=True, eq=False)
 class SuccessiveLPState(PolyhedronState):
-    """Everything that training needs to go on; its planes are over scaled rows."""
+    """The state of training; its planes are over scaled rows."""
 
     scaling: FeatureScaling
     radius: float  # how far the next step may go

@@ -25,7 +25,7 @@ _MEAN_OFFSETS = Array("f", "n_planes", in_place=False)
 
 @dataclass(frozen=True, eq=False)
 class WorstCasePolytope(State):
-    """One polytope in training, whose class lives outside; `mean` is the running average of its planes."""
+    """One polytope in training, whose class is outside; `mean` is the running average of its planes."""
 
     outer: Annotated[int, Whole(2)]
     coef: Annotated[np.ndarray, Array("f", "features", "n_planes")]
@@ -35,7 +35,7 @@ class WorstCasePolytope(State):
 
 @dataclass(frozen=True, eq=False)
 class WorstCaseState(State):
-    """Everything that training needs to go on."""
+    """The state of training."""
 
     polytopes: list[WorstCasePolytope]
     seed: Seed
@@ -197,7 +197,7 @@ class WorstCasePolytopeClassifier(PlaneClassifier):
 
     See Also
     --------
-    polyplane.theory.polytope_margins : Both margins of a fitted machine.
+    polyplane.theory.polytope_margins : Both margins of a fitted classifier.
 
     References
     ----------
@@ -211,10 +211,10 @@ class WorstCasePolytopeClassifier(PlaneClassifier):
     >>> from polyplane import WorstCasePolytopeClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> X_train, X_test, y_train, y_test = train_test_split(X / 16, y == 8, random_state=0)
-    >>> machine = WorstCasePolytopeClassifier(alpha=1e-3, random_state=0).fit(X_train, y_train)
-    >>> machine.planes_
+    >>> model = WorstCasePolytopeClassifier(alpha=1e-3, random_state=0).fit(X_train, y_train)
+    >>> model.planes_
     PlaneSet(n_classes=2, n_planes=32, n_features=64, dtype=float64)
-    >>> print(f"{machine.score(X_test, y_test):.2f}")
+    >>> print(f"{model.score(X_test, y_test):.2f}")
     0.98
     """
 

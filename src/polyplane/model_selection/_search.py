@@ -1,4 +1,4 @@
-"""`PlaneSearchCV`: a search for parameters by successive halving."""
+"""`PlaneSearchCV`: hyperparameter search by successive halving."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from polyplane.model_selection._rungs import Rung, full_passes, plan
 
 
 def _delegated(name: str) -> Callable[[Any], bool]:
-    """Whether a method is there: that of the best estimator, or before `fit` that of the estimator."""
+    """Whether the best estimator, or before `fit` the given estimator, has a method."""
 
     def check(self: PlaneSearchCV) -> bool:
         if not self.refit:
@@ -321,7 +321,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
         return Evaluation(estimator, X, y, encode(y, classes), weight, folds, score, seed, self.n_jobs)
 
     def _search(self, evaluation: Evaluation, began: float) -> Halving:
-        """The search, with the trials of a checkpoint if it goes on from one."""
+        """The search, with the trials of the checkpoint if it is resumed."""
         estimator, space = evaluation.estimator, self.param_distributions
         if space is None:
             space = declared_space(estimator, np.unique(evaluation.y))
@@ -357,7 +357,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
         return Checkpoint(self.checkpoint, parts, candidates)
 
     def _run(self, search: Halving) -> bool:
-        """Make the trials, and say what there is to say of them; whether there was time for all."""
+        """Run the trials, warn about failures and the time limit, and return whether the search is complete."""
         progress = Progress(type(self).__name__, 100) if self.verbose else None
         if progress is not None:
             progress.begin()
@@ -388,7 +388,7 @@ def _accuracy(estimator: Any, X: Any, y: np.ndarray) -> float:
 
 
 def _refitted(estimator: Any, settings: Settings, X: Any, evaluation: Evaluation) -> dict[str, Any]:
-    """Fitted attributes that tell of the best setting on all rows."""
+    """Fitted attributes of the best setting, refitted on all rows."""
     best, began = clone(estimator).set_params(**clone(settings, safe=False)), time.perf_counter()
     best.fit(X, evaluation.y, **evaluation.weights(best))
     found = {"best_estimator_": best, "refit_time_": time.perf_counter() - began}

@@ -1,4 +1,4 @@
-"""Fitted state of a column as plain data: one class for each kind of column."""
+"""Fitted columns as plain data: one class for each kind of column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyplane.tables._cells import Cells
 from polyplane.tables._conversion import as_booleans, as_dates, as_levels, as_numbers
 from polyplane.tables._plain_data import Entries
 
-#: Parts of a date, besides the date itself, as numbers; the day of the week is from 1 (Monday) to 7.
+#: Parts of a date, in addition to the date itself, as numbers; the day of the week is from 1 (Monday) to 7.
 DATE_PARTS = ("year", "month", "day of week", "hour")
 
 
@@ -36,7 +36,7 @@ class Feature(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name for display."""
+        """The name of the feature, for people."""
         match self.part:
             case "number":
                 return self.column
@@ -78,7 +78,7 @@ class Range(NamedTuple):
 
     @classmethod
     def from_entries(cls, entries: Entries) -> Range:
-        """Create the range from the output of `to_dict`."""
+        """Read the output of `to_dict` of a column."""
         found = cls(*entries.numbers("range", 3))
         if found.low > found.high or found.spread <= 0:
             raise ValueError(
@@ -89,7 +89,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Column(ABC):
-    """One column. Missing values are imputed; columns with missing values in training get an indicator of these."""
+    """One column. A missing value gives a neutral value and, if values were missing in fitting, a 1 in an indicator."""
 
     name: str
     has_gaps: bool
@@ -98,7 +98,7 @@ class Column(ABC):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The encoded features of the column."""
+        """The encoded features."""
         own = tuple(Feature(self.name, part, level) for part, level in self._parts())
         return (*own, Feature(self.name, "missing")) if self.has_gaps else own
 
@@ -109,23 +109,23 @@ class Column(ABC):
             out[:, -1] = cells.is_gap
 
     def _present(self, *values: float) -> np.ndarray:
-        """Return the features of a value that is not missing."""
+        """The features of a value that is not missing."""
         return np.array([*values, 0.0] if self.has_gaps else values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the column to plain data that can be stored as JSON."""
+        """Convert to plain data, for JSON."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {"kind": self.kind, **values}
 
     @classmethod
     @abstractmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Create the column from its own entries of `to_dict`."""
+        """Read the fields of this kind of column from the output of `to_dict`."""
 
     @property
     @abstractmethod
     def reference(self) -> np.ndarray:
-        """Features of the reference value of explanations: the median, or the most frequent level."""
+        """The features of the reference value: the median, or the most frequent level."""
 
     @abstractmethod
     def _parts(self) -> list[tuple[str, str | None]]:
@@ -133,12 +133,12 @@ class Column(ABC):
 
     @abstractmethod
     def _encode(self, cells: Cells, out: np.ndarray) -> None:
-        """Write the features, without the indicator of missing values."""
+        """Write the features, except for the indicator of missing values."""
 
 
 @dataclass(frozen=True)
 class NumberColumn(Column):
-    """Numbers, passed through; missing values are replaced by the median."""
+    """A numeric column; the neutral value is the median."""
 
     neutral: float
     decimal: str
@@ -161,14 +161,14 @@ class NumberColumn(Column):
 
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Create the column from its own entries of `to_dict`."""
+        """Read the fields of this kind of column from the output of `to_dict`."""
         neutral, decimal = entries.number("neutral"), entries.text("decimal", (".", ","))
         return cls(name, has_gaps, neutral, decimal, Range.from_entries(entries), entries.flag("is_whole"))
 
 
 @dataclass(frozen=True)
 class BooleanColumn(Column):
-    """1 for true, 0 for false; missing values are replaced by the mean."""
+    """A boolean column, 1 for true and 0 for false; the neutral value is the share of true."""
 
     neutral: float
 
@@ -188,15 +188,15 @@ class BooleanColumn(Column):
 
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Create the column from its own entries of `to_dict`."""
+        """Read the fields of this kind of column from the output of `to_dict`."""
         return cls(name, has_gaps, entries.number("neutral"))
 
 
 @dataclass(frozen=True)
 class CategoryColumn(Column):
-    """An indicator for each level, and one for other levels if there were any in training; zeros if missing.
+    """A categorical column: an indicator for each level, and one for other levels if there were any in fitting.
 
-    `counts` contains the number of training rows of each level, and last that of the other levels.
+    `counts` are the numbers of rows of each level in fitting, and last of the other levels.
     """
 
     levels: tuple[str, ...]
@@ -226,14 +226,14 @@ class CategoryColumn(Column):
 
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Create the column from its own entries of `to_dict`."""
+        """Read the fields of this kind of column from the output of `to_dict`."""
         levels, has_other = entries.texts("levels"), entries.flag("has_other")
         return cls(name, has_gaps, levels, has_other, entries.counts("counts", len(levels) + has_other))
 
 
 @dataclass(frozen=True)
 class DateColumn(Column):
-    """Days since 1970, and the parts of the date that vary; missing values are replaced by the median."""
+    """A date column: days since 1970, and the parts of the date that vary; the neutral value is the median date."""
 
     neutral: float
     parts: tuple[str, ...]
@@ -264,7 +264,7 @@ class DateColumn(Column):
 
     @classmethod
     def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Create the column from its own entries of `to_dict`."""
+        """Read the fields of this kind of column from the output of `to_dict`."""
         neutral, parts = entries.number("neutral"), entries.texts("parts", DATE_PARTS)
         column = cls(name, has_gaps, neutral, parts, Range.from_entries(entries))
         if abs(column.neutral) > 4e6:
@@ -280,7 +280,7 @@ def days(dates: np.ndarray) -> np.ndarray:
 
 
 def date_part(dates: np.ndarray, part: str) -> np.ndarray:
-    """Return a part of dates as numbers."""
+    """A part of the date as a number."""
     whole = dates.astype("datetime64[D]")
     match part:
         case "year":
@@ -296,7 +296,7 @@ COLUMNS: dict[str, type[Column]] = {c.kind: c for c in (NumberColumn, CategoryCo
 
 
 def column_from_dict(value: Any) -> Column:
-    """Create a column from the output of `Column.to_dict`; invalid data raise a ValueError."""
+    """Read the output of `Column.to_dict`; anything else is an error."""
     entries = Entries("A column", value)
     name = entries.text("name")
     entries.what = f"Column {name!r}"

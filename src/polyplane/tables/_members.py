@@ -1,4 +1,4 @@
-"""Training of the members of a committee."""
+"""Training of committee members."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Machine:
     Parameters
     ----------
     data : Data
-        Prepared rows.
+        The prepared rows.
     n_planes : int or None
-        Number of planes per class. If None, chosen on held-out rows.
+        Number of planes per class; None: selected on held-out rows.
     noise : float or None
         As in `MultiHyperplaneClassifier`.
     max_iter : int
         Number of passes over the rows.
     seed : int
-        Seed of centres, row orders and noise.
+        Seed of the centres, the order of the rows and the noise.
     """
 
     data: Data
@@ -43,7 +43,7 @@ class Machine:
 
     @property
     def method(self) -> MemberMethod:
-        """What it is trained by."""
+        """The training method."""
         n_planes = None if self.n_planes is None else tuple(np.asarray(self.n_planes).tolist())
         return MemberMethod(n_planes=n_planes, noise=self.noise, max_iter=self.max_iter)
 
@@ -53,7 +53,7 @@ class Machine:
         return self.method.is_convex(int(np.asarray(self.n_planes).max()))
 
     def with_planes(self) -> Machine:
-        """Return a copy with the number of planes of each class chosen."""
+        """The member with a number of planes for each class."""
         if self.n_planes is None:
             return replace(self, n_planes=np.array(self.method.settled(self.data, self.seed).n_planes))
         most = np.maximum(self.data.class_counts, 1)
@@ -61,7 +61,7 @@ class Machine:
 
 
 class Trained(NamedTuple):
-    """A trained machine: its planes over the rows, and the passes that it made."""
+    """A trained member: its planes over the prepared rows, and the number of passes."""
 
     planes: PlaneSet
     n_iter: int
@@ -73,7 +73,7 @@ def train_members(machines: Sequence[Machine], n_jobs: int | None = None, verbos
     Parameters
     ----------
     machines : sequence of Machine
-        The members to train. They may share their rows.
+        The members to train. Several may share their rows.
     n_jobs : int or None, default=None
         Number of threads.
     verbose : int, default=0

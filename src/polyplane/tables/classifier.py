@@ -1,4 +1,4 @@
-"""`TableClassifier`: a table as it comes, in one call."""
+"""`TableClassifier`: a classifier for raw tables."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _fit_encoded(self, encoder: TableEncoder, classes: np.ndarray, rows: EncodedRows) -> Self:
-        """Learn from rows that are encoded."""
+        """Fit the model to encoded rows."""
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31, size=self.n_estimators)]
         if self.preparation is not None:
