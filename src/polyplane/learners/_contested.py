@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,14 @@ RENEWED_EVERY = 8
 NOISE = 1 << 16
 #: Multiplications after which the kernel is left for a moment, so that Ctrl-C is heard.
 MULTIPLICATIONS = 1 << 33
+
+
+@cache
+def _kernels() -> Any:
+    """The compiled kernels, imported when they are first used."""
+    from polyplane.kernels import log_loss
+
+    return log_loss
 
 
 def renews(turn: int) -> bool:
@@ -63,8 +72,7 @@ class ContestedPass(Pass):
         `inputs` are the rows to visit and, where there is noise, from where on in it each of them gets its own. The
         planes join the average from the step number `averaged_from` on.
         """
-        from polyplane.kernels.log_loss import Steps, Visits, train
-
+        kernels = _kernels()
         rate, shrink, n_averaged = np.array(paces, dtype=float).reshape(-1, 3).T.copy()
         n_averaged[:averaged_from] = 0
         visited, starts = inputs[0], inputs[-1]
@@ -73,27 +81,27 @@ class ContestedPass(Pass):
         at_once = max(1, MULTIPLICATIONS // (size * self.W.size))
         for first in range(0, len(paces), at_once):
             steps, part = slice(first, first + at_once), slice(first * size, (first + at_once) * size)
-            train(
-                rows, Visits(visited[part], starts[part], probability[part]), self.contenders, machine,
-                Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), room, self.renew,
+            kernels.train(
+                rows, kernels.Visits(visited[part], starts[part], probability[part]), self.contenders, machine,
+                kernels.Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), room,
+                self.renew,
             )  # fmt: skip
         return probability
 
     def _rows_machine_room(self, size: int) -> tuple[Any, Any, Any]:
         """What the kernel works on; the next pass can have the same."""
         if self._parts is None:
-            from polyplane.kernels.log_loss import BLOCK, Machine, Room, Rows
-
+            kernels = _kernels()
             W, nothing = self.W, self.W[:0]
             noise = np.empty(0, dtype=W.dtype) if self.noise is None else self.noise
             mean, anchor = (nothing if array is None else array for array in (self.mean, self.anchor))
-            room = Room(
+            room = kernels.Room(
                 gradient=np.zeros((W.shape[0] * W.shape[1], W.shape[2]), dtype=W.dtype),
                 inputs=np.empty((size, W.shape[2]), dtype=W.dtype),
                 all_scores=np.empty((size if self.renew else 0, W.shape[0] * W.shape[1]), dtype=W.dtype),
-                largest=np.empty(W.shape[0] * W.shape[1] // BLOCK, dtype=W.dtype),
+                largest=np.empty(W.shape[0] * W.shape[1] // kernels.BLOCK, dtype=W.dtype),
                 scores=np.empty(self.contenders.shape[1], dtype=W.dtype),
             )
-            rows = Rows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
-            self._parts = rows, Machine(W, self.adam.first, self.adam.second, mean, anchor), room
+            rows = kernels.Rows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
+            self._parts = rows, kernels.Machine(W, self.adam.first, self.adam.second, mean, anchor), room
         return self._parts
