@@ -48,6 +48,11 @@ class Machine:
         return MemberMethod(n_planes=n_planes, noise=self.noise, max_iter=self.max_iter)
 
     @property
+    def scaling(self) -> AffineScaling:
+        """The scaling of the rows in training."""
+        return AffineScaling.common(self.data.X, self.data.training_weight)
+
+    @property
     def is_convex(self) -> bool:
         """Whether the result does not depend on the seed."""
         return self.method.is_convex(int(np.asarray(self.n_planes).max()))
@@ -84,9 +89,8 @@ def train_members(machines: Sequence[Machine], n_jobs: int | None = None, verbos
         machine = machines[number].with_planes()
         title = f"TableClassifier, member {number + 1} of {len(machines)}"
         observers = [Progress(title, machine.max_iter)] if verbose else []
-        data, n_planes = machine.data, np.asarray(machine.n_planes)
-        scaling = AffineScaling.common(data.X, data.training_weight)
-        run = run_from_tangents(machine.method, data, n_planes, scaling, machine.seed, observers)
+        start = np.asarray(machine.n_planes), machine.scaling, machine.seed
+        run = run_from_tangents(machine.method, machine.data, *start, observers)
         return Trained(run.method.planes(run.state), run.n_steps)
 
     return in_threads(train, range(len(machines)), 1 if verbose else n_jobs)
