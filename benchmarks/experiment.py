@@ -14,9 +14,9 @@ from benchmarks.results import KeptFigures
 #: The classes of rows. Only the first is counted at the top of the report.
 KINDS = {
     "paper": "the paper's method by the paper's protocol",
-    "stand-in": "the paper's method on other rows than the paper's, or in another form",
-    "time": "times, on other machines than the paper's",
-    "beyond": "ours, beyond the paper",
+    "stand-in": "the paper's method on other data than the paper's, or in a variant",
+    "time": "times, on other hardware than the paper's",
+    "beyond": "methods that the paper does not have",
     "check": "checks that explain a difference",
 }
 
@@ -39,7 +39,7 @@ class Row:
     paper, ours : Figure or None
         The paper's figure and ours; None where there is none.
     why : str, default=""
-        Why ours differs, by an experiment, or what is to be known about it: a stand-in, fewer repetitions.
+        Why ours differs, with the experiment that shows it, or what is to be known of it: stand-ins, repetitions.
     source : str or tuple of str, default=()
         The names of the kept figures that ours is made of.
     kind : str or None, default=None

@@ -52,7 +52,7 @@ class Section:
     def state(self, row: Row) -> str:
         """Whether our figure is current: the worst state of those it is made of; "" where there is none.
 
-        A figure that another experiment keeps is not vouched for here.
+        A figure that another experiment keeps is unverified here.
         """
         if row.ours is None:
             return ""
@@ -163,18 +163,30 @@ def classes(chapters: Iterable[Chapter]) -> tuple[list[str], list[list[str]]]:
 
 
 INTRODUCTION = (
-    "Every table and figure of the five papers, measured again by `make reproduce`. The counts are of rows that have "
-    "the paper's method by the paper's protocol, and no others; those of other classes follow. *Better*, *equal* and "
-    "*worse* compare with the paper's figure; *equal* means within the deviation that the paper gives, or ours where "
-    "it gives none. *Differs* is said of figures of which neither more nor less is better. A number in brackets leads "
-    "to the remark below the table. Sets that could not be had are replaced by stand-ins, which are labelled so."
+    "Every table and figure of the five papers, measured again by `make reproduce`. The table below counts the rows "
+    "with the paper's method and the paper's protocol, and no others; smaller departures from the protocol, such as "
+    "fewer repetitions, are named in the row. The other rows are counted further down."
 )
+#: The words of the report, with their meanings.
+TERMS = {
+    "equal": "within one standard deviation of the paper's figure: the deviation that the paper gives, ours where it "
+    "gives none; *better* and *worse* are outside it",
+    "differs": "outside it, where neither a larger nor a smaller figure is better, as of times and numbers of planes",
+    "not run": "the paper has a figure and we have none; the remark says why",
+    "stand-in": "data in place of a set that could not be obtained: another sample of the same source, or synthetic "
+    "data of the same shape",
+    "variant": "the paper's method with a difference that the row names, such as averaged planes",
+    "held-out rows": "training rows kept apart to choose settings; test rows choose nothing, unless a remark "
+    "or the protocol says so",
+    "as it comes": "with default parameters; the page on defaults says how these were chosen",
+    "remarks": "a number in brackets leads to the remark below the table; a figure leads to the file that keeps it, "
+    "and shows the command that measures it",
+}
 CURRENCY = (
     "Each of our figures is kept with a fingerprint of its settings, of the code that measures it and of the versions "
-    "of the methods. † marks a figure that is *stale*: one of these has changed since it was measured. ‡ marks one "
-    "that "
-    "is *not vouched for*: it was measured before fingerprints were kept, or by another experiment. `make reproduce` "
-    "measures both again, and says how long that takes."
+    "of the methods. † marks a *stale* figure: one of these has changed since it was measured. ‡ marks an "
+    "*unverified* one: it was measured before fingerprints were kept, or is taken from another experiment. `make "
+    "reproduce` measures both again, and says how long that takes. *Current* figures have neither mark."
 )
 
 
@@ -190,12 +202,17 @@ def inventory(chapters: Iterable[Chapter]) -> str:
 
 def markdown(chapters: Sequence[Chapter], title: str, text: Path, images: str, extra: str = "") -> str:
     """The report, which will lie at `text`; pictures are looked for in the folder `images`."""
-    lines = [f"# {title}", "", INTRODUCTION, "", *markdown_table(*summary(chapters)), "", CURRENCY]
+    lines = [f"# {title}", "", INTRODUCTION, "", *markdown_table(*summary(chapters)), ""]
+    lines += [*(f"* *{term}*: {meaning}" for term, meaning in TERMS.items()), "", CURRENCY]
     lines += ["", inventory(chapters), "", report_pictures.CAPTION, ""]
     for chapter in chapters:
         name = report_pictures.name_of(chapter.name)
         lines += [f"![{chapter.name}: paper against ours]({images}/{name}.svg)", ""]
-    lines += ["The same counts for all classes of rows:", "", *markdown_table(*classes(chapters))]
+    lines += [
+        "The same counts for all classes of rows:",
+        "",
+        *markdown_table(*classes(chapters)),
+    ]
     lines += ["", extra] if extra else []
     for chapter in chapters:
         lines += ["", f"## {chapter.name}", "", chapter.citation]

@@ -34,6 +34,7 @@ def page(chapters: Sequence[Chapter], title: str, pictures: dict[str, bytes]) ->
     links = "".join(f'<a href="#paper{i}">{html.escape(c.name)}</a>' for i, c in enumerate(chapters))
     body = [f"<h1>{html.escape(title)}</h1>", f"<p>{_inline(report.INTRODUCTION)}</p>", f"<nav>{links}</nav>"]
     body.append(_html_table("", *_plain(report.summary(chapters))))
+    body.append(f"<ul>{''.join(_term(*found) for found in report.TERMS.items())}</ul>")
     body += [
         f"<p>{_inline(text)}</p>" for text in (report.CURRENCY, report.inventory(chapters), report_pictures.CAPTION)
     ]
@@ -48,6 +49,10 @@ def page(chapters: Sequence[Chapter], title: str, pictures: dict[str, bytes]) ->
     head = f"{meta}<title>{html.escape(title)}</title><style>{STYLE}</style>"
     text = "\n".join(body)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{text}\n</body></html>\n'
+
+
+def _term(term: str, meaning: str) -> str:
+    return f"<li>{_inline(f'*{term}*: {meaning}')}</li>"
 
 
 def _plain(table: tuple[list[str], list[list[str]]]) -> tuple[list[str], list[tuple[list[str], str]]]:

@@ -11,9 +11,9 @@ from benchmarks.experiment import Plot
 #: Colours that the colour-blind tell apart (Okabe and Ito), and markers, by class of row.
 LOOKS = {
     "paper": ("#0072B2", "o", "the paper's protocol"),
-    "stand-in": ("#E69F00", "s", "other rows or another form"),
+    "stand-in": ("#E69F00", "s", "other data, or a variant"),
     "time": ("#999999", "^", "times"),
-    "beyond": ("#009E73", "D", "ours, beyond the paper"),
+    "beyond": ("#009E73", "D", "not in the paper"),
     "check": ("#CC79A7", "v", "checks"),
 }
 CAPTION = (

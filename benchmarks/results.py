@@ -91,15 +91,15 @@ class Results:
         finished.replace(self.path)
 
 
-CURRENT, STALE, UNKNOWN = "current", "stale", "not vouched for"
+CURRENT, STALE, UNKNOWN = "current", "stale", "unverified"
 
 
 class KeptFigures(Results):
     """Figures with the fingerprints of what they depend on (`benchmarks.fingerprint`).
 
     A figure whose fingerprint is that of today is not measured again. Others are kept, too, and shown as what they are,
-    until they are measured again: *stale* are those whose settings, protocol or methods have changed since, *not
-    vouched for* those that were measured before fingerprints were kept.
+    until they are measured again: *stale* are those whose settings, protocol or methods have changed since,
+    *unverified* those that were measured before fingerprints were kept.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class KeptFigures(Results):
             prepare()
 
     def state(self, name: str) -> str:
-        """Whether a figure is current, stale, not vouched for or, "", not at hand: known once `get` has asked."""
+        """Whether a figure is current, stale, unverified or, "", not at hand: known once `get` has asked."""
         if name not in self.figures:
             return ""
         made = self.figures[name].get("made")

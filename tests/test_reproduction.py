@@ -274,7 +274,7 @@ def test_outlook_says_what_is_due_and_how_long_it_took(monkeypatch, tmp_path):
     made = Experiment(str(tmp_path / "papers" / "table.py"), "", "", measure, lambda figures: [])
     monkeypatch.setattr(reproduce, "experiment", lambda module: made)
     lines = reproduce.outlook(["made"], quick=False).splitlines()
-    assert lines[0] == "made: 1 not vouched for, 1 not measured yet; about 2 minutes"
+    assert lines[0] == "made: 1 unverified, 1 not measured yet; about 2 minutes"
     assert lines[1].endswith("as measured last, and 1 figures that were never measured.")
     made.measure(made.results(quick=False))
     assert reproduce.outlook(["made"], quick=False) == "All figures are current: nothing to measure."

@@ -20,25 +20,30 @@ from benchmarks.papers.convex_polytope.protocol import (
     learning_curve,
     visits_curve,
 )
+from benchmarks.papers.convex_polytope.whole_stream import one_pass
 
 PAPER = EXPECTED["table1"]
 #: Rows of the stand-ins, and visits to them.
 DIGITS_ROWS = 300_000
 STAND_INS = {
-    "MNIST8m-2": f"stand-in: the first {DIGITS_ROWS:,} rows of InfiniteDigits, tested on MNIST's test rows",
-    "URL": "stand-in: make_url_stream, half of the rows of each of 120 days to train on (60,000), half to test on",
-    "RCV1-bin": "stand-in: the topic subsets of RCV1-v2, 12,343 rows instead of 20,242",
+    "MNIST8m-2": f"stand-in: the first {DIGITS_ROWS:,} rows of `InfiniteDigits`, tested on MNIST's test rows",
+    "URL": "stand-in: `make_url_stream`, 60,000 training and 60,000 test rows, half of each of 120 days",
+    "RCV1-bin": "stand-in: the topic subsets of RCV1-v2, 12,343 training rows instead of 20,242",
 }
 #: Test rows of each task, by which the deviation of a single run is told.
 TEST_ROWS = {"MNIST-2": 10_000, "MNIST8m-2": 10_000, "URL": 60_000, "RCV1-bin": 11_422}
 CPM, FREE = "CPM", "CPM, free entropy"
 OURS, OURS_FREE = "CPM with back-off", "CPM with back-off, free entropy"
-#: Machines beyond the paper, on MNIST-2: settings off its grid, found with a look at test rows.
+#: Machines beyond the paper, on MNIST-2: settings off its grid; test errors were known when they were set.
 K96 = "CPM with back-off, K=96, 5,000/T, min_entropy 0.9"
 K96_FREE = "CPM with back-off, K=96, 5,000/T, free entropy"
 K96_WEAKER = "CPM with back-off, K=96, 1,000/T, free entropy"
 K48 = "CPM with back-off, K=48, 1,000/T, min_entropy 0.8"
-BEYOND = {"MNIST-2": (K96, K96_FREE, K96_WEAKER, K48), "MNIST8m-2": ("CPM, one pass over 8.1 million rows",)}
+AVERAGED = "CPM, 8.1 million rows, averaged planes"
+BEYOND = {"MNIST-2": (K96, K96_FREE, K96_WEAKER, K48), "MNIST8m-2": (AVERAGED,)}
+#: The paper's method once more, on all rows of the substitute for MNIST8m: what it is compared with in the paper.
+ALL_ROWS, ALL_ROWS_FREE = "CPM, 8.1 million rows", "CPM, free entropy, 8.1 million rows"
+AGAIN = {ALL_ROWS: CPM, ALL_ROWS_FREE: FREE}
 #: What our figures are called, by task and machine, where it is not "task: machine".
 CELLS = {
     ("MNIST-2", CPM): "MNIST-2, K=48, 8M visits, the paper's loop",
@@ -48,6 +53,8 @@ CELLS = {
     ("RCV1-bin", OURS): "RCV1 topic subsets, K=16, 2M visits",
     ("URL", OURS): "URL stream, K=10, 2M visits",
     ("MNIST8m-2", OURS): "deformed digits, K=48, 6M visits",
+    ("MNIST8m-2", ALL_ROWS): "deformed digits, K=48, one pass over 8.1M rows, the paper's loop",
+    ("MNIST8m-2", ALL_ROWS_FREE): "deformed digits, K=48, one pass over 8.1M rows, the paper's loop, free entropy",
     ("MNIST-2", K96): "MNIST-2, K=96, 32M visits, min_entropy 0.9",
     ("MNIST-2", K96_FREE): "MNIST-2, K=96, 32M visits, min_entropy 0",
     ("MNIST-2", K96_WEAKER): "MNIST-2, K=96, 32M visits, min_entropy 0, lambda = 1000/T",
@@ -60,8 +67,10 @@ PREFIXES = {
     "RCV1-bin": "RCV1 topic subsets",
 }
 LEFT_OUT = {
-    ("URL", "AMM"): "left out for its time: AMM copies its planes of 3.2 million features at births and prunings",
-    ("MNIST8m-2", "RBF-SVM"): "left out: the paper's took two days on 512 processors",
+    (
+        "MNIST8m-2",
+        "RBF-SVM",
+    ): "the paper quotes another paper's figure, with unadjusted parameters: two days on 512 processors",
 }
 NOT_YET = "not measured by the paper's loop yet: `make reproduce PAPER=cpm` does"
 BASELINES = ("linear SVM", "RBF-SVM")
@@ -146,12 +155,15 @@ def measure(results):
         CELLS["MNIST-2", K96_WEAKER]: partial(mnist_2_cpm, 96, 32e6, 1000, 0.0, range(3)),
         "MNIST-2: AMM": partial(amm_cell, mnist_2, 10_000),
         "RCV1 topic subsets: AMM": partial(amm_cell, rcv1, 1000),
+        "URL stream: AMM": partial(amm_cell, url, 1000, range(3), epochs=10, alphas=(1e-6, 1e-5, 1e-4)),
         "deformed digits: AMM": partial(amm_cell, digits_2, 10_000, range(3), epochs=2),
         "deformed digits: AMM, 15 epochs": partial(amm_cell, digits_2, 10_000, range(1), alphas=(1e-6, 1e-5)),
         CURVE: rcv1_curve,
         URL_CURVE: url_curve,
         IN_USE: planes_in_use,
         VISITS: digits_by_visits,
+        CELLS["MNIST8m-2", ALL_ROWS]: partial(one_pass, 48, 100, 0.9079),
+        CELLS["MNIST8m-2", ALL_ROWS_FREE]: partial(one_pass, 48, 100, 0.0),
     }
     tasks = {"URL stream": url, "RCV1 topic subsets": rcv1, "MNIST-2": mnist_2}
     for name in BASELINES:
@@ -180,7 +192,7 @@ def name_of(task, machine):
 
 def cell_of(figures, task, machine):
     """Our cell for a task and machine, with its error under one name, or None."""
-    if (task, machine) == ("MNIST8m-2", *BEYOND["MNIST8m-2"]):
+    if (task, machine) == ("MNIST8m-2", AVERAGED):
         stream = json.loads(STREAM.read_text())["figures"]["8100000 rows"]
         return {"error": stream["error"], "runs": [stream["error"]], "run_seconds": stream["seconds"]}
     cell = figures.get(name_of(task, machine))
@@ -203,44 +215,71 @@ def choice_told(cell, free):
     told = f"held-out errors by lambda: {by_alpha}"
     if free:
         return told
-    least = min(cell["held_out_by_entropy"].values())
-    return f"{told}; min_entropy {cell['min_entropy']:.2f} was best of the entropies, with {least:.2f} %"
+    least, *others = sorted(cell["held_out_by_entropy"].values())
+    return (
+        f"{told}; of {1 + len(others)} entropies min_entropy {cell['min_entropy']:.2f} had the least, {least:.2f} %, "
+        f"the others {others[0]:.2f} to {others[-1]:.2f} %"
+    )
 
 
 def why(figures, task, machine, cell):
     """What is to be known about a figure: stand-ins, repetitions, and the experiments that explain it."""
-    told = [STAND_INS[task]] if task in STAND_INS and machine not in BEYOND.get(task, ()) else []
+    whole = machine in (AVERAGED, *AGAIN)
+    told = [STAND_INS[task]] if task in STAND_INS and not whole else []
     if cell and machine.startswith(("CPM", "AMM")) and len(cell["runs"]) != len(SEEDS):
         told.append(f"{len(cell['runs'])} runs" if len(cell["runs"]) > 1 else "one run")
     if cell and machine in (CPM, FREE):
         told.append(choice_told(cell, machine == FREE))
     if (task, machine) == ("MNIST-2", CPM) and (more := cell_of(figures, task, K96)):
         told.append(
-            "0.01 points are one of 10,000 held-out rows, so that the entropies hardly differ there; with twice the "
-            f"planes, four times the visits and a lambda off the paper's grid {more['error']:.2f} %, a row below"
+            "0.01 points are one held-out row of 10,000, so that differences of a few hundredths are noise; a larger "
+            "budget reaches the paper's figure, with settings that were not chosen on held-out rows: "
+            f"{more['error']:.2f} % with 96 planes and 32M visits, a row below"
         )
     if task == "MNIST-2" and machine in BEYOND[task]:
         off = "lambda off the paper's grid, " if machine in (K96, K96_FREE) else ""
-        told.append(f"{off}settings not chosen on held-out rows, but found with a look at test rows")
+        told.append(f"{off}settings not chosen on held-out rows: test errors were known when they were set")
     if machine == K96_FREE and IN_USE in figures:
         told.append(planes_told(figures))
     if task == "RCV1-bin" and machine in (CPM, FREE, OURS, OURS_FREE) and CURVE in figures:
         told.append(
-            f"with back-off, means of three runs, the error falls with the rows: {told_of_curve(figures, CURVE)}"
+            "with back-off, means of three runs, the error falls as rows are added (checks below): "
+            f"{told_of_curve(figures, CURVE)}"
         )
     if task == "URL" and machine in (CPM, FREE, OURS, OURS_FREE) and URL_CURVE in figures:
-        told.append(f"with back-off and one run, the error falls with the rows: {told_of_curve(figures, URL_CURVE)}")
-        told.append("0.8 % of the stream's labels are wrong by design, and no number of rows leads below that")
+        told.append(
+            "with back-off and one run, the error falls as rows are added (checks below): "
+            f"{told_of_curve(figures, URL_CURVE)}; 0.8 % of the stream's labels are wrong by design, which no number "
+            "of rows gets below"
+        )
+    if (task, machine) == ("URL", "AMM") and cell:
+        told.append(f"10 epochs; lambda = {cell['alpha']:g} had the least held-out error of three")
     if task == "MNIST8m-2" and machine in (CPM, FREE, OURS, OURS_FREE) and VISITS in figures:
         curve = sorted((int(n), error) for n, error in figures[VISITS]["error_by_visits"].items())
         steps = ", ".join(f"{error:.2f} % after {n / 1e6:g}M" for n, error in curve)
-        told.append(f"6M visits, the paper up to 32M; with back-off, K = 96 and one run each {steps}")
-    if (task, machine) == ("MNIST8m-2", *BEYOND["MNIST8m-2"]):
-        told.append("of InfiniteDigits, as a stream: `python -m benchmarks.scale.infinite_digits`, 48 planes, one run")
+        told.append(
+            f"6M visits, the paper up to 32M; with back-off, K = 96 and one run each {steps} (checks below); all 8.1 "
+            "million rows are in rows of their own"
+        )
+    if whole:
+        told.append("stand-in: 8.1 million rows of `InfiniteDigits`, each visited once, tested on MNIST's test rows")
+    if machine in AGAIN:
+        told.append(
+            "the paper's loop and last planes, K = 48, lambda = 100/T and the entropy as chosen on 10,000 held-out "
+            "rows of the first 300,000, with back-off; the time includes that of making the images"
+        )
+    if machine == AVERAGED:
+        told.append(
+            "planes averaged, which the paper does not do; kept in benchmarks/scale, `python -m "
+            "benchmarks.scale.infinite_digits`; wall-clock time of two threads, images included"
+        )
     if (task, machine) == ("MNIST8m-2", "AMM") and (longer := figures.get(f"{PREFIXES[task]}: AMM, 15 epochs")):
         told.append(f"two epochs; after 15, of one run, {longer['error']:.2f} %")
     if task in ("MNIST-2", "RCV1-bin") and machine == "AMM":
-        told.append("the paper's AMM, the authors' program, had no consistent results there, as it says; ours does")
+        told.append(
+            "the paper says that it could not get consistent results with AMM on this task, whose deviation is as "
+            "large; ours is another implementation"
+        )
     if cell is None:
         told.append(LEFT_OUT.get((task, machine), NOT_YET))
     return "; ".join(filter(None, told))
@@ -261,7 +300,7 @@ def planes_told(figures):
 
 def kind_of(task, machine):
     """The class of a row."""
-    if machine not in PAPER[task]:
+    if AGAIN.get(machine, machine) not in PAPER[task]:
         return "beyond"
     return "stand-in" if task in STAND_INS else "paper"
 
@@ -270,11 +309,11 @@ def rows_of(figures, paper_key, our_key):
     """One row per task and machine, those of the paper first."""
     rows = []
     for task, paper in PAPER.items():
-        for machine in dict.fromkeys([*paper, OURS, OURS_FREE, *BEYOND.get(task, ()), "AMM", *BASELINES]):
+        for machine in dict.fromkeys([*paper, *AGAIN, OURS, OURS_FREE, *BEYOND.get(task, ()), *BASELINES]):
             cell = cell_of(figures, task, machine)
             if machine not in paper and cell is None:
                 continue
-            expected = paper.get(machine)
+            expected = paper.get(AGAIN.get(machine, machine))
             theirs = expected and Figure(expected[paper_key], expected.get("std") if paper_key == "error" else None)
             ours = None if cell is None else our_key(task, cell)
             source = name_of(task, machine)
@@ -299,8 +338,34 @@ def seconds_of(task, cell):
     return None if "alpha_visits" in cell else Figure(cell["seconds"] / len(cell["runs"]))
 
 
+def checks(figures):
+    """The figures that the remarks above quote."""
+    curves = {
+        "RCV1-bin, CPM with back-off, {:,} rows": (CURVE, "error_by_rows"),
+        "URL, CPM with back-off, {:,} rows": (URL_CURVE, "error_by_rows"),
+        "MNIST8m-2, CPM with back-off, K=96, T={:,}": (VISITS, "error_by_visits"),
+    }
+    rows = []
+    for label, (name, key) in curves.items():
+        for n, error in sorted((int(n), error) for n, error in figures.get(name, {}).get(key, {}).items()):
+            rows.append(Row(label.format(n), None, Figure(error), source=name))
+    longer = f"{PREFIXES['MNIST8m-2']}: AMM, 15 epochs"
+    if longer in figures:
+        rows.append(Row("MNIST8m-2, AMM, 15 epochs", None, Figure(figures[longer]["error"]), source=longer))
+    by_alpha = {int(a): found for a, found in figures.get(IN_USE, {}).items() if a.isdecimal()}
+    in_use = []
+    for alpha, found in sorted(by_alpha.items()):
+        label = f"MNIST-2, CPM with back-off, free entropy, K=96, 4M visits, lambda = {alpha:,}/T"
+        rows.append(Row(f"{label}, held-out rows", None, Figure(found["held_out_error"]), source=IN_USE))
+        in_use.append(Row(label, None, Figure(found["planes"]), source=IN_USE))
+    if rows:
+        yield Table("Checks: error, %", rows, note="The figures that the remarks above refer to.", kind="check")
+    if in_use:
+        yield Table("Checks: planes in use, of 96 on each side", in_use, better=None, digits=0, kind="check")
+
+
 def tables(figures):
-    note = "The deviation of a single run is that of a share of so many test rows."
+    note = "The deviation of a single run is the binomial one, for the number of test rows."
     yield Table("Test error, %", rows_of(figures, "error", error_of), note=note)
     rows = [
         Row(row.label, row.paper, row.ours, "" if row.ours else row.why, row.source)
@@ -312,9 +377,10 @@ def tables(figures):
         rows,
         better=None,
         digits=1,
-        note="Machines differ, and ours was shared when it ran: orders of magnitude compare, digits do not.",
+        note="Other hardware than the paper's, shared with other work when it ran: compare orders of magnitude only.",
         kind="time",
     )
+    yield from checks(figures)
 
 
 EXPERIMENT = Experiment(
@@ -326,9 +392,10 @@ EXPERIMENT = Experiment(
         "..., 10000/T on held-out training rows (10,000 of the digits, 1,000 of RCV1 and URL), then the entropy. The "
         "paper gives T only as up to 32 million and K as 10 to 100; here K = 48 and T = 8 million for MNIST-2 (the "
         "choice with a budget of 2 million), 16 and 2 million for RCV1, 10 and 2 million for URL, 48 and 6 million for "
-        "the deformed digits (the choice with 600,000). *With back-off* is ours: rows whose margin is sure to hold are "
-        "slept through, and T counts the visits slept through as well. Five orders of the rows (seeds 0 to 4) where "
-        "the row does not say otherwise. AMM: lambda by the same held-out rows, 15 epochs, 2 of the deformed digits. C "
+        "MNIST8m-2 (the choice with 600,000). *With back-off* is ours: rows whose margin is sure to hold are skipped, "
+        "and T counts the skipped visits as well. Five orders of the rows (seeds 0 to 4) where "
+        "the row does not say otherwise. AMM: lambda by the same held-out rows, 15 epochs, 10 of URL and 2 of "
+        "MNIST8m-2; the paper chose T by hand, from 500,000 to 36 million visits. C "
         "and gamma of the SVMs on held-out fifths of 4,000 training rows, one run."
     ),
     measure=measure,

@@ -73,7 +73,7 @@ def tables(figures):
             iterations.append(Row(label, papers[0], ours[0], _why(search, words, figures), label, kind))
             seconds.append(Row(label, papers[1], ours[1], "", label))
     yield Table("POKER: iterations until the gap is below 0.01", iterations, digits=0)
-    note = "Time of the processor; the paper's is another machine."
+    note = "Processor time; the paper's hardware is another."
     yield Table("POKER: seconds until then", seconds, None, note=note, kind="time")
     rows = []
     for name, search, cut_point in elsewhere():

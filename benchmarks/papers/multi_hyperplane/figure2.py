@@ -47,7 +47,7 @@ def tables(figures):
         why = "one run; Table 1 has the mean over runs" if paper else "a machine that the paper has not"
         kind = "check" if paper else "beyond"
         rows.append(Row(f"4x4, {name}", paper and Figure(*paper), ours and Figure(ours["error"]), why, name, kind))
-    yield Table("Error of the machines shown, %", rows)
+    yield Table("Error of the classifiers shown, %", rows)
 
 
 def draw(figures, fig):
@@ -74,7 +74,7 @@ def draw(figures, fig):
 
 def plots(figures):
     if figures:
-        caption = "The 4x4 checkerboard (dashed) as the machines see it: AMM has too few planes, GAMM grows them."
+        caption = "The 4x4 checkerboard (dashed) as the classifiers see it: AMM has too few planes, GAMM grows them."
         yield Plot("figure2", caption, partial(draw, figures))
 
 

@@ -128,7 +128,7 @@ EXPERIMENT = Experiment(
         "A share of the 15,000 training rows, from none to all in tenths (the paper: in twentieths), gets a label at "
         "random; the 5,000 test rows are clean. At each level every machine has its settings chosen on held-out "
         "training rows, as noisy as the others, of a board of its own; the tangent start as it comes has none to "
-        "choose. The RBF-SVM is trained on 3,000 of the rows, for its time. Five fresh boards per level, seeds 0 to 4 "
+        "choose. The RBF-SVM is trained on 3,000 of the rows, to save time. Five fresh boards per level, seeds 0 to 4 "
         "(the paper: ten). AMM and GAMM have the planes of the last third of the epochs averaged here."
     ),
     measure=measure,

@@ -80,17 +80,17 @@ def why(figures, board_name, name):
     if name == "GAMM" and last and averaged:
         runs = last["runs"]
         return (
-            f"the last planes jump about: the boards have {min(runs):.2f} to {max(runs):.2f} %, and with planes "
-            f"averaged "
-            f"{averaged['error']:.2f} +- {averaged['std']:.2f} %"
+            f"the last planes vary from board to board, from {min(runs):.2f} to {max(runs):.2f} %; averaged (a table "
+            f"below) they have {averaged['error']:.2f} ± {averaged['std']:.2f} %"
         )
     late, often = (figures.get(f"{board_name}: {variant}, last") for variant in ("AMM", OFTEN))
     if name != "AMM" or late is None or often is None:
         return ""
     return (
-        f"{late['planes']:.1f} planes are left when pruned every 10,000 visits, as the released program does: a class "
-        f"bears planes only where all of its own score below 0, and early, poor ones keep better ones from being born; "
-        f"pruned every 1,000 visits, {often['planes']:.1f} planes and {often['error']:.2f} +- {often['std']:.2f} %"
+        f"pruned every 10,000 visits, as in the authors' program, AMM ends with {late['planes']:.1f} planes on "
+        f"average; pruned every 1,000 visits (a table below) with {often['planes']:.1f} planes and "
+        f"{often['error']:.2f} ± {often['std']:.2f} %. A plane is added only where all planes of the class score below "
+        "0, so that early planes which are not pruned keep others from being added"
     )
 
 
@@ -114,9 +114,9 @@ def often_note(figures):
     rows = table(figures, "", {"AMM": OFTEN}, "last")
     counts = Counter(rows.verdict(row) for row in rows.rows)
     return (
-        "Pruned early, AMM bears new planes in the place of poor ones. Of the paper's 14 figures this variant is equal "
-        f"to {counts['equal']}, better than {counts['better']} and worse than {counts['worse']}: how often the paper's "
-        "AMM was pruned is not known, and neither of the two explains all of its figures."
+        "Of the paper's 14 figures this variant is equal "
+        f"to {counts['equal']}, better than {counts['better']} and worse than {counts['worse']}. How often the paper's "
+        "AMM was pruned is not known, and neither of the two intervals explains all of its figures."
     )
 
 
@@ -126,7 +126,7 @@ def tables(figures):
         "Error on clean test rows, %: the last planes, as in the paper",
         {"AMM": "AMM", "GAMM": "GAMM"},
         "last",
-        note="AMM and GAMM are pruned every 10,000 visits, as in the released program; the paper does not say.",
+        note="AMM and GAMM are pruned every 10,000 visits, as in the authors' program; the paper does not say.",
     )
     yield table(
         figures,
@@ -141,7 +141,7 @@ def tables(figures):
         "Error on clean test rows, %: planes of the last third of the epochs averaged",
         {"AMM": OFTEN, "GAMM": "GAMM"},
         "averaged",
-        note="The last planes jump about; their average does not. The paper does not average.",
+        note="The paper does not average.",
         kind="beyond",
     )
 
@@ -152,7 +152,7 @@ EXPERIMENT = Experiment(
     protocol=(
         "15,000 rows to train on, 5,000 to test on, 15 epochs, p = 0.2, beta = 0.99, c = 10 for AMM and 50 for GAMM, "
         "as in the paper; lambda by held-out training rows, here those of eight boards of their own, each with its own "
-        "seed, since the luck of a run moves AMM more than lambda does. Ten fresh boards, as many as the "
+        "seed, since AMM varies more from run to run than with lambda. Ten fresh boards, as many as the "
         "paper's repetitions, seeds 0 to 9."
     ),
     measure=measure,
