@@ -19,10 +19,8 @@ LISTED: dict[str, list[dict[str, Any]]] = tomllib.loads(
 INTRODUCTION = (
     "Each table and figure of the five papers, row by row and column by column. A cell says what the "
     "[report](reproduction.md) says of our figure: *equal*, *better*, *worse* or *differs*; *here* where the paper has "
-    "no "
-    "number to compare with; *not run* and *absent* with the reason below. A * behind it: not the paper's protocol, "
-    "but a "
-    "stand-in, another form, or a time on another machine."
+    "no number to compare with; *not run* and *absent* with the reason below. A star (*) marks what is not the paper's "
+    "protocol: a stand-in, a variant, or a time on other hardware."
 )
 
 

@@ -1,4 +1,4 @@
-"""MNIST8m-2 in full: all 8.1 million rows of the substitute for MNIST8m, each visited once, by the paper's loop."""
+"""MNIST8m-2 in full: all 8.1 million rows of the stand-in for MNIST8m, each visited once, by the paper's loop."""
 
 import time
 
