@@ -54,6 +54,7 @@ LEFT_OUT = {("MNIST8m-2", "RBF-SVM"): QUOTED}
 NOT_YET = "not measured by the paper's loop yet: `make reproduce PAPER=cpm` does"
 BASELINES = ("linear SVM", "RBF-SVM")
 IN_USE = "MNIST-2: planes in use with free entropy"
+TENTH = "deformed digits, K=48, one pass over 810,000 rows, the paper's loop"
 VISITS = "deformed digits, K=96: error against visits"
 URL_CURVE = "URL stream: error against rows"
 CURVE = "RCV1 topic subsets: error against rows"

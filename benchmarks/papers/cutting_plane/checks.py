@@ -16,6 +16,7 @@ FURTHER = {
         "The paper has 581,012 training rows, whose losses sum to 1.25 times ours: with C = 0.000125 the error is",
     ),
 }
+PART = "covtype, 100,000 rows"
 #: A reading of the paper's numbers of rows, 581,012 and 115,826: all rows train, the last ones of the file test.
 OF_THE_FILE = "covtype of the file"
 #: Whether the paper's COVTYPE may have been taken as it comes, with features from 0 to thousands.
