@@ -249,6 +249,17 @@ def test_whatever_is_not_equal_or_better_is_explained(committed):
                 assert row.why or table.note, f"{part.experiment.title}: {table.title}: {row.label}"
 
 
+def test_remarks_that_refer_to_checks_have_them_below(committed):
+    told = 0
+    for chapter in committed:
+        for part in chapter.sections:
+            has_checks = any(table.title.startswith("Checks: ") and table.kind == "check" for table in part.tables)
+            refers = any("(checks below)" in row.why for table in part.tables for row in table.rows)
+            assert has_checks or not refers, part.module
+            told += refers
+    assert told >= 3
+
+
 def test_every_row_has_a_class_and_names_its_figures(committed):
     for chapter in committed:
         for part, table, row in chapter.rows():

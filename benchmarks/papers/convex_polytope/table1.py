@@ -185,7 +185,11 @@ def seconds_of(task, cell):
 
 
 def tables(figures):
-    note = "The deviation of a single run is the binomial one, for the number of test rows."
+    note = (
+        "Deviations are over orders of the rows, with settings chosen once; that another choice of held-out rows could "
+        "prefer other settings is not part of them. The deviation of a single run is the binomial one, for the number "
+        "of test rows."
+    )
     yield Table("Test error, %", rows_of(figures, "error", error_of), note=note)
     rows = [
         Row(row.label, row.paper, row.ours, "" if row.ours else row.why, row.source)

@@ -20,9 +20,9 @@ from polyplane.datasets import load_dataset
 ALL_TOL = (1e-2, 1e-3, 1e-4)
 PROTOCOL = """\
 Eight sets of two classes beside LinearSVC(loss="hinge", tol=1e-8, max_iter=1_000_000) and four of many classes beside
-LinearSVC(multi_class="crammer_singer", ...), with the same C and the intercept treated alike. C is such that LIBLINEAR,
-too, gets there in a minute or so. For each tol: the true excess over LIBLINEAR's objective, which must not be larger
-than the certificate, and that not larger than tol. Quick: the sets of a few hundred rows."""
+LinearSVC(multi_class="crammer_singer", ...), with the same C and the intercept treated alike. C is such that LIBLINEAR
+reaches its optimum in about a minute. For each tol: the true excess over LIBLINEAR's objective, which must not be
+larger than the certificate, and that not larger than tol. Quick: the sets of a few hundred rows."""
 #: Sets of a few hundred rows.
 SMALL = 4
 

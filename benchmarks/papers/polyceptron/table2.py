@@ -44,7 +44,7 @@ best of 20 starts on the synthetic sets and of 5 elsewhere, since a wrong split 
 later; SPLA1 takes as many starts. The online form is the paper's: steps of 1, the last planes. Chosen by 3-fold
 cross-validation within each training part: the class inside (not on the synthetic sets, which say it), whether planes
 are averaged (pocket), the ridge (SPLA1); one parameter after the other. SPLA1 is maximised by L-BFGS. PC-SLP has the
-error function of Astorino and Gaudioso, which the paper cites, both classes weighed alike, and descends by linear
+error function of Astorino and Gaudioso, which the paper cites, classes with the same weight, and descends by linear
 programs with bounded steps from one start; how the paper's program bounds its steps and where it starts, the paper does
 not say. PC-SLP's figures marked ‡ are of an earlier version, which assigned the rows outside in turn and had one
 program for all planes. OC1 is not the authors' program, but an oblique tree after Murthy et al.: Gini impurity, 10
