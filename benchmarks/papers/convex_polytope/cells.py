@@ -51,7 +51,7 @@ PREFIXES = {
 }
 QUOTED = "the paper quotes another paper's figure, with unadjusted parameters: two days on 512 processors"
 LEFT_OUT = {("MNIST8m-2", "RBF-SVM"): QUOTED}
-NOT_YET = "not measured by the paper's loop yet: `make reproduce PAPER=cpm` does"
+NOT_YET = "not measured yet: `make reproduce PAPER=cpm` does"
 BASELINES = ("linear SVM", "RBF-SVM")
 IN_USE = "MNIST-2: planes in use with free entropy"
 TENTH = "deformed digits, K=48, one pass over 810,000 rows, the paper's loop"
