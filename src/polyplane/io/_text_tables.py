@@ -99,14 +99,15 @@ def read_texts(table: TextTable, parts: Iterator[str], places: Collection[int], 
                 check_utf8=False,  # encoded here, so it is valid
             ),
         )
-        for batch in reader:
+        is_complete = False
+        for batch in reader:  # to its end: Arrow reads ahead in a thread, which must not outlive the interpreter
             is_last = bool(len(batch)) and batch.column(0)[-1].as_py() == _END
             yield batch.slice(0, len(batch) - is_last).select([str(j) for j in places])
-            if is_last:
-                return
+            is_complete = is_complete or is_last
     except pyarrow.ArrowInvalid as error:
         raise ValueError(_complaint(table, wrong, error, input_file)) from None
-    raise ValueError(_not_closed(table, input_file))
+    if not is_complete:
+        raise ValueError(_not_closed(table, input_file))
 
 
 def _decoded(file: Any, name: str, encoding: str) -> Iterator[str]:
