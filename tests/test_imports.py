@@ -23,6 +23,7 @@ FLOORS = [
     {"base"},
     {"learners"},
     {"tables"},
+    {"compression"},
     {"geometry", "io", "datasets", "theory", "model_selection", "serving"},
     {"dask", "inspection"},
     {"cli"},

@@ -8,6 +8,7 @@ from polyplane.learners import LEARNERS
 
 if TYPE_CHECKING:
     from polyplane.committee import PlaneCommittee
+    from polyplane.compression import compress
     from polyplane.io._export import export
     from polyplane.io._model import load, save
     from polyplane.learners import *  # noqa: F403
@@ -24,6 +25,7 @@ _HOMES = {
     "PlaneSet": "planes",
     "TableClassifier": "tables.classifier",
     "TableEncoder": "tables.encoder",
+    "compress": "compression._compress",
     "export": "io._export",
     "load": "io._model",
     "save": "io._model",
@@ -36,6 +38,7 @@ __all__ = [
     "TableClassifier",
     "TableEncoder",
     "__version__",
+    "compress",
     "export",
     "load",
     "save",

@@ -154,6 +154,10 @@ def _find_alone(name: str) -> Form | None:
         from polyplane.tables._file_form import TableForm
 
         return TableForm()
+    if name == "CompressedClassifier":
+        from polyplane.compression._file_form import CompressedForm
+
+        return CompressedForm()
     learner = find_learner(name)
     return None if learner is None else LearnerForm(learner)
 
@@ -163,5 +167,5 @@ def _refusal(model: Any) -> str:
     kind = type(model).__name__
     if isinstance(model, BaseEstimator) and (kind.endswith("SearchCV") or hasattr(model, "best_estimator_")):
         return f"A {kind} cannot be saved: save its best_estimator_ instead."
-    known = ", ".join([*LEARNERS, "TableClassifier"])
+    known = ", ".join([*LEARNERS, "TableClassifier", "CompressedClassifier"])
     return f"save takes a fitted estimator of Polyplane ({known}), or a Pipeline that ends in one, not a {kind}."

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from polyplane.compression._file_tables import unpack_tables
 from polyplane.learners import LEARNERS, PROBABILISTIC
 from polyplane.model_files.container import DamagedError
 from polyplane.model_files.estimator import unpack_model_planes
@@ -69,6 +70,8 @@ def _find_form(name: str) -> Form | None:
 def _find_alone(name: str) -> Form | None:
     if name == "TableClassifier":
         return _TableForm()
+    if name == "CompressedClassifier":
+        return _CompressedForm()
     return _LearnerForm() if name in LEARNERS else None
 
 
@@ -98,6 +101,21 @@ class _LearnerForm(_ReadForm):
         _skip(description, ("parameters", "history", "fitted", "training"), unpacker)
         has_probabilities = name in PROBABILISTIC and parameters.get("loss", "log") == "log"
         return Predictor(name, classes, PlaneScorer(planes, names, has_probabilities))
+
+
+class _CompressedForm(_ReadForm):
+    """Tables of one-byte weights, labels and the names of features."""
+
+    def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Predictor:
+        """The predictor, once all that counts in prediction is known to be sound."""
+        sizes: Sizes = {}
+        names = description.get("feature_names")
+        with possible():
+            planes = unpack_tables(description, unpacker, sizes).planes()
+            classes = unpack_labels(description.get("classes"), sizes["classes"], unpacker)
+        names = None if names is None else unpack_names(names, sizes["features"])
+        _skip(description, ("parameters", "history", "trials"), unpacker)
+        return Predictor("CompressedClassifier", classes, PlaneScorer(planes, names, False))
 
 
 class _TableForm(_ReadForm):

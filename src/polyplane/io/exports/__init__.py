@@ -47,8 +47,13 @@ def to_c(model: Any, dtype: str | None = None, *, name: str = "model") -> str:
     >>> [line for line in text.splitlines() if line.startswith("int iris_predict")]
     ['int iris_predict(const float *x, float *scores);', 'int iris_predict(const float *x, float *scores)']
     """
+    from polyplane.compression.classifier import CompressedClassifier
     from polyplane.io.exports._c import write_c
+    from polyplane.io.exports._c_compressed import write_compressed_c
 
+    if isinstance(single(model), CompressedClassifier) and dtype in (None, "int8"):
+        check_is_fitted(single(model))
+        return write_compressed_c(single(model), name)
     return write_c(program_of(model, dtype, ("float32", "float64", "int8")), name)
 
 

@@ -1,0 +1,200 @@
+"""The choice of a shape, a scaling and a strength of noise on held-out rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from polyplane.compression._low_rank import LowRank
+from polyplane.compression._shapes import Shape, fitting_shapes
+from polyplane.compression._start import start
+from polyplane.compression._tables import CompressedTables
+from polyplane.compression._training import Training
+from polyplane.scaling import AffineScaling
+
+#: Noise to try, relative to the size of a feature; the first is what shapes are compared with.
+NOISES = (0.3, 0.1, 0.7, 1.3)
+#: Sizes of the first steps to try; the first is what all else is compared with.
+RATES = (0.05, 0.1, 0.02)
+#: The shape that the scaling is chosen with, and its passes.
+REFERENCE, REFERENCE_PASSES = Shape(0, 24, 16, False), 8
+#: Passes of the rounds in which shapes are compared, and how many take part in each.
+ROUNDS = ((4, 1000), (12, 6))
+#: How many shapes are compared at last, with all passes that trials make.
+LAST_SHAPES, LAST_PASSES = 3, 30
+#: The fraction of the rows that is held out, and the most rows of a trial: to train on, and held out.
+HELD_OUT, MOST_ROWS = 0.25, (10_000, 5_000)
+#: Features whose ranges differ by this factor, or that are this far from 0 in standard deviations, need scales.
+UNEQUAL, FAR = 30.0, 100.0
+
+
+class Rows(NamedTuple):
+    """Rows with their classes and weights."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Some of the rows."""
+        return Rows(self.X[rows], self.y[rows], self.weight[rows])
+
+    def seen(self, scaling: AffineScaling, kept: np.ndarray) -> Rows:
+        """The rows scaled, with some of their features."""
+        X = (self.X[:, kept] - scaling.centre) * scaling.factor
+        return self._replace(X=np.ascontiguousarray(X, dtype=np.float32))
+
+
+class Settings(NamedTuple):
+    """What is chosen: a shape, the noise relative to the size of a feature, and the size of the first steps."""
+
+    shape: Shape
+    noise: float = NOISES[0]
+    rate: float = RATES[0]
+
+
+class Trial(NamedTuple):
+    """Settings that were tried, and their error on held-out rows."""
+
+    settings: Settings
+    n_bytes: int
+    n_passes: int
+    error: float
+
+
+class Search:
+    """Trains candidates on some rows and compares them on others.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows.
+    n_classes : int
+        Number of classes.
+    coef : ndarray of shape (n_given, n_features) or None
+        Normals of the planes of the given model.
+    max_bytes : int
+        The budget, without the labels.
+    seed : int
+        Determines all that is random.
+    """
+
+    def __init__(self, rows: Rows, n_classes: int, coef: np.ndarray | None, max_bytes: int, seed: int) -> None:
+        self.rows, self.n_classes, self.coef, self.max_bytes, self.seed = rows, n_classes, coef, max_bytes, seed
+        self.n_features = rows.X.shape[1]
+        spread = np.ptp(rows.X, axis=0)
+        self.varying = np.flatnonzero(spread > 0)
+        if not len(self.varying):
+            self.varying = np.arange(1)
+        train, held_out = split(rows.y, n_classes, np.random.default_rng(seed))
+        self.train, self.held_out = rows.take(train), rows.take(held_out)
+        self.trials: list[Trial] = []
+        self.scaled = False
+        self.order: np.ndarray | None = None  # of the features that vary, the most important first
+        self._known: dict[tuple[Settings, int], tuple[float, LowRank]] = {}
+
+    def run(self) -> Settings:
+        """Choose the scaling, then the shape, and then the noise and the size of steps."""
+        self._rank_features()
+        left = [Settings(shape) for shape in self._shapes(self.scaled)]
+        for n_passes, most in ROUNDS:
+            left = self._compared(left[:most], n_passes)
+        best = left[0]
+        best = self._compared([best._replace(noise=noise) for noise in NOISES], LAST_PASSES)[0]
+        others = [other._replace(noise=best.noise) for other in left[1:LAST_SHAPES]]
+        best = self._compared([best, *others], LAST_PASSES)[0]
+        return self._compared([best._replace(rate=rate) for rate in RATES], LAST_PASSES)[0]
+
+    def final(self, settings: Settings, n_passes: int) -> tuple[CompressedTables, list[float]]:
+        """The tables of settings after training on all rows, and the loss of each pass."""
+        planes, losses = self._trained(settings, n_passes, self.rows)
+        kept = self._kept(settings.shape)[1]
+        scaling = self._scaling(kept, settings.shape.scaled)
+        return planes.tables(kept, self.n_features, self.n_classes, scaling), losses
+
+    def _rank_features(self) -> None:
+        """Train a reference with all features, to choose the scaling and to see which features matter."""
+        found = {}
+        rank = min(REFERENCE.rank or 1, len(self.varying))
+        for scaled in self._scalings():
+            if self._shapes(scaled):
+                shape = REFERENCE._replace(n_kept=len(self.varying), rank=rank, scaled=scaled)
+                found[scaled] = self._error(Settings(shape), REFERENCE_PASSES)
+        self.scaled = min(found, key=lambda which: found[which][0])
+        self.coef = coef = found[self.scaled][1].coef
+        spread = self.rows.X[:, self.varying].std(axis=0) * self._scaling(self.varying, self.scaled).factor
+        self.order = np.argsort(-np.linalg.norm(coef - coef.mean(axis=0), axis=0) * spread, kind="stable")
+
+    def _compared(self, candidates: list[Settings], n_passes: int) -> list[Settings]:
+        """The candidates, those of the least error on held-out rows first."""
+        errors = [self._error(settings, n_passes)[0] for settings in candidates]
+        return [candidates[i] for i in np.argsort(errors, kind="stable")]
+
+    def _scalings(self) -> list[bool]:
+        """Whether features may have one scale in common, and scales of their own."""
+        X = self.rows.X[:, self.varying]
+        spread, deviation = np.ptp(X, axis=0), X.std(axis=0)
+        unequal = spread.max() > UNEQUAL * spread.min() or (np.abs(X.mean(axis=0)) > FAR * deviation).any()
+        return [True] if unequal else [False, True]
+
+    def _shapes(self, scaled: bool) -> list[Shape]:
+        n_varying = len(self.varying)
+        return fitting_shapes(
+            self.max_bytes, self.n_features, n_varying, self.n_classes, len(self.rows.y), scaled=scaled
+        )
+
+    def _kept(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+        """The features that a shape keeps: as indices of those that vary, and of all."""
+        own = np.arange(len(self.varying)) if self.order is None else np.sort(self.order[: shape.n_kept])
+        return own, self.varying[own]
+
+    def _given(self, own: np.ndarray, scaled: bool) -> np.ndarray | None:
+        """The planes to start from, over scaled rows: those of the reference, once there is one."""
+        if self.order is not None or self.coef is None:
+            return None if self.coef is None else self.coef[:, own]
+        return np.asarray(self.coef[:, self.varying] / self._scaling(self.varying, scaled).factor)
+
+    def _scaling(self, kept: np.ndarray, scaled: bool) -> AffineScaling:
+        """How the kept features are scaled: rows have a mean square norm of about 1 before any are left out."""
+        X, weight, n_varying = self.rows.X[:, kept], self.rows.weight, len(self.varying)
+        if scaled:
+            found = AffineScaling.standard(X, weight)
+            return AffineScaling(found.centre, found.factor / n_varying**0.5)
+        return AffineScaling(X.mean(axis=0), AffineScaling.common(self.rows.X[:, self.varying], weight).factor)
+
+    def _trained(self, settings: Settings, n_passes: int, rows: Rows) -> tuple[LowRank, list[float]]:
+        """The planes of settings after some passes over rows, and the loss of each pass."""
+        shape, rng = settings.shape, np.random.default_rng(self.seed)
+        own, kept = self._kept(shape)
+        seen = rows.seen(self._scaling(kept, shape.scaled), kept)
+        given = self._given(own, shape.scaled)
+        planes = start(seen.X, seen.y, self.n_classes, shape.rank, shape.n_planes, given, rng)
+        return Training(n_passes, settings.rate, settings.noise / len(self.varying) ** 0.5).run(planes, *seen, rng)
+
+    def _error(self, settings: Settings, n_passes: int) -> tuple[float, LowRank]:
+        """The error of settings on held-out rows, and their planes; none is trained twice."""
+        known = self._known.get((settings, n_passes))
+        if known is not None:
+            return known
+        planes, _ = self._trained(settings, n_passes, self.train)
+        kept = self._kept(settings.shape)[1]
+        held_out = self.held_out.seen(self._scaling(kept, settings.shape.scaled), kept)
+        error = float(np.average(planes.predict(held_out.X) != held_out.y, weights=held_out.weight))
+        n_bytes = settings.shape.n_bytes(self.n_features, self.n_classes)
+        self.trials.append(Trial(settings, n_bytes, n_passes, error))
+        self._known[settings, n_passes] = error, planes
+        return error, planes
+
+
+def split(y: np.ndarray, n_classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to train on in trials, and held-out rows; of each class the same part, where it has enough rows."""
+    train, held_out = [], []
+    for c in range(n_classes):
+        own = rng.permutation(np.flatnonzero(y == c))
+        n_held_out = int(HELD_OUT * len(own))
+        share = len(own) / len(y)
+        held_out.append(own[: min(n_held_out, int(share * MOST_ROWS[1]) + 1)])
+        train.append(own[n_held_out:][: int(share * MOST_ROWS[0]) + 1])
+    chosen = np.concatenate(held_out)
+    return np.concatenate(train), chosen if len(chosen) else np.arange(len(y))

@@ -1,0 +1,42 @@
+"""`CompressedTables` as arrays of a file, and from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyplane.compression._tables import CompressedTables
+from polyplane.engine.kinds import Array, Maybe, Whole
+from polyplane.model_files.parts import part_of
+from polyplane.model_files.values import Packer, Sizes, Unpacker, pack, unpack
+
+#: The parts of the tables. Without a projection there is one unit for each kept feature.
+PARTS: dict[str, Any] = {
+    "n_features": Whole(2**48),
+    "kept": Array("i", "kept"),
+    "projection": Maybe(Array("int8", "rank", "kept")),
+    "units": Array("float32", "rank"),
+    "weights": Array("int8", "planes", "rank"),
+    "intercept": Array("float32", "planes"),
+    "indptr": Array("i", "classes+1"),
+    "centres": Maybe(Array("float32", "kept")),
+    "factors": Maybe(Array("float32", "kept")),
+}
+#: The most weights of planes over all features: a file of a few bytes must not ask for all of the memory.
+MOST_WEIGHTS = 1 << 28
+
+
+def pack_tables(tables: CompressedTables, packer: Packer) -> dict[str, Any]:
+    """What is to be JSON; the arrays are left with the packer."""
+    return {name: pack(kind, getattr(tables, name), f"tables.{name}", packer) for name, kind in PARTS.items()}
+
+
+def unpack_tables(description: dict[str, Any], unpacker: Unpacker, sizes: Sizes) -> CompressedTables:
+    """The tables, once all of them are known to be sound; the number of classes becomes known as a size."""
+    nodes = part_of(description, "tables")
+    parts = {name: unpack(kind, nodes.get(name), f"tables.{name}", unpacker, sizes) for name, kind in PARTS.items()}
+    tables = CompressedTables(**{**parts, "n_features": int(parts["n_features"])})
+    if len(tables.weights) * tables.n_features > MOST_WEIGHTS:
+        raise ValueError(f"its planes have more than {MOST_WEIGHTS:,} weights")
+    tables.check()
+    sizes["features"] = tables.n_features
+    return tables

@@ -1,0 +1,80 @@
+"""`Shape`: how many features, projected features and planes a small model has, and which shapes fit into a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from polyplane.compression._tables import FLOAT, table_bytes
+
+#: Numbers of projected features to try.
+RANKS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
+#: Fractions of the bytes that the projection may take.
+FRACTIONS = (0.25, 0.5, 0.75)
+#: The most planes of a class, and training rows for each plane at least.
+MOST_PLANES, ROWS_PER_PLANE = 512, 4
+#: The part of the bytes that a shape must use to be tried, relative to the largest one that fits.
+LEAST_USED = 0.6
+
+
+class Shape(NamedTuple):
+    """The shape of a model.
+
+    Parameters
+    ----------
+    n_kept : int
+        Features in use.
+    rank : int or None
+        Projected features; None: no projection.
+    n_planes : int
+        Planes of each class.
+    scaled : bool
+        Whether each feature has a scale of its own.
+    """
+
+    n_kept: int
+    rank: int | None
+    n_planes: int
+    scaled: bool
+
+    def n_bytes(self, n_features: int, n_classes: int) -> int:
+        """Bytes of the tables, without the labels."""
+        n_planes = self.n_planes * n_classes
+        return table_bytes(n_features, self.n_kept, self.rank, n_planes, n_classes, scaled=self.scaled)
+
+
+def smallest(n_features: int, n_classes: int, *, scaled: bool) -> Shape:
+    """The shape with the fewest bytes."""
+    shapes = [Shape(min(1, n_features), None, 1, scaled), Shape(n_features, None, 1, scaled)]
+    return min(shapes, key=lambda shape: shape.n_bytes(n_features, n_classes))
+
+
+def fitting_shapes(
+    max_bytes: int, n_features: int, n_varying: int, n_classes: int, n_rows: int, *, scaled: bool
+) -> list[Shape]:
+    """Shapes whose tables take at most `max_bytes`; of `n_features` features, `n_varying` are of use."""
+    most = max(1, min(MOST_PLANES, n_rows // (ROWS_PER_PLANE * n_classes)))
+    found = []
+    for n_kept, rank in _sizes(max_bytes, n_varying, scaled):
+        one = Shape(n_kept, rank, 1, scaled)
+        left = max_bytes - one.n_bytes(n_features, n_classes)
+        more = left // (n_classes * ((n_kept if rank is None else rank) + FLOAT))
+        # The table of edges may need wider numbers for more planes.
+        shapes = [one._replace(n_planes=min(most, n)) for n in (1 + more, more, more - 1) if n >= 1]
+        found += [shape for shape in shapes if shape.n_bytes(n_features, n_classes) <= max_bytes][:1]
+    sizes = {shape: shape.n_bytes(n_features, n_classes) for shape in found}
+    enough = LEAST_USED * max(sizes.values(), default=0)
+    return sorted((shape for shape in sizes if sizes[shape] >= enough), key=lambda shape: (shape.rank or 0, shape))
+
+
+def _sizes(max_bytes: int, n_varying: int, scaled: bool) -> Iterator[tuple[int, int | None]]:
+    """Numbers of features and ranks to try."""
+    for fraction in FRACTIONS:
+        room = int(fraction * max_bytes)
+        for rank in RANKS:
+            n_kept = min(n_varying, room // (rank + (2 * FLOAT if scaled else 0)))
+            if rank <= n_kept:
+                yield n_kept, rank
+    for n_kept in (n_varying, n_varying // 2, n_varying // 4, n_varying // 8, 1):
+        if n_kept >= 1:
+            yield n_kept, None

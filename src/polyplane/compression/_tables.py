@@ -1,0 +1,128 @@
+"""`CompressedTables`: planes as tables of one-byte weights, and the bytes that these take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyplane.planes import PlaneSet
+
+#: Bytes of a float, of a label that is a number, and of a pointer to one that is a text (of 32 bits).
+FLOAT, LABEL, POINTER = 4, 8, 4
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedTables:
+    r"""Planes of a shared projection, in integers from -127 to 127.
+
+    With the kept features :math:`u` of a row, each ``(x - centre) * factor`` where there are centres and factors, the
+    score of plane :math:`k` is
+
+    .. math:: \textstyle b_k + \sum_r V_{kr} z_r, \qquad z_r = s_r \sum_j P_{rj} u_j
+
+    or, without a projection, :math:`z_r = s_r u_r`.
+
+    Parameters
+    ----------
+    n_features : int
+        Features of a row, those without use included.
+    kept : ndarray of shape (n_kept,)
+        Indices of the features in use, ascending.
+    projection : ndarray of shape (rank, n_kept) and dtype int8, or None
+        The shared projection P; None: there is none, and the rank is `n_kept`.
+    units : ndarray of shape (rank,) and dtype float32
+        Scales s.
+    weights : ndarray of shape (n_planes, rank) and dtype int8
+        Weights V of the planes.
+    intercept : ndarray of shape (n_planes,) and dtype float32
+        Intercepts b of the planes.
+    indptr : ndarray of shape (n_classes + 1,)
+        Class c owns the planes ``indptr[c]:indptr[c + 1]``.
+    centres, factors : ndarray of shape (n_kept,) and dtype float32, or None
+        Scaling of the features; None: they are taken as they are.
+    """
+
+    n_features: int
+    kept: np.ndarray
+    projection: np.ndarray | None
+    units: np.ndarray
+    weights: np.ndarray
+    intercept: np.ndarray
+    indptr: np.ndarray
+    centres: np.ndarray | None = None
+    factors: np.ndarray | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of projected features."""
+        return len(self.units)
+
+    def planes(self) -> PlaneSet:
+        """The same planes over all features, in float64."""
+        inner = self.weights * self.units.astype(np.float64)
+        used = inner if self.projection is None else inner @ self.projection.astype(np.float64)
+        intercept = self.intercept.astype(np.float64)
+        if self.centres is not None and self.factors is not None:
+            used = used * self.factors
+            intercept = intercept - used @ self.centres.astype(np.float64)
+        coef = np.zeros((len(used), self.n_features))
+        coef[:, self.kept] = used
+        return PlaneSet(coef, intercept, self.indptr)
+
+    def n_bytes(self, classes: np.ndarray) -> int:
+        """Bytes of the tables as constants of a compiled program, labels included."""
+        return label_bytes(classes) + table_bytes(
+            self.n_features,
+            len(self.kept),
+            None if self.projection is None else self.rank,
+            len(self.weights),
+            len(self.indptr) - 1,
+            scaled=self.factors is not None,
+        )
+
+    def check(self) -> None:
+        """Raise a ValueError where the parts do not belong together."""
+        n_kept, rank, n_planes = len(self.kept), self.rank, len(self.weights)
+        expected = {
+            "projection": (rank, n_kept),
+            "weights": (n_planes, rank),
+            "intercept": (n_planes,),
+            "centres": (n_kept,),
+            "factors": (n_kept,),
+        }
+        for name, shape in expected.items():
+            part = getattr(self, name)
+            if part is not None and part.shape != shape:
+                raise ValueError(f"{name} has the shape {part.shape}, not {shape}.")
+        if self.projection is None and rank != n_kept:
+            raise ValueError("Without a projection there is one unit for each kept feature.")
+        if (self.centres is None) != (self.factors is None):
+            raise ValueError("There are either both centres and factors or none of them.")
+        if not n_kept or self.kept[0] < 0 or self.kept[-1] >= self.n_features or (np.diff(self.kept) < 1).any():
+            raise ValueError("The kept features must be ascending indices of features.")
+        floats = (self.units, self.intercept, self.centres, self.factors)
+        if not all(part is None or np.isfinite(part).all() for part in floats):
+            raise ValueError("The tables must be finite.")
+
+
+def table_bytes(n_features: int, n_kept: int, rank: int | None, n_planes: int, n_classes: int, *, scaled: bool) -> int:
+    """Bytes of all tables but the labels; a rank of None stands for planes without a projection."""
+    size = n_kept if rank is None else rank
+    bytes_kept = -(-n_features // 8) if n_kept < n_features else 0  # one bit for each feature
+    bytes_scaling = 2 * FLOAT * n_kept if scaled else 0
+    bytes_projection = 0 if rank is None else n_kept * rank
+    bytes_planes = n_planes * (size + FLOAT)
+    return bytes_kept + bytes_scaling + bytes_projection + FLOAT * size + bytes_planes + edge_bytes(n_planes, n_classes)
+
+
+def edge_bytes(n_planes: int, n_classes: int) -> int:
+    """Bytes of the table that says which planes a class owns."""
+    return (n_classes + 1) * (1 if n_planes < 256 else 2 if n_planes < 65536 else 4)
+
+
+def label_bytes(classes: Any) -> int:
+    """Bytes of the labels: texts end in a zero and are pointed to, other labels are numbers of 64 bits."""
+    labels = np.asarray(classes).tolist()
+    return sum(len(label.encode()) + 1 + POINTER if isinstance(label, str) else LABEL for label in labels)

@@ -1,0 +1,152 @@
+"""`CompressedClassifier`: planes within a budget of bytes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from polyplane._array_api import is_foreign, is_sparse
+from polyplane.base import Declaration, PlaneClassifier
+from polyplane.compression._choice import Rows, Search, Trial
+from polyplane.compression._shapes import smallest
+from polyplane.compression._tables import CompressedTables, label_bytes
+from polyplane.engine.data import Data
+from polyplane.engine.run import Limits
+from polyplane.scaling import AffineScaling
+
+
+@dataclass(eq=False, repr=False)
+class CompressedClassifier(PlaneClassifier):
+    r"""Planes whose tables of one-byte weights fit into a budget of bytes.
+
+    All planes share a projection to a few dimensions, of a part of the features: the weights of the planes over the
+    features are the product :math:`V P` of two small matrices of integers from -127 to 127, with one scale for each
+    row of P. Both are trained together by the log-loss, where each class scores the log-sum-exp of its planes, with
+    rounded weights in the last passes. The number of features, of projected features and of planes, the scaling of the
+    features and the strength of the noise that is added to training rows are chosen on held-out rows.
+
+    Usually made from a fitted model by `compress`, whose planes tell where training starts; `fit` does without.
+
+    Parameters
+    ----------
+    max_bytes : int, default=16000
+        The most bytes that the tables may take as constants of a compiled program, labels included.
+    max_iter : int, default=60
+        Passes over the rows in the last training.
+    random_state : int, RandomState or None, default=None
+        Controls all that is random.
+
+    Attributes
+    ----------
+    tables_ : CompressedTables
+        The integers and scales, as `polyplane.export` writes them to C.
+    planes_ : PlaneSet
+        The same planes over all features, in float64; all else reads these.
+    n_bytes_ : int
+        Bytes of the tables, labels included.
+    trials_ : dict of str to list of float
+        What was tried on held-out rows: "features", "rank" (0: no projection), "planes" (of each class), "scaled"
+        (1: each feature has a scale of its own), "noise", "rate", "passes", "bytes" and "error".
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_iter_ : int
+        Passes made.
+    history_ : dict
+        After each pass of the last training: "time" and "loss".
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    polyplane.compress : Make a fitted model small.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> from polyplane.compression import CompressedClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> small = CompressedClassifier(2_000, random_state=0).fit(X_train, y_train)
+    >>> small.n_bytes_ <= 2_000, small.score(X_test, y_test) > 0.93
+    (True, True)
+    """
+
+    max_bytes: int = 16_000
+    _: KW_ONLY
+    max_iter: int = 60
+    random_state: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "max_bytes": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+    _declaration: ClassVar[Declaration] = Declaration(tuning={}, streams=False)
+    #: There is no training to go on with.
+    warm_start: ClassVar[bool] = False
+
+    def _method(self, classes: np.ndarray) -> NoReturn:
+        raise NotImplementedError("A CompressedClassifier is not trained by steps of a method.")
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, limits: Limits, scaling: AffineScaling | None = None) -> Self:
+        return self._fit_from(None, X, y, sample_weight)
+
+    def _fit_from(self, coef: np.ndarray | None, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit from given planes, whose normals are over the features of X."""
+        began = time.perf_counter()
+        self._validate_params()
+        if is_foreign(X):
+            raise TypeError("Compression runs on the host: pass X as a NumPy array.")
+        draft = self._unfitted(None)
+        data = draft._take(X, y, sample_weight, classes=None, judge_scales=False)
+        rows, n_classes = _dense(data), data.n_classes
+        budget = self.max_bytes - label_bytes(draft.classes_)
+        draft._check_budget(budget, rows.X.shape[1], n_classes)
+        search = Search(rows, n_classes, coef, budget, draft._seed())
+        tables, losses = search.final(search.run(), self.max_iter)
+        draft._keep_tables(tables)
+        draft.trials_, draft.n_iter_ = _as_lists(search.trials), self.max_iter
+        seconds = time.perf_counter() - began
+        draft.history_ = {"time": np.linspace(0, seconds, self.max_iter + 1)[1:].tolist(), "loss": losses}
+        return self._become(draft)
+
+    def _keep_tables(self, tables: CompressedTables) -> None:
+        """Be the model of tables."""
+        self.tables_, self.planes_ = tables, tables.planes()
+        self.n_bytes_ = tables.n_bytes(self.classes_)
+
+    def _check_budget(self, budget: int, n_features: int, n_classes: int) -> None:
+        least = smallest(n_features, n_classes, scaled=True).n_bytes(n_features, n_classes)
+        if budget < least:
+            raise ValueError(
+                f"max_bytes={self.max_bytes} is too small: the smallest tables for {n_classes} classes and "
+                f"{n_features} features take {least + self.max_bytes - budget} bytes."
+            )
+
+
+def _dense(data: Data) -> Rows:
+    """The training rows, dense, with weights of mean 1."""
+    X = data.X[data.train]
+    weight = data.weight[data.train].astype(np.float32)
+    return Rows(X.toarray() if is_sparse(X) else X, data.y[data.train], weight / weight.mean())
+
+
+def _as_lists(trials: list[Trial]) -> dict[str, list[float]]:
+    columns: dict[str, list[Any]] = {
+        "features": [trial.settings.shape.n_kept for trial in trials],
+        "rank": [trial.settings.shape.rank or 0 for trial in trials],
+        "planes": [trial.settings.shape.n_planes for trial in trials],
+        "scaled": [trial.settings.shape.scaled for trial in trials],
+        "noise": [trial.settings.noise for trial in trials],
+        "rate": [trial.settings.rate for trial in trials],
+        "passes": [trial.n_passes for trial in trials],
+        "bytes": [trial.n_bytes for trial in trials],
+        "error": [trial.error for trial in trials],
+    }
+    return {name: [float(value) for value in values] for name, values in columns.items()}

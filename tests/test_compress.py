@@ -1,0 +1,261 @@
+"""Small models: the budget, the tables, the files, the programs and the mistakes."""
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import polyplane
+from polyplane import serving
+from polyplane.compression import CompressedClassifier
+from polyplane.compression._shapes import fitting_shapes
+from polyplane.compression._tables import CompressedTables
+from polyplane.compression._training import _gradients
+from polyplane.io import to_c, to_javascript, to_sql
+from tests.programs import run_c, run_node, run_sqlite
+
+QUICK = {"max_iter": 15, "random_state": 0}
+
+
+@cache
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X, y, random_state=0)
+
+
+@cache
+def large():
+    X, _, y, _ = digits()
+    return polyplane.MultiHyperplaneClassifier(4, max_iter=10, random_state=0).fit(X, y)
+
+
+@cache
+def small(max_bytes=4000):
+    X, _, y, _ = digits()
+    return polyplane.compress(large(), X, y, max_bytes=max_bytes, **QUICK)
+
+
+class TestBudget:
+    def test_is_held_and_costs_little(self):
+        """Of 64 x 40 weights (10 kB in float32) 4 kB remain; the error may grow by two points."""
+        _, X, _, y = digits()
+        assert small().n_bytes_ <= 4000
+        assert small().score(X, y) > large().score(X, y) - 0.02
+
+    def test_a_small_one_is_held_by_fewer_features(self):
+        _, X, _, y = digits()
+        tiny = small(700)
+        assert tiny.n_bytes_ <= 700
+        assert len(tiny.tables_.kept) < 64
+        assert tiny.score(X, y) > 0.85
+
+    def test_too_small(self):
+        X, _, y, _ = digits()
+        with pytest.raises(ValueError, match=r"max_bytes=100 is too small: the smallest tables .* take \d+ bytes"):
+            polyplane.compress(large(), X, y, max_bytes=100, **QUICK)
+
+    def test_the_smallest_that_is_named_is_possible(self):
+        X, _, y, _ = digits()
+        with pytest.raises(ValueError, match="too small") as error:
+            polyplane.compress(large(), X, y, max_bytes=100, **QUICK)
+        least = int(re.search(r"take (\d+) bytes", str(error.value))[1])
+        assert polyplane.compress(large(), X, y, max_bytes=least, **QUICK).n_bytes_ <= least
+
+    def test_shapes_fit(self):
+        for max_bytes in (300, 2_000, 70_000):
+            for scaled in (False, True):
+                shapes = fitting_shapes(max_bytes, 64, 61, 10, 2_000, scaled=scaled)
+                assert shapes
+                assert all(shape.n_bytes(64, 10) <= max_bytes for shape in shapes)
+
+    def test_trials_say_how_it_was_chosen(self):
+        trials = small().trials_
+        assert len({len(figures) for figures in trials.values()}) == 1
+        final = [i for i, n_passes in enumerate(trials["passes"]) if n_passes == max(trials["passes"])]
+        chosen = min(final, key=lambda i: trials["error"][i])
+        assert trials["rank"][chosen] in (0, small().tables_.rank)
+        assert trials["features"][chosen] == len(small().tables_.kept)
+
+
+class TestModel:
+    def test_tables_are_the_planes(self):
+        model, (_, X, _, _) = small(), digits()
+        tables = model.tables_
+        u = X[:, tables.kept]
+        if tables.factors is not None:
+            u = (u - tables.centres.astype(float)) * tables.factors
+        z = (u if tables.projection is None else u @ tables.projection.T.astype(float)) * tables.units
+        scores = z @ tables.weights.T.astype(float) + tables.intercept
+        np.testing.assert_allclose(model.planes_.scores(X), scores, atol=1e-9 * np.abs(scores).max())
+
+    def test_weights_are_bytes(self):
+        tables = small().tables_
+        assert tables.weights.dtype == tables.projection.dtype == np.int8
+        assert np.abs(tables.projection.astype(int)).max(axis=1).tolist() == [127] * tables.rank
+
+    def test_same_seed_same_tables(self):
+        X, _, y, _ = digits()
+        again = polyplane.compress(large(), X, y, max_bytes=4000, **QUICK)
+        np.testing.assert_array_equal(again.tables_.weights, small().tables_.weights)
+        np.testing.assert_array_equal(again.tables_.projection, small().tables_.projection)
+        np.testing.assert_array_equal(again.tables_.intercept, small().tables_.intercept)
+
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_features_of_any_size(self, n_classes):
+        """Units of a millionth and of a million, and a feature far from 0: the same error as in equal units."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(600, 4))
+        y = (np.abs(X[:, 0] + X[:, 1]) * 1.2).astype(int).clip(0, n_classes - 1)
+        errors = []
+        for sizes, shift in ((np.ones(4), 0), (np.array([1e-6, 1e6, 1.0, 1.0]), np.array([0, 0, 0, 1e3]))):
+            rows = X * sizes + shift
+            model = polyplane.PegasosSVC(random_state=0).fit((rows - shift) / sizes, y)
+            pipe = make_pipeline(StandardScaler(), model).fit(rows, y)
+            found = polyplane.compress(pipe, rows, y, max_bytes=1200, **QUICK)
+            errors.append(1 - found.score(rows, y))
+        assert errors[1] < errors[0] + 0.03 < 0.15
+
+    def test_sparse_rows_weights_and_names(self):
+        import pandas as pd
+        from scipy import sparse
+
+        X, X_test, y, _ = digits()
+        model = polyplane.compress(large(), sparse.csr_matrix(X), y, max_bytes=4000, **QUICK)
+        np.testing.assert_array_equal(model.predict(X_test), small().predict(X_test))
+        frame = pd.DataFrame(X, columns=[f"p{j}" for j in range(64)])
+        weight = (y < 5).astype(float)
+        named = CompressedClassifier(2000, **QUICK).fit(frame, y, sample_weight=weight)
+        assert named.feature_names_in_[3] == "p3"
+        assert np.mean(named.predict(frame.iloc[:200]) < 5) > 0.99
+
+    def test_gradients_are_those_of_the_loss(self):
+        from polyplane.compression._low_rank import LowRank
+
+        rng = np.random.default_rng(0)
+        owners, y = np.array([0, 0, 1, 2, 2, 2]), np.array([0, 1, 2, 2])
+        planes = LowRank(rng.normal(size=(3, 5)), rng.normal(size=(6, 3)), rng.normal(size=6), owners)
+        x, weight = rng.normal(size=(4, 5)), np.array([1.0, 2.0, 0.5, 1.0])
+
+        def loss(planes):
+            scores = x @ planes.coef.T + planes.intercept
+            by_class = np.array([np.exp(scores[:, owners == c]).sum(axis=1) for c in range(3)]).T
+            return -(weight * np.log(by_class[range(4), y] / by_class.sum(axis=1))).mean()
+
+        total, gradients = _gradients(planes, x, y, weight, np.array([0, 2, 3]))
+        assert total / 4 == pytest.approx(loss(planes))
+        for part, gradient in zip(("projection", "weights", "intercept"), gradients, strict=True):
+            values = getattr(planes, part)
+            for place in list(np.ndindex(values.shape))[:6]:
+                moved = values.copy()
+                moved[place] += 1e-6
+                slope = (loss(planes._replace(**{part: moved})) - loss(planes)) / 1e-6
+                assert gradient[place] == pytest.approx(slope, abs=1e-4)
+
+
+class TestFiles:
+    def test_round_trip(self, tmp_path):
+        model, (_, X, _, _) = small(), digits()
+        polyplane.save(model, tmp_path / "small.safetensors")
+        again = polyplane.load(tmp_path / "small.safetensors")
+        np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+        assert (again.n_bytes_, again.trials_, again.history_) == (model.n_bytes_, model.trials_, model.history_)
+        assert again.get_params() == model.get_params()
+        predictor = serving.load(tmp_path / "small.safetensors")
+        np.testing.assert_array_equal(predictor.predict(X), model.predict(X))
+
+    def test_tables_that_do_not_belong_together_are_refused(self, tmp_path):
+        from dataclasses import replace
+
+        model = small()
+        for change in ({"kept": model.tables_.kept[::-1]}, {"units": model.tables_.units * np.float32(np.inf)}):
+            forged = CompressedClassifier(**model.get_params())
+            forged.__dict__.update(model.__dict__)
+            forged.tables_ = replace(model.tables_, **change)
+            with pytest.raises(ValueError, match="cannot be saved: the file holds an invalid model"):
+                polyplane.save(forged, tmp_path / "forged.safetensors")
+
+
+class TestPrograms:
+    @pytest.mark.parametrize("max_bytes", [700, 4000])
+    def test_c(self, max_bytes, tmp_path):
+        model, (_, X, _, _) = small(max_bytes), digits()
+        outcome = run_c(model, X, tmp_path)
+        assert outcome.labels == model.predict(X).tolist()
+        np.testing.assert_allclose(outcome.scores, model.planes_.class_scores(X), rtol=2e-5, atol=1e-3)
+
+    def test_bytes_are_those_of_the_c_file(self):
+        for model in (small(700), small(4000)):
+            about = re.search(r"Memory: (\d+) bytes of constant tables \(int8\), (\d+) of texts", to_c(model))
+            assert int(about[1]) + int(about[2]) == model.n_bytes_
+
+    @pytest.mark.parametrize("projected", [False, True])
+    @pytest.mark.parametrize("labels", [['?"*/', "b"], [True, False]])
+    def test_every_kind_of_table(self, projected, labels, tmp_path):
+        rng = np.random.default_rng(0)
+        model = CompressedClassifier(4000)
+        model.classes_ = np.unique(np.array(labels))
+        model.n_features_in_ = 11
+        kept = np.array([0, 3, 8, 10])
+        tables = CompressedTables(
+            11,
+            kept,
+            rng.integers(-127, 128, (2, 4), dtype=np.int8) if projected else None,
+            rng.random(2 if projected else 4).astype(np.float32),
+            rng.integers(-127, 128, (300, 2 if projected else 4), dtype=np.int8),
+            rng.normal(size=300).astype(np.float32),
+            np.array([0, 120, 300]),
+            *(rng.random((2, 4)) + 0.5).astype(np.float32),
+        )
+        tables.check()
+        model._keep_tables(tables)
+        X = rng.normal(size=(200, 11)).astype(np.float32)
+        outcome = run_c(model, X, tmp_path, name="every")
+        assert outcome.labels == model.predict(X).tolist()
+        about = re.search(r"Memory: (\d+) bytes of constant tables \(int8\), (\d+) of texts", to_c(model))
+        assert int(about[1]) + int(about[2]) == model.n_bytes_
+
+    def test_other_languages_read_the_planes(self, tmp_path):
+        model, (_, X, _, _) = small(700), digits()
+        assert run_sqlite(model, X[:50]).labels == model.predict(X[:50]).tolist()
+        assert run_node(model, X[:50], tmp_path).labels == model.predict(X[:50]).tolist()
+        assert "score_3" in to_sql(model)
+        assert "predict" in to_javascript(model)
+
+    def test_wider_types_are_those_of_the_planes(self):
+        assert "double *scores" in to_c(small(700), "float64")
+
+
+class TestMistakes:
+    def test_other_models(self):
+        from sklearn.linear_model import LogisticRegression
+
+        X, _, y, _ = digits()
+        with pytest.raises(TypeError, match=r"compress takes a fitted learner of Polyplane.*not a LogisticRegression"):
+            polyplane.compress(LogisticRegression(), X, y, max_bytes=4000)
+        with pytest.raises(TypeError, match="not a TableClassifier"):
+            polyplane.compress(polyplane.TableClassifier(), X, y, max_bytes=4000)
+
+    def test_other_rows(self):
+        X, _, y, _ = digits()
+        with pytest.raises(ValueError, match="X has 63 features, but the model was fitted on 64"):
+            polyplane.compress(large(), X[:, 1:], y, max_bytes=4000)
+        with pytest.raises(ValueError, match="y holds the label 17, which the model does not know"):
+            polyplane.compress(large(), X, np.where(y == 7, 17, y), max_bytes=4000)
+
+    def test_pipelines_that_mix_features(self):
+        from sklearn.decomposition import PCA
+
+        X, _, y, _ = digits()
+        pipe = make_pipeline(PCA(64), polyplane.PegasosSVC(max_iter=2, random_state=0)).fit(X, y)
+        with pytest.raises(TypeError, match="scale each feature by a factor"):
+            polyplane.compress(pipe, X, y, max_bytes=4000)
+
+    def test_parameters(self):
+        X, _, y, _ = digits()
+        with pytest.raises(ValueError, match="'max_bytes' parameter"):
+            polyplane.compress(large(), X, y, max_bytes=0)
