@@ -1,6 +1,7 @@
 """Small models: the budget, the tables, the files, the programs and the mistakes."""
 
 import re
+import subprocess
 from functools import cache
 
 import numpy as np
@@ -12,20 +13,29 @@ from sklearn.preprocessing import StandardScaler
 
 import polyplane
 from polyplane import serving
-from polyplane.compression import CompressedClassifier
+from polyplane.compression import CompressedClassifier, _choice
 from polyplane.compression._shapes import fitting_shapes
 from polyplane.compression._tables import CompressedTables
 from polyplane.compression._training import _gradients
 from polyplane.io import to_c, to_javascript, to_sql
-from tests.programs import run_c, run_node, run_sqlite
+from tests.programs import FLAGS, needed, run_c, run_node, run_sqlite
 
-QUICK = {"max_iter": 15, "random_state": 0}
+QUICK = {"max_iter": 30, "random_state": 0}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_trials():
+    """Fewer passes in trials: what is chosen is a little worse, and chosen in the same way."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"ROUNDS": ((3, 1000), (6, 3)), "LAST_PASSES": 9, "FEW_ROWS": 600}.items():
+            patch.setattr(_choice, name, value)
+        yield
 
 
 @cache
 def digits():
     X, y = load_digits(return_X_y=True)
-    return train_test_split(X, y, random_state=0)
+    return train_test_split(X, y, train_size=800, random_state=0)
 
 
 @cache
@@ -94,9 +104,12 @@ class TestModel:
         np.testing.assert_allclose(model.planes_.scores(X), scores, atol=1e-9 * np.abs(scores).max())
 
     def test_weights_are_bytes(self):
-        tables = small().tables_
-        assert tables.weights.dtype == tables.projection.dtype == np.int8
-        assert np.abs(tables.projection.astype(int)).max(axis=1).tolist() == [127] * tables.rank
+        """Each row of the projection, and each column of the planes, uses all of the range."""
+        tables = small(700).tables_
+        parts = [(tables.weights, 0)] + ([] if tables.projection is None else [(tables.projection, 1)])
+        for part, axis in parts:
+            assert part.dtype == np.int8
+            assert set(np.abs(part.astype(int)).max(axis=axis)) == {127}
 
     def test_same_seed_same_tables(self):
         X, _, y, _ = digits()
@@ -105,20 +118,14 @@ class TestModel:
         np.testing.assert_array_equal(again.tables_.projection, small().tables_.projection)
         np.testing.assert_array_equal(again.tables_.intercept, small().tables_.intercept)
 
-    @pytest.mark.parametrize("n_classes", [2, 3])
-    def test_features_of_any_size(self, n_classes):
-        """Units of a millionth and of a million, and a feature far from 0: the same error as in equal units."""
+    def test_features_of_any_size(self):
+        """Units of a millionth and of a million, and a feature far from 0, are no harder than equal units."""
         rng = np.random.default_rng(0)
         X = rng.normal(size=(600, 4))
-        y = (np.abs(X[:, 0] + X[:, 1]) * 1.2).astype(int).clip(0, n_classes - 1)
-        errors = []
-        for sizes, shift in ((np.ones(4), 0), (np.array([1e-6, 1e6, 1.0, 1.0]), np.array([0, 0, 0, 1e3]))):
-            rows = X * sizes + shift
-            model = polyplane.PegasosSVC(random_state=0).fit((rows - shift) / sizes, y)
-            pipe = make_pipeline(StandardScaler(), model).fit(rows, y)
-            found = polyplane.compress(pipe, rows, y, max_bytes=1200, **QUICK)
-            errors.append(1 - found.score(rows, y))
-        assert errors[1] < errors[0] + 0.03 < 0.15
+        y = (np.abs(X[:, 0] + X[:, 1]) * 1.2).astype(int).clip(0, 2)
+        rows = X * [1e-6, 1e6, 1.0, 1.0] + [0, 0, 0, 1e3]
+        model = make_pipeline(StandardScaler(), polyplane.PegasosSVC(random_state=0)).fit(rows, y)
+        assert polyplane.compress(model, rows, y, max_bytes=1200, random_state=0).score(rows, y) > 0.92
 
     def test_sparse_rows_weights_and_names(self):
         import pandas as pd
@@ -129,7 +136,7 @@ class TestModel:
         np.testing.assert_array_equal(model.predict(X_test), small().predict(X_test))
         frame = pd.DataFrame(X, columns=[f"p{j}" for j in range(64)])
         weight = (y < 5).astype(float)
-        named = CompressedClassifier(2000, **QUICK).fit(frame, y, sample_weight=weight)
+        named = CompressedClassifier(1000, **QUICK).fit(frame, y, sample_weight=weight)
         assert named.feature_names_in_[3] == "p3"
         assert np.mean(named.predict(frame.iloc[:200]) < 5) > 0.99
 
@@ -188,10 +195,15 @@ class TestPrograms:
         assert outcome.labels == model.predict(X).tolist()
         np.testing.assert_allclose(outcome.scores, model.planes_.class_scores(X), rtol=2e-5, atol=1e-3)
 
-    def test_bytes_are_those_of_the_c_file(self):
-        for model in (small(700), small(4000)):
-            about = re.search(r"Memory: (\d+) bytes of constant tables \(int8\), (\d+) of texts", to_c(model))
-            assert int(about[1]) + int(about[2]) == model.n_bytes_
+    @pytest.mark.parametrize("max_bytes", [700, 4000])
+    def test_bytes_are_those_of_the_compiled_tables(self, max_bytes, tmp_path):
+        (tmp_path / "model.c").write_text(to_c(small(max_bytes)))
+        subprocess.run([needed("gcc"), *FLAGS, "-O0", "-c", "model.c"], cwd=tmp_path, check=True)
+        symbols = subprocess.run(
+            [needed("nm"), "-S", "model.o"], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
+        sizes = [int(line.split()[1], 16) for line in symbols.splitlines() if re.search(r" [rR] model_", line)]
+        assert sum(sizes) == small(max_bytes).n_bytes_
 
     @pytest.mark.parametrize("projected", [False, True])
     @pytest.mark.parametrize("labels", [['?"*/', "b"], [True, False]])
@@ -259,3 +271,32 @@ class TestMistakes:
         X, _, y, _ = digits()
         with pytest.raises(ValueError, match="'max_bytes' parameter"):
             polyplane.compress(large(), X, y, max_bytes=0)
+
+
+class TestCommand:
+    def test_compress_then_predict_and_export(self, tmp_path):
+        import json
+
+        import pandas as pd
+        from typer.testing import CliRunner
+
+        from polyplane.cli import app
+
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 3))
+        y = np.where(np.abs(X[:, 0]) < 0.7, "in", "out")
+        pd.DataFrame(X, columns=[*"abc"]).assign(label=y).to_csv(tmp_path / "rows.csv", index=False)
+
+        def run(*arguments):
+            result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+            assert result.exit_code == 0, result.output
+            return result.stdout
+
+        model, small, rows = (tmp_path / name for name in ("m.safetensors", "s.safetensors", "rows.csv"))
+        run("train", rows, "-o", model, "--set", "n_planes=2", "--seed", 0, "--learner", "multi-hyperplane")
+        facts = json.loads(run("compress", model, rows, "--max-bytes", 300, "-o", small, "--json"))
+        assert facts["bytes"] <= 300
+        assert json.loads(run("evaluate", small, rows, "--json"))["accuracy"] > 0.9
+        assert json.loads(run("info", small, "--json"))["learner"] == "compressed"
+        run("export", small, "-o", tmp_path / "s.c")
+        assert "signed char s_weights" in (tmp_path / "s.c").read_text()

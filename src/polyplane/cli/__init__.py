@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from polyplane.cli._common import paragraphs, register, replace_closed_streams
+from polyplane.cli.compress import compress
 from polyplane.cli.demo import demo
 from polyplane.cli.evaluate import evaluate
 from polyplane.cli.explain import explain
@@ -14,7 +15,7 @@ from polyplane.cli.predict import predict
 from polyplane.cli.train import train
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
-for function in (demo, train, predict, evaluate, explain, info, export):
+for function in (demo, train, predict, evaluate, explain, info, export, compress):
     register(app, function)
 
 

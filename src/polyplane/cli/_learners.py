@@ -98,7 +98,8 @@ def learner_of(model: Any) -> Any:
 def name_of(model: Any) -> str:
     """Return the name of an estimator on the command line."""
     name = type(learner_of(model)).__name__
-    return TABLE if name == "TableClassifier" else LEARNERS[name].replace("_", "-")
+    others = {"TableClassifier": TABLE, "CompressedClassifier": "compressed"}
+    return others[name] if name in others else LEARNERS[name].replace("_", "-")
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:

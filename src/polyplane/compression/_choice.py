@@ -9,22 +9,26 @@ import numpy as np
 from polyplane.compression._low_rank import LowRank
 from polyplane.compression._shapes import Shape, fitting_shapes
 from polyplane.compression._start import start
-from polyplane.compression._tables import CompressedTables
+from polyplane.compression._tables import FLOAT, CompressedTables
 from polyplane.compression._training import Training
 from polyplane.scaling import AffineScaling
 
 #: Noise to try, relative to the size of a feature; the first is what shapes are compared with.
 NOISES = (0.3, 0.1, 0.7, 1.3)
 #: Sizes of the first steps to try; the first is what all else is compared with.
-RATES = (0.05, 0.1, 0.02)
+RATES = (0.05, 0.1)
 #: The shape that the scaling is chosen with, and its passes.
 REFERENCE, REFERENCE_PASSES = Shape(0, 24, 16, False), 8
 #: Passes of the rounds in which shapes are compared, and how many take part in each.
-ROUNDS = ((4, 1000), (12, 6))
+ROUNDS = ((4, 1000), (10, 5))
 #: How many shapes are compared at last, with all passes that trials make.
-LAST_SHAPES, LAST_PASSES = 3, 30
+LAST_SHAPES, LAST_PASSES = 3, 25
 #: The fraction of the rows that is held out, and the most rows of a trial: to train on, and held out.
-HELD_OUT, MOST_ROWS = 0.25, (10_000, 5_000)
+HELD_OUT, MOST_ROWS = 0.25, (6_000, 4_000)
+#: With fewer rows than this, trials make more passes: as many steps as with so many rows.
+FEW_ROWS = 2_000
+#: Scales of features are costly where they would take more than this part of the budget.
+COSTLY = 0.1
 #: Features whose ranges differ by this factor, or that are this far from 0 in standard deviations, need scales.
 UNEQUAL, FAR = 30.0, 100.0
 
@@ -63,6 +67,13 @@ class Trial(NamedTuple):
     error: float
 
 
+class Reference(NamedTuple):
+    """Planes over all features that vary, and these features in the order of their importance."""
+
+    coef: np.ndarray
+    order: np.ndarray
+
+
 class Search:
     """Trains candidates on some rows and compares them on others.
 
@@ -90,14 +101,12 @@ class Search:
         train, held_out = split(rows.y, n_classes, np.random.default_rng(seed))
         self.train, self.held_out = rows.take(train), rows.take(held_out)
         self.trials: list[Trial] = []
-        self.scaled = False
-        self.order: np.ndarray | None = None  # of the features that vary, the most important first
+        self._references: dict[bool, Reference] = {}
         self._known: dict[tuple[Settings, int], tuple[float, LowRank]] = {}
 
     def run(self) -> Settings:
         """Choose the scaling, then the shape, and then the noise and the size of steps."""
-        self._rank_features()
-        left = [Settings(shape) for shape in self._shapes(self.scaled)]
+        left = [Settings(shape) for scaled in self._best_scalings() for shape in self._shapes(scaled)]
         for n_passes, most in ROUNDS:
             left = self._compared(left[:most], n_passes)
         best = left[0]
@@ -113,18 +122,21 @@ class Search:
         scaling = self._scaling(kept, settings.shape.scaled)
         return planes.tables(kept, self.n_features, self.n_classes, scaling), losses
 
-    def _rank_features(self) -> None:
-        """Train a reference with all features, to choose the scaling and to see which features matter."""
-        found = {}
-        rank = min(REFERENCE.rank or 1, len(self.varying))
-        for scaled in self._scalings():
-            if self._shapes(scaled):
-                shape = REFERENCE._replace(n_kept=len(self.varying), rank=rank, scaled=scaled)
-                found[scaled] = self._error(Settings(shape), REFERENCE_PASSES)
-        self.scaled = min(found, key=lambda which: found[which][0])
-        self.coef = coef = found[self.scaled][1].coef
-        spread = self.rows.X[:, self.varying].std(axis=0) * self._scaling(self.varying, self.scaled).factor
-        self.order = np.argsort(-np.linalg.norm(coef - coef.mean(axis=0), axis=0) * spread, kind="stable")
+    def _best_scalings(self) -> list[bool]:
+        """The scaling that is best with all features; both, where scales are better but would take many of the bytes.
+
+        The planes trained with all features tell which of them matter, and are what candidates start from.
+        """
+        errors, n_varying = {}, len(self.varying)
+        for scaled in (scaled for scaled in self._scalings() if self._shapes(scaled)):
+            shape = REFERENCE._replace(n_kept=n_varying, rank=min(REFERENCE.rank or 1, n_varying), scaled=scaled)
+            errors[scaled], planes = self._error(Settings(shape), REFERENCE_PASSES)
+            spread = self.rows.X[:, self.varying].std(axis=0) * self._scaling(self.varying, scaled).factor
+            strength = np.linalg.norm(planes.coef - planes.coef.mean(axis=0), axis=0) * spread
+            self._references[scaled] = Reference(planes.coef, np.argsort(-strength, kind="stable"))
+        best = min(errors, key=lambda scaled: errors[scaled])
+        are_costly = 2 * FLOAT * n_varying > COSTLY * self.max_bytes
+        return [*errors] if best and are_costly else [best]
 
     def _compared(self, candidates: list[Settings], n_passes: int) -> list[Settings]:
         """The candidates, those of the least error on held-out rows first."""
@@ -146,14 +158,16 @@ class Search:
 
     def _kept(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """The features that a shape keeps: as indices of those that vary, and of all."""
-        own = np.arange(len(self.varying)) if self.order is None else np.sort(self.order[: shape.n_kept])
+        reference = self._references.get(shape.scaled)
+        own = np.arange(len(self.varying)) if reference is None else np.sort(reference.order[: shape.n_kept])
         return own, self.varying[own]
 
     def _given(self, own: np.ndarray, scaled: bool) -> np.ndarray | None:
         """The planes to start from, over scaled rows: those of the reference, once there is one."""
-        if self.order is not None or self.coef is None:
-            return None if self.coef is None else self.coef[:, own]
-        return np.asarray(self.coef[:, self.varying] / self._scaling(self.varying, scaled).factor)
+        if scaled in self._references:
+            return self._references[scaled].coef[:, own]
+        factor = self._scaling(self.varying, scaled).factor
+        return None if self.coef is None else np.asarray(self.coef[:, self.varying] / factor)
 
     def _scaling(self, kept: np.ndarray, scaled: bool) -> AffineScaling:
         """How the kept features are scaled: rows have a mean square norm of about 1 before any are left out."""
@@ -177,7 +191,7 @@ class Search:
         known = self._known.get((settings, n_passes))
         if known is not None:
             return known
-        planes, _ = self._trained(settings, n_passes, self.train)
+        planes, _ = self._trained(settings, n_passes * -(-FEW_ROWS // min(len(self.train.y), FEW_ROWS)), self.train)
         kept = self._kept(settings.shape)[1]
         held_out = self.held_out.seen(self._scaling(kept, settings.shape.scaled), kept)
         error = float(np.average(planes.predict(held_out.X) != held_out.y, weights=held_out.weight))

@@ -19,7 +19,7 @@ def compress(
     *,
     max_bytes: int,
     sample_weight: Any = None,
-    max_iter: int = 60,
+    max_iter: int | None = None,
     random_state: Any = None,
 ) -> CompressedClassifier:
     """Make a fitted model small: the best planes that fit into a budget of bytes.
@@ -42,8 +42,8 @@ def compress(
         counted.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows.
-    max_iter : int, default=60
-        Passes over the rows in the last training.
+    max_iter : int or None, default=None
+        Passes over the rows in the last training. None: 60; more for fewer than 2,000 rows, fewer for more than 25,000.
     random_state : int, RandomState or None, default=None
         Controls all that is random.
 

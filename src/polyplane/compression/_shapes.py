@@ -8,9 +8,9 @@ from typing import NamedTuple
 from polyplane.compression._tables import FLOAT, table_bytes
 
 #: Numbers of projected features to try.
-RANKS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
+RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 #: Fractions of the bytes that the projection may take.
-FRACTIONS = (0.25, 0.5, 0.75)
+FRACTIONS = (0.3, 0.6, 0.8)
 #: The most planes of a class, and training rows for each plane at least.
 MOST_PLANES, ROWS_PER_PLANE = 512, 4
 #: The part of the bytes that a shape must use to be tried, relative to the largest one that fits.

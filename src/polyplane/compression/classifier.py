@@ -19,6 +19,9 @@ from polyplane.engine.data import Data
 from polyplane.engine.run import Limits
 from polyplane.scaling import AffineScaling
 
+#: Passes of the last training, and the fewest for many rows; rows that it visits at least, and at most.
+PASSES, FEWEST_PASSES, LEAST_VISITED, MOST_VISITED = 60, 10, 120_000, 1_500_000
+
 
 @dataclass(eq=False, repr=False)
 class CompressedClassifier(PlaneClassifier):
@@ -36,8 +39,8 @@ class CompressedClassifier(PlaneClassifier):
     ----------
     max_bytes : int, default=16000
         The most bytes that the tables may take as constants of a compiled program, labels included.
-    max_iter : int, default=60
-        Passes over the rows in the last training.
+    max_iter : int or None, default=None
+        Passes over the rows in the last training. None: 60; more for fewer than 2,000 rows, fewer for more than 25,000.
     random_state : int, RandomState or None, default=None
         Controls all that is random.
 
@@ -79,12 +82,12 @@ class CompressedClassifier(PlaneClassifier):
 
     max_bytes: int = 16_000
     _: KW_ONLY
-    max_iter: int = 60
+    max_iter: int | None = None
     random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "max_bytes": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
     }
     _declaration: ClassVar[Declaration] = Declaration(tuning={}, streams=False)
@@ -109,11 +112,12 @@ class CompressedClassifier(PlaneClassifier):
         budget = self.max_bytes - label_bytes(draft.classes_)
         draft._check_budget(budget, rows.X.shape[1], n_classes)
         search = Search(rows, n_classes, coef, budget, draft._seed())
-        tables, losses = search.final(search.run(), self.max_iter)
+        n_passes = self.max_iter or usual_passes(len(rows.y))
+        tables, losses = search.final(search.run(), n_passes)
         draft._keep_tables(tables)
-        draft.trials_, draft.n_iter_ = _as_lists(search.trials), self.max_iter
+        draft.trials_, draft.n_iter_ = _as_lists(search.trials), n_passes
         seconds = time.perf_counter() - began
-        draft.history_ = {"time": np.linspace(0, seconds, self.max_iter + 1)[1:].tolist(), "loss": losses}
+        draft.history_ = {"time": np.linspace(0, seconds, n_passes + 1)[1:].tolist(), "loss": losses}
         return self._become(draft)
 
     def _keep_tables(self, tables: CompressedTables) -> None:
@@ -128,6 +132,11 @@ class CompressedClassifier(PlaneClassifier):
                 f"max_bytes={self.max_bytes} is too small: the smallest tables for {n_classes} classes and "
                 f"{n_features} features take {least + self.max_bytes - budget} bytes."
             )
+
+
+def usual_passes(n_rows: int) -> int:
+    """How many passes the last training makes over so many rows."""
+    return min(max(PASSES, LEAST_VISITED // n_rows), max(FEWEST_PASSES, MOST_VISITED // n_rows))
 
 
 def _dense(data: Data) -> Rows:
