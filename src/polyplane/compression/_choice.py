@@ -29,8 +29,9 @@ HELD_OUT, MOST_ROWS = 0.25, (6_000, 4_000)
 FEW_ROWS = 2_000
 #: Scales of features are costly where they would take more than this part of the budget.
 COSTLY = 0.1
-#: Features whose ranges differ by this factor, or that are this far from 0 in standard deviations, need scales.
-UNEQUAL, FAR = 30.0, 100.0
+#: Features need scales if the ranges of more than this part of them are smaller than the largest range by this factor,
+#: or if one is this far from 0 in standard deviations.
+MANY, UNEQUAL, FAR = 0.1, 30.0, 100.0
 
 
 class Rows(NamedTuple):
@@ -147,8 +148,9 @@ class Search:
         """Whether features may have one scale in common, and scales of their own."""
         X = self.rows.X[:, self.varying]
         spread, deviation = np.ptp(X, axis=0), X.std(axis=0)
-        unequal = spread.max() > UNEQUAL * spread.min() or (np.abs(X.mean(axis=0)) > FAR * deviation).any()
-        return [True] if unequal else [False, True]
+        are_unequal = np.mean(UNEQUAL * spread < spread.max()) > MANY
+        is_far = (np.abs(X.mean(axis=0)) > FAR * deviation).any()
+        return [True] if are_unequal or is_far else [False, True]
 
     def _shapes(self, scaled: bool) -> list[Shape]:
         n_varying = len(self.varying)
