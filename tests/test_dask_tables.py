@@ -317,7 +317,7 @@ class TestSummaries:
         frame = pd.DataFrame(
             {
                 "number": rng.normal(size=6000),
-                "name": np.where(rng.random(6000) < 0.5, "Smith", rng.integers(0, 3000, 6000).astype(str)),
+                "name": np.where(rng.random(6000) < 0.5, "Smith", [f"n{i}" for i in rng.integers(0, 3000, 6000)]),
                 "row": np.arange(6000),
                 "key": rng.permutation(10**6)[:6000],
                 "hash": [f"{i:x}" for i in rng.permutation(10**6)[:6000]],

@@ -89,7 +89,7 @@ class Search:
     max_bytes : int
         The budget, without the labels.
     seed : int
-        Determines all that is random.
+        Seed of the random choices.
     """
 
     def __init__(self, rows: Rows, n_classes: int, coef: np.ndarray | None, max_bytes: int, seed: int) -> None:

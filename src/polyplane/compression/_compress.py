@@ -45,7 +45,7 @@ def compress(
     max_iter : int or None, default=None
         Passes over the rows in the last training. None: 60; more for fewer than 2,000 rows, fewer for more than 25,000.
     random_state : int, RandomState or None, default=None
-        Controls all that is random.
+        Controls the randomness of training.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def _check_rows(X: Any, y: Any, classes: np.ndarray, n_features: int) -> None:
     unknown = given[~np.isin(given, classes)].tolist()
     if unknown:
         raise ValueError(
-            f"y holds the label {unknown[0]!r}, which the model does not know: pass the rows that it was fitted on."
+            f"y contains the label {unknown[0]!r}, which the model does not know: pass the rows that it was fitted on."
         )
 
 

@@ -42,7 +42,7 @@ class CompressedClassifier(PlaneClassifier):
     max_iter : int or None, default=None
         Passes over the rows in the last training. None: 60; more for fewer than 2,000 rows, fewer for more than 25,000.
     random_state : int, RandomState or None, default=None
-        Controls all that is random.
+        Controls the randomness of training.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 
 from polyplane._version import __version__
 from polyplane.compression.classifier import CompressedClassifier
-from polyplane.io._json import feature_names
+from polyplane.io._names import feature_names
 from polyplane.io.exports._c_tables import POINTER, Tables, index_type, label_literals
 from polyplane.io.exports._text import c_comment
 
@@ -116,7 +116,8 @@ def write_compressed_c(model: CompressedClassifier, name: str) -> str:
         raise ValueError(f"name={name!r} must be a name of C: letters, digits and underscores.")
     tables = Tables()
     labels = _add_tables(tables, model)
-    small, names = model.tables_, feature_names(model)
+    small = model.tables_
+    names = feature_names(model, small.n_features)
     body = _PREDICT.replace("PROJECT", _SELECT if small.projection is None else _PROJECT)
     body = body.replace("SKIP", _SKIP if len(small.kept) < small.n_features else "")
     body = body.replace("SCALE", "" if small.factors is None else _SCALE)
