@@ -32,7 +32,9 @@ def to_onnx(model: Any, dtype: Any = None, *, opset: int = OPSET) -> Any:
 
           X (rows, features)
           │
-    [Sub, Mul, Clip, in float64: the scalers of a pipeline; and Where NaN: what its imputer puts there]
+     [Where]         NaN: the value of the imputer of a pipeline
+          │
+     [Sub]           [Mul] and [Clip], in float64: the scalers of a pipeline
           │
         [Cast]       where the planes are float64 and X is not, or the other way round
           │
