@@ -21,8 +21,8 @@ demo: .venv/demo  ## compare Polyplane with SVMs on three data sets, and draw a 
 test: .venv/dev  ## run the tests
 	$(TEST_ENV) $(BIN)/python $(PYTEST)
 
-# The threshold is an estimate, not a measurement: set it slightly below the coverage that this target prints.
-FLOOR ?= 90
+# Measured: 97 %, lines and branches.
+FLOOR ?= 95
 coverage: .venv/dev  ## run the tests, and fail if their coverage is below FLOOR per cent
 	$(TEST_ENV) $(BIN)/python $(PYTEST) --cov --cov-report=term --cov-report=xml:build/coverage.xml --cov-fail-under=$(FLOOR)
 

@@ -266,5 +266,5 @@ class TestRefusal:
             polyplane.save(machine, tmp_path / "m")
         with pytest.raises(ValueError, match=r"metadata\.x is a set"):
             polyplane.save(small, tmp_path / "m", metadata={"x": {1}})
-        with pytest.raises(TypeError, match="names in metadata"):
+        with pytest.raises(TypeError, match="keys of metadata"):
             polyplane.save(small, tmp_path / "m", metadata={1: "x"})
