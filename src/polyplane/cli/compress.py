@@ -43,7 +43,7 @@ def compress(
     label: Label = None,
     zero_based: ZeroBased = None,
     format: Format = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compress a model: the best planes with one-byte weights that fit into a budget of bytes.
