@@ -20,7 +20,7 @@ class PlanePrediction:
     _state: Any
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the classes.
+        """Compute class scores.
 
         Parameters
         ----------
@@ -30,14 +30,15 @@ class PlanePrediction:
         Returns
         -------
         scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            For two classes, the score of the second less that of the first: positive means the second.
+            For two classes, the score of the second class minus that of the first; if positive, the second class is
+            predicted.
         """
         X = check_fitted_matrix(self, X)
         scores = self.planes_.class_scores(X, getattr(self, "n_jobs", None))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels of the rows.
+        """Predict class labels.
 
         Parameters
         ----------
@@ -47,7 +48,7 @@ class PlanePrediction:
         Returns
         -------
         y : ndarray of shape (n_rows,)
-            The label whose class owns the best plane.
+            The label of the class whose plane has the highest score.
         """
         X = check_fitted_matrix(self, X)
         return labels_of(self.classes_, self.planes_.predict(X, getattr(self, "n_jobs", None)))

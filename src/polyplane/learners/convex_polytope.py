@@ -227,8 +227,8 @@ class ConvexPolytopeClassifier(PlaneClassifier):
         polytope encloses. "each", unless that is a label: each class is outside a polytope of its own, trained alone.
     alpha : float or None, default=None
         Strength of the regularisation on the mean loss (the paper's :math:`\lambda`). None: 0.03 to 3 times the mean
-        square length of a row over the number of rows, chosen on held-out rows by short trainings; in a stream 1e-6
-        times the mean square length; 1e-4 where polytopes are trained alone.
+        squared norm of a row over the number of rows, chosen on held-out rows by short trainings; in a stream 1e-6
+        times the mean squared norm; 1e-4 where polytopes are trained alone.
     max_iter : int, default=100
         Number of passes over the training rows (epochs). The paper fixes the number of visits T and searches ``alpha``
         in 1/T, 10/T, ..., 10000/T.
