@@ -256,7 +256,7 @@ class TestMistakes:
         X, _, y, _ = digits()
         with pytest.raises(ValueError, match="X has 63 features, but the model was fitted on 64"):
             polyplane.compress(large(), X[:, 1:], y, max_bytes=4000)
-        with pytest.raises(ValueError, match="y contains the label 17, which the model does not know"):
+        with pytest.raises(ValueError, match="y contains the label 17, which the model was not fitted on"):
             polyplane.compress(large(), X, np.where(y == 7, 17, y), max_bytes=4000)
 
     def test_pipelines_that_mix_features(self):

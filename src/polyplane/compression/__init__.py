@@ -1,4 +1,4 @@
-"""Small models: planes within a budget of bytes, as tables of one-byte weights."""
+"""Compressed models: planes within a memory budget, as tables of one-byte weights."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CompressedClassifier", "CompressedTables", "compress"]
 
-#: Where each name lives: prediction from the tables needs NumPy only, and imports nothing else.
-_HOMES = {"CompressedClassifier": "classifier", "CompressedTables": "_tables", "compress": "_compress"}
+#: The module of each name, imported on first use: prediction from the tables needs NumPy only.
+_MODULES = {"CompressedClassifier": "classifier", "CompressedTables": "_tables", "compress": "_compress"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"polyplane.compression.{_HOMES[name]}"), name)
+    return getattr(import_module(f"polyplane.compression.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""The choice of a shape, a scaling and a strength of noise on held-out rows."""
+"""Selection of the shape, scaling, noise and step size of a compressed model on held-out rows."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from polyplane.compression._tables import FLOAT, CompressedTables
 from polyplane.compression._training import Training
 from polyplane.scaling import AffineScaling
 
-#: Noise to try, relative to the size of a feature; the first is what shapes are compared with.
+#: Standard deviations of the noise to try, relative to that of a feature; shapes are compared with the first.
 NOISES = (0.3, 0.1, 0.7, 1.3)
-#: Sizes of the first steps to try; the first is what all else is compared with.
+#: Initial step sizes to try; the other settings are compared with the first.
 RATES = (0.05, 0.1)
-#: The shape that the scaling is chosen with, and its passes.
+#: The shape with which the scalings are compared, and the number of passes.
 REFERENCE, REFERENCE_PASSES = Shape(0, 24, 16, False), 8
-#: Passes of the rounds in which shapes are compared, and how many take part in each.
+#: Rounds in which shapes are compared: the number of passes, and the maximum number of shapes.
 ROUNDS = ((4, 1000), (10, 5))
-#: How many shapes are compared at last, with all passes that trials make.
+#: Number of shapes in the last comparison, and passes of the last trials.
 LAST_SHAPES, LAST_PASSES = 3, 25
-#: The fraction of the rows that is held out, and the most rows of a trial: to train on, and held out.
-HELD_OUT, MOST_ROWS = 0.25, (6_000, 4_000)
-#: With fewer rows than this, trials make more passes: as many steps as with so many rows.
+#: The held-out fraction of the rows, and the maximum numbers of training rows and held-out rows of a trial.
+HELD_OUT, MAX_ROWS = 0.25, (6_000, 4_000)
+#: Trials on fewer rows than this make more passes, and so about as many steps as on this many rows.
 FEW_ROWS = 2_000
-#: Scales of features are costly where they would take more than this part of the budget.
+#: Scales per feature are costly if they take more than this fraction of the budget.
 COSTLY = 0.1
-#: Features need scales if the ranges of more than this part of them are smaller than the largest range by this factor,
-#: or if one is this far from 0 in standard deviations.
+#: Scales per feature are needed if the ranges of more than this fraction of the features are smaller than the largest
+#: range by this factor, or if the mean of a feature is this many standard deviations from 0.
 MANY, UNEQUAL, FAR = 0.1, 30.0, 100.0
 
 
 class Rows(NamedTuple):
-    """Rows with their classes and weights."""
+    """Dense rows of shape (n_rows, n_features), with the class index and the weight of each."""
 
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray
 
     def take(self, rows: np.ndarray) -> Rows:
-        """Some of the rows."""
+        """The rows with these indices."""
         return Rows(self.X[rows], self.y[rows], self.weight[rows])
 
-    def seen(self, scaling: AffineScaling, kept: np.ndarray) -> Rows:
-        """The rows scaled, with some of their features."""
+    def scale(self, scaling: AffineScaling, kept: np.ndarray) -> Rows:
+        """The rows with the features `kept` only, scaled, in float32."""
         X = (self.X[:, kept] - scaling.centre) * scaling.factor
         return self._replace(X=np.ascontiguousarray(X, dtype=np.float32))
 
 
 class Settings(NamedTuple):
-    """What is chosen: a shape, the noise relative to the size of a feature, and the size of the first steps."""
+    """The settings to choose: shape, noise (see `NOISES`) and initial step size."""
 
     shape: Shape
     noise: float = NOISES[0]
@@ -60,7 +60,7 @@ class Settings(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """Settings that were tried, and their error on held-out rows."""
+    """The settings of a trial, and its error on held-out rows."""
 
     settings: Settings
     n_bytes: int
@@ -69,27 +69,27 @@ class Trial(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """Planes over all features that vary, and these features in the order of their importance."""
+    """Planes over all varying features, and the indices of these features, the most important first."""
 
     coef: np.ndarray
     order: np.ndarray
 
 
 class Search:
-    """Trains candidates on some rows and compares them on others.
+    """Trains models with different settings on a part of the rows, and compares them on held-out rows.
 
     Parameters
     ----------
     rows : Rows
-        All rows.
+        All training rows.
     n_classes : int
         Number of classes.
     coef : ndarray of shape (n_given, n_features) or None
-        Normals of the planes of the given model.
+        Normals of the planes of the model to compress.
     max_bytes : int
-        The budget, without the labels.
+        The budget for the tables, excluding the labels.
     seed : int
-        Seed of the random choices.
+        Random seed.
     """
 
     def __init__(self, rows: Rows, n_classes: int, coef: np.ndarray | None, max_bytes: int, seed: int) -> None:
@@ -106,27 +106,27 @@ class Search:
         self._known: dict[tuple[Settings, int], tuple[float, LowRank]] = {}
 
     def run(self) -> Settings:
-        """Choose the scaling, then the shape, and then the noise and the size of steps."""
+        """Choose the scaling, then the shape, then the noise and the step size."""
         left = [Settings(shape) for scaled in self._best_scalings() for shape in self._shapes(scaled)]
-        for n_passes, most in ROUNDS:
-            left = self._compared(left[:most], n_passes)
+        for n_passes, max_shapes in ROUNDS:
+            left = self._ranked(left[:max_shapes], n_passes)
         best = left[0]
-        best = self._compared([best._replace(noise=noise) for noise in NOISES], LAST_PASSES)[0]
+        best = self._ranked([best._replace(noise=noise) for noise in NOISES], LAST_PASSES)[0]
         others = [other._replace(noise=best.noise) for other in left[1:LAST_SHAPES]]
-        best = self._compared([best, *others], LAST_PASSES)[0]
-        return self._compared([best._replace(rate=rate) for rate in RATES], LAST_PASSES)[0]
+        best = self._ranked([best, *others], LAST_PASSES)[0]
+        return self._ranked([best._replace(rate=rate) for rate in RATES], LAST_PASSES)[0]
 
     def final(self, settings: Settings, n_passes: int) -> tuple[CompressedTables, list[float]]:
-        """The tables of settings after training on all rows, and the loss of each pass."""
+        """Train on all rows with these settings; return the tables, and the loss of each pass."""
         planes, losses = self._trained(settings, n_passes, self.rows)
         kept = self._kept(settings.shape)[1]
         scaling = self._scaling(kept, settings.shape.scaled)
         return planes.tables(kept, self.n_features, self.n_classes, scaling), losses
 
     def _best_scalings(self) -> list[bool]:
-        """The scaling that is best with all features; both, where scales are better but would take many of the bytes.
+        """The scaling with the lower error on all features; both, if scales per feature are better but costly.
 
-        The planes trained with all features tell which of them matter, and are what candidates start from.
+        The planes trained here on all features determine their importance, and later trials start from these planes.
         """
         errors, n_varying = {}, len(self.varying)
         for scaled in (scaled for scaled in self._scalings() if self._shapes(scaled)):
@@ -139,13 +139,13 @@ class Search:
         are_costly = 2 * FLOAT * n_varying > COSTLY * self.max_bytes
         return [*errors] if best and are_costly else [best]
 
-    def _compared(self, candidates: list[Settings], n_passes: int) -> list[Settings]:
-        """The candidates, those of the least error on held-out rows first."""
+    def _ranked(self, candidates: list[Settings], n_passes: int) -> list[Settings]:
+        """The candidates, sorted by their error on held-out rows."""
         errors = [self._error(settings, n_passes)[0] for settings in candidates]
         return [candidates[i] for i in np.argsort(errors, kind="stable")]
 
     def _scalings(self) -> list[bool]:
-        """Whether features may have one scale in common, and scales of their own."""
+        """The scalings to try: a scale per feature (True) and, unless ranges differ too much, a common one (False)."""
         X = self.rows.X[:, self.varying]
         spread, deviation = np.ptp(X, axis=0), X.std(axis=0)
         are_unequal = np.mean(UNEQUAL * spread < spread.max()) > MANY
@@ -159,20 +159,20 @@ class Search:
         )
 
     def _kept(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-        """The features that a shape keeps: as indices of those that vary, and of all."""
+        """The features that a shape keeps, as indices into the varying features and into all features."""
         reference = self._references.get(shape.scaled)
         own = np.arange(len(self.varying)) if reference is None else np.sort(reference.order[: shape.n_kept])
         return own, self.varying[own]
 
-    def _given(self, own: np.ndarray, scaled: bool) -> np.ndarray | None:
-        """The planes to start from, over scaled rows: those of the reference, once there is one."""
+    def _initial_coef(self, own: np.ndarray, scaled: bool) -> np.ndarray | None:
+        """Normals of the planes to start from, over scaled rows: those of the reference, if already trained."""
         if scaled in self._references:
             return self._references[scaled].coef[:, own]
         factor = self._scaling(self.varying, scaled).factor
         return None if self.coef is None else np.asarray(self.coef[:, self.varying] / factor)
 
     def _scaling(self, kept: np.ndarray, scaled: bool) -> AffineScaling:
-        """How the kept features are scaled: rows have a mean square norm of about 1 before any are left out."""
+        """The scaling of the kept features: with all varying features, rows have a mean squared norm of about 1."""
         X, weight, n_varying = self.rows.X[:, kept], self.rows.weight, len(self.varying)
         if scaled:
             found = AffineScaling.standard(X, weight)
@@ -180,22 +180,22 @@ class Search:
         return AffineScaling(X.mean(axis=0), AffineScaling.common(self.rows.X[:, self.varying], weight).factor)
 
     def _trained(self, settings: Settings, n_passes: int, rows: Rows) -> tuple[LowRank, list[float]]:
-        """The planes of settings after some passes over rows, and the loss of each pass."""
+        """Train on `rows` with these settings; return the planes, and the loss of each pass."""
         shape, rng = settings.shape, np.random.default_rng(self.seed)
         own, kept = self._kept(shape)
-        seen = rows.seen(self._scaling(kept, shape.scaled), kept)
-        given = self._given(own, shape.scaled)
-        planes = start(seen.X, seen.y, self.n_classes, shape.rank, shape.n_planes, given, rng)
-        return Training(n_passes, settings.rate, settings.noise / len(self.varying) ** 0.5).run(planes, *seen, rng)
+        scaled = rows.scale(self._scaling(kept, shape.scaled), kept)
+        coef = self._initial_coef(own, shape.scaled)
+        planes = start(scaled.X, scaled.y, self.n_classes, shape.rank, shape.n_planes, coef, rng)
+        return Training(n_passes, settings.rate, settings.noise / len(self.varying) ** 0.5).run(planes, *scaled, rng)
 
     def _error(self, settings: Settings, n_passes: int) -> tuple[float, LowRank]:
-        """The error of settings on held-out rows, and their planes; none is trained twice."""
+        """The error on held-out rows after training with these settings, and the planes; results are cached."""
         known = self._known.get((settings, n_passes))
         if known is not None:
             return known
         planes, _ = self._trained(settings, n_passes * -(-FEW_ROWS // min(len(self.train.y), FEW_ROWS)), self.train)
         kept = self._kept(settings.shape)[1]
-        held_out = self.held_out.seen(self._scaling(kept, settings.shape.scaled), kept)
+        held_out = self.held_out.scale(self._scaling(kept, settings.shape.scaled), kept)
         error = float(np.average(planes.predict(held_out.X) != held_out.y, weights=held_out.weight))
         n_bytes = settings.shape.n_bytes(self.n_features, self.n_classes)
         self.trials.append(Trial(settings, n_bytes, n_passes, error))
@@ -204,13 +204,13 @@ class Search:
 
 
 def split(y: np.ndarray, n_classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to train on in trials, and held-out rows; of each class the same part, where it has enough rows."""
+    """Indices of the training rows and the held-out rows of the trials, stratified by class."""
     train, held_out = [], []
     for c in range(n_classes):
         own = rng.permutation(np.flatnonzero(y == c))
         n_held_out = int(HELD_OUT * len(own))
-        share = len(own) / len(y)
-        held_out.append(own[: min(n_held_out, int(share * MOST_ROWS[1]) + 1)])
-        train.append(own[n_held_out:][: int(share * MOST_ROWS[0]) + 1])
+        fraction = len(own) / len(y)
+        held_out.append(own[: min(n_held_out, int(fraction * MAX_ROWS[1]) + 1)])
+        train.append(own[n_held_out:][: int(fraction * MAX_ROWS[0]) + 1])
     chosen = np.concatenate(held_out)
     return np.concatenate(train), chosen if len(chosen) else np.arange(len(y))

@@ -1,4 +1,4 @@
-"""`compress`: a fitted model made small."""
+"""`compress`: compression of a fitted model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane.base import PlaneClassifier
+from polyplane._prediction import PlanePrediction
 from polyplane.compression.classifier import CompressedClassifier
 
 
@@ -22,11 +22,11 @@ def compress(
     max_iter: int | None = None,
     random_state: Any = None,
 ) -> CompressedClassifier:
-    """Make a fitted model small: the best planes that fit into a budget of bytes.
+    """Compress a fitted model to a memory budget.
 
-    The model is trained again on the rows, as one-byte tables of a shared projection and planes. The directions of the
-    given planes are where the projection starts, and tell which features to keep. The numbers of features, projected
-    features and planes are chosen on held-out rows; see `polyplane.compression.CompressedClassifier`.
+    A new model is trained on the rows: a shared projection and planes, stored as tables of one-byte weights. The given
+    planes initialise the projection and determine which features are kept. The numbers of features, projected features
+    and planes are chosen on held-out rows; see `polyplane.compression.CompressedClassifier`.
 
     Parameters
     ----------
@@ -34,23 +34,25 @@ def compress(
         A fitted estimator of Polyplane, or a pipeline of scalers that ends in one. The compressed model takes rows as
         the pipeline does, before its scalers. A `TableClassifier` cannot be compressed.
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        The rows that the model was trained on. Sparse rows are made dense.
+        The rows that the model was trained on. Sparse rows are converted to dense ones.
     y : array-like of shape (n_rows,)
         Their labels.
     max_bytes : int
-        The most bytes that the tables may take as constants of a compiled program, labels included; code is not
+        Maximum size in bytes of the tables as constants of a compiled program, including the labels; code is not
         counted.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows.
     max_iter : int or None, default=None
-        Passes over the rows in the last training. None: 60; more for fewer than 2,000 rows, fewer for more than 25,000.
+        Passes over the rows in the final training. None: 60; more for fewer than 2,000 rows, fewer for more than
+        25,000.
     random_state : int, RandomState or None, default=None
         Controls the randomness of training.
 
     Returns
     -------
     small : CompressedClassifier
-        The fitted classifier. ``small.n_bytes_`` is what its tables take, ``small.trials_`` what was tried.
+        The fitted classifier. ``small.n_bytes_`` is the size of its tables, and ``small.trials_`` has the results on
+        held-out rows.
 
     See Also
     --------
@@ -70,7 +72,7 @@ def compress(
     """
     model = getattr(model, "best_estimator_", model)
     last = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(last, PlaneClassifier):
+    if not isinstance(last, PlanePrediction):
         raise TypeError(
             "compress takes a fitted learner of Polyplane, or a pipeline of scalers that ends in one, not a "
             f"{type(last).__name__}."
@@ -85,7 +87,7 @@ def compress(
 
 
 def _check_rows(X: Any, y: Any, classes: np.ndarray, n_features: int) -> None:
-    """Refuse rows that are not like those of the model; all else about them is checked in fitting."""
+    """Check the number of features and the labels against the model; `fit` checks everything else."""
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     if len(shape) == 2 and shape[1] != n_features:
         raise ValueError(f"X has {shape[1]} features, but the model was fitted on {n_features}.")
@@ -93,18 +95,18 @@ def _check_rows(X: Any, y: Any, classes: np.ndarray, n_features: int) -> None:
     unknown = given[~np.isin(given, classes)].tolist()
     if unknown:
         raise ValueError(
-            f"y contains the label {unknown[0]!r}, which the model does not know: pass the rows that it was fitted on."
+            f"y contains the label {unknown[0]!r}, which the model was not fitted on: pass the rows it was fitted on."
         )
 
 
-def _coef(model: PlaneClassifier) -> np.ndarray:
-    """Normals of the planes of a model, those of all machines of a committee."""
+def _coef(model: PlanePrediction) -> np.ndarray:
+    """Normals of the planes, shape (n_planes, n_features); of a committee, those of all members."""
     planes: Any = model.to_numpy().planes_
     return np.asarray(getattr(planes, "together", planes).coef, dtype=np.float64)
 
 
 def _factors(scalers: Pipeline, n_features: int) -> np.ndarray:
-    """By how much the output of scalers changes with each feature."""
+    """The factor by which the scalers multiply each feature."""
     probe = np.random.default_rng(0).normal(size=n_features)
     rows: Any = np.stack([np.zeros(n_features), np.ones(n_features), probe])
     names = getattr(scalers[0], "feature_names_in_", None)

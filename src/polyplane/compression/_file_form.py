@@ -1,4 +1,4 @@
-"""How a `CompressedClassifier` stands in a file: its tables, from which the planes follow."""
+"""Model files of a `CompressedClassifier`: its tables, from which the planes are computed."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from polyplane.model_files.parts import (
 )
 from polyplane.model_files.values import Packer, Sizes, Unpacker, unpack
 
-#: The figures that are kept by name.
+#: Fitted attributes that are dicts of lists of numbers, without the trailing underscore.
 FIGURES = ("history", "trials")
 
 
 @dataclass(frozen=True)
 class CompressedForm:
-    """How compressed classifiers stand in a file."""
+    """The model file form of compressed classifiers."""
 
     learner: Any = CompressedClassifier
 
     def describe(self, model: Any, packer: Packer) -> dict[str, Any]:
-        """What is to be JSON; the arrays are left with the packer."""
+        """Describe the model as JSON; arrays are added to the packer."""
         names = getattr(model, "feature_names_in_", None)
         figures = {name: getattr(model, f"{name}_") for name in FIGURES}
         return {
@@ -46,7 +46,7 @@ class CompressedForm:
         }
 
     def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> CompressedClassifier:
-        """The estimator that was described, once all of it is known to be sound."""
+        """Validate the description and return the estimator."""
         values = unpack_parameters(CompressedClassifier, part_of(description, "parameters"), unpacker)
         sizes: Sizes = {}
         with possible():

@@ -1,4 +1,4 @@
-"""`CompressedTables` as arrays of a file, and from them."""
+"""Conversion of `CompressedTables` to and from the arrays of a model file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from polyplane.engine.kinds import Array, Maybe, Whole
 from polyplane.model_files.parts import part_of
 from polyplane.model_files.values import Packer, Sizes, Unpacker, pack, unpack
 
-#: The parts of the tables. Without a projection there is one unit for each kept feature.
+#: The fields of the tables. Without a projection, there is one unit per kept feature.
 PARTS: dict[str, Any] = {
     "n_features": Whole(2**48),
     "kept": Array("i", "kept"),
@@ -21,22 +21,22 @@ PARTS: dict[str, Any] = {
     "centres": Maybe(Array("float32", "kept")),
     "factors": Maybe(Array("float32", "kept")),
 }
-#: The most weights of planes over all features: a file of a few bytes must not ask for all of the memory.
-MOST_WEIGHTS = 1 << 28
+#: Maximum number of weights of the planes over all features, so that a small file cannot exhaust the memory.
+MAX_WEIGHTS = 1 << 28
 
 
 def pack_tables(tables: CompressedTables, packer: Packer) -> dict[str, Any]:
-    """What is to be JSON; the arrays are left with the packer."""
+    """Describe the tables as JSON; arrays are added to the packer."""
     return {name: pack(kind, getattr(tables, name), f"tables.{name}", packer) for name, kind in PARTS.items()}
 
 
 def unpack_tables(description: dict[str, Any], unpacker: Unpacker, sizes: Sizes) -> CompressedTables:
-    """The tables, once all of them are known to be sound; the number of classes becomes known as a size."""
+    """Validate and return the tables; `sizes` gets the numbers of classes and features."""
     nodes = part_of(description, "tables")
     parts = {name: unpack(kind, nodes.get(name), f"tables.{name}", unpacker, sizes) for name, kind in PARTS.items()}
     tables = CompressedTables(**{**parts, "n_features": int(parts["n_features"])})
-    if len(tables.weights) * tables.n_features > MOST_WEIGHTS:
-        raise ValueError(f"its planes have more than {MOST_WEIGHTS:,} weights")
+    if len(tables.weights) * tables.n_features > MAX_WEIGHTS:
+        raise ValueError(f"its planes have more than {MAX_WEIGHTS:,} weights")
     tables.check()
     sizes["features"] = tables.n_features
     return tables

@@ -1,4 +1,4 @@
-"""`LowRank`: planes of a shared projection in floating point, and their rounding to one byte."""
+"""`LowRank`: planes with a shared projection in floating point, and their rounding to one-byte weights."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from polyplane.compression._tables import CompressedTables
 from polyplane.scaling import AffineScaling
 
-#: The largest weight of one byte.
-MOST = 127
+#: The largest one-byte weight.
+LARGEST_WEIGHT = 127
 
 
 class LowRank(NamedTuple):
@@ -19,7 +19,7 @@ class LowRank(NamedTuple):
     Parameters
     ----------
     projection : ndarray of shape (rank, n_features) or None
-        The shared projection; None: there is none.
+        The shared projection. None: no projection; `rank` is then `n_features`.
     weights : ndarray of shape (n_planes, rank)
         Weights of the planes over projected rows.
     intercept : ndarray of shape (n_planes,)
@@ -35,16 +35,16 @@ class LowRank(NamedTuple):
 
     @property
     def coef(self) -> np.ndarray:
-        """Weights of the planes over scaled rows."""
+        """Weights of the planes over scaled rows, shape (n_planes, n_features)."""
         return self.weights if self.projection is None else self.weights @ self.projection
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Classes of scaled rows, as integers."""
+        """Predict the class indices of scaled rows."""
         Z = X if self.projection is None else X @ self.projection.T
         return np.asarray(self.owners[(Z @ self.weights.T + self.intercept).argmax(axis=1)])
 
     def rounded(self) -> LowRank:
-        """The same with weights that one byte can hold; straight-through training replaces them by these."""
+        """The planes with weights rounded to one byte, for straight-through training."""
         projection = self.projection
         if projection is not None:
             scales = _scales(projection, axis=1)
@@ -53,7 +53,7 @@ class LowRank(NamedTuple):
         return self._replace(projection=projection, weights=np.rint(self.weights / scales) * scales)
 
     def tables(self, kept: np.ndarray, n_features: int, n_classes: int, scaling: AffineScaling) -> CompressedTables:
-        """The planes as integers, over the features `kept` of rows as they come, not scaled."""
+        """Convert the planes to integer tables over the unscaled features with indices `kept`."""
         by_plane = _scales(self.weights, axis=0)
         units, projection = by_plane[0].astype(np.float64), None
         if self.projection is not None:
@@ -61,7 +61,7 @@ class LowRank(NamedTuple):
             units = units * by_row[:, 0]
             projection = np.rint(self.projection / by_row).astype(np.int8)
         is_common, intercept = np.ndim(scaling.factor) == 0, self.intercept.astype(np.float64)
-        if is_common:  # one factor is a part of the units, and the centre one of the intercepts
+        if is_common:  # the units include the common factor, and the intercepts the centre
             units = units * float(scaling.factor)
         weights, units = np.rint(self.weights / by_plane).astype(np.int8), units.astype(np.float32)
         if is_common:
@@ -82,6 +82,6 @@ class LowRank(NamedTuple):
 
 
 def _scales(values: np.ndarray, axis: int) -> np.ndarray:
-    """What one step of the integers is worth, in each row or column."""
-    most = np.abs(values).max(axis=axis, keepdims=True)
-    return np.asarray(np.where(most > 0, most, 1) / MOST, dtype=values.dtype)
+    """The value of the integer 1, such that the integers along `axis` are at most 127 in absolute value."""
+    largest = np.abs(values).max(axis=axis, keepdims=True)
+    return np.asarray(np.where(largest > 0, largest, 1) / LARGEST_WEIGHT, dtype=values.dtype)

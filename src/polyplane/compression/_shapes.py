@@ -1,4 +1,4 @@
-"""`Shape`: how many features, projected features and planes a small model has, and which shapes fit into a budget."""
+"""`Shape`: the numbers of features, projected features and planes of a model, and the shapes that fit into a budget."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from polyplane.compression._tables import FLOAT, table_bytes
 
 #: Numbers of projected features to try.
 RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
-#: Fractions of the bytes that the projection may take.
+#: Maximum fractions of the bytes for the projection, to try.
 FRACTIONS = (0.3, 0.6, 0.8)
-#: The most planes of a class, and training rows for each plane at least.
-MOST_PLANES, ROWS_PER_PLANE = 512, 4
-#: The part of the bytes that a shape must use to be tried, relative to the largest one that fits.
-LEAST_USED = 0.6
+#: Maximum number of planes per class, and minimum number of training rows per plane.
+MAX_PLANES, ROWS_PER_PLANE = 512, 4
+#: Minimum size of a shape, relative to the largest shape that fits.
+MIN_USED = 0.6
 
 
 class Shape(NamedTuple):
@@ -23,13 +23,13 @@ class Shape(NamedTuple):
     Parameters
     ----------
     n_kept : int
-        Features in use.
+        Number of features in use.
     rank : int or None
-        Projected features; None: no projection.
+        Number of projected features. None: no projection.
     n_planes : int
-        Planes of each class.
+        Number of planes per class.
     scaled : bool
-        Whether each feature has a scale of its own.
+        Whether each feature has its own scale.
     """
 
     n_kept: int
@@ -38,7 +38,7 @@ class Shape(NamedTuple):
     scaled: bool
 
     def n_bytes(self, n_features: int, n_classes: int) -> int:
-        """Bytes of the tables, without the labels."""
+        """Size of the tables in bytes, excluding the labels."""
         n_planes = self.n_planes * n_classes
         return table_bytes(n_features, self.n_kept, self.rank, n_planes, n_classes, scaled=self.scaled)
 
@@ -52,23 +52,23 @@ def smallest(n_features: int, n_classes: int, *, scaled: bool) -> Shape:
 def fitting_shapes(
     max_bytes: int, n_features: int, n_varying: int, n_classes: int, n_rows: int, *, scaled: bool
 ) -> list[Shape]:
-    """Shapes whose tables take at most `max_bytes`; of `n_features` features, `n_varying` are of use."""
-    most = max(1, min(MOST_PLANES, n_rows // (ROWS_PER_PLANE * n_classes)))
+    """Shapes whose tables take at most `max_bytes`; `n_varying` of the `n_features` features are not constant."""
+    max_planes = max(1, min(MAX_PLANES, n_rows // (ROWS_PER_PLANE * n_classes)))
     found = []
     for n_kept, rank in _sizes(max_bytes, n_varying, scaled):
         one = Shape(n_kept, rank, 1, scaled)
         left = max_bytes - one.n_bytes(n_features, n_classes)
         more = left // (n_classes * ((n_kept if rank is None else rank) + FLOAT))
-        # The table of edges may need wider numbers for more planes.
-        shapes = [one._replace(n_planes=min(most, n)) for n in (1 + more, more, more - 1) if n >= 1]
+        # With more planes, the table of edges may need a wider integer type.
+        shapes = [one._replace(n_planes=min(max_planes, n)) for n in (1 + more, more, more - 1) if n >= 1]
         found += [shape for shape in shapes if shape.n_bytes(n_features, n_classes) <= max_bytes][:1]
     sizes = {shape: shape.n_bytes(n_features, n_classes) for shape in found}
-    enough = LEAST_USED * max(sizes.values(), default=0)
+    enough = MIN_USED * max(sizes.values(), default=0)
     return sorted((shape for shape in sizes if sizes[shape] >= enough), key=lambda shape: (shape.rank or 0, shape))
 
 
 def _sizes(max_bytes: int, n_varying: int, scaled: bool) -> Iterator[tuple[int, int | None]]:
-    """Numbers of features and ranks to try."""
+    """Yield the pairs (number of kept features, rank) to try."""
     for fraction in FRACTIONS:
         room = int(fraction * max_bytes)
         for rank in RANKS:

@@ -1,4 +1,4 @@
-"""Where training starts: directions that matter to given planes, and the tangents of k-means centres among them."""
+"""Initialisation: a projection from given planes, and tangent planes at k-means centres of the projected rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from polyplane.compression._low_rank import LowRank
 from polyplane.learners._tangent import kmeans
 
-#: By how much the scores of the two best classes differ at the start, relative to the gap and the spread of the rows.
+#: Difference of the scores of the two best classes at the start, relative to the gap and the spread of the rows.
 SCALE = 2.5
-#: Weight of the directions in which rows differ, beside those in which the scores of the given planes do.
+#: Weight of the covariance of the rows, relative to that of the scores of the given planes.
 SPREAD_WEIGHT = 0.05
-#: What is added to the variances, relative to their mean, before they are divided by.
+#: Regularisation of the inverse covariance: added to the variances, relative to their mean.
 RIDGE = 1.0
-#: Rows that k-means looks at for each centre, and rows from which lengths are read.
+#: Rows per centre for k-means, and rows to estimate the gap and the spread from.
 ROWS_PER_CENTRE, SAMPLE = 64, 800
 
 
@@ -21,24 +21,24 @@ def start(
     X: np.ndarray, y: np.ndarray, n_classes: int, rank: int | None, n_planes: int, coef: np.ndarray | None,
     rng: np.random.Generator,
 ) -> LowRank:  # fmt: skip
-    """Planes that tell the classes apart before any training: `n_planes` for each class.
+    """Initial planes, `n_planes` per class: the nearest-centre classifier of the projected rows.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features)
         Centred rows, in float32.
     y : ndarray of shape (n_rows,)
-        Their classes, as integers.
+        Class indices.
     n_classes : int
         Number of classes.
     rank : int or None
-        Number of projected features; None: no projection.
+        Number of projected features. None: no projection.
     n_planes : int
-        Planes of each class; fewer where a class has fewer rows.
+        Number of planes per class; a class with fewer rows gets one plane per row.
     coef : ndarray of shape (n_given, n_features) or None
-        Planes whose directions the projection starts with.
+        Normals of the planes that initialise the projection.
     rng : Generator
-        Draws rows.
+        Random number generator.
     """
     projection = None if rank is None else directions(X, coef, rank)
     Z = X if projection is None else X @ projection.T
@@ -57,10 +57,10 @@ def start(
 
 
 def directions(X: np.ndarray, coef: np.ndarray | None, rank: int) -> np.ndarray:
-    """A projection that keeps most of the scores of given planes, and of what else rows differ in.
+    """A projection, of shape (rank, n_features), that preserves the scores of the given planes and the rows' variance.
 
-    The best projection for the scores :math:`W x` of rows with covariance S, in squares, has the leading right singular
-    vectors of :math:`W S^{1/2}`, times :math:`S^{-1/2}`. Projected rows have a mean square norm of 1.
+    The least-squares projection for the scores :math:`W x` of rows with covariance S consists of the leading right
+    singular vectors of :math:`W S^{1/2}`, times :math:`S^{-1/2}`. Projected rows have a mean squared norm of 1.
     """
     covariance = np.asarray(X.T @ X, dtype=np.float64) / len(X)
     variances, U = np.linalg.eigh(covariance)
@@ -81,8 +81,8 @@ def directions(X: np.ndarray, coef: np.ndarray | None, rank: int) -> np.ndarray:
 
 
 def _centres(Z: np.ndarray, n_centres: int, rng: np.random.Generator) -> np.ndarray:
-    if not len(Z):  # no row to learn from: one plane at the centre of all
+    if not len(Z):  # a class without rows: one plane at the centre of all rows
         return np.zeros((1, Z.shape[1]), dtype=Z.dtype)
-    most = ROWS_PER_CENTRE * n_centres
-    rows = Z if len(Z) <= most else Z[np.sort(rng.choice(len(Z), most, replace=False))]
+    max_rows = ROWS_PER_CENTRE * n_centres
+    rows = Z if len(Z) <= max_rows else Z[np.sort(rng.choice(len(Z), max_rows, replace=False))]
     return np.asarray(kmeans(rows, n_centres, rng))

@@ -1,4 +1,4 @@
-"""`CompressedTables`: planes as tables of one-byte weights, and the bytes that these take."""
+"""`CompressedTables`: planes as tables of one-byte weights, and the size of these tables."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from polyplane.planes import PlaneSet
 
-#: Bytes of a float, of a label that is a number, and of a pointer to one that is a text (of 32 bits).
+#: Bytes of a float, of a numeric label, and of a (32-bit) pointer to a string label.
 FLOAT, LABEL, POINTER = 4, 8, 4
 
 
 @dataclass(frozen=True, eq=False)
 class CompressedTables:
-    r"""Planes of a shared projection, in integers from -127 to 127.
+    r"""Planes with a shared projection, as integers from -127 to 127.
 
-    With the kept features :math:`u` of a row, each ``(x - centre) * factor`` where there are centres and factors, the
+    With the kept features :math:`u` of a row, scaled to ``(x - centre) * factor`` if there are centres and factors, the
     score of plane :math:`k` is
 
     .. math:: \textstyle b_k + \sum_r V_{kr} z_r, \qquad z_r = s_r \sum_j P_{rj} u_j
@@ -27,11 +27,11 @@ class CompressedTables:
     Parameters
     ----------
     n_features : int
-        Features of a row, those without use included.
+        Number of features of a row, including those not in use.
     kept : ndarray of shape (n_kept,)
         Indices of the features in use, ascending.
     projection : ndarray of shape (rank, n_kept) and dtype int8, or None
-        The shared projection P; None: there is none, and the rank is `n_kept`.
+        The shared projection P. None: no projection; `rank` is then `n_kept`.
     units : ndarray of shape (rank,) and dtype float32
         Scales s.
     weights : ndarray of shape (n_planes, rank) and dtype int8
@@ -41,7 +41,7 @@ class CompressedTables:
     indptr : ndarray of shape (n_classes + 1,)
         Class c owns the planes ``indptr[c]:indptr[c + 1]``.
     centres, factors : ndarray of shape (n_kept,) and dtype float32, or None
-        Scaling of the features; None: they are taken as they are.
+        Scaling of the kept features. None: no scaling.
     """
 
     n_features: int
@@ -60,7 +60,7 @@ class CompressedTables:
         return len(self.units)
 
     def planes(self) -> PlaneSet:
-        """The same planes over all features, in float64."""
+        """Convert to planes over all features, in float64."""
         inner = self.weights * self.units.astype(np.float64)
         used = inner if self.projection is None else inner @ self.projection.astype(np.float64)
         intercept = self.intercept.astype(np.float64)
@@ -72,7 +72,7 @@ class CompressedTables:
         return PlaneSet(coef, intercept, self.indptr)
 
     def n_bytes(self, classes: np.ndarray) -> int:
-        """Bytes of the tables as constants of a compiled program, labels included."""
+        """Size in bytes of the tables as constants of a compiled program, including the labels."""
         return label_bytes(classes) + table_bytes(
             self.n_features,
             len(self.kept),
@@ -83,7 +83,7 @@ class CompressedTables:
         )
 
     def check(self) -> None:
-        """Raise a ValueError where the parts do not belong together."""
+        """Raise a ValueError if the tables are inconsistent."""
         n_kept, rank, n_planes = len(self.kept), self.rank, len(self.weights)
         expected = {
             "projection": (rank, n_kept),
@@ -97,20 +97,20 @@ class CompressedTables:
             if part is not None and part.shape != shape:
                 raise ValueError(f"{name} has the shape {part.shape}, not {shape}.")
         if self.projection is None and rank != n_kept:
-            raise ValueError("Without a projection there is one unit for each kept feature.")
+            raise ValueError("Without a projection, there must be one unit per kept feature.")
         if (self.centres is None) != (self.factors is None):
-            raise ValueError("There are either both centres and factors or none of them.")
+            raise ValueError("centres and factors must be given together.")
         if not n_kept or self.kept[0] < 0 or self.kept[-1] >= self.n_features or (np.diff(self.kept) < 1).any():
-            raise ValueError("The kept features must be ascending indices of features.")
+            raise ValueError("kept must be ascending indices of features.")
         floats = (self.units, self.intercept, self.centres, self.factors)
         if not all(part is None or np.isfinite(part).all() for part in floats):
             raise ValueError("The tables must be finite.")
 
 
 def table_bytes(n_features: int, n_kept: int, rank: int | None, n_planes: int, n_classes: int, *, scaled: bool) -> int:
-    """Bytes of all tables but the labels; a rank of None stands for planes without a projection."""
+    """Size in bytes of all tables except the labels; if `rank` is None, there is no projection."""
     size = n_kept if rank is None else rank
-    bytes_kept = -(-n_features // 8) if n_kept < n_features else 0  # one bit for each feature
+    bytes_kept = -(-n_features // 8) if n_kept < n_features else 0  # one bit per feature
     bytes_scaling = 2 * FLOAT * n_kept if scaled else 0
     bytes_projection = 0 if rank is None else n_kept * rank
     bytes_planes = n_planes * (size + FLOAT)
@@ -118,11 +118,11 @@ def table_bytes(n_features: int, n_kept: int, rank: int | None, n_planes: int, n
 
 
 def edge_bytes(n_planes: int, n_classes: int) -> int:
-    """Bytes of the table that says which planes a class owns."""
+    """Size in bytes of the table `indptr`."""
     return (n_classes + 1) * (1 if n_planes < 256 else 2 if n_planes < 65536 else 4)
 
 
 def label_bytes(classes: Any) -> int:
-    """Bytes of the labels: texts end in a zero and are pointed to, other labels are numbers of 64 bits."""
+    """Size in bytes of the labels: null-terminated strings with pointers, or 64-bit numbers."""
     labels = np.asarray(classes).tolist()
     return sum(len(label.encode()) + 1 + POINTER if isinstance(label, str) else LABEL for label in labels)

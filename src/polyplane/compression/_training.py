@@ -1,4 +1,4 @@
-"""Training of a projection and planes together: log-loss, mini-batches, Adam, and rounding in the loop."""
+"""Joint training of a projection and planes: log-loss, mini-batches, Adam and quantisation-aware training."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 
 from polyplane.compression._low_rank import LowRank
 
-#: Rows of a step.
+#: Rows per step.
 BATCH = 128
-#: Fractions of the training after which weights are rounded in each step, and after which they are averaged.
+#: Fractions of the steps after which weights are rounded in each step, and after which they are averaged.
 ROUNDED_FROM, AVERAGED_FROM = 0.6, 0.85
-#: Adam's memory.
+#: Adam's decay rates of the gradient and of its square.
 DECAY = 0.9, 0.99
-#: The least probability.
-LEAST = 1e-12
-#: Rows of noise to choose from.
+#: Lower bound of the probability of the true class.
+MIN_PROBABILITY = 1e-12
+#: Rows of noise, drawn once, that steps choose from at random.
 NOISE_ROWS = 4096
 
 
 @dataclass
 class Adam:
-    """Adam for one array, with steps relative to the root mean square of what it starts from."""
+    """Adam for one array; `rate` is the initial step size."""
 
     values: np.ndarray
     rate: float
@@ -45,16 +45,16 @@ class Adam:
 
 @dataclass(frozen=True)
 class Training:
-    """How planes are trained.
+    """The training of planes.
 
     Parameters
     ----------
     n_passes : int
-        Passes over the rows.
+        Number of passes over the rows.
     rate : float
-        Size of the first steps, relative to the size of the weights; it falls linearly to 0.
+        Initial step size, relative to the root mean square of the weights; step sizes decrease linearly to 0.
     noise : float
-        Standard deviation of the noise that is added to scaled rows.
+        Standard deviation of the noise added to scaled rows.
     """
 
     n_passes: int
@@ -64,7 +64,7 @@ class Training:
     def run(
         self, planes: LowRank, X: np.ndarray, y: np.ndarray, weight: np.ndarray, rng: np.random.Generator
     ) -> tuple[LowRank, list[float]]:
-        """The trained planes, with weights that one byte can hold, and the loss of each pass."""
+        """Train on scaled rows; return the planes, rounded to one-byte weights, and the loss of each pass."""
         starts = np.searchsorted(planes.owners, np.arange(int(planes.owners[-1]) + 1))
         parameters = [Adam(values, self.rate * _size(planes, values)) for values in planes[:3] if values is not None]
         mean, n_averaged = [np.zeros_like(part.values) for part in parameters], 0
@@ -90,7 +90,7 @@ class Training:
 
 
 def _size(planes: LowRank, values: np.ndarray) -> float:
-    """The size that steps are relative to: intercepts move as the weights do."""
+    """Root mean square of an array; for the intercepts, that of the weights, so that both move alike."""
     measured = planes.weights if values is planes.intercept else values
     return float(np.sqrt(np.square(measured).mean())) or 1.0
 
@@ -108,11 +108,11 @@ def _batches(n_rows: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
 def _gradients(
     planes: LowRank, x: np.ndarray, y: np.ndarray, weight: np.ndarray, starts: np.ndarray
 ) -> tuple[float, list[np.ndarray]]:
-    r"""The log-loss of some rows, and its derivatives by the projection, the weights and the intercepts.
+    r"""The sum of the log-losses of a batch, and the gradients of their mean: projection (if any), weights, intercepts.
 
-    A class scores the log-sum-exp of its planes. With :math:`p_k` the softmax over all planes and :math:`P` its sum
-    over those of the row's class, the derivative by a score is :math:`p_k`, or :math:`p_k (1 - 1 / P)` for planes of
-    the row's class.
+    The score of a class is the log-sum-exp of the scores of its planes. Let :math:`p_k` be the softmax over all planes
+    and :math:`P` its sum over the planes of the row's class. The derivative of the loss with respect to a plane score
+    is :math:`p_k (1 - 1 / P)` for planes of the row's class, and :math:`p_k` for the others.
     """
     z = x if planes.projection is None else x @ planes.projection.T
     scores = z @ planes.weights.T
@@ -121,7 +121,7 @@ def _gradients(
     np.exp(scores, out=scores)
     by_class, rows = np.add.reduceat(scores, starts, axis=1), np.arange(len(x))
     total = by_class.sum(axis=1)
-    probability = np.maximum(by_class[rows, y] / total, LEAST)
+    probability = np.maximum(by_class[rows, y] / total, MIN_PROBABILITY)
     loss = -float(weight @ np.log(probability))
     factor = np.repeat((weight / (total * len(x)))[:, None], len(starts), axis=1)
     factor[rows, y] *= 1 - 1 / probability

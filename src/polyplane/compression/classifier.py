@@ -1,4 +1,4 @@
-"""`CompressedClassifier`: planes within a budget of bytes."""
+"""`CompressedClassifier`: planes within a memory budget."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ from polyplane.engine.data import Data
 from polyplane.engine.run import Limits
 from polyplane.scaling import AffineScaling
 
-#: Passes of the last training, and the fewest for many rows; rows that it visits at least, and at most.
-PASSES, FEWEST_PASSES, LEAST_VISITED, MOST_VISITED = 60, 10, 120_000, 1_500_000
+#: Default number of passes of the final training, and its minimum; minimum and maximum number of row visits.
+PASSES, MIN_PASSES, MIN_VISITS, MAX_VISITS = 60, 10, 120_000, 1_500_000
 
 
 @dataclass(eq=False, repr=False)
 class CompressedClassifier(PlaneClassifier):
-    r"""Planes whose tables of one-byte weights fit into a budget of bytes.
+    r"""Planes stored as tables of one-byte weights, within a memory budget.
 
-    All planes share a projection to a few dimensions, of a part of the features: the weights of the planes over the
-    features are the product :math:`V P` of two small matrices of integers from -127 to 127, with one scale for each
-    row of P. Both are trained together by the log-loss, where each class scores the log-sum-exp of its planes, with
-    rounded weights in the last passes. The number of features, of projected features and of planes, the scaling of the
-    features and the strength of the noise that is added to training rows are chosen on held-out rows.
+    All planes share a projection of the most important features to a few dimensions: the weights of the planes are the
+    product :math:`V P` of two small matrices of integers from -127 to 127, with one scale per row of P. Both matrices
+    are trained together with the log-loss, with rounded weights in the last passes; the score of a class is the
+    log-sum-exp of the scores of its planes. The numbers of features, projected features and planes, the scaling of the
+    features, the noise added to training rows and the step size are chosen on held-out rows.
 
-    Usually made from a fitted model by `compress`, whose planes tell where training starts; `fit` does without.
+    Usually created by `compress`, which starts from the planes of a fitted model; `fit` needs no fitted model.
 
     Parameters
     ----------
     max_bytes : int, default=16000
-        The most bytes that the tables may take as constants of a compiled program, labels included.
+        Maximum size in bytes of the tables as constants of a compiled program, including the labels.
     max_iter : int or None, default=None
-        Passes over the rows in the last training. None: 60; more for fewer than 2,000 rows, fewer for more than 25,000.
+        Passes over the rows in the final training. None: 60; more for fewer than 2,000 rows, fewer for more than
+        25,000.
     random_state : int, RandomState or None, default=None
         Controls the randomness of training.
 
@@ -49,24 +50,24 @@ class CompressedClassifier(PlaneClassifier):
     tables_ : CompressedTables
         The integers and scales, as `polyplane.export` writes them to C.
     planes_ : PlaneSet
-        The same planes over all features, in float64; all else reads these.
+        The same planes over all features, in float64, used for prediction.
     n_bytes_ : int
-        Bytes of the tables, labels included.
+        Size of the tables in bytes, including the labels.
     trials_ : dict of str to list of float
-        What was tried on held-out rows: "features", "rank" (0: no projection), "planes" (of each class), "scaled"
-        (1: each feature has a scale of its own), "noise", "rate", "passes", "bytes" and "error".
+        The results on held-out rows, one entry per trial: "features", "rank" (0: no projection), "planes" (per class),
+        "scaled" (1: each feature has its own scale), "noise", "rate", "passes", "bytes" and "error".
     classes_ : ndarray of shape (n_classes,)
         The labels.
     n_iter_ : int
-        Passes made.
+        Number of passes of the final training.
     history_ : dict
-        After each pass of the last training: "time" and "loss".
+        For each pass of the final training: "loss", and "time", the seconds of the whole fit spread evenly over them.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     See Also
     --------
-    polyplane.compress : Make a fitted model small.
+    polyplane.compress : Compress a fitted model.
 
     Examples
     --------
@@ -101,18 +102,18 @@ class CompressedClassifier(PlaneClassifier):
         return self._fit_from(None, X, y, sample_weight)
 
     def _fit_from(self, coef: np.ndarray | None, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit from given planes, whose normals are over the features of X."""
+        """Fit, starting from planes with the normals `coef` of shape (n_planes, n_features), if given."""
         began = time.perf_counter()
         self._validate_params()
         if is_foreign(X):
-            raise TypeError("Compression runs on the host: pass X as a NumPy array.")
+            raise TypeError("CompressedClassifier trains on the CPU: pass X as a NumPy array.")
         draft = self._unfitted(None)
         data = draft._take(X, y, sample_weight, classes=None, judge_scales=False)
         rows, n_classes = _dense(data), data.n_classes
         budget = self.max_bytes - label_bytes(draft.classes_)
         draft._check_budget(budget, rows.X.shape[1], n_classes)
         search = Search(rows, n_classes, coef, budget, draft._seed())
-        n_passes = self.max_iter or usual_passes(len(rows.y))
+        n_passes = self.max_iter or default_passes(len(rows.y))
         tables, losses = search.final(search.run(), n_passes)
         draft._keep_tables(tables)
         draft.trials_, draft.n_iter_ = _as_lists(search.trials), n_passes
@@ -121,7 +122,7 @@ class CompressedClassifier(PlaneClassifier):
         return self._become(draft)
 
     def _keep_tables(self, tables: CompressedTables) -> None:
-        """Be the model of tables."""
+        """Set the fitted attributes that follow from the tables."""
         self.tables_, self.planes_ = tables, tables.planes()
         self.n_bytes_ = tables.n_bytes(self.classes_)
 
@@ -134,19 +135,20 @@ class CompressedClassifier(PlaneClassifier):
             )
 
 
-def usual_passes(n_rows: int) -> int:
-    """How many passes the last training makes over so many rows."""
-    return min(max(PASSES, LEAST_VISITED // n_rows), max(FEWEST_PASSES, MOST_VISITED // n_rows))
+def default_passes(n_rows: int) -> int:
+    """The default number of passes of the final training over `n_rows` rows."""
+    return min(max(PASSES, MIN_VISITS // n_rows), max(MIN_PASSES, MAX_VISITS // n_rows))
 
 
 def _dense(data: Data) -> Rows:
-    """The training rows, dense, with weights of mean 1."""
+    """The training rows as a dense array, with weights of mean 1."""
     X = data.X[data.train]
     weight = data.weight[data.train].astype(np.float32)
     return Rows(X.toarray() if is_sparse(X) else X, data.y[data.train], weight / weight.mean())
 
 
 def _as_lists(trials: list[Trial]) -> dict[str, list[float]]:
+    """The trials as the attribute `trials_`."""
     columns: dict[str, list[Any]] = {
         "features": [trial.settings.shape.n_kept for trial in trials],
         "rank": [trial.settings.shape.rank or 0 for trial in trials],
