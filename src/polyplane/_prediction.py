@@ -1,19 +1,31 @@
-"""`PlanePrediction`: prediction with planes, shared by all learners."""
+"""`PlanePrediction`: prediction with planes, shared by all classifiers with planes."""
 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from polyplane._array_api import labels_of
 from polyplane._validation import check_fitted_matrix
 from polyplane.planes import PlaneSet
 
 
-class PlanePrediction:
-    """Scores, labels and coefficients of a fitted classifier."""
+class PlanePrediction(ClassifierMixin, BaseEstimator):
+    """A classifier that predicts with planes: scores, labels and coefficients.
+
+    Attributes
+    ----------
+    planes_ : PlaneSet
+        The model.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    """
+
+    #: A `polyplane.base.Declaration`.
+    _declaration: ClassVar[Any]
 
     planes_: PlaneSet
     classes_: np.ndarray
@@ -66,6 +78,15 @@ class PlanePrediction:
         if hasattr(self, "_state"):
             host._state = self._state.to_host()
         return host
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = self._declaration.multi_class
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "planes_")
 
     @property
     def coef_(self) -> np.ndarray:

@@ -12,7 +12,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -80,7 +79,7 @@ class Declaration:
     committee: bool = False
 
 
-class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
     """A classifier made of planes.
 
     A learner declares its parameters as the fields of a dataclass, a `Declaration`, and the `Method` that trains with
@@ -275,15 +274,6 @@ class PlaneClassifier(PlanePrediction, ClassifierMixin, BaseEstimator, metaclass
             checkpoint_every, resume, prefetch,
         )  # fmt: skip
         return self._fit_stream(batches, options, Limits(time_limit))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = self._declaration.multi_class
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "planes_")
 
     # Training works on a draft: a copy of the estimator that replaces it after success.
 

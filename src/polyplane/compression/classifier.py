@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import time
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from polyplane._array_api import is_foreign, is_sparse
-from polyplane.base import Declaration, PlaneClassifier
+from polyplane._prediction import PlanePrediction
+from polyplane._validation import check_classes, check_matrix, check_targets, check_weights, encode, to_host
+from polyplane.base import MOST, Declaration
 from polyplane.compression._choice import Rows, Search, Trial
 from polyplane.compression._shapes import smallest
 from polyplane.compression._tables import CompressedTables, label_bytes
-from polyplane.engine.data import Data
-from polyplane.engine.run import Limits
-from polyplane.scaling import AffineScaling
+from polyplane.engine.feature_ranges import refuse_extremes
 
 #: Default number of passes of the final training, and its minimum; minimum and maximum number of row visits.
 PASSES, MIN_PASSES, MIN_VISITS, MAX_VISITS = 60, 10, 120_000, 1_500_000
 
 
 @dataclass(eq=False, repr=False)
-class CompressedClassifier(PlaneClassifier):
+class CompressedClassifier(PlanePrediction):
     r"""Planes stored as tables of one-byte weights, within a memory budget.
 
     All planes share a projection of the most important features to a few dimensions: the weights of the planes are the
@@ -87,18 +89,29 @@ class CompressedClassifier(PlaneClassifier):
     random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "max_bytes": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "max_bytes": [Interval(Integral, 1, MOST, closed="both")],
+        "max_iter": [Interval(Integral, 1, MOST, closed="both"), None],
         "random_state": ["random_state"],
     }
     _declaration: ClassVar[Declaration] = Declaration(tuning={}, streams=False)
-    #: There is no training to go on with.
-    warm_start: ClassVar[bool] = False
 
-    def _method(self, classes: np.ndarray) -> NoReturn:
-        raise NotImplementedError("A CompressedClassifier is not trained by steps of a method.")
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the settings on held-out rows, then train on all rows.
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, limits: Limits, scaling: AffineScaling | None = None) -> Self:
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            The rows. Sparse rows are converted to dense ones.
+        y : array-like of shape (n_rows,)
+            The labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows. Rows with zero weight are ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. When `fit` fails, the estimator is unchanged.
+        """
         return self._fit_from(None, X, y, sample_weight)
 
     def _fit_from(self, coef: np.ndarray | None, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -107,19 +120,35 @@ class CompressedClassifier(PlaneClassifier):
         self._validate_params()
         if is_foreign(X):
             raise TypeError("CompressedClassifier trains on the CPU: pass X as a NumPy array.")
-        draft = self._unfitted(None)
-        data = draft._take(X, y, sample_weight, classes=None, judge_scales=False)
-        rows, n_classes = _dense(data), data.n_classes
-        budget = self.max_bytes - label_bytes(draft.classes_)
+        draft = copy(self)
+        rows = draft._check_rows(X, y, sample_weight)
+        n_classes, budget = len(draft.classes_), self.max_bytes - label_bytes(draft.classes_)
         draft._check_budget(budget, rows.X.shape[1], n_classes)
-        search = Search(rows, n_classes, coef, budget, draft._seed())
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        search = Search(rows, n_classes, coef, budget, seed)
         n_passes = self.max_iter or default_passes(len(rows.y))
         tables, losses = search.final(search.run(), n_passes)
         draft._keep_tables(tables)
         draft.trials_, draft.n_iter_ = _as_lists(search.trials), n_passes
         seconds = time.perf_counter() - began
         draft.history_ = {"time": np.linspace(0, seconds, n_passes + 1)[1:].tolist(), "loss": losses}
-        return self._become(draft)
+        self.__dict__ = draft.__dict__
+        return self
+
+    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+        """Validate rows, labels and weights, and set `classes_`; return the dense rows with positive weight.
+
+        The weights returned have mean 1.
+        """
+        X = check_matrix(self, X, reset=True)
+        refuse_extremes(X)
+        y = check_targets(to_host("y", y, X), X.shape[0])
+        self.classes_ = check_classes(y)
+        codes = encode(y, self.classes_)
+        weight = check_weights(X, y, codes, self.classes_, to_host("sample_weight", sample_weight, X), None)
+        used = np.flatnonzero(weight > 0)
+        X, weight = X[used], weight[used].astype(np.float32)
+        return Rows(X.toarray() if is_sparse(X) else X, codes[used], weight / weight.mean())
 
     def _keep_tables(self, tables: CompressedTables) -> None:
         """Set the fitted attributes that follow from the tables."""
@@ -138,13 +167,6 @@ class CompressedClassifier(PlaneClassifier):
 def default_passes(n_rows: int) -> int:
     """The default number of passes of the final training over `n_rows` rows."""
     return min(max(PASSES, MIN_VISITS // n_rows), max(MIN_PASSES, MAX_VISITS // n_rows))
-
-
-def _dense(data: Data) -> Rows:
-    """The training rows as a dense array, with weights of mean 1."""
-    X = data.X[data.train]
-    weight = data.weight[data.train].astype(np.float32)
-    return Rows(X.toarray() if is_sparse(X) else X, data.y[data.train], weight / weight.mean())
 
 
 def _as_lists(trials: list[Trial]) -> dict[str, list[float]]:

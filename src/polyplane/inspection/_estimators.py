@@ -10,7 +10,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCo
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane.base import PlaneClassifier
+from polyplane._prediction import PlanePrediction
 from polyplane.committee import PlaneCommittee, check_single
 from polyplane.planes import PlaneSet
 from polyplane.tables.classifier import TableClassifier
@@ -32,7 +32,7 @@ def refuse_given(parameters: dict[str, Any], why: str) -> None:
             raise TypeError(f"{name} cannot be set: {why}.")
 
 
-def plane_classifier(estimator: Any) -> PlaneClassifier:
+def plane_classifier(estimator: Any) -> PlanePrediction:
     """Return the fitted Polyplane classifier: the estimator itself, or the last step of a pipeline."""
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if isinstance(last, OneVsOneClassifier | OneVsRestClassifier | OutputCodeClassifier):
@@ -45,7 +45,7 @@ def plane_classifier(estimator: Any) -> PlaneClassifier:
             "A TableClassifier has no planes over the columns of its table: use explain_model, explain_row, "
             "ImportanceDisplay, EffectsDisplay or ReasonsDisplay."
         )
-    if not isinstance(last, PlaneClassifier):
+    if not isinstance(last, PlanePrediction):
         raise TypeError(f"{type(last).__name__} is not a Polyplane classifier: it has no planes.")
     check_is_fitted(last)
     return last

@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from polyplane._prediction import PlanePrediction
 from polyplane._validation import encode
-from polyplane.base import PlaneClassifier
 from polyplane.committee import PlaneCommittee
 from polyplane.inspection._estimators import alone, fitted_feature_names, names_of_features, plane_classifier
 from polyplane.planes import PlaneSet
@@ -31,7 +31,7 @@ class UnscaledModel:
     ----------
     estimator : object
         The classifier or pipeline.
-    learner : PlaneClassifier
+    learner : PlanePrediction
         The Polyplane classifier, the last step of a pipeline.
     planes : PlaneSet or PlaneCommittee
         Its planes, for unscaled rows; for a committee of one member, the `PlaneSet` of this member.
@@ -48,7 +48,7 @@ class UnscaledModel:
     """
 
     estimator: Any
-    learner: PlaneClassifier
+    learner: PlanePrediction
     planes: PlaneSet | PlaneCommittee
     classes: np.ndarray
     feature_names: tuple[str, ...]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polyplane.base import PlaneClassifier
+from polyplane._prediction import PlanePrediction
 from polyplane.committee import PlaneCommittee
 from polyplane.io._pipeline import Scalers
 from polyplane.planes import PlaneSet
@@ -28,7 +28,7 @@ class Sink(Protocol):
         """Add an operator; return the name of its output."""
 
 
-def build_graph(model: PlaneClassifier, rows: str, dtype: np.dtype[Any], sink: Sink) -> dict[str, np.dtype[Any]]:
+def build_graph(model: PlanePrediction, rows: str, dtype: np.dtype[Any], sink: Sink) -> dict[str, np.dtype[Any]]:
     """Build the graph from rows to the outputs; return the names and dtypes of the outputs."""
     planes = model.planes_
     precise = np.result_type(dtype, planes.coef.dtype)
@@ -115,7 +115,7 @@ def reduce(op: str, scores: str, axis: int, keepdims: int, output: str, sink: Si
     return sink.node(op, [scores, axes], output, keepdims=keepdims)
 
 
-def link_function(model: PlaneClassifier) -> str | None:
+def link_function(model: PlanePrediction) -> str | None:
     """Return the link function, "softmax" or "expit"; None if the estimator has no `predict_proba`."""
     return model._declaration.probabilities if hasattr(model, "predict_proba") else None
 

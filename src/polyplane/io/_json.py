@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane._plain import plain, visible_json
+from polyplane._prediction import PlanePrediction
 from polyplane._version import __version__
-from polyplane.base import PlaneClassifier
 from polyplane.committee import PlaneCommittee
 from polyplane.io._names import feature_names
 from polyplane.io._pipeline import ScaledLearner, Scalers, unwrap_pipeline
@@ -115,7 +115,7 @@ def to_json(model: Any) -> str:
     model = unwrap_pipeline(model)
     if isinstance(model, ScaledLearner):
         return _learner_to_json(model.learner, model.feature_names, {"scaling": _scaling(model)})
-    if not isinstance(model, PlaneClassifier | TableClassifier):
+    if not isinstance(model, PlanePrediction | TableClassifier):
         raise TypeError(f"to_json takes a fitted estimator of Polyplane, not a {type(model).__name__}.")
     check_is_fitted(model)
     if isinstance(model, TableClassifier):
@@ -136,7 +136,7 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _learner_to_json(model: PlaneClassifier, names: list[str], more: dict[str, Any]) -> str:
+def _learner_to_json(model: PlanePrediction, names: list[str], more: dict[str, Any]) -> str:
     """A learner, with more entries before its planes."""
     head = {
         "form": FORM,
@@ -154,7 +154,7 @@ def _learner_to_json(model: PlaneClassifier, names: list[str], more: dict[str, A
     return "\n".join(["{", *lines, ' "classes": [', ",\n".join(_classes(model, names)), " ]", "}"])
 
 
-def _classes(model: PlaneClassifier, names: list[str]) -> list[str]:
+def _classes(model: PlanePrediction, names: list[str]) -> list[str]:
     names = [dump(name) for name in names]
     planes: Any = model.planes_
     texts = []

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane.base import PlaneClassifier
+from polyplane._prediction import PlanePrediction
 from polyplane.io._names import feature_names
 from polyplane.model_files.pipeline import SCALERS
 from polyplane.model_files.steps import OPERATIONS, is_plain_imputer
@@ -91,7 +91,7 @@ class Scalers:
 class ScaledLearner:
     """A learner and the scalers before it, with a name for each column of the rows."""
 
-    learner: PlaneClassifier
+    learner: PlanePrediction
     scalers: Scalers
     names: list[str]
 
@@ -110,7 +110,7 @@ def unwrap_pipeline(model: Any) -> Any:
     last = model.steps[-1][1]
     if not steps:
         return last
-    if not isinstance(last, PlaneClassifier):
+    if not isinstance(last, PlanePrediction):
         raise TypeError(
             f"The last step of a pipeline with scalers must be a learner of Polyplane to be exported, not a "
             f"{type(last).__name__}."

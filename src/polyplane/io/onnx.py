@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane.base import PlaneClassifier
+from polyplane._prediction import PlanePrediction
 from polyplane.io._graph import build_graph, import_package, scale
 from polyplane.io._onnx_graph import OnnxGraph
 from polyplane.io._pipeline import ScaledLearner, unwrap_pipeline
@@ -250,7 +250,7 @@ def register() -> None:
 
 
 def _check(model: Any, opset: int) -> None:
-    if not isinstance(model, PlaneClassifier):
+    if not isinstance(model, PlanePrediction):
         raise TypeError(f"to_onnx takes a fitted estimator of Polyplane, not a {type(model).__name__}.")
     check_is_fitted(model)
     _check_size(model.planes_.coef.nbytes, opset)

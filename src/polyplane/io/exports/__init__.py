@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane.base import PlaneClassifier
+from polyplane._prediction import PlanePrediction
 from polyplane.io._pipeline import ScaledLearner, unwrap_pipeline
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def program_of(model: Any, dtype: str | None, allowed: tuple[str, ...]) -> Progr
         program = table_program(model)
     elif isinstance(model, ScaledLearner):
         program = pipeline_program(model)
-    elif isinstance(model, PlaneClassifier):
+    elif isinstance(model, PlanePrediction):
         program = learner_program(model)
     else:
         raise TypeError(f"Expected a fitted estimator of Polyplane, not a {type(model).__name__}.")

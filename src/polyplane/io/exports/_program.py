@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane.base import PlaneClassifier
+from polyplane._prediction import PlanePrediction
 from polyplane.committee import PlaneCommittee
 from polyplane.io._graph import link_function
 from polyplane.io._names import feature_names
@@ -182,7 +182,7 @@ class Program:
         return [range(edges[c], edges[c + 1]) for edges in self.machines]
 
 
-def learner_program(model: PlaneClassifier, planes: Any = None, names: Sequence[str] | None = None) -> Program:
+def learner_program(model: PlanePrediction, planes: Any = None, names: Sequence[str] | None = None) -> Program:
     """The program of a learner: its features are the numbers of a row as they are.
 
     `planes` stand for those of the learner where scalers are folded into them, `names` for those seen in fitting.
@@ -203,7 +203,7 @@ def pipeline_program(scaled: ScaledLearner) -> Program:
     return _numeric_program(scaled.learner, scaled.learner.planes_, scaled)
 
 
-def _numeric_program(model: PlaneClassifier, planes: Any, scaled: ScaledLearner) -> Program:
+def _numeric_program(model: PlanePrediction, planes: Any, scaled: ScaledLearner) -> Program:
     scalers = scaled.scalers
     coef = np.asarray(planes.coef, dtype=np.float64) * scalers.factor
     neutral = None if scalers.neutral is None else (scalers.neutral / scalers.factor + scalers.centre).tolist()
