@@ -187,7 +187,7 @@ class TestExport:
             (["--to", "sql", "--opset", "18"], "opset is an option of onnx, not of sql."),
             (["--to", "js", "--dtype", "int8"], "dtype='int8' must be one of float32, float64."),
             (["--to", "onnx", "--dtype", "int8"], "must be 'float32' or 'float64'"),
-            (["--to", "c", "--name", "2 b"], "must be a name of C"),
+            (["--to", "c", "--name", "2 b"], "must be a C identifier"),
             (["--to", "onnx", "--opset", "3"], "opset=3 must be from 13 to 21"),
             (["--to", "json", "-o", "none/m.json"], "No such file or directory"),
         ],

@@ -419,7 +419,7 @@ class TestSql:
 
     def test_names_that_a_database_cannot_tell_apart(self):
         model, _ = hostile_model(["Width", "width"], ["a", "b"], ["c", "d"])
-        with pytest.raises(ValueError, match="SQLite cannot tell the columns 'Width' and 'width' apart"):
+        with pytest.raises(ValueError, match="SQLite does not distinguish the columns 'Width' and 'width'"):
             to_sql(model, dialect="sqlite")
         assert '"Width"' in to_sql(model, dialect="postgresql")
         with pytest.raises(ValueError, match="key has a column 'label'"):
@@ -457,7 +457,7 @@ class TestExport:
             ("model.js", {"name": "a"}, "name is an option of c, not of js"),
             ("model.sql", {"dialect": "oracle"}, "dialect='oracle' must be one of sqlite, duckdb, postgresql"),
             ("model.sql", {"dtype": "int8"}, "dtype='int8' must be one of float32, float64"),
-            ("model.c", {"name": "1a"}, "name='1a' must be a name of C"),
+            ("model.c", {"name": "1a"}, "name='1a' must be a C identifier"),
         ],
     )
     def test_mistakes_leave_no_file(self, path, options, message, tmp_path):

@@ -2,8 +2,8 @@
 // to another class.
 const reasons = (function () {
   const model = polyplaneModel, live = data.live;
-  const nMachines = model.machines.length, nPlanes = model.intercept.length;
-  const isAdditive = model.machines.every((edges) => edges.every((edge, c) => c === 0 || edge === edges[c - 1] + 1));
+  const nMembers = model.members.length, nPlanes = model.intercept.length;
+  const isAdditive = model.members.every((edges) => edges.every((edge, c) => c === 0 || edge === edges[c - 1] + 1));
 
   function added(a, b, sign) {
     return a.map((value, k) => value + sign * b[k]);
@@ -26,7 +26,7 @@ const reasons = (function () {
   // The weight of each plane in the score of its class in its member, and these scores.
   function weigh(planes) {
     const shares = new Float64Array(planes.length), scores = [];
-    for (const edges of model.machines) {
+    for (const edges of model.members) {
       for (let c = 0; c < model.classes.length; c++) {
         let best = edges[c], sum = 0;
         for (let k = edges[c]; k < edges[c + 1]; k++) if (planes[k] > planes[best]) best = k;
@@ -80,7 +80,7 @@ const reasons = (function () {
   }
   // The weighted sum over the planes of each class in each member.
   function sums(shares, part) {
-    return model.machines.flatMap((edges) => model.classes.map((_, c) => {
+    return model.members.flatMap((edges) => model.classes.map((_, c) => {
       let sum = 0;
       for (let k = edges[c]; k < edges[c + 1]; k++) sum += shares[k] * part[k];
       return sum;
@@ -95,7 +95,7 @@ const reasons = (function () {
     const parts = partsOf(row).map((part, j) => added(part, referenceParts[j], -1));
     const shares = meanShares(parts.reduce((sum, part) => added(sum, part, 1), new Float64Array(nPlanes)));
     const contributions = parts.map((part) => sums(shares, part).reduce((sum, size, i) =>
-      sum + (i % n === c ? size : i % n === d ? -size : 0), 0) / (nMachines * live.unit));
+      sum + (i % n === c ? size : i % n === d ? -size : 0), 0) / (nMembers * live.unit));
     const difference = (outcome.scores[c] - outcome.scores[d]) / live.unit;
     const base = contributions.reduce((rest, size) => rest - size, difference);
     return {...outcome, order, contributions, difference, base};

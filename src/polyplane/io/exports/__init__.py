@@ -1,4 +1,4 @@
-"""Models as programs of other languages: C, JavaScript and SQL."""
+"""Export of models to other languages: C, JavaScript and SQL."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def to_sql(
 
 
 def program_of(model: Any, dtype: str | None, allowed: tuple[str, ...]) -> Program:
-    """The model as the steps that all languages write."""
+    """Return the model as a `Program`, which all exports write; `dtype` must be None or one of `allowed`."""
     from polyplane.io.exports._program import learner_program, pipeline_program
     from polyplane.io.exports._table_program import table_program
     from polyplane.tables.classifier import TableClassifier
@@ -172,5 +172,5 @@ def program_of(model: Any, dtype: str | None, allowed: tuple[str, ...]) -> Progr
 
 
 def single(model: Any) -> Any:
-    """The model itself, or the best one of a search."""
+    """Return the model itself, or the best estimator of a search."""
     return getattr(model, "best_estimator_", model)

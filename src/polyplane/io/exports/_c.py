@@ -1,4 +1,4 @@
-"""Models as C99: one file, static tables, no allocation."""
+"""Export to C99: one file, static tables, no memory allocation."""
 
 from __future__ import annotations
 
@@ -13,33 +13,32 @@ from polyplane.io.exports._c_head import about, declarations, signature
 from polyplane.io.exports._c_tables import Tables, index_type
 from polyplane.io.exports._program import LARGEST_CELL, LEAST, Input, Program
 from polyplane.io.exports._quantized import quantize
-from polyplane.io.exports._text import c_names, real
+from polyplane.io.exports._text import c_names, check_c_identifier, real
 
-#: What a date is read as.
+#: The parts of a date, in the order in which the C code writes them.
 _DATE_PARTS = ("days", "year", "month", "day of week", "hour")
 
 
 def write_c(program: Program, name: str) -> str:
-    """The text of a C file; what it defines begins with `name`."""
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-        raise ValueError(f"name={name!r} must be a name of C: letters, digits and underscores.")
+    """Return the text of a C file; all identifiers start with `name`."""
+    check_c_identifier(name)
     return _Writer(program, name).text()
 
 
 class _Writer:
-    """Collects tables, counts their bytes, and puts everything together."""
+    """Writes the tables and functions of a program."""
 
     def __init__(self, program: Program, name: str) -> None:
         self.program, self.name = program, name
         self.real = "double" if program.dtype == "float64" else "float"
         self.element = "signed char" if program.dtype == "int8" else self.real
-        #: Weights may be rounded to float32, but not each sum of theirs: that costs one or two digits more.
+        #: The type of sums: float32 weights are summed in double, since float sums would lose one or two more digits.
         self.sum = f"{name.upper()}_SUM" if program.dtype == "float32" else self.real
         self.tables = Tables()
         self.fields = c_names(item.name for item in program.inputs)
 
     def text(self) -> str:
-        """The file."""
+        """Return the text of the file."""
         labels = self._tables()
         head = parts.SUM if self.program.dtype == "float32" else ""
         body = "\n" + self.tables.text + labels + self._functions() + self._predict() + parts.END_OF_FILE
@@ -60,11 +59,11 @@ class _Writer:
             "EXP": "exp" if is_double else "expf",
             "N_CLASSES": str(len(program.classes)),
             "N_PLANES": str(program.n_planes),
-            "N_MACHINES": str(len(program.machines)),
-            "N_GAPS": str(len(program.gaps)),
+            "N_MEMBERS": str(len(program.members)),
+            "N_MISSING_TEXTS": str(len(program.missing_texts)),
             "TEMPERATURE": real(program.temperature or 1.0),
         }
-        # Texts of the model are literals and comments: those are left as they are.
+        # String literals may contain text of the model: they are not changed.
         pattern = re.compile(r'"(?:[^"\\]|\\.)*"|\b(PREFIX|NAME)_|\b(' + "|".join(words) + r")\b", flags=re.DOTALL)
 
         def replaced(found: re.Match[str]) -> str:
@@ -91,7 +90,7 @@ class _Writer:
             self.tables.add("offsets", index_type(int(offsets[-1])), offsets)
             self.tables.add("starts", index_type(program.n_planes), [row.start for row in weights])
         self.tables.add("intercepts", "double" if program.dtype == "float32" else self.real, intercept)
-        self.tables.add("edges", index_type(program.n_planes), [edge for edges in program.machines for edge in edges])
+        self.tables.add("edges", index_type(program.n_planes), [edge for edges in program.members for edge in edges])
         if program.of_table and program.terms:
             self.tables.add("centres", "double", [term.centre for term in program.terms])
             self.tables.add("factors", self.real, [term.factor for term in program.terms])
@@ -99,15 +98,15 @@ class _Writer:
                 self.tables.add("limits", self.real, [min(term.most, 3e38) for term in program.terms])
         if program.is_scaled:
             self._add_scalers()
-        if self._has_text and program.gaps:
-            self.tables.add_texts("gaps", program.gaps)
+        if self._has_text and program.missing_texts:
+            self.tables.add_texts("missing_texts", program.missing_texts)
         for item, field in zip(program.inputs, self.fields, strict=True):
             if item.levels:
                 self.tables.add_texts(f"levels_{field}", item.levels)
         return self.tables.labels(program.classes)
 
     def _add_scalers(self) -> None:
-        """What is done to the numbers of a learner."""
+        """Add the tables of the scalers before a learner."""
         terms, inputs = self.program.terms, self.program.inputs
         self.tables.add("centres", "double", [term.centre for term in terms])
         if any(term.kind == "limited" for term in terms):
@@ -127,7 +126,7 @@ class _Writer:
         text += "".join(part for kind, part in parts.TERMS.items() if kind in kinds)
         kinds = {item.kind for item in program.inputs}
         if self._has_text:
-            text += cells.TEXT if program.gaps else _without_gaps(cells.TEXT)
+            text += cells.TEXT if program.missing_texts else _without_missing_texts(cells.TEXT)
         text += cells.CATEGORY if "category" in kinds else ""
         text += cells.DATE if "date" in kinds else ""
         return text + (parts.SOFT if program.is_soft else parts.HARD)
@@ -145,7 +144,7 @@ class _Writer:
         if kinds & {"number", "boolean"} and program.of_table:
             lines.append("double x;")
         if "date" in kinds:
-            lines += ["double parts[5]; /* days since 1970, year, month, day of the week, hour */", "int missing;"]
+            lines += ["double parts[5]; /* days since 1970, year, month, day of week, hour */", "int missing;"]
         declared = "".join(f"    {line}\n" for line in lines)
         begin, end = (parts.BEGIN_INT8, parts.END_INT8) if program.dtype == "int8" else (parts.BEGIN, "")
         end += parts.END + (parts.PROBABILITIES if program.temperature is not None else "")
@@ -158,7 +157,7 @@ class _Writer:
         return "".join(self._category(*pair) if pair[0].kind == "category" else self._numbers(*pair) for pair in pairs)
 
     def _features(self) -> str:
-        """The numbers of a learner."""
+        """Return the loop over the features of a learner."""
         unit = " * PREFIX_units[j]" if self.program.dtype == "int8" else ""
         if not self.program.is_scaled:
             return (
@@ -190,11 +189,11 @@ class _Writer:
             names = {value.part: "x" for value in item.values}
             refused = f"fabs(x) > {LARGEST_CELL:g}" if item.kind == "number" else "!isnan(x) && x != 0.0 && x != 1.0"
             lines = [f"x = row->{field};", f"if ({refused})", "    return -1;"]
-        gap = [f"    {names[value.part]} = {real(value.neutral)};" for value in item.values]
+        filled = [f"    {names[value.part]} = {real(value.neutral)};" for value in item.values]
         if item.missing is not None:
-            gap.append(f"    PREFIX_add(planes, {item.missing}, 1);")
+            filled.append(f"    PREFIX_add(planes, {item.missing}, 1);")
         missing = "if (missing)" if item.kind == "date" else "if (isnan(x))"
-        lines += [f"{missing} {{", *gap, "}"] if len(gap) > 1 else [missing, *gap]
+        lines += [f"{missing} {{", *filled, "}"] if len(filled) > 1 else [missing, *filled]
         for value in item.values:
             for kind, run in groupby(value.terms, key=lambda j: self.program.terms[j].kind):
                 rows = list(run)
@@ -203,7 +202,7 @@ class _Writer:
         return "\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def _without_gaps(text: str) -> str:
-    """The function without the loop over texts that stand for gaps."""
-    head, _, tail = text.partition("    for (i = 0; i < N_GAPS")
+def _without_missing_texts(text: str) -> str:
+    """Return the function without the loop over the texts of missing values."""
+    head, _, tail = text.partition("    for (i = 0; i < N_MISSING_TEXTS")
     return head.replace("size_t n, k, i;", "size_t n, k;") + tail[tail.index("    return text;") :]

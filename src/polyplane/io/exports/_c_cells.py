@@ -1,7 +1,7 @@
-"""The fixed parts of a program in C that read texts: categories and dates."""
+"""The constant parts of a C program that read strings: categories and dates."""
 
 TEXT = """
-/* How many bytes the blank at the start of a text of n bytes takes, in UTF-8; 0 where there is none. */
+/* Returns the number of bytes of the UTF-8 whitespace character at the start of a text of n bytes, or 0. */
 static size_t PREFIX_blank(const char *text, size_t n)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -16,7 +16,7 @@ static size_t PREFIX_blank(const char *text, size_t n)
     return 0;
 }
 
-/* The text without blanks at its ends, and its length; NULL where it is missing. */
+/* Returns the text without leading and trailing whitespace, and its length; NULL if the value is missing. */
 static const char *PREFIX_trim(const char *text, size_t *length)
 {
     size_t n, k, i;
@@ -37,15 +37,16 @@ static const char *PREFIX_trim(const char *text, size_t *length)
         }
     }
     *length = n;
-    for (i = 0; i < N_GAPS; i++)
-        if (strlen(PREFIX_gaps[i]) == n && memcmp(PREFIX_gaps[i], text, n) == 0)
+    for (i = 0; i < N_MISSING_TEXTS; i++)
+        if (strlen(PREFIX_missing_texts[i]) == n && memcmp(PREFIX_missing_texts[i], text, n) == 0)
             return NULL;
     return text;
 }
 """
 
 CATEGORY = """
-/* Adds the level of a text, of which the first is the feature `first`; or a gap, or an unknown level, if they count. */
+/* Adds the feature of a category: first + i for level i, `other` for an unknown level, `missing` for a missing value.
+   A negative index means that there is no such feature. */
 static void PREFIX_category(SUM *planes, const char *text, const char *const *levels, int n,
     int first, int other, int missing)
 {
@@ -68,7 +69,7 @@ static void PREFIX_category(SUM *planes, const char *text, const char *const *le
 """
 
 DATE = """
-/* The number that n digits are; -1 where there are none. */
+/* Returns the value of n digits, or -1 if a character is not a digit. */
 static int PREFIX_digits(const char *text, int n)
 {
     int value = 0;
@@ -80,8 +81,8 @@ static int PREFIX_digits(const char *text, int n)
     return value;
 }
 
-/* Reads days since 1970, year, month, day of the week and hour of a date like 2024-05-31 or 2024-05-31 17:30:00.
-   Returns 0, or 1 where it is missing, or -1 where it is no date. Time zones are ignored: times are as on the wall. */
+/* Writes the days since 1970, year, month, day of week and hour of a date like 2024-05-31 or 2024-05-31 17:30:00.
+   Returns 0, 1 if the date is missing, or -1 if it is invalid. Time zones are ignored: times are local times. */
 static int PREFIX_date(const char *text, double *parts)
 {
     static const int before[13] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
@@ -132,7 +133,7 @@ static int PREFIX_date(const char *text, double *parts)
     }
     if (s != end)
         return -1;
-    y = year + 399L; /* a year that is positive, and in the same place of the 400 years of the calendar */
+    y = year + 399L; /* the previous year, shifted by one 400-year cycle of the calendar to be positive */
     days = 365L * y + y / 4 - y / 100 + y / 400 - 865259L;
     days += before[month - 1] + (month > 2 && leap) + day - 1;
     parts[0] = (double)days + (hour * 3600L + minute * 60L + second + fraction) / 86400.0;

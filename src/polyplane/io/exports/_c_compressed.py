@@ -1,4 +1,4 @@
-"""A `CompressedClassifier` as C99: its one-byte tables as they are."""
+"""Export of a `CompressedClassifier` to C99, with its one-byte tables."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from polyplane._version import __version__
 from polyplane.compression.classifier import CompressedClassifier
 from polyplane.io._names import feature_names
 from polyplane.io.exports._c_tables import POINTER, Tables, index_type, label_literals
-from polyplane.io.exports._text import c_comment
+from polyplane.io.exports._text import c_comment, check_c_identifier
 
 _ABOUT = """\
 /*
  * A CompressedClassifier as C99, written by polyplane VERSION.
  *
- * PREFIX_predict takes a row of features and returns the number of its class, an index of PREFIX_labels, or -1 where a
- * value is not finite. It writes the scores of the classes where a pointer to NAME_CLASSES numbers is given, and may be
- * called by many threads.
+ * PREFIX_predict takes a row of features and returns the index of the predicted class in PREFIX_labels, or -1 if a
+ * value is not finite. It writes the scores of the classes to an array of NAME_CLASSES numbers, unless this is NULL. It
+ * is thread-safe.
  *
  *     float row[NAME_FEATURES] = {...};
  *     int winner = PREFIX_predict(row, NULL);
@@ -111,9 +111,8 @@ _SCALE = """\
 
 
 def write_compressed_c(model: CompressedClassifier, name: str) -> str:
-    """The text of a C file; what it defines begins with `name`."""
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-        raise ValueError(f"name={name!r} must be a name of C: letters, digits and underscores.")
+    """Return the text of a C file; all identifiers start with `name`."""
+    check_c_identifier(name)
     tables = Tables()
     labels = _add_tables(tables, model)
     small = model.tables_
@@ -141,7 +140,7 @@ def write_compressed_c(model: CompressedClassifier, name: str) -> str:
 
 
 def _add_tables(tables: Tables, model: CompressedClassifier) -> str:
-    """Add all tables; return that of the labels."""
+    """Add all tables; return the text of the array of labels."""
     small = model.tables_
     if len(small.kept) < small.n_features:
         bits = np.zeros(small.n_features, dtype=bool)

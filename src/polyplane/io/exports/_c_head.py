@@ -1,4 +1,4 @@
-"""The top of a file of C: how to use it, and what other files may use of it."""
+"""The start of a C file: the usage comment and the declarations."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from polyplane.io.exports._text import c_comment, c_comment_string
 
 
 def signature(program: Program) -> str:
-    """The head of the function that predicts."""
+    """Return the signature of the predict function."""
     rows = "const struct PREFIX_row *row" if program.of_table else "const REAL *x"
     third = ", REAL *probabilities" if program.temperature is not None else ""
     return f"int PREFIX_predict({rows}, REAL *scores{third})"
 
 
 def declarations(program: Program, fields: list[str]) -> str:
-    """What other files may use: the type of rows, the labels and the function."""
+    """Return the declarations for other files: the type of rows, the labels and the predict function."""
     if program.of_table:
         pairs = zip(program.inputs, fields, strict=True)
         types = {"category": "const char *", "date": "const char *"}
@@ -34,7 +34,7 @@ def declarations(program: Program, fields: list[str]) -> str:
 
 
 def about(program: Program, fields: list[str], tables: Tables) -> str:
-    """The comment at the top: how to use the file, and the memory that it takes."""
+    """Return the comment at the top of the file: usage and memory requirements."""
     sums = SIZES["float" if program.dtype == "int8" else "double"]
     stack = program.n_planes * sums + len(program.classes) * SIZES["double"]
     what = "row of the table" if program.of_table else "row of features"
@@ -77,9 +77,9 @@ def _example(program: Program, fields: list[str]) -> str:
 def _expected(item: Input) -> str:
     match item.kind:
         case "category":
-            return f"a text, of which {len(item.levels)} are known; NULL where it is missing"
+            return f"a string, {len(item.levels)} of which are known; NULL if missing"
         case "date":
-            return "a date like 2024-05-31 or 2024-05-31 17:30; NULL where it is missing"
+            return "a date like 2024-05-31 or 2024-05-31 17:30; NULL if missing"
         case "boolean":
-            return "1 or 0; NAN where it is missing"
-    return "a number; NAN where it is missing"
+            return "1 or 0; NAN if missing"
+    return "a number; NAN if missing"

@@ -1,8 +1,8 @@
-"""The fixed parts of a program in C: `PREFIX`, `REAL` and the like stand for what differs between models."""
+"""The constant parts of a C program; `PREFIX`, `REAL` and other words in capitals are replaced for each model."""
 
 from polyplane.io.exports._program import CLIP, LARGEST
 
-#: What other files may use; they include this file with NAME_DECLARATIONS defined.
+#: The declarations; other files include this file with NAME_DECLARATIONS defined.
 DECLARATIONS = """\
 #ifndef NAME_DECLARED
 #define NAME_DECLARED
@@ -29,9 +29,9 @@ END_OF_FILE = """
 #endif /* NAME_DECLARATIONS */
 """
 
-#: The type that programs of float32 add in.
+#: The type of sums in float32 programs.
 SUM = """
-/* The type of sums. Where double is slow, as on a microcontroller with single precision only, define NAME_SUM as float:
+/* The type of sums. If double is slow, as on a microcontroller with single precision only, define NAME_SUM as float:
    scores then lose about one digit. */
 #ifndef NAME_SUM
 #define NAME_SUM double
@@ -39,7 +39,7 @@ SUM = """
 """
 
 ADD_UNIFORM = """
-/* Adds a feature of some value to the scores of the planes. */
+/* Adds value times the weights of a feature to the scores of the planes. */
 static void PREFIX_add(SUM *planes, int feature, SUM value)
 {
     const ELEMENT *weight = PREFIX_weights + (size_t)feature * NAME_PLANES;
@@ -50,7 +50,7 @@ static void PREFIX_add(SUM *planes, int feature, SUM value)
 """
 
 ADD_RANGES = """
-/* Adds a feature of some value to the scores of the planes that it counts for. */
+/* Adds value times the weights of a feature to the scores of the planes that use it. */
 static void PREFIX_add(SUM *planes, int feature, SUM value)
 {
     const ELEMENT *weight = PREFIX_weights + PREFIX_offsets[feature];
@@ -61,10 +61,10 @@ static void PREFIX_add(SUM *planes, int feature, SUM value)
 }
 """
 
-#: Features of a number, by their kind; each takes those from `first` to `last`, exclusively.
+#: Functions that add the features of a number, by kind: features `first` to `last`, exclusive.
 TERMS = {
     kind: f"""
-/* Adds features of the number x: {about}. */
+/* Adds the features of x: {about}. */
 static void PREFIX_{name}(SUM *planes, double x, int first, int last)
 {{
     int j;
@@ -88,19 +88,19 @@ static void PREFIX_{name}(SUM *planes, double x, int first, int last)
             *("square", "square", "the square of (x - centre) * factor"),
             "u * u < PREFIX_limits[j] ? u * u : PREFIX_limits[j]",
         ),
-        ("bin", "bin", "how much of each bin is below x, from 0 to 1", "u < 0.0 ? 0.0 : u > 1.0 ? 1.0 : u"),
+        ("bin", "bin", "the fraction of each bin that is below x, from 0 to 1", "u < 0.0 ? 0.0 : u > 1.0 ? 1.0 : u"),
     )
 }
 
-#: The scores of the classes from those of their planes.
+#: The class scores, computed from the plane scores.
 HARD = """
-/* The score of a class is the mean over the machines of the largest score of its planes. */
+/* The score of a class is the mean over the members of the largest score of its planes. */
 static void PREFIX_classes(const SUM *planes, double *classes)
 {
     int c, m, k;
     for (c = 0; c < NAME_CLASSES; c++) {
         classes[c] = 0.0;
-        for (m = 0; m < N_MACHINES; m++) {
+        for (m = 0; m < N_MEMBERS; m++) {
             const EDGE *edge = PREFIX_edges + m * (NAME_CLASSES + 1) + c;
             SUM best = planes[edge[0]];
             for (k = edge[0] + 1; k < edge[1]; k++)
@@ -108,19 +108,19 @@ static void PREFIX_classes(const SUM *planes, double *classes)
                     best = planes[k];
             classes[c] += best;
         }
-        classes[c] /= N_MACHINES;
+        classes[c] /= N_MEMBERS;
     }
 }
 """
 
 SOFT = """
-/* The score of a class is the mean over the machines of the log-sum-exp of its planes. */
+/* The score of a class is the mean over the members of the log-sum-exp of the scores of its planes. */
 static void PREFIX_classes(const SUM *planes, double *classes)
 {
     int c, m, k;
     for (c = 0; c < NAME_CLASSES; c++)
         classes[c] = 0.0;
-    for (m = 0; m < N_MACHINES; m++) {
+    for (m = 0; m < N_MEMBERS; m++) {
         const EDGE *edge = PREFIX_edges + m * (NAME_CLASSES + 1);
         SUM most = planes[edge[0]];
         for (k = edge[0] + 1; k < edge[NAME_CLASSES]; k++)
@@ -134,7 +134,7 @@ static void PREFIX_classes(const SUM *planes, double *classes)
         }
     }
     for (c = 0; c < NAME_CLASSES; c++)
-        classes[c] /= N_MACHINES;
+        classes[c] /= N_MEMBERS;
 }
 """
 

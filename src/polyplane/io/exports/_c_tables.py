@@ -1,4 +1,4 @@
-"""Tables of constants in C, and the bytes that they take."""
+"""Constant tables in C, and their size."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ import numpy as np
 
 from polyplane.io.exports._text import c_string, label_value, real, wrapped
 
-#: Bytes of a pointer: of the microcontrollers with 32 bits.
+#: Bytes of a pointer on a 32-bit microcontroller.
 POINTER = 4
-#: Bytes of the types of numbers.
+#: Bytes of the number types.
 SIZES = {"double": 8, "float": 4, "signed char": 1, "unsigned char": 1, "unsigned short": 2, "unsigned long": 4}
 
 
 class Tables:
-    """Tables of constants, one after the other."""
+    """Constant tables as C code; counts the bytes of numbers (`n_bytes`) and of strings (`n_text`)."""
 
     def __init__(self) -> None:
         self.text = ""
         self.n_bytes = self.n_text = 0
 
     def add(self, name: str, kind: str, values: Any) -> None:
-        """Add numbers of a type."""
+        """Add an array of numbers of the C type `kind`."""
         self.n_bytes += SIZES[kind] * len(values)
         literals = {"double": lambda v: real(v), "float": lambda v: f"{real(v, 'float32')}f"}
         literal = literals.get(kind, lambda v: str(int(v)))
         self.text += _array(f"static const {kind} ", name, [literal(value) for value in values])
 
     def add_texts(self, name: str, texts: Sequence[str]) -> None:
-        """Add texts."""
+        """Add an array of strings."""
         self.text += _array("static const char *const ", name, [c_string(text) for text in texts])
         self._count(texts)
 
     def labels(self, classes: np.ndarray) -> str:
-        """The array of the labels, which others may read."""
+        """Return the public array of labels."""
         kind, literals = label_literals(classes)
         if kind.endswith("*const "):
             self._count(classes.tolist())
@@ -48,20 +48,20 @@ class Tables:
 
 
 def index_type(largest: int) -> str:
-    """The smallest type of numbers from 0 on."""
+    """Return the smallest unsigned type for integers up to `largest`."""
     return "unsigned char" if largest < 256 else "unsigned short" if largest < 65536 else "unsigned long"
 
 
 def label_literals(classes: np.ndarray) -> tuple[str, list[str]]:
-    """The type of the labels, and their literals."""
+    """Return the C type of the labels, and their literals."""
     labels = [label_value(label) for label in classes.tolist()]
     if isinstance(labels[0], str):
         return "const char *const ", [c_string(str(label)) for label in labels]
     if isinstance(labels[0], float):
         return "const double ", [real(label) for label in labels]
     if max(labels) >= 2**63:
-        raise ValueError(f"The label {max(labels)} does not fit into 64 bits with a sign: rename it.")
-    # The least of them has no literal of its own in C.
+        raise ValueError(f"The label {max(labels)} does not fit into a signed 64-bit integer: rename it.")
+    # C has no literal for the smallest 64-bit integer.
     return "const long long ", [f"{int(v)}LL" if v > -(2**63) else "(-9223372036854775807LL - 1)" for v in labels]
 
 

@@ -1,4 +1,4 @@
-"""Models as JavaScript: one ES module, or a script for a page."""
+"""Export to JavaScript: an ES module, or a script for a web page."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from polyplane.io.exports._text import js_value, label_value, number, wrapped
 
 
 def write_javascript(program: Program, name: str | None) -> str:
-    """The text of a module or, with a name, of a script that defines an object of this name."""
+    """Return the text of a module or, if a name is given, of a script that defines an object of this name."""
     if name is not None and not re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", name):
-        raise ValueError(f"name={name!r} must be a name of JavaScript: letters, digits and underscores.")
+        raise ValueError(f"name={name!r} must be a JavaScript identifier: letters, digits and underscores.")
     kinds = {item.kind for item in program.inputs}
     text = [
         parts.HEAD.format(learner=program.learner, version=__version__),
         "" if name is None else parts.STRICT.replace("NAME", name),
         _constant("const classes", [label_value(label) for label in program.classes.tolist()]),
         _columns("const columns", program.inputs),
-        _constant("const gaps", list(program.gaps)),
-        _constant("const machines", [list(edges) for edges in program.machines]),
+        _constant("const missingTexts", list(program.missing_texts)),
+        _constant("const members", [list(edges) for edges in program.members]),
         f"const temperature = {'null' if program.temperature is None else number(program.temperature)};\n",
         _array("const intercept", program.intercept, "float64"),
         _array("const weights", np.concatenate([row.values for row in program.weights]), program.dtype),
@@ -84,7 +84,7 @@ def _array(name: str, values: Any, dtype: str) -> str:
 
 
 def _ranges(program: Program) -> list[str]:
-    """Where the weights of each feature are, and for which planes."""
+    """Return the offset of the weights of each feature, and the first plane they belong to."""
     offsets = np.cumsum([0, *(len(row.values) for row in program.weights)]).tolist()
     return [
         _constant("const offsets", offsets),
@@ -106,5 +106,5 @@ def _terms(program: Program) -> str:
 def _features(program: Program) -> str:
     kinds = {term.kind for term in program.terms}
     lines = (f"  {json.dumps(kind)}: {text},\n" for kind, text in parts.FEATURES.items() if kind in kinds)
-    comment = "What features are, as functions of u = (x - centre) * factor."
+    comment = "The features as functions of u = (x - centre) * factor."
     return f"\n// {comment}\nconst features = {{\n{''.join(lines)}}};\n"

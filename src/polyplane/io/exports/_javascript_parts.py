@@ -1,4 +1,4 @@
-"""The fixed parts of a program in JavaScript."""
+"""The constant parts of a JavaScript program."""
 
 from polyplane.io.exports._program import CLIP, LARGEST, LARGEST_CELL, LEAST
 
@@ -7,12 +7,12 @@ HEAD = """\
 
 """
 
-#: What a script begins with; a module is strict by itself.
+#: The start of a script; a module is always strict.
 STRICT = """const NAME = (() => {
 "use strict";
 """
 
-#: What features are, by their kinds, as functions of u and limits.
+#: The features by kind, as functions of u and its limits.
 FEATURES = {
     "value": "(u) => u",
     "limited": "(u, most, least) => Math.min(Math.max(u, least), most)",
@@ -24,38 +24,38 @@ FEATURES = {
 }
 
 NUMBER = f"""
-// Blanks, as Python sees them.
-const blanks = "[\\\\t-\\\\r\\\\x1c-\\\\x20\\\\x85\\\\xa0\\\\u1680\\\\u2000-\\\\u200a\\\\u2028\\\\u2029\\\\u202f" +
+// Whitespace as defined by Python.
+const whitespace = "[\\\\t-\\\\r\\\\x1c-\\\\x20\\\\x85\\\\xa0\\\\u1680\\\\u2000-\\\\u200a\\\\u2028\\\\u2029\\\\u202f" +
   "\\\\u205f\\\\u3000]+";
-const ends = new RegExp("^" + blanks + "|" + blanks + "$", "g");
+const ends = new RegExp("^" + whitespace + "|" + whitespace + "$", "g");
 
-function refuse(column, cell, wanted) {{
+function reject(column, cell, wanted) {{
   throw new Error(`Column ${{JSON.stringify(column.name)}} holds ${{String(cell)}}, which is not a ${{wanted}}.`);
 }}
 
-// A cell without blanks at its ends; null where it is missing.
+// Removes leading and trailing whitespace; null for a missing value.
 function trimmed(cell) {{
   if (typeof cell === "string") cell = cell.replace(ends, "");
-  return cell === null || cell === undefined || Number.isNaN(cell) || gaps.includes(cell) ? null : cell;
+  return cell === null || cell === undefined || Number.isNaN(cell) || missingTexts.includes(cell) ? null : cell;
 }}
 
-const signs = {{
+const numberPatterns = {{
   ".": /^[+-]?(\\d+(\\.\\d*)?|\\.\\d+)([eE][+-]?\\d+)?$/,
   ",": /^[+-]?(\\d+(,\\d*)?|,\\d+)([eE][+-]?\\d+)?$/,
 }};
 
-// The functions below read the numbers of a cell that is not missing.
+// The functions below convert a cell that is not missing to numbers.
 function number(column, cell) {{
-  const text = typeof cell === "string" && signs[column.decimal ?? "."].test(cell);
+  const text = typeof cell === "string" && numberPatterns[column.decimal ?? "."].test(cell);
   const x = text ? Number(cell.replace(",", ".")) : typeof cell === "boolean" ? Number(cell) : cell;
-  if (typeof x !== "number" || !(Math.abs(x) <= {LARGEST_CELL:g})) refuse(column, cell, "finite number");
+  if (typeof x !== "number" || !(Math.abs(x) <= {LARGEST_CELL:g})) reject(column, cell, "finite number");
   return [x];
 }}
 """
 
 KINDS = {
     "category": """
-// The number of a level, or -1 where it is unknown.
+// The index of a level, or -1 if it is unknown.
 const levels = new Map();
 for (const column of columns) {
   if (column.kind === "category") levels.set(column, new Map(column.levels.map((level, i) => [level, i])));
@@ -70,24 +70,24 @@ const words = {true: 1, t: 1, yes: 1, y: 1, 1: 1, on: 1, false: 0, f: 0, no: 0, 
 
 function boolean(column, cell) {
   const text = String(cell).toLowerCase();
-  if (!Object.hasOwn(words, text)) refuse(column, cell, "boolean (true, false, yes, no, 1, 0)");
+  if (!Object.hasOwn(words, text)) reject(column, cell, "boolean (true, false, yes, no, 1, 0)");
   return [words[text]];
 }
 """,
     "date": """
 const zone = /\\s?(?:Z|[+-]\\d\\d:?\\d\\d)$/;
-const form = /^(\\d{4})-(\\d\\d)-(\\d\\d)(?:[T ](\\d\\d):(\\d\\d)(?::(\\d\\d(?:[.,]\\d{1,9})?))?)?$/;
+const datePattern = /^(\\d{4})-(\\d\\d)-(\\d\\d)(?:[T ](\\d\\d):(\\d\\d)(?::(\\d\\d(?:[.,]\\d{1,9})?))?)?$/;
 
-// Days since 1970 and the parts of the calendar, as the clock on the wall showed them.
+// Days since 1970 and parts of the date, in local time: time zones are ignored.
 function date(column, cell) {
-  const found = form.exec(String(cell).replace(zone, ""));
-  if (!found) refuse(column, cell, "date like 2024-05-31 or 2024-05-31 17:30");
+  const found = datePattern.exec(String(cell).replace(zone, ""));
+  if (!found) reject(column, cell, "date like 2024-05-31 or 2024-05-31 17:30");
   const digits = found.slice(1).map((text) => Number((text ?? "0").replace(",", ".")));
   const [year, month, day, hour, minute, second] = digits;
   const midnight = new Date(0);
   midnight.setUTCFullYear(year, month - 1, day);
   const isDate = midnight.getUTCMonth() === month - 1 && midnight.getUTCDate() === day;
-  if (!isDate || hour > 23 || minute > 59 || second >= 60) refuse(column, cell, "date");
+  if (!isDate || hour > 23 || minute > 59 || second >= 60) reject(column, cell, "date");
   const days = midnight.getTime() / 864e5;
   const microseconds = Math.floor(second * 1e6 + 1e-3);
   const parts = {
@@ -113,7 +113,7 @@ function cellOf(row, column) {
 """
 
 ADD_UNIFORM = """
-// Adds a feature of some value to the scores of the planes.
+// Adds value times the weights of a feature to the scores of the planes.
 function add(planes, feature, value) {
   const start = feature * planes.length;
   for (let k = 0; k < planes.length; k++) planes[k] += value * weights[start + k];
@@ -121,7 +121,7 @@ function add(planes, feature, value) {
 """
 
 ADD_RANGES = """
-// Adds a feature of some value to the scores of the planes that it counts for.
+// Adds value times the weights of a feature to the scores of the planes that use it.
 function add(planes, feature, value) {
   const end = offsets[feature + 1];
   for (let i = offsets[feature], k = starts[feature]; i < end; i++, k++) planes[k] += value * weights[i];
@@ -167,31 +167,31 @@ function addColumn(planes, column, cell) {
 """
 
 HARD = """
-// The score of a class is the mean over the machines of the largest score of its planes.
+// The score of a class is the mean over the members of the largest score of its planes.
 function classScores(planes) {
   return classes.map((_, c) => {
     let sum = 0;
-    for (const edges of machines) {
+    for (const edges of members) {
       let best = -Infinity;
       for (let k = edges[c]; k < edges[c + 1]; k++) best = Math.max(best, planes[k]);
       sum += best;
     }
-    return sum / machines.length;
+    return sum / members.length;
   });
 }
 """
 
 SOFT = f"""
-// The score of a class is the mean over the machines of the log-sum-exp of its planes.
+// The score of a class is the mean over the members of the log-sum-exp of the scores of its planes.
 function classScores(planes) {{
   const scores = classes.map(() => 0);
-  for (const edges of machines) {{
+  for (const edges of members) {{
     let most = -Infinity;
     for (let k = edges[0]; k < edges[classes.length]; k++) most = Math.max(most, planes[k]);
     for (let c = 0; c < classes.length; c++) {{
       let sum = 0;
       for (let k = edges[c]; k < edges[c + 1]; k++) sum += Math.exp(planes[k] - most);
-      scores[c] += (Math.log(Math.max(sum, {LEAST:g})) + most) / machines.length;
+      scores[c] += (Math.log(Math.max(sum, {LEAST:g})) + most) / members.length;
     }}
   }}
   return scores;
@@ -200,12 +200,12 @@ function classScores(planes) {{
 
 PREDICT = """
 /**
- * Predicts a row.
+ * Predicts the class of a row.
  *
- * @param {Object|Array} row The values by the names of the columns, or of all columns in the order of the table. null,
- *     undefined, NaN and the texts in `gaps` are missing values.
+ * @param {Object|Array} row The values by column name, or of all columns in the order of the table. null, undefined,
+ *     NaN and the strings in `missingTexts` are missing values.
  * @returns {{label: *, scores: number[], probabilities: ?number[]}} The label, and the scores and probabilities of the
- *     classes in the order of `classes`; probabilities are null where the model has none.
+ *     classes in the order of `classes`; probabilities are null if the model has none.
  * @throws {Error} If a column is absent, or a value is invalid.
  */
 function predict(row) {
@@ -215,9 +215,9 @@ function predict(row) {
   const best = Math.max(...scores);
   const label = classes[scores.indexOf(best)];
   if (temperature === null) return {label, scores, probabilities: null};
-  const shares = scores.map((score) => Math.exp((score - best) / temperature));
-  const sum = shares.reduce((a, b) => a + b, 0);
-  return {label, scores, probabilities: shares.map((share) => share / sum)};
+  const exponentials = scores.map((score) => Math.exp((score - best) / temperature));
+  const sum = exponentials.reduce((a, b) => a + b, 0);
+  return {label, scores, probabilities: exponentials.map((value) => value / sum)};
 }
 """
 
@@ -226,6 +226,6 @@ export {classes, columns, predict};
 """
 
 SCRIPT = """
-return {classes, columns, predict, intercept, machines, temperature, addColumn, classScores};
+return {classes, columns, predict, intercept, members, temperature, addColumn, classScores};
 })();
 """

@@ -1,4 +1,4 @@
-"""`Program`: a fitted model as the plain steps from the cells of a row to labels; what all writers read."""
+"""`Program`: a fitted model as the steps from the values of a row to a label, which all exports write."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from polyplane.io._graph import link_function
 from polyplane.io._names import feature_names
 from polyplane.io._pipeline import ScaledLearner, Scalers
 
-#: Scaled numbers are cut off here, and robustly scaled ones approach this limit; see `tables._preparation`.
+#: Limit of scaled numbers, and limit that robustly scaled numbers approach; see `tables._preparation`.
 LARGEST, CLIP = 1e12, 3.0
-#: Numbers beyond this are refused; see `tables._conversion`.
+#: Larger numbers are an error; see `tables._conversion`.
 LARGEST_CELL = 1e70
-#: The least sum of exponentials, relative to the largest; see `tables._probabilities`.
+#: Lower bound of a sum of exponentials, relative to the largest; see `tables._probabilities`.
 LEAST = 1e-30
 
 
 class Term(NamedTuple):
-    r"""A feature: a function of :math:`u = (x - centre) \cdot factor`, where x is a number of the row.
+    r"""A feature: a function of :math:`u = (x - centre) \cdot factor`, where x is a number from the row.
 
     Parameters
     ----------
     kind : str
-        "value": u; "limited": u, at least `least` and at most `most`; "scaled": u, at most 1e12 in size; "clipped":
-        u / sqrt(1 + (u / 3)^2); "square": u^2, at most `most`; "clipped square": the square of "clipped"; "bin": u
-        between 0 and 1. Those of learners are "value" or "limited", with a factor of 1.
+        "value": u; "limited": u, clipped to [`least`, `most`]; "scaled": u, clipped to [-1e12, 1e12]; "clipped":
+        u / sqrt(1 + (u / 3)^2); "square": u^2, at most `most`; "clipped square": the square of "clipped"; "bin": u,
+        clipped to [0, 1]. The features of learners are "value" or "limited", with a factor of 1.
     centre, factor : float
-        How x becomes u.
+        The scaling from x to u.
     most, least : float
-        The limits.
+        The upper and the lower limit.
     """
 
     kind: str
@@ -47,16 +47,16 @@ class Term(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A number that a column gives: itself, or a part of a date.
+    """A number derived from a column: its value, or a part of a date.
 
     Parameters
     ----------
     part : str
         "number", "true", "days", "year", "month", "day of week" or "hour".
     neutral : float or None
-        What stands for a gap; None where there may be none.
+        The replacement of a missing value. None: values must not be missing.
     terms : range
-        The features made from it, which have the weights of the same numbers.
+        The indices of the features computed from it, in the terms and in the weights of the program.
     """
 
     part: str
@@ -71,20 +71,19 @@ class Input:
     Parameters
     ----------
     name : str
-        The column.
+        The name of the column.
     position : int
-        Where it is among all columns.
+        Its index among all columns.
     kind : str
         "number", "category", "boolean" or "date".
     values : tuple of Value
-        The numbers that it gives; a category gives none.
+        The numbers derived from it; none for a category.
     levels : tuple of str
-        The texts that have weights; `first` are those of the first level, and so on.
+        The known levels of a category; level i has the weights with index ``first + i``.
     first, other, missing : int or None
-        The rows of weights of the first level, of an unknown level, and of a gap; None: a gap, or an unknown level,
-        adds nothing.
+        The indices of the weights of the first level, of unknown levels, and of missing values. None: no weights.
     decimal : str
-        The decimal sign of numbers in texts.
+        The decimal separator of numbers in strings.
     """
 
     name: str
@@ -99,12 +98,12 @@ class Input:
 
     @property
     def may_be_missing(self) -> bool:
-        """Whether the column may have gaps: those of a table may, and features of learners may not."""
+        """Whether values may be missing: always in tables, and in features of learners only after an imputer."""
         return all(value.neutral is not None for value in self.values)
 
 
 class Weights(NamedTuple):
-    """What a feature adds to the scores of planes, each time its value: those of the planes from `start` on."""
+    """The weights of a feature in the planes ``start`` to ``start + len(values) - 1``; in other planes, they are 0."""
 
     start: int
     values: np.ndarray
@@ -112,49 +111,51 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    r"""A fitted model, from cells to labels.
+    r"""A fitted model, from the values of a row to the label.
 
-    The score of a plane is its intercept and, of each feature, value times weight; those of a level, or of a gap, have
-    the value 1. The score of a class is the mean over the machines of the largest score of its planes or, where
-    `is_soft`, of the logarithm of the sum of their exponentials. The class with the largest score wins, the first of
-    equals, and probabilities are the softmax of scores by temperature.
+    The score of a plane is its intercept plus the sum over the features of value times weight; the feature of a level
+    or a missing value has the value 1. The score of a class is the mean over the members of the largest score of its
+    planes or, if `is_soft`, of the log-sum-exp of their scores. The class with the largest score is predicted (the
+    first one, in case of ties). Probabilities are the softmax of the class scores divided by the temperature.
 
     Parameters
     ----------
     learner : str
-        The estimator that was fitted.
+        The class name of the estimator.
     n_columns : int
-        Columns of the table in fitting, those without use included.
+        Number of columns seen in `fit`, including those not in use.
     inputs : tuple of Input
-        The columns.
-    gaps : tuple of str
-        Texts that stand for a gap.
+        The columns in use.
+    missing_texts : tuple of str
+        Strings that denote a missing value.
     terms : tuple of Term
-        The features that are functions of numbers: they have the first rows of weights.
+        The features that are functions of numbers.
     weights : tuple of Weights
-        Of each feature, then of levels and gaps.
+        The weights of the terms, followed by those of levels and missing values.
     intercept : ndarray of shape (n_planes,)
         The intercepts of the planes.
-    machines : tuple of tuple of int
-        Of each machine the edges of its classes among the planes: class c has planes ``edges[c]`` to ``edges[c + 1]``.
+    members : tuple of tuple of int
+        For each member, the edges of its classes: class c owns the planes ``edges[c]:edges[c + 1]``.
     is_soft : bool
-        How planes become the score of a class.
+        Whether the score of a class is the log-sum-exp, not the maximum, of the scores of its planes.
     temperature : float or None
-        None: there are no probabilities.
-    classes : ndarray
+        The temperature of the probabilities. None: no probabilities.
+    classes : ndarray of shape (n_classes,)
         The labels.
     dtype : str
-        "float32", "float64" or "int8": what weights are rounded to.
+        Data type of the exported weights: "float32", "float64" or "int8".
+    of_table : bool
+        Whether the model is a `TableClassifier`, not a learner.
     """
 
     learner: str
     n_columns: int
     inputs: tuple[Input, ...]
-    gaps: tuple[str, ...]
+    missing_texts: tuple[str, ...]
     terms: tuple[Term, ...]
     weights: tuple[Weights, ...]
     intercept: np.ndarray
-    machines: tuple[tuple[int, ...], ...]
+    members: tuple[tuple[int, ...], ...]
     is_soft: bool
     temperature: float | None
     classes: np.ndarray
@@ -163,29 +164,29 @@ class Program:
 
     @property
     def n_planes(self) -> int:
-        """Number of planes of all machines."""
+        """Total number of planes of all members."""
         return len(self.intercept)
 
     @property
     def is_scaled(self) -> bool:
-        """Whether the features of a learner are made from numbers: these are not the numbers themselves."""
+        """Whether there are scalers before a learner, so that its features are not the numbers of the row."""
         plain = Term("value")
         return not self.of_table and any(term != plain for term in self.terms)
 
     @property
     def is_uniform(self) -> bool:
-        """Whether each feature counts for all planes."""
+        """Whether each feature has weights for all planes."""
         return all(len(row.values) == self.n_planes for row in self.weights)
 
     def planes_of(self, c: int) -> list[range]:
-        """The planes of a class, machine by machine."""
-        return [range(edges[c], edges[c + 1]) for edges in self.machines]
+        """Return the planes of a class, for each member."""
+        return [range(edges[c], edges[c + 1]) for edges in self.members]
 
 
 def learner_program(model: PlanePrediction, planes: Any = None, names: Sequence[str] | None = None) -> Program:
-    """The program of a learner: its features are the numbers of a row as they are.
+    """Return the program of a learner, whose features are the numbers of a row.
 
-    `planes` stand for those of the learner where scalers are folded into them, `names` for those seen in fitting.
+    `planes` replaces the planes of the learner, if scalers are included in them, and `names` its feature names.
     """
     check_is_fitted(model)
     model = model.to_numpy()
@@ -195,10 +196,10 @@ def learner_program(model: PlanePrediction, planes: Any = None, names: Sequence[
 
 
 def pipeline_program(scaled: ScaledLearner) -> Program:
-    """The program of a learner behind scalers.
+    """Return the program of a pipeline of scalers and a learner.
 
-    Numbers are centred before they are weighted, not by the intercepts: weights of few digits would not bear large
-    means. The factors of the scalers are part of the weights.
+    The weights include the factors of the scalers. The intercepts do not include the centres, which are subtracted from
+    the numbers: with large means, weights of low precision would not be accurate enough.
     """
     return _numeric_program(scaled.learner, scaled.learner.planes_, scaled)
 
@@ -213,13 +214,13 @@ def _numeric_program(model: PlanePrediction, planes: Any, scaled: ScaledLearner)
         learner=type(model).__name__,
         n_columns=scalers.n_columns,
         inputs=tuple(Input(name, position, "number", (value,)) for name, position, value in columns),
-        gaps=(),
+        missing_texts=(),
         terms=tuple(_scaled_terms(scalers)),
         weights=tuple(Weights(0, column) for column in coef.T),
         intercept=np.asarray(planes.intercept, dtype=np.float64),
-        machines=_edges(planes),
+        members=_edges(planes),
         is_soft=False,
-        # The logistic function of a difference of two scores is their softmax.
+        # The logistic function of the difference of two scores is their softmax.
         temperature=None if link_function(model) is None else 1.0,
         classes=model.classes_,
         dtype=planes.coef.dtype.name,

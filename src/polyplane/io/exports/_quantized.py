@@ -1,4 +1,4 @@
-"""Weights of one byte."""
+"""Quantisation of weights to one byte."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from polyplane.io.exports._program import Program, Weights
 
-#: The largest weight of one byte.
-MOST = 127
+#: The largest one-byte weight.
+LARGEST_WEIGHT = 127
 
 
 class Quantized(NamedTuple):
@@ -24,7 +24,7 @@ class Quantized(NamedTuple):
     planes : ndarray of shape (n_planes,)
         Scales of the planes.
     features : ndarray of shape (n_features,) or None
-        Scales of the features, where they may be of different sizes; None: 1.
+        Scales of the features. None: all 1.
     """
 
     weights: tuple[Weights, ...]
@@ -33,18 +33,18 @@ class Quantized(NamedTuple):
 
 
 def quantize(program: Program) -> Quantized:
-    """Round weights to one byte, with one scale for each plane.
+    """Round weights to one byte, with one scale per plane.
 
-    The features of a table are brought to one size before they are weighted. Those of other learners may be millions or
-    thousandths: their weights are then thousandths or millions, and are brought to one size by a scale of the feature.
+    The features of a table are scaled to similar ranges. Those of other learners may have very different ranges, and so
+    do their weights: these get one scale per feature, too.
     """
-    rows = [np.abs(row.values).max(initial=0.0) for row in program.weights]
-    features = None if program.of_table else np.array([most or 1.0 for most in rows])
+    largest = [np.abs(row.values).max(initial=0.0) for row in program.weights]
+    features = None if program.of_table else np.array([each or 1.0 for each in largest])
     dense = np.zeros((len(program.weights), program.n_planes))
     for i, (start, values) in enumerate(program.weights):
         dense[i, start : start + len(values)] = values / (1.0 if features is None else features[i])
-    most = np.abs(dense).max(axis=0, initial=0.0)
-    planes = np.where(most > 0, most, 1.0) / MOST
+    by_plane = np.abs(dense).max(axis=0, initial=0.0)
+    planes = np.where(by_plane > 0, by_plane, 1.0) / LARGEST_WEIGHT
     whole = np.rint(dense / planes).astype(np.int8)
     weights = tuple(
         Weights(start, whole[i, start : start + len(values)]) for i, (start, values) in enumerate(program.weights)

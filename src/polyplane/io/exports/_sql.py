@@ -1,4 +1,4 @@
-"""Models as SQL: one SELECT, for SQLite, DuckDB or PostgreSQL."""
+"""Export to SQL: one SELECT, for SQLite, DuckDB or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from polyplane.io.exports._sql_parts import feature_of, legend
 from polyplane.io.exports._sql_text import GROUP, listed, literal, sum_of
 from polyplane.io.exports._text import check_text, label_value, sql_comment, sql_name, sql_string
 
-#: The longest name of a column, in bytes; PostgreSQL cuts off at 63.
+#: Maximum length of a column name in bytes; PostgreSQL truncates names to 63 bytes.
 LONGEST_NAME = 60
 
 
 def write_sql(program: Program, dialect: str, table: str, key: Sequence[str]) -> str:
-    """The text of a query over a table; the columns of `key` are part of its result."""
+    """Return the text of a query over a table; its result includes the columns `key`."""
     if dialect not in DIALECTS:
         raise ValueError(f"dialect={dialect!r} must be one of {', '.join(DIALECTS)}.")
     return _Writer(program, DIALECTS[dialect], table, key).text()
 
 
 class _Writer:
-    """One step after another: cells, numbers, features, planes, scores, the best of them."""
+    """Writes the query as a sequence of common table expressions: cells, numbers, features, planes and scores."""
 
     def __init__(self, program: Program, dialect: Dialect, table: str, key: Sequence[str]) -> None:
         self.program, self.dialect, self.table, self.key = program, dialect, table, list(key)
@@ -34,23 +34,23 @@ class _Writer:
         dialect.check_names(names)
         dialect.check_names(self.key)
         if "label" in (name.lower() for name in self.key):
-            raise ValueError("key has a column 'label', as the result has: rename it.")
+            raise ValueError("key has a column 'label', which is also a column of the result: rename it.")
         self.prefix = "model_"
         while table.lower().startswith(self.prefix):
             self.prefix = f"_{self.prefix}"
         self.keys = [f"k{i}" for i in range(len(self.key))]
-        #: What a step hands on beside what it adds.
+        #: The columns that steps before the planes pass on: the strings of categories.
         self.texts = [f"c{j}" for j, item in enumerate(program.inputs) if item.kind == "category"]
-        #: Whether features are made from numbers, and are not the numbers themselves.
+        #: Whether features are computed from numbers, and are not the numbers themselves.
         self.has_features = program.of_table or program.is_scaled
 
     def text(self) -> str:
-        """The query."""
+        """Return the query."""
         source = f"{self._name(self.table)} AS r"
         steps = []
         if any(item.kind != "number" or self.dialect.name == "sqlite" for item in self.program.inputs):
-            steps.append(self._step("blanks", [self._column(self.dialect.blanks, "blanks")]))
-            source += f" CROSS JOIN {self.prefix}blanks AS w"
+            steps.append(self._step("whitespace", [self._column(self.dialect.whitespace, "characters")]))
+            source += f" CROSS JOIN {self.prefix}whitespace AS w"
         steps.append(self._step("cells", self._cells(), source))
         steps.append(self._step("known", [*self._kept(), *self._known()], "cells"))
         if self.has_features:
@@ -68,15 +68,15 @@ class _Writer:
         best = self._column(self._greatest(scored), "best", "the largest score")
         steps.append(self._step("best", [*self._kept(scored), best], "scores"))
         if self.program.temperature is not None:
-            steps.append(self._step("shares", [*self._kept([*scored, "best"]), *self._shares()], "best"))
-        last = self._result() + f"\nFROM {self.prefix}{'best' if self.program.temperature is None else 'shares'}"
+            steps.append(self._step("exponentials", [*self._kept([*scored, "best"]), *self._exponentials()], "best"))
+        last = self._result() + f"\nFROM {self.prefix}{'best' if self.program.temperature is None else 'exponentials'}"
         return f"{self._about()}WITH\n" + ",\n".join(steps) + "\n" + last + "\n"
 
     def _about(self) -> str:
         title = f"A {self.program.learner} as a query for {self.dialect.title}, written by polyplane {__version__}."
         lines = [title]
         if self.program.of_table:
-            lines.append("NULL, texts that stand for a gap, and what is not a number or a date are missing values.")
+            lines.append("NULL, strings that denote missing values, and invalid numbers and dates are missing values.")
         lines += ["", *textwrap.wrap("Columns: " + "; ".join(legend(self.program, bool(self.key))) + ".", 110)]
         return "".join(f"-- {line}".rstrip() + "\n" for line in lines)
 
@@ -99,7 +99,7 @@ class _Writer:
     # The steps.
 
     def _cells(self) -> list[str]:
-        """Keys, numbers as numbers, and texts without blanks at their ends."""
+        """Select the keys, and the cells as numbers or as strings without leading and trailing whitespace."""
         columns = [f"    r.{self._name(name)} AS {k}" for name, k in zip(self.key, self.keys, strict=True)]
         for j, item in enumerate(self.program.inputs):
             cell = f"r.{self._name(item.name)}"
@@ -112,21 +112,22 @@ class _Writer:
         return columns
 
     def _known(self) -> list[str]:
-        """Cells as they count: NULL where there is a gap, a number that cannot be used, or no date."""
+        """Replace missing values, numbers out of range and invalid dates by NULL."""
         columns = []
         for j, item in enumerate(self.program.inputs):
             cell = f"c{j}"
             if item.kind == "number":
                 cell = f"CASE WHEN {cell} BETWEEN {-LARGEST_CELL:g} AND {LARGEST_CELL:g} THEN {cell} END"
-            elif item.kind != "boolean" and self.program.gaps:
-                cell = f"CASE WHEN {cell} NOT IN ({', '.join(map(sql_string, self.program.gaps))}) THEN {cell} END"
+            elif item.kind != "boolean" and self.program.missing_texts:
+                missing = ", ".join(map(sql_string, self.program.missing_texts))
+                cell = f"CASE WHEN {cell} NOT IN ({missing}) THEN {cell} END"
             if item.kind == "date":
                 cell = self.dialect.timestamp(cell)
             columns.append(self._column(cell, f"c{j}", item.name))
         return columns
 
     def _numbers(self) -> list[str]:
-        """The numbers that columns give, with the neutral value for a gap, and whether there is one."""
+        """Compute the numbers of each column, with missing values replaced, and indicators of missing values."""
         columns = []
         for j, item in enumerate(self.program.inputs):
             for i, value in enumerate(item.values):
@@ -153,7 +154,7 @@ class _Writer:
         return columns
 
     def _usable(self) -> list[str]:
-        """Whether all numbers of a learner are there; a table has neutral values for those that are not."""
+        """Compute whether no number is missing; not needed if missing values are replaced."""
         if all(item.may_be_missing for item in self.program.inputs):
             return []
         numbers = [f"{'f' if self.has_features else 'c'}{j}" for j in range(len(self.program.inputs))]
@@ -168,8 +169,8 @@ class _Writer:
         for k, intercept in enumerate(program.intercept):
             c, m = owner[k]
             comment = f"a plane of {label_value(program.classes.tolist()[c])!s}"
-            if len(program.machines) > 1:
-                comment += f", machine {m + 1}"
+            if len(program.members) > 1:
+                comment += f", member {m + 1}"
             terms = [
                 self.dialect.literal(intercept),
                 *(term for j in range(len(program.inputs)) for term in self._terms(j, k)),
@@ -178,7 +179,7 @@ class _Writer:
         return columns
 
     def _terms(self, j: int, k: int) -> list[str]:
-        """What a column adds to the score of a plane."""
+        """Return the terms of input j in the score of plane k."""
         item, terms = self.program.inputs[j], []
         digits = partial(self.dialect.literal, dtype=self.program.dtype)
         for t in (t for value in item.values for t in value.terms):
@@ -190,7 +191,7 @@ class _Writer:
         return self._choice(item, f"c{j}", k, missing)
 
     def _choice(self, item: Input, cell: str, k: int, missing: float) -> list[str]:
-        """What the level of a category adds; nothing where no level has a weight."""
+        """Return the term of a category in the score of plane k; empty if all its weights are 0."""
         other = 0.0 if item.other is None else self._weight(item.other, k)
         weights = [self._weight((item.first or 0) + i, k) for i in range(len(item.levels))]
         digits = partial(self.dialect.literal, dtype=self.program.dtype)
@@ -206,30 +207,29 @@ class _Writer:
         return float(values[k - start]) if 0 <= k - start < len(values) else 0.0
 
     def _peaks(self) -> list[str]:
-        """The largest score of each machine's planes, which exponentials are relative to."""
-        machines = enumerate(self.program.machines)
+        """Compute the largest plane score of each member, which is subtracted before exponentiation."""
+        members = enumerate(self.program.members)
         return [
-            self._column(self._greatest([f"p{k}" for k in range(edges[0], edges[-1])]), f"b{m}")
-            for m, edges in machines
+            self._column(self._greatest([f"p{k}" for k in range(edges[0], edges[-1])]), f"b{m}") for m, edges in members
         ]
 
     def _scores(self) -> list[str]:
         columns = []
         for c, label in enumerate(self.program.classes.tolist()):
-            parts = [self._machine_score(m, own) for m, own in enumerate(self.program.planes_of(c))]
+            parts = [self._member_score(m, own) for m, own in enumerate(self.program.planes_of(c))]
             score = parts[0] if len(parts) == 1 else f"({sum_of(parts)}) / {len(parts)}.0"
             if self._usable():
                 score = f"CASE WHEN usable THEN {score} END"
             columns.append(self._column(score, f"s{c}", str(label_value(label))))
         return columns
 
-    def _machine_score(self, m: int, own: range) -> str:
+    def _member_score(self, m: int, own: range) -> str:
         if not self.program.is_soft:
             return self._greatest([f"p{k}" for k in own])
         total = sum_of([f"exp({self.dialect.no_underflow(f'p{k} - b{m}')})" for k in own])
         return f"ln({self.dialect.greatest}({total}, {LEAST:g})) + b{m}"
 
-    def _shares(self) -> list[str]:
+    def _exponentials(self) -> list[str]:
         temperature = self.program.temperature or 1.0
         return [
             self._column(
@@ -251,7 +251,7 @@ class _Writer:
         return f"SELECT\n{listed(columns)}"
 
     def _class_names(self, labels: list[Any]) -> list[str]:
-        """The labels, or where they make no good names of columns, their numbers."""
+        """Return the labels, or the class indices if the labels are not suitable as column names."""
         names = [check_text(str(label), "SQL") for label in labels]
         longest = max(len(f"probability_{name}".encode()) for name in names)
         if longest > LONGEST_NAME or len({name.lower() for name in names}) < len(names):
@@ -259,7 +259,7 @@ class _Writer:
         return names
 
     def _greatest(self, names: list[str]) -> str:
-        """The largest of some; the maximum of one argument would be that of all rows."""
+        """Return the largest of some columns; a maximum of a single argument would be an aggregate over all rows."""
         while len(names) > 1:
             parts = [names[i : i + GROUP] for i in range(0, len(names), GROUP)]
             names = [f"{self.dialect.greatest}({', '.join(part)})" if len(part) > 1 else part[0] for part in parts]

@@ -1,4 +1,4 @@
-"""What differs between databases: how cells are read, and what functions are called."""
+"""Differences between databases: conversion of cells, and names of functions."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 
 from polyplane.io.exports._text import real, sql_string
 
-#: Blanks, as Python sees them.
-BLANKS = (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288)
-#: Texts of booleans; 1.0 and 0.0 are how some databases write numbers.
+#: Whitespace as defined by Python.
+WHITESPACE = (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288)
+#: Strings of booleans; some databases write 1.0 and 0.0.
 TRUE = ("true", "t", "yes", "y", "1", "1.0", "on")
 FALSE = ("false", "f", "no", "n", "0", "0.0", "off")
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """A database.
+    """The SQL dialect of a database; the methods of this class are for DuckDB.
 
     Parameters
     ----------
     name, title : str
-        How it is asked for, and what it is called.
+        The value of the parameter `dialect`, and the name of the database.
     text_type : str
-        Its type of texts.
+        The type of strings.
     least, greatest : str
-        Its functions for the smaller and the larger of two numbers.
+        The functions for the minimum and the maximum of their arguments.
     is_case_sensitive : bool
-        Whether names of columns that differ in case only are different names.
+        Whether column names are case-sensitive.
     """
 
     name: str
@@ -40,103 +40,103 @@ class Dialect:
     is_case_sensitive: bool = False
 
     @property
-    def blanks(self) -> str:
-        """The blanks that are cut off at the ends of texts."""
-        return "||".join(f"chr({code})" for code in BLANKS)
+    def whitespace(self) -> str:
+        """The whitespace characters that are trimmed."""
+        return "||".join(f"chr({code})" for code in WHITESPACE)
 
     def literal(self, value: Any, dtype: str = "float64") -> str:
-        """A number; with an exponent, as DuckDB takes others for decimals."""
+        """Return a number with an exponent: without one, DuckDB reads a decimal."""
         text = real(value, dtype)
         return text if "e" in text else f"{text}e0"
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Refuse names of columns that the database cannot tell apart."""
+        """Raise an error for column names that the database does not distinguish."""
         seen: dict[str, str] = {}
         for name in names:
             twin = seen.setdefault(name if self.is_case_sensitive else name.lower(), name)
             if twin is not name and twin != name:
-                raise ValueError(f"{self.title} cannot tell the columns {twin!r} and {name!r} apart: rename one.")
+                raise ValueError(f"{self.title} does not distinguish the columns {twin!r} and {name!r}: rename one.")
 
     def text(self, cell: str, levels: Sequence[str]) -> str:
-        """A cell as text, without blanks at its ends; a whole number as such, where levels are whole numbers."""
+        """Return a cell as a trimmed string; if levels are integers, an integer without decimal point."""
         return self._trim(self._plain_text(cell, levels))
 
     def number(self, cell: str, decimal: str) -> str:
-        """A cell as a number; NULL where it is none."""
+        """Return a cell as a number, or NULL if it is not one."""
         if decimal == ",":
             cell = f"replace(CAST({cell} AS {self.text_type}), ',', '.')"
         return f"TRY_CAST({cell} AS DOUBLE)"
 
     def boolean(self, cell: str) -> str:
-        """A cell as 1.0 or 0.0; NULL where it is neither."""
+        """Return a cell as 1.0 or 0.0, or NULL if it is not a boolean."""
         text = f"lower({self._trim(f'CAST({cell} AS {self.text_type})')})"
         yes, no = (", ".join(map(sql_string, words)) for words in (TRUE, FALSE))
         return f"CASE WHEN {text} IN ({yes}) THEN 1.0 WHEN {text} IN ({no}) THEN 0.0 END"
 
     def timestamp(self, text: str) -> str:
-        """A text as a point in time, whatever follows its date and time."""
-        return f"TRY_CAST({self._wall_time(text)} AS TIMESTAMP)"
+        """Return a string as a timestamp; anything after the date and time is ignored."""
+        return f"TRY_CAST({self._local_time(text)} AS TIMESTAMP)"
 
     def part(self, cell: str, part: str) -> str:
-        """A part of a point in time as a number."""
+        """Return a part of a timestamp as a number."""
         if part == "days":
             return f"CAST(extract(epoch FROM {cell}) AS DOUBLE PRECISION) / 86400.0"
         field = {"day of week": "isodow"}.get(part, part)
         return f"CAST(extract({field} FROM {cell}) AS DOUBLE PRECISION)"
 
     def no_underflow(self, exponent: str) -> str:
-        """An exponent whose exponential the database can compute."""
+        """Return an exponent limited such that its exponential does not underflow with an error."""
         return exponent
 
     def _trim(self, text: str) -> str:
-        return f"trim({text}, w.blanks)"
+        return f"trim({text}, w.characters)"
 
     def _plain_text(self, cell: str, levels: Sequence[str]) -> str:
         text = f"CAST({cell} AS {self.text_type})"
         return f"regexp_replace({text}, '^(-?[0-9]+)\\.0$', '\\1')" if _are_whole(levels) else text
 
     @staticmethod
-    def _wall_time(text: str) -> str:
+    def _local_time(text: str) -> str:
         return f"regexp_replace(replace({text}, ',', '.'), '^(.{{10}}([T ][0-9:.]+)?).*$', '\\1')"
 
 
 class PostgreSQL(Dialect):
-    """Casts of PostgreSQL fail where DuckDB gives NULL, and exponentials where they are too small."""
+    """PostgreSQL, in which invalid casts and exponentials that underflow are errors."""
 
     def literal(self, value: Any, dtype: str = "float64") -> str:
-        """A number."""
+        """Return a number."""
         return real(value, dtype)
 
     def number(self, cell: str, decimal: str) -> str:
-        """A cell as a number."""
+        """Return a cell as a number."""
         return super().number(cell, decimal).replace("TRY_CAST", "CAST").replace("DOUBLE", "double precision")
 
     def timestamp(self, text: str) -> str:
-        """A text as a point in time."""
+        """Return a string as a timestamp."""
         return super().timestamp(text).replace("TRY_CAST", "CAST")
 
     def no_underflow(self, exponent: str) -> str:
-        """An exponent of at least -700."""
+        """Return an exponent of at least -700."""
         return f"greatest({exponent}, -700.0)"
 
     def _trim(self, text: str) -> str:
-        return f"btrim({text}, w.blanks)"
+        return f"btrim({text}, w.characters)"
 
 
 class SQLite(Dialect):
-    """SQLite has types of values, not of columns, and neither dates nor regular expressions."""
+    """SQLite, in which values have types, not columns, and which has neither dates nor regular expressions."""
 
     @property
-    def blanks(self) -> str:
-        """The blanks that are cut off at the ends of texts."""
-        return f"char({', '.join(map(str, BLANKS))})"
+    def whitespace(self) -> str:
+        """The whitespace characters that are trimmed."""
+        return f"char({', '.join(map(str, WHITESPACE))})"
 
     def literal(self, value: Any, dtype: str = "float64") -> str:
-        """A number."""
+        """Return a number."""
         return real(value, dtype)
 
     def number(self, cell: str, decimal: str) -> str:
-        """A cell as a number; a text is one where it has nothing but digits and signs."""
+        """Return a cell as a number; a string must consist of digits, signs, points and exponents."""
         text = f"replace({self._trim(cell)}, ',', '.')" if decimal == "," else self._trim(cell)
         is_number = f"{text} GLOB '*[0-9]*' AND {text} NOT GLOB '*[^-+.eE0-9]*'"
         return (
@@ -145,11 +145,11 @@ class SQLite(Dialect):
         )
 
     def timestamp(self, text: str) -> str:
-        """The text itself, where its first part is a date."""
+        """Return the string itself, or NULL if it does not start with a date."""
         return f"CASE WHEN julianday(substr({text}, 1, 10)) IS NOT NULL THEN {text} END"
 
     def part(self, cell: str, part: str) -> str:
-        """A part of a date that is a text."""
+        """Return a part of a date that is a string."""
         has_time = f"substr({cell}, 11, 1) IN ('T', ' ') AND substr({cell}, 14, 1) = ':'"
         hour = f"CASE WHEN {has_time} THEN CAST(substr({cell}, 12, 2) AS REAL) ELSE 0.0 END"
         match part:
@@ -178,7 +178,7 @@ class SQLite(Dialect):
 
 
 def _are_whole(levels: Sequence[str]) -> bool:
-    """Whether some levels are whole numbers, which databases may write with a point, and none has a point."""
+    """Whether some levels are integers, which databases may write as 1.0, and none ends in ".0"."""
     return any(re.fullmatch(r"-?\d+", level) for level in levels) and not any(level.endswith(".0") for level in levels)
 
 

@@ -1,4 +1,4 @@
-"""Features as expressions of SQL, and what the columns of a query are called."""
+"""Features as SQL expressions, and a legend of the column names of a query."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from polyplane.io.exports._sql_dialects import Dialect
 
 
 def feature_of(dialect: Dialect, value: str, term: Term) -> str:
-    """A feature of a number."""
+    """Return a feature of a number as an expression."""
     u = f"{value} - {dialect.literal(term.centre)}".replace("- -", "+ ")
     if term.factor != 1.0:
         u = f"({u}) * {dialect.literal(term.factor)}"
@@ -17,7 +17,7 @@ def feature_of(dialect: Dialect, value: str, term: Term) -> str:
             return u
         case "limited":
             limits = dialect.literal(term.least), dialect.literal(term.most)
-            # Not by the functions for the larger of two numbers: those of some databases ignore NULL.
+            # Not with least and greatest, which ignore NULL in some databases.
             return f"CASE WHEN {u} < {limits[0]} THEN {limits[0]} WHEN {u} > {limits[1]} THEN {limits[1]} ELSE {u} END"
         case "scaled":
             return f"{least}({most}({u}, {-LARGEST:g}), {LARGEST:g})"
@@ -31,17 +31,17 @@ def feature_of(dialect: Dialect, value: str, term: Term) -> str:
 
 
 def legend(program: Program, has_key: bool) -> list[str]:
-    """What the letters of columns mean."""
+    """Return the meanings of the first letters of column names."""
     has_features = program.of_table or program.is_scaled
     meanings = {
         "k: key": has_key,
         "c: cells": True,
         "v: numbers": has_features,
-        "m: whether they are missing": any(item.missing is not None for item in program.inputs),
+        "m: missing-value indicators": any(item.missing is not None for item in program.inputs),
         "f: features": has_features,
         "p: scores of planes": True,
-        "b: the largest of each machine": program.is_soft,
+        "b: largest plane score of each member": program.is_soft,
         "s: scores of classes": True,
-        "e: their exponentials": program.temperature is not None,
+        "e: exponentials of the scores": program.temperature is not None,
     }
     return [meaning for meaning, is_used in meanings.items() if is_used]

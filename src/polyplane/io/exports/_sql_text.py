@@ -1,4 +1,4 @@
-"""Expressions of SQL in lines that people can read and databases can parse."""
+"""Formatting of SQL expressions, in lines and groups of limited length."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import Any
 
 from polyplane.io.exports._text import sql_string
 
-#: Sums are written in groups of so many: databases limit how deep an expression may be, and how many arguments the
-#: maximum may have.
+#: Maximum number of terms in a group: databases limit the depth of expressions and the number of arguments.
 GROUP = 50
 
 
 def literal(label: Any) -> str:
-    """A label."""
+    """Return a label as a literal."""
     if isinstance(label, bool):
         return str(label).upper()
     if isinstance(label, int) and not -(2**63) <= label < 2**63:
-        raise ValueError(f"The label {label} does not fit into 64 bits with a sign: rename it.")
+        raise ValueError(f"The label {label} does not fit into a signed 64-bit integer: rename it.")
     return sql_string(label) if isinstance(label, str) else repr(label)
 
 
 def sum_of(terms: list[str]) -> str:
-    """A sum in lines, of groups that are not too long."""
+    """Return the sum of terms, in nested groups if there are many."""
     while len(terms) > GROUP:
         groups = [terms[i : i + GROUP] for i in range(0, len(terms), GROUP)]
         terms = [f"({_lines(group)})" if len(group) > 1 else group[0] for group in groups]
@@ -40,7 +39,7 @@ def _lines(terms: list[str], width: int = 100) -> str:
 
 
 def listed(columns: Iterable[str]) -> str:
-    """Columns with commas between them, and comments after these."""
+    """Join the columns of a SELECT with commas; a comment, after a NUL, follows the comma."""
     columns = list(columns)
     lines = []
     for i, column in enumerate(columns):

@@ -1,4 +1,4 @@
-"""The program of a `TableClassifier`: its preparations, folded into features and weights."""
+"""The program of a `TableClassifier`, with its preparations included in the features and weights."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from polyplane.tables._model import Member, TableModel
 from polyplane.tables._preparation import RECIPES, Preparation
 from polyplane.tables.classifier import TableClassifier
 
-#: Parts of columns that are there or not: they have weights of their own, and no term.
-_FLAGS = ("level", "other", "missing")
-#: Rows of weights are cut where at most this share of them is left: cut rows must say where they start and end.
+#: Parts of columns that are indicators: they have weights but no term.
+_INDICATORS = ("level", "other", "missing")
+#: Zero weights at both ends are removed if at most this fraction of the weights remains, since then the first and the
+#: last plane of each feature have to be stored.
 WORTHWHILE = 0.8
 
 
 def table_program(model: TableClassifier) -> Program:
-    """The program of a fitted `TableClassifier`."""
-    sums = _Sums(model.model_)
-    return _laid_out(model, sums)
+    """Return the program of a fitted `TableClassifier`."""
+    return _assemble(model, _Weights(model.model_))
 
 
-class _Sums:
-    """What each feature of a table, in each form that a preparation gives it, adds to the scores of all planes.
+class _Weights:
+    """The weights, in all planes, of each encoded feature after each distinct transformation.
 
-    Machines with the same form of a feature share it; so do those whose features differ in their gains only.
+    Members that transform a feature in the same way, up to its gain, share a term.
     """
 
     def __init__(self, model: TableModel) -> None:
         sizes = [member.planes.n_planes for member in model.members]
         starts = [0, *accumulate(sizes)]
         self.intercept = np.zeros(starts[-1])
-        #: By the number of the encoded feature: in all its forms, None for one that is there or not.
-        self.forms: dict[int, dict[Term | None, np.ndarray]] = defaultdict(dict)
-        self.machines: list[tuple[int, ...]] = []
+        #: By the index of the encoded feature: the weights for each of its terms; None is the key for an indicator.
+        self.by_term: dict[int, dict[Term | None, np.ndarray]] = defaultdict(dict)
+        self.members: list[tuple[int, ...]] = []
         self._features = model.encoding.features
         for member, start, size in zip(model.members, starts, sizes, strict=False):
-            self.machines.append(tuple((member.planes.indptr + start).tolist()))
+            self.members.append(tuple((member.planes.indptr + start).tolist()))
             self._add_member(member, slice(start, start + size))
 
     def _add_member(self, member: Member, own: slice) -> None:
@@ -60,7 +60,7 @@ class _Sums:
 
     def _add_scaled(self, preparation: Preparation, j: int, weight: np.ndarray, own: slice) -> None:
         centre, factor = float(preparation.centre[j]), float(preparation.factor[j])
-        if self._features[j].part in _FLAGS:
+        if self._features[j].part in _INDICATORS:
             self._add(j, None, weight * factor, own)
             self.intercept[own] -= weight * (centre * factor)
             return
@@ -68,12 +68,12 @@ class _Sums:
         self._add(j, Term("clipped" if is_clipped else "scaled", centre, factor), weight, own)
 
     def _add(self, j: int, term: Term | None, weight: np.ndarray, own: slice) -> None:
-        row = self.forms[j].setdefault(term, np.zeros(len(self.intercept)))
+        row = self.by_term[j].setdefault(term, np.zeros(len(self.intercept)))
         row[own] += weight
 
 
 def _more_terms(preparation: Preparation, j: int, how: str, most: float) -> list[tuple[int, Term]]:
-    """What a feature beyond the scaled ones is made from: the encoded features, and their forms."""
+    """Return the sources of an additional feature (square, bin or norm): indices of encoded features, and terms."""
     numbers = np.flatnonzero(preparation.is_number).tolist()
     if how == "norm":
         scaling = zip(preparation.centre[numbers], preparation.factor[numbers], strict=True)
@@ -84,35 +84,36 @@ def _more_terms(preparation: Preparation, j: int, how: str, most: float) -> list
     return [(j, Term("bin", low, 1.0 / (high - low)))]
 
 
-def _laid_out(model: TableClassifier, sums: _Sums) -> Program:
-    """The program, in which terms have the first rows of weights, and levels and gaps the others."""
+def _assemble(model: TableClassifier, weights: _Weights) -> Program:
+    """Return the program; the weights of terms come first, then those of levels and missing values."""
     encoding = model.model_.encoding
     terms: list[Term] = []
     rows: list[np.ndarray] = []
     ranges: dict[int, range] = {}
     for j, feature in enumerate(encoding.features):
-        if feature.part not in _FLAGS:
-            ranges[j] = range(len(terms), len(terms) + len(sums.forms[j]))
-            forms = sorted(((term, row) for term, row in sums.forms[j].items() if term), key=lambda form: form[0].kind)
-            terms += [term for term, _ in forms]
-            rows += [row for _, row in forms]
+        if feature.part not in _INDICATORS:
+            ranges[j] = range(len(terms), len(terms) + len(weights.by_term[j]))
+            pairs = [(term, row) for term, row in weights.by_term[j].items() if term]
+            pairs.sort(key=lambda pair: pair[0].kind)
+            terms += [term for term, _ in pairs]
+            rows += [row for _, row in pairs]
     inputs = []
     for column, place in zip(encoding.columns, encoding.places, strict=True):
-        flags = {}
+        indicators = {}
         for j in range(place.start, place.stop):
-            if encoding.features[j].part in _FLAGS:
-                flags[encoding.features[j]] = len(rows)
-                rows.append(sums.forms[j][None])
-        inputs.append(_input(column, encoding.names.index(column.name), ranges, place.start, flags))
+            if encoding.features[j].part in _INDICATORS:
+                indicators[encoding.features[j]] = len(rows)
+                rows.append(weights.by_term[j][None])
+        inputs.append(_input(column, encoding.names.index(column.name), ranges, place.start, indicators))
     return Program(
         learner=type(model).__name__,
         n_columns=len(encoding.names),
         inputs=tuple(inputs),
-        gaps=encoding.gaps,
+        missing_texts=encoding.gaps,
         terms=tuple(terms),
-        weights=_without_ends(rows),
-        intercept=sums.intercept,
-        machines=tuple(sums.machines),
+        weights=_without_zero_ends(rows),
+        intercept=weights.intercept,
+        members=tuple(weights.members),
         is_soft=True,
         temperature=model.model_.temperature,
         classes=model.classes_,
@@ -120,8 +121,10 @@ def _laid_out(model: TableClassifier, sums: _Sums) -> Program:
     )
 
 
-def _input(column: Column, position: int, ranges: dict[int, range], start: int, flags: dict[Feature, int]) -> Input:
-    by_part = {feature.part: row for feature, row in reversed(flags.items())}  # of levels, the first
+def _input(
+    column: Column, position: int, ranges: dict[int, range], start: int, indicators: dict[Feature, int]
+) -> Input:
+    by_part = {feature.part: row for feature, row in reversed(indicators.items())}  # the first of the levels
     kept: dict[str, Any] = {
         "name": column.name,
         "position": position,
@@ -130,15 +133,15 @@ def _input(column: Column, position: int, ranges: dict[int, range], start: int, 
     }
     if isinstance(column, CategoryColumn):
         return Input(**kept, levels=column.levels, first=by_part.get("level"), other=by_part.get("other"))
-    parts = [feature.part for feature in column.features if feature.part not in _FLAGS]
+    parts = [feature.part for feature in column.features if feature.part not in _INDICATORS]
     neutral = column.of_day(column.neutral).tolist() if isinstance(column, DateColumn) else [column.neutral]  # type: ignore[attr-defined]
     values = (Value(part, neutral[i], ranges[start + i]) for i, part in enumerate(parts))
     decimal = column.decimal if isinstance(column, NumberColumn) else "."
     return Input(**kept, values=tuple(values), decimal=decimal)
 
 
-def _without_ends(rows: list[np.ndarray]) -> tuple[Weights, ...]:
-    """Rows of weights without the planes at both ends that a feature does not count for, where that saves much."""
+def _without_zero_ends(rows: list[np.ndarray]) -> tuple[Weights, ...]:
+    """Return the weights of each feature without zeros at both ends, if that saves enough memory."""
     trimmed = tuple(map(_trimmed, rows))
     if sum(len(row.values) for row in trimmed) > WORTHWHILE * sum(map(len, rows)):
         return tuple(Weights(0, row) for row in rows)

@@ -1,4 +1,4 @@
-"""Names, texts and numbers as they are written in C, JavaScript and SQL, whatever characters they hold."""
+"""Literals, identifiers and comments in C, JavaScript and SQL, with any characters escaped."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from polyplane._plain import visible
 
-#: The longest text that C99 lets a compiler refuse to go beyond.
+#: Maximum length in bytes of a string literal that every C99 compiler supports.
 _LONGEST_C = 4095
-#: Words that cannot be names in C, in C++, or as macros of usual compilers.
+#: Words that are not identifiers in C or C++, or are macros of common compilers.
 _C_WORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long
 register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm bool
 true false and or not xor typeof class new delete this private public template operator unix linux errno
@@ -21,32 +21,38 @@ i386 mips near far interface"""
 
 
 def check_text(text: str, language: str, *, nul: bool = False) -> str:
-    """A text that a language can hold; a half of a character is refused, and unless `nul` is allowed, a NUL too."""
+    """Return the string; raise an error for lone surrogates and, unless `nul`, for NUL characters."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{text!r} is not valid Unicode, which {language} needs: rename it.") from None
+        raise ValueError(f"{text!r} is not valid Unicode, which {language} requires: rename it.") from None
     if "\0" in text and not nul:
-        raise ValueError(f"{text!r} has a NUL in it, which a text in {language} cannot hold: rename it.")
+        raise ValueError(f"{text!r} contains a NUL character, which {language} does not support: rename it.")
     return text
 
 
+def check_c_identifier(name: str) -> None:
+    """Raise an error if a name is not a C identifier."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+        raise ValueError(f"name={name!r} must be a C identifier: letters, digits and underscores.")
+
+
 def c_string(text: str) -> str:
-    """A text as a literal of C: UTF-8, all but plain ASCII as octal escapes, which end after three digits."""
+    """Return a C string literal in UTF-8; all except printable ASCII is escaped, as three octal digits."""
     content = check_text(text, "C").encode()
     if len(content) > _LONGEST_C:
-        raise ValueError(f"{text[:20]!r}... has {len(content)} bytes; C99 promises texts of {_LONGEST_C} only.")
+        raise ValueError(f"{text[:20]!r}... has {len(content)} bytes; C99 supports strings of up to {_LONGEST_C}.")
     # "?" is escaped because of trigraphs.
     return '"' + "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in content) + '"'
 
 
 def c_comment(text: str) -> str:
-    """A text within a comment of C, on one line, which it cannot end."""
+    """Return a string for use in a C comment, on one line; it cannot end the comment."""
     return _within_comment(json.dumps(visible(text)))
 
 
 def c_comment_string(text: str) -> str:
-    """A literal of C within a comment."""
+    """Return a C string literal for use in a comment."""
     return _within_comment(c_string(text))
 
 
@@ -55,7 +61,7 @@ def _within_comment(plain: str) -> str:
 
 
 def c_names(texts: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Identifiers of C for some names, all different and in lower case: other characters become underscores."""
+    """Return distinct C identifiers in lower case; characters that are not allowed become underscores."""
     used, result = {*taken}, []
     for text in texts:
         name = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:40].lower()
@@ -71,35 +77,35 @@ def c_names(texts: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
 
 def js_value(value: Any) -> str:
-    """A text, number, boolean or list of them in JavaScript, safe within a page too."""
+    """Return a string, number, boolean or list in JavaScript, safe in a script element of a page."""
     if isinstance(value, str):
         check_text(value, "JavaScript", nul=True)
     if isinstance(value, int) and abs(value) > 2**53:
-        raise ValueError(f"The label {value} is beyond 2^53, the integers of JavaScript: rename it.")
+        raise ValueError(f"The label {value} is beyond 2^53, the largest exact integer of JavaScript: rename it.")
     return json.dumps(value, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c").replace("\x7f", "\\u007f")
 
 
 def sql_name(text: str, dialect: str) -> str:
-    """A name of a column or a table in SQL."""
+    """Return the quoted name of a column or a table in SQL."""
     if not text and dialect != "sqlite":
-        raise ValueError(f"A column without a name cannot be asked for in {dialect}: rename it.")
+        raise ValueError(f"{dialect} does not support columns without a name: rename the column.")
     quoted = check_text(text, "SQL").replace('"', '""')
     return f'"{quoted}"'
 
 
 def sql_string(text: str) -> str:
-    """A text as a literal of SQL."""
+    """Return a SQL string literal."""
     quoted = check_text(text, "SQL").replace("'", "''")
     return f"'{quoted}'"
 
 
 def sql_comment(text: str) -> str:
-    """A text after --, on one line."""
+    """Return a string for use after ``--``, on one line."""
     return visible(text)
 
 
 def wrapped(literals: Iterable[str], indent: str, width: int = 112) -> str:
-    """Literals with commas after them, in lines of some width."""
+    """Return literals, each followed by a comma, in lines of at most `width` characters."""
     lines, line = [], indent[1:]
     for literal in literals:
         if len(line) + len(literal) + 2 > width and line.strip():
@@ -110,19 +116,19 @@ def wrapped(literals: Iterable[str], indent: str, width: int = 112) -> str:
 
 
 def number(value: Any, dtype: str = "float64") -> str:
-    """A number with as many digits as its dtype needs to be read back the same."""
+    """Return a number with enough digits to restore the same value of the dtype."""
     text = str(np.float32(value)) if dtype == "float32" else repr(float(value))
     return text.removesuffix(".0") if text.endswith(".0") else text
 
 
 def real(value: Any, dtype: str = "float64") -> str:
-    """A number that C and SQL do not take for an integer."""
+    """Return a number with a decimal point or exponent, so that C and SQL do not read an integer."""
     text = number(value, dtype)
     return text if any(c in text for c in ".e") else f"{text}.0"
 
 
 def label_value(label: Any) -> Any:
-    """A label as a plain boolean, integer, float or text."""
+    """Return a label as a Python boolean, integer, float or string."""
     if isinstance(label, bool | int | float | str):
         return label
     return str(label)
