@@ -16,7 +16,7 @@ from polyplane.planes import PlaneSet
 
 @dataclass(frozen=True, eq=False)
 class Assignments(RowMemory):
-    """The column of the plane that is to win each row (z); -1: the best one of its class."""
+    """The column of the plane assigned to each row (z in the paper); -1: the best plane of its class."""
 
     columns: Annotated[np.ndarray, Array("i", "rows", in_place=False, below="columns")]
 
@@ -25,24 +25,24 @@ class Assignments(RowMemory):
 class AdaptiveState(PlaneColumns):
     """The state of training. Arrays hold ``alpha t`` times the planes."""
 
-    t: int = 0  # visits made, in rounds those of the present one
-    duplication: float = 0.0  # probability that a plane that errs is duplicated
+    t: int = 0  # number of visits, of the current round if training is in rounds
+    duplication: float = 0.0  # probability that a plane is duplicated after an error
     rows: Assignments | None = None
     workspace: KernelRows | None = workspace()
 
     @property
     def assigned(self) -> np.ndarray:
-        """The column of each row's plane; empty where planes are not assigned in rounds."""
+        """The column of the plane assigned to each row; empty if planes are not assigned in rounds."""
         return np.zeros(0, dtype=np.int64) if self.rows is None else self.rows.columns
 
     def with_room(self) -> Self:
-        """The state with columns for the three planes that a visit may add, where these are not free already."""
+        """The state with at least three free columns: a visit adds up to three planes."""
         if self.n_planes + 3 <= len(self.owner):
             return self
         return self._with_columns(np.arange(self.n_planes), self.n_planes + max(8, self.n_planes // 2))
 
     def with_new_planes(self, parents: np.ndarray) -> Self:
-        """The state after columns were taken: what a plane was before it was copied counts in the average of both."""
+        """The state after planes were added: the average of a copy starts as that of its parent (-1: no parent)."""
         if self.mean is None or not len(parents):
             return self
         origin = [*range(len(self.mean[1]))]
@@ -55,9 +55,9 @@ class AdaptiveState(PlaneColumns):
         return replace(self, mean=(coef, intercept))
 
     def pruned(self, limit: float) -> Self:
-        """Remove the smallest planes while the norm of all removed is within the limit; never the last of a class.
+        """Remove the smallest planes, up to a norm of `limit` of all removed planes; each class keeps at least one.
 
-        An average starts again: one over planes of before and after erred more than the last planes.
+        Averaging starts again: averages over planes before and after pruning had larger errors than the last planes.
         """
         coef, intercept = self.input_planes(1.0)
         offset = intercept + coef @ self.scaling.centre
@@ -85,7 +85,7 @@ class AdaptiveState(PlaneColumns):
 
         owner, rows = moved(self.owner, -1), self.rows
         if rows is not None:
-            places = np.full(len(self.owner) + 1, -1)  # the last one is that of no plane, -1
+            places = np.full(len(self.owner) + 1, -1)  # the last entry is for rows without a plane, -1
             places[kept] = np.arange(len(kept))
             rows = replace(rows, columns=places[rows.columns])
         counts = np.bincount(owner[: len(kept)], minlength=len(self.counts))
@@ -93,14 +93,14 @@ class AdaptiveState(PlaneColumns):
         return replace(self, coef=coef, intercept=intercept, shift=shift, owner=owner, counts=counts, rows=rows)
 
     def assigned_anew(self, data: Data, add_zero_planes: bool) -> Self:
-        """Give each row the best plane of its class, which may be a zero plane that was not used yet."""
+        """Assign to each row the best plane of its class, which may be a new zero plane."""
         coef, intercept = self.input_planes(1.0)
         state, columns = self, np.full(len(data.y), -1)
         for c in range(data.n_classes):
             rows, own = np.flatnonzero(data.y == c), np.flatnonzero(self.owner == c)
             if not len(rows) or not (len(own) or add_zero_planes):
                 continue
-            # The first of the best planes wins: a zero plane where no other is positive.
+            # The first of the best planes is assigned: the zero plane if no other score is positive.
             n_zero = int(add_zero_planes)
             planes = np.pad(coef[own], ((n_zero, 0), (0, 0))), np.pad(intercept[own], (n_zero, 0))
             winners = PlaneSet(*planes, np.array([0, len(own) + n_zero])).winners(data.X[rows])

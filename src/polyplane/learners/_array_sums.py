@@ -13,9 +13,9 @@ from polyplane.scaling import row_blocks
 class ArrayRowSums:
     """The same sums as those of `RowSums`, over arrays of any library.
 
-    What has one number per row stays where the rows are; planes, sums and cuts, which are small, are on the host. Sums
-    run in float64, also over float32 rows, where the device has it: cuts decide by signs, and a sum that differs in its
-    last digits soon leads to other cuts.
+    Arrays with one entry per row are on the device of the rows; planes, sums and cuts are on the host. Sums are
+    computed in float64, if the device supports it, even over float32 rows: cuts depend on signs, so sums that differ in
+    their last digits lead to different cuts.
 
     Parameters
     ----------
@@ -36,18 +36,18 @@ class ArrayRowSums:
         self.dtype, self.wide = host_dtype(X), widest_float(X)
         self.binary = n_planes == 1
         self.weight = like(weight, X, self.wide)
-        # Of two classes the signs; of more, which column is a row's own.
+        # For two classes, the signs; for more, a mask of the column of each row's class.
         self.sign: Any = like(target, X, X.dtype)[:, None] if self.binary else None
         self.own: Any = None if self.binary else like(target[:, None] == np.arange(n_planes), X)
         self.current = self.candidate = like(np.zeros((1, n_planes)), X, X.dtype)
 
     def set_current(self, planes: np.ndarray) -> None:
-        """Let `planes` be the current ones, and the candidate."""
+        """Set the current planes, and the candidate."""
         self.set_candidate(planes)
         self.current = self.candidate
 
     def set_candidate(self, planes: np.ndarray) -> None:
-        """Let `planes` be the candidate: the one product with X of an iteration."""
+        """Set the candidate: the only product with X in an iteration."""
         xp = self.xp
         outputs = self._outputs(planes)
         if self.binary:
@@ -58,7 +58,7 @@ class ArrayRowSums:
         self.candidate = xp.where(self.own, zero, outputs + (1.0 - mine))
 
     def _outputs(self, planes: np.ndarray) -> Any:
-        """Scores of all rows; on a single plane in float64, which costs no more time: memory is the bottleneck."""
+        """Scores of all rows; for a single plane in float64, at no cost in time, since memory is the bottleneck."""
         dtype = self.wide if self.binary else self.X.dtype
         coef = like(planes[:, :-1], self.X, dtype).T
         intercept = like(self.bias_input * planes[:, -1], self.X, dtype)
@@ -66,20 +66,20 @@ class ArrayRowSums:
         return astype(parts[0] if len(parts) == 1 else self.xp.concat(parts), self.X.dtype)
 
     def risks(self, steps: list[float]) -> np.ndarray:
-        """The weighted sum of the losses at each of `steps` of the way from the current planes to the candidate."""
+        """The weighted sum of the losses at `steps` on the line from the current planes (0) to the candidate (1)."""
         xp = self.xp
-        current, along = self._way()
+        current, along = self._line()
         points = current[:, :, None] + along[:, :, None] * like(np.array(steps), self.X, self.wide)
         return np.asarray(to_numpy(self.weight @ at_least(xp.max(points, axis=1), 0.0)), dtype=float)
 
     def slope(self) -> float:
-        """The right derivative of the risk on the way from the current planes to the candidate."""
+        """The right derivative of the risk at the current planes, in the direction of the candidate."""
         return float(self.weight @ self._first_lines()[1])
 
     def kinks(self, furthest: float) -> tuple[np.ndarray, np.ndarray]:
-        """Where up to `furthest` the slope of the risk jumps, sorted, and by how much.
+        """The sorted points up to `furthest` at which the slope of the risk jumps, and the jumps.
 
-        All rows walk together along the upper envelopes of their lines, each to its next kink.
+        All rows advance together along the upper envelopes of their lines, each to its next kink.
         """
         xp = self.xp
         lines, slopes = self._lines()
@@ -106,7 +106,7 @@ class ArrayRowSums:
         return to_numpy(xp.take(at, order)).astype(float), to_numpy(xp.take(rises, order)).astype(float)
 
     def cut(self, mu: float) -> tuple[np.ndarray, float]:
-        """Sub-gradient and offset of the cut at a point of the way from the current planes to the candidate."""
+        """Sub-gradient and offset of the cut at a point of the line from the current planes to the candidate."""
         xp = self.xp
         violations, weight = self._at(mu), self.weight[:, None]
         if self.binary:
@@ -118,7 +118,7 @@ class ArrayRowSums:
             columns = like(np.arange(rivals.shape[1]), self.X)
             rival = astype(xp.argmax(rivals, axis=1)[:, None] == columns, self.wide)
             shares = (rival - astype(self.own, self.wide)) * taken
-        # All comes home in one transfer: the sums, the totals of the shares, and what was taken.
+        # A single transfer to the host: the sums, the totals of the shares, and the offset.
         flat = xp.concat([xp.reshape(self._sums(shares), (-1,)), xp.sum(shares, axis=0), xp.sum(taken, axis=0)])
         *numbers, offset = to_numpy(flat).tolist()
         sums, totals = np.split(np.array(numbers), [-shares.shape[1]])
@@ -130,24 +130,24 @@ class ArrayRowSums:
         return sum(shares[block, :].T @ astype(self.X[block, :], shares.dtype) for block in blocks)
 
     def move(self, mu: float) -> None:
-        """Let a point of the way to the candidate be the current planes."""
+        """Move the current planes to a point of the line to the candidate."""
         self.current = astype(self._at(mu), self.X.dtype)
 
-    def _way(self) -> tuple[Any, Any]:
-        """Violations at the current planes, and how they change on the way to the candidate."""
+    def _line(self) -> tuple[Any, Any]:
+        """Violations at the current planes, and their change to the candidate."""
         current = astype(self.current, self.wide)
         return current, astype(self.candidate, self.wide) - current
 
     def _at(self, mu: float) -> Any:
-        """Violations at a point of the way."""
-        current, along = self._way()
+        """Violations at a point of the line."""
+        current, along = self._line()
         return current + mu * along
 
     def _lines(self) -> tuple[Any, Any]:
-        """The lines of each row, the loss 0 among them: values at the current planes, and slopes."""
-        current, along = self._way()
-        nothing = self.xp.zeros_like(current[:, :1])
-        return self.xp.concat([nothing, current], axis=1), self.xp.concat([nothing, along], axis=1)
+        """The lines whose maximum is the loss of each row, including 0: values at the current planes, and slopes."""
+        current, along = self._line()
+        zero = self.xp.zeros_like(current[:, :1])
+        return self.xp.concat([zero, current], axis=1), self.xp.concat([zero, along], axis=1)
 
     def _first_lines(self) -> tuple[Any, Any]:
         """Value and slope, just after 0, of the largest line of each row."""

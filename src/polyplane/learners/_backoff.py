@@ -1,4 +1,4 @@
-"""Back-off: rows whose margin is sure to hold are skipped. How far margins move in a pass is measured on some rows."""
+"""Back-off: rows with a large margin are skipped. The movement of margins per pass is measured on a sample of rows."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from sklearn.utils.extmath import row_norms
 
 from polyplane.engine.data import Data
 
-#: Movements are measured on one row in sixteen, but at least and at most on so many.
+#: Movements are measured on one row in sixteen; minimum and maximum number of these rows.
 ROWS_TO_MEASURE = (32, 256)
 
 
 class MeasuredRows:
-    """The lengths of all rows, and the rows on which movements are measured.
+    """The norms of all rows, and the rows on which movements are measured.
 
     Attributes
     ----------
     length : ndarray of shape (n_rows,)
-        Length of each row, the constant feature included.
+        Norm of each row, including the constant feature.
     update_length : float
-        Length of what an update adds to a plane, relative to the step: root of the mean square.
-    rows : ndarray
-        The rows that are measured.
+        Root mean square, over the rows, of the norm of an update of a plane, relative to the step size.
+    rows : ndarray of int
+        Indices of the measured rows.
     """
 
     def __init__(self, data: Data, bias_input: float) -> None:
@@ -35,10 +35,10 @@ class MeasuredRows:
         self.rows = data.train[:: max(1, n_rows // int(np.clip(n_rows // 16, *ROWS_TO_MEASURE)))]
 
     def movement(self, now: np.ndarray, before: np.ndarray, step: float) -> Any:
-        """How far scores move in a pass, per length of the row, from those of the measured rows (first axis).
+        """The movement of scores per pass, relative to the norm of the row; first axis of `now` and `before`: rows.
 
-        That is how far they moved in the last pass where they moved most, and what a single update would add to it:
-        where steps are long a pass may end where it began.
+        It is the largest movement in the last pass plus that of a single update: if steps are large, the planes after a
+        pass may be close to those before it.
         """
         moved = np.abs(now - before).T / self.length[self.rows]
         return moved.max(axis=-1, initial=0.0).astype(np.float64) + self.update_length * step

@@ -13,14 +13,14 @@ from polyplane.engine.data import Data
 from polyplane.learners._epochs import EpochRandomness, EpochSampler
 from polyplane.learners._log_loss import Pass
 
-#: Planes that contend for a row. With 32 errors are the same, with 8 some are larger.
+#: Number of planes in contention for a row. With 32, errors are the same; with 8, some are larger.
 CONTENDERS = 16
-#: Contenders are found anew in the passes 0, 1, 3, 7 and from then on in every so many-th. Without the late ones single
-#: seeds fail, since the planes have moved in the meantime.
+#: Contenders are updated in the passes 0, 1, 3, 7 and then every this many passes. Without the late updates, training
+#: fails for some seeds, because the planes have moved in the meantime.
 RENEWED_EVERY = 8
-#: Numbers of noise to choose from in an epoch: a row gets a stretch of them.
+#: Length of the noise of an epoch; each row gets a random slice of it.
 NOISE = 1 << 16
-#: Multiplications after which the kernel is left for a moment, so that Ctrl-C is heard.
+#: Multiplications after which the kernel returns to Python, so that Ctrl-C is handled.
 MULTIPLICATIONS = 1 << 33
 
 
@@ -33,7 +33,7 @@ def _kernels() -> Any:
 
 
 def renews(turn: int) -> bool:
-    """Whether contenders are found anew in the pass number `turn`."""
+    """Whether contenders are updated in pass `turn`."""
     return turn in (0, 1, 3) or turn % RENEWED_EVERY == RENEWED_EVERY - 1
 
 
@@ -49,7 +49,7 @@ class ContestedRows(EpochSampler):
             self.contenders[:] = np.arange(n_planes)
 
     def is_renewed(self, turn: int, data: Data) -> bool:
-        """Whether contenders are to be found anew."""
+        """Whether to update the contenders."""
         return not self.all_contend and (self.is_new or data.stream or renews(turn))
 
     def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
@@ -60,7 +60,7 @@ class ContestedRows(EpochSampler):
 
 @dataclass
 class ContestedPass(Pass):
-    """One pass over dense rows on the host: all that its steps need."""
+    """One pass over dense rows on the host."""
 
     contenders: np.ndarray = field(kw_only=True)
     renew: bool = field(kw_only=True)
@@ -69,8 +69,8 @@ class ContestedPass(Pass):
     def run(self, inputs: Sequence[Any], size: int, paces: Any, averaged_from: int) -> np.ndarray:
         """Make all steps, `size` rows each; return the probability of each row's class just before it was learned from.
 
-        `inputs` are the rows to visit and, where there is noise, from where on in it each of them gets its own. The
-        planes join the average from the step number `averaged_from` on.
+        `inputs` are the indices of the rows to visit and, if there is noise, the start of the noise of each row. Planes
+        are averaged from step `averaged_from` on.
         """
         kernels = _kernels()
         rate, shrink, n_averaged = np.array(paces, dtype=float).reshape(-1, 3).T.copy()
@@ -89,7 +89,7 @@ class ContestedPass(Pass):
         return probability
 
     def _rows_machine_room(self, size: int) -> tuple[Any, Any, Any]:
-        """What the kernel works on; the next pass can have the same."""
+        """The arguments of the kernel, reused by the next pass."""
         if self._parts is None:
             kernels = _kernels()
             W, nothing = self.W, self.W[:0]

@@ -1,4 +1,4 @@
-"""The same step many times: on an NVIDIA device as one recorded graph, so that its launches cost next to nothing."""
+"""Repetition of a step; on an NVIDIA device as a CUDA graph, which reduces the cost of kernel launches."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def run_steps(step: Callable[..., Any], batches: Sequence[Any], paces: Sequence[
     Parameters
     ----------
     step : callable
-        Updates arrays in place and returns an array; it must not ask the device for a result on the way.
+        Updates arrays in place and returns an array, without synchronising with the host.
     batches : sequence of arrays
-        What each step looks at; first axis: steps.
+        The inputs of the steps; first axis: steps.
     paces : sequence of tuples of float
-        Numbers that change from step to step. A recorded step gets them as arrays without dimensions.
+        Further arguments of each step. A recorded step gets them as zero-dimensional arrays.
     out : array
-        What the steps return; first axis: steps.
+        The results of the steps; first axis: steps.
     """
     if is_on_cuda(out) and len(paces) >= WORTH_RECORDING:
         _run_recorded(step, batches, paces, out)
@@ -41,7 +41,7 @@ def _run_recorded(
     at = torch.zeros(1, dtype=torch.int64, device=out.device)
 
     def numbered_step() -> None:
-        # The step is the same each time, so it finds out by itself, on the device, the how-many-th it is.
+        # The recorded step is the same each time: its number is stored on the device.
         inputs = [batch.index_select(0, at)[0] for batch in batches]
         out.index_copy_(0, at, step(*inputs, *numbers.index_select(0, at)[0].unbind())[None])
         at.add_(1)
@@ -50,12 +50,12 @@ def _run_recorded(
     stream.wait_stream(torch.cuda.current_stream(out.device))
     try:
         with torch.cuda.stream(stream):
-            numbered_step()  # as it is: libraries set themselves up when first called, which cannot be recorded
+            numbered_step()  # not recorded: libraries are initialised on the first call
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, stream=stream):
                 numbered_step()
             for _ in range(len(paces) - 1):
                 graph.replay()
     finally:
-        # The graph's own memory is given back on return, and whoever interrupts finds no step still under way.
+        # The memory of the graph is released on return, so all steps must have finished, even after an interrupt.
         stream.synchronize()

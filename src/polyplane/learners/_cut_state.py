@@ -1,4 +1,4 @@
-"""The state of training by cutting planes, and the time of its parts."""
+"""The state of cutting-plane training, and the time spent in the parts of a step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Solution(State):
     best: Planes
     primal: float = math.inf  # their objective
     dual: float = 0.0  # the largest lower bound so far
-    mu: float = 1.0  # where on its line the last search ended
+    mu: float = 1.0  # result of the last line search
     n_cuts: int = 0  # made on the current rows
 
     def check(self, sizes: dict[str, int]) -> bool:
@@ -35,7 +35,7 @@ class Solution(State):
 
     @property
     def gap(self) -> float:
-        """The objective of the best planes is at most this share of itself above the optimum."""
+        """Upper bound of the relative distance of the objective of the best planes to the optimum."""
         return max(1.0 - self.dual / self.primal, 0.0)
 
 
@@ -57,7 +57,7 @@ class CutMemory(RowMemory):
 
 @dataclass(frozen=True, eq=False)
 class StepSeconds(State):
-    """The time of the parts of a step."""
+    """The time spent in the parts of a step, in seconds."""
 
     outputs: float = 0.0
     line_search: float = 0.0
@@ -76,7 +76,7 @@ class Clock:
         self._last = time.perf_counter()
 
     def charge(self, part: str) -> None:
-        """Book the time since the last call under `part`."""
+        """Add the time since the last call to `part`."""
         now = time.perf_counter()
         self._seconds[part] += now - self._last
         self._last = now
@@ -105,7 +105,7 @@ class CutState(State):
     workspace: Workspace | None = workspace()
 
     def check(self, sizes: dict[str, int]) -> bool:
-        """One plane for two classes, one for each of more; no bundle has more room than was ever needed."""
+        """One plane for two classes, otherwise one per class; the capacity of a bundle fits its number of cuts."""
         n_planes, n_classes = len(self.solutions) * sizes["planes_of_problem"], sizes["classes"]
         capacities = [0] * len(self.solutions) if self.rows is None else [of.bundle.capacity for of in self.rows.cuts]
         needed = [max(FIRST_ROOM, 3 * (solution.n_cuts + 1) // 2) for solution in self.solutions]

@@ -1,4 +1,4 @@
-"""What passes over the rows have in common: steps that fall, rows that are skipped, randomness, averages."""
+"""Passes over the rows: decreasing steps, skipped rows, random orders, noise and averages."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array
 from polyplane.engine.state import RowMemory
 
-#: Rows visited one after the other that share a window of the noise, a row of noise each where they are not wide.
+#: Number of consecutive rows that share a window of the noise; unless they have many features, each has its own row.
 WINDOW = 256
-#: Of wide rows, several share a row of noise: a window has as many numbers as this, but no fewer rows than that. Fresh
-#: noise for each would cost more than the matrix products, and its effect on sparse rows, which it must not make dense,
-#: more than all else.
+#: Size of a window in numbers, and minimum size in rows: rows with many features share rows of noise. New noise for
+#: each row would cost more than the matrix products, and even more for sparse rows, which must stay sparse.
 WINDOW_NUMBERS, LEAST_NOISE_ROWS = 1 << 15, 32
-#: Windows of noise to choose from in an epoch.
+#: Windows of noise per epoch.
 WINDOWS = 8
 
 _CLOCK = Array("uint8", "rows")
 
 
 class Schedule(NamedTuple):
-    """Steps that fall linearly to 0 over a number of passes, and again; in a stream to a third, where they stay."""
+    """Step sizes that decrease linearly to 0 over `passes`, and then start again; in a stream, to a third, and stay."""
 
     passes: int
-    done: int  # of these
+    done: int  # number of passes made
     stream: bool
 
     @classmethod
@@ -38,51 +37,51 @@ class Schedule(NamedTuple):
         return cls(passes, state.epoch if data.stream else state.turn % passes, data.stream)
 
     def rate(self, fraction: float) -> float:
-        """Length of a step relative to the first, when a `fraction` of the next pass is done."""
+        """Step size relative to the first, after a `fraction` of the next pass."""
         return max(1.0 - (self.done + fraction) / self.passes, 1 / 3 if self.stream else 0.0)
 
     def averages(self, fraction: float, last: float) -> bool:
-        """Whether the planes then belong to the part `last` of the passes, which is averaged."""
+        """Whether planes are averaged after a `fraction` of the next pass: in the `last` fraction of the passes."""
         return last > 0 and self.done + fraction >= (1.0 - last) * self.passes
 
     @property
     def window(self) -> int:
-        """The most states that an average looks back on: all of them, or in a stream about the last thirty."""
+        """Maximum number of states in an average: unlimited, or in a stream about the last thirty."""
         return 30 if self.stream else 1 << 62
 
     @property
     def next_turn(self) -> int:
-        """Passes made by the schedule after the next one; 0 when it is over. A stream follows none."""
+        """Number of passes made after the next one; 0 at the end of the schedule, and in a stream."""
         return 0 if self.stream else (self.done + 1) % self.passes
 
 
 def update_mean(mean: Any, new: Any, n: Any) -> None:
-    """Let `new` be the `n`-th array in a mean, in place."""
+    """Update a mean in place with the `n`-th array, `new`."""
     mean += (new - mean) / n
 
 
 @dataclass(frozen=True, eq=False)
 class BackoffState(RowMemory):
-    """How many visits of each row are still to be passed over, and how many next time."""
+    """For each row, the number of visits still to skip, and the number to skip next time."""
 
     skip: Annotated[Any, _CLOCK]
     patience: Annotated[Any, _CLOCK]
 
     @classmethod
     def fresh(cls, data: Data) -> BackoffState:
-        """No row is skipped; noted where the rows are."""
+        """The state in which no row is skipped, on the device of the rows."""
         kind = kind_of(data.X)
         return cls(*(like(np.zeros(len(data.y), dtype=np.uint8), kind) for _ in range(2)))
 
     def visited(self, order: Any) -> Any:
-        """The rows of `order` to visit in this epoch; the others have waited for one more."""
+        """Return the rows of `order` to visit in this epoch, and count one skipped visit for the others."""
         skip = take_rows(self.skip, order)
         skipped = skip > 0
         put(self.skip, order[skipped], skip[skipped] - 1)
         return order[~skipped]
 
     def note(self, rows: Any, is_ample: Any, longest: int) -> None:
-        """Skip visited rows whose margin is ample for 1, 3, 7, ... epochs: `kernels.backoff`, for many rows at once."""
+        """Skip visited rows with a sufficient margin for 1, 3, 7, ... epochs: `kernels.backoff` for arrays of rows."""
         half = at_most(take_rows(self.patience, rows), longest // 2)  # so that no uint8 overflows
         patience = namespace(rows).where(is_ample, at_most(2 * half + 1, longest), 0 * half)
         put(self.patience, rows, patience)
@@ -90,15 +89,15 @@ class BackoffState(RowMemory):
 
 
 class EpochRandomness(NamedTuple):
-    """The random numbers of an epoch, drawn on the host: the same for all devices."""
+    """The random numbers of an epoch, drawn on the host, so that they do not depend on the device."""
 
     order: np.ndarray
-    noise: np.ndarray | None = None  # rows of variance 1
-    noise_rows: np.ndarray | None = None  # which of them the visited rows get, in their order
+    noise: np.ndarray | None = None  # noise of variance 1
+    noise_rows: np.ndarray | None = None  # the row of the noise for each visited row, in the order of the visits
 
 
 class EpochSampler:
-    """Labels and weights where the rows are, and the order and the noise of each epoch."""
+    """Labels and weights on the device of the rows, and the order and the noise of each epoch."""
 
     def __init__(self, data: Data, shuffle: bool, noise: bool) -> None:
         kind = kind_of(data.X)
@@ -115,7 +114,7 @@ class EpochSampler:
         self._ahead: tuple[tuple[int, int], Future[EpochRandomness]] | None = None
 
     def draw(self, seed: int, epoch: int, more: bool) -> EpochRandomness:
-        """The randomness of an epoch, perhaps drawn ahead; where there is to be one more, that is drawn ahead."""
+        """Return the random numbers of an epoch; if `more` epochs follow, draw those of the next one in advance."""
         ahead = self._ahead
         drawn = ahead[1].result() if ahead is not None and ahead[0] == (seed, epoch) else self._draw(seed, epoch)
         if self._helper is not None and more:

@@ -1,7 +1,7 @@
-"""Planes as sums that are never scaled, with steps 1 / (alpha t): code shared by the methods trained this way.
+"""Training with the steps 1 / (alpha t): code shared by the methods trained this way.
 
-A holder of such planes has the fields `coef` (feature by feature), `intercept`, `margin` and `mean`: what it stores is
-`margin` times the planes, and `mean` is their running average, or None.
+A holder of planes has the fields `coef` of shape (n_features, n_planes), `intercept`, `margin` and `mean`. The first
+two are `margin` times the planes, so that shrinking the planes costs nothing; `mean` is their running average, or None.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ S = TypeVar("S", bound=Any)
 
 #: Window of steps 1 / (alpha t) that always decrease.
 FOREVER = 1 << 60
-#: Where old rows fade, the stored sums grow by this much before they are scaled down, far from the end of float32.
+#: With a half-life, stored sums grow by at most this factor before they are scaled down, far below the float32 maximum.
 LARGEST_GROWTH = float(1 << 20)
 #: Approximate number of rows used to choose between the average of the planes and the last planes.
 ROWS_TO_JUDGE = 5000
@@ -39,17 +39,17 @@ def window_of(half_life: float | None) -> int:
 
 
 def pieces(order: np.ndarray, window: int) -> Iterator[np.ndarray]:
-    """Parts in which the margin grows by no more than LARGEST_GROWTH."""
+    """Split an order into parts in which the margin grows by at most LARGEST_GROWTH."""
     length = max(1, int(math.log(LARGEST_GROWTH) * (window - 1)))
     for first in range(0, len(order), length):
         yield order[first : first + length]
 
 
 def share_of_last(blends: int, blend_rows: int, window: int) -> float:
-    """The share of the current planes in their average.
+    """The weight of the current planes in their average.
 
-    Polynomial-decay averaging (Shamir and Zhang, 2013): late ones count most. Where old rows fade, the average looks
-    back on a quarter of the window.
+    Polynomial-decay averaging (Shamir and Zhang, 2013): later planes have larger weights. With a half-life, the average
+    covers about a quarter of the window.
     """
     return max(4.0 / (blends + 4.0), -math.expm1(-4.0 * blend_rows / window))
 
@@ -67,7 +67,7 @@ def last_planes(holder: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def planes_of(holder: Any, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """The average of the planes, including this share of the current planes."""
+    """The average of the planes, in which the current planes have the weight `share`."""
     mean: tuple[np.ndarray, np.ndarray] | None = holder.mean
     if mean is None:
         return last_planes(holder)
@@ -78,7 +78,7 @@ def planes_of(holder: Any, share: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def blended(holder: Holder, share: float) -> Holder:
-    """The same planes, included in their average."""
+    """The same planes, added to their average with the weight `share`."""
     coef, intercept = last_planes(holder)
     if holder.mean is not None:
         for new, mean in zip((coef, intercept), holder.mean, strict=True):
@@ -88,7 +88,7 @@ def blended(holder: Holder, share: float) -> Holder:
 
 
 def scores_of(holder: Any, X: Any, share: float) -> Any:
-    """The scores of rows, from the stored sums: planes with millions of features are not copied."""
+    """The scores of rows, computed from the stored sums, because planes may have millions of features to copy."""
     parts = [(holder.coef, holder.intercept, 1.0 / holder.margin)]
     if holder.mean is not None:
         parts = [(holder.coef, holder.intercept, share / holder.margin), (*holder.mean, 1.0 - share)]
@@ -100,26 +100,26 @@ def scores_of(holder: Any, X: Any, share: float) -> Any:
 
 
 def widened(holder: Holder, n_features: int) -> Holder:
-    """The same planes with room for more features, and some to spare: features are often added many times."""
+    """The same planes with capacity for more features, and some in reserve, since features are often added again."""
     room = len(holder.coef)
     if n_features <= room:
         return holder
     room = max(n_features, room + room // 4)
-    mean = holder.mean and (_taller(holder.mean[0], room), holder.mean[1])
-    return replace(holder, coef=_taller(holder.coef, room), mean=mean)
+    mean = holder.mean and (_padded(holder.mean[0], room), holder.mean[1])
+    return replace(holder, coef=_padded(holder.coef, room), mean=mean)
 
 
-def _taller(array: np.ndarray, n_rows: int) -> np.ndarray:
-    """The array with rows of zeros after its own."""
-    higher = np.zeros((n_rows, array.shape[1]), dtype=array.dtype)
-    higher[: len(array)] = array
-    return higher
+def _padded(array: np.ndarray, n_rows: int) -> np.ndarray:
+    """The array, padded with rows of zeros."""
+    padded = np.zeros((n_rows, array.shape[1]), dtype=array.dtype)
+    padded[: len(array)] = array
+    return padded
 
 
 def last_is_better(method: Method[Any], state: Any, data: Data) -> bool:
     """Whether the last planes make clearly fewer errors on the training rows than their average.
 
-    Planes without a structure to fit keep changing places, and their average fits none of the rows.
+    If the data have no structure to fit, planes keep exchanging their roles, and their average fits no rows.
     """
     rows = data.train[:: max(1, len(data.train) // ROWS_TO_JUDGE)]
     X, y = data.X[rows], data.y[rows]
@@ -157,11 +157,11 @@ class FallingSteps(Method[S]):
         return np.random.default_rng([seed, epoch]).permutation(data.train) if self.shuffle else data.train
 
     def _measured_rows(self, data: Data) -> MeasuredRows | None:
-        """What decides which rows are skipped; None in a stream, where rows are not visited again."""
+        """The rows on which movements are measured, to skip rows; None in a stream, where rows are visited once."""
         return MeasuredRows(data, self._bias_input) if self.backoff > 0 and not data.stream else None
 
     def _averaged(self, state: S, data: Data) -> S:
-        """Update the average of the planes: after each epoch, or more rarely if batches are small."""
+        """Update the average of the planes after each epoch, or less often if batches are small."""
         if not self.average:
             return self._without_mean(state)
         rows = state.blend_rows + len(data.train)
@@ -173,7 +173,7 @@ class FallingSteps(Method[S]):
 
     @abstractmethod
     def _blended(self, state: S, share: float) -> S:
-        """The state whose averages include this share of the current planes."""
+        """The state with the current planes added to the averages with the weight `share`."""
 
     @abstractmethod
     def _without_mean(self, state: S) -> S:
@@ -184,5 +184,5 @@ class FallingSteps(Method[S]):
         return replace(state, prefers_last=self.average and last_is_better(self, state, data))
 
     def figures(self, state: S) -> Mapping[str, float]:
-        """Mean loss, share of the visits that moved a plane, and length of the last step."""
+        """Mean loss, fraction of the visits that updated a plane, and last step size."""
         return {"loss": state.loss, "updates": state.updates, "step": state.step}

@@ -36,39 +36,39 @@ _MEAN_OFFSETS = Array("f", "columns", in_place=False, mixed=True)
 
 @dataclass(frozen=True, eq=False)
 class JointMemory(RowMemory):
-    """What is remembered of each row."""
+    """The memory of each row."""
 
-    skip: Annotated[np.ndarray, Array("uint8", "rows")]  # passes to skip it
+    skip: Annotated[np.ndarray, Array("uint8", "rows")]  # passes for which to skip it
     recorded: Annotated[np.ndarray, Array("int32", "rows", below="columns")]  # plane of its class, for the entropy
-    margins: Annotated[np.ndarray, Array("f", "measured", in_place=False)] | None = None  # of some, before a pass
+    margins: Annotated[np.ndarray, Array("f", "measured", in_place=False)] | None = None  # of measured rows
 
     @classmethod
     def fresh(cls, n_rows: int) -> JointMemory:
-        """Nothing seen yet."""
+        """The memory before the first pass."""
         return cls(np.zeros(n_rows, dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
 
 
 @dataclass(frozen=True, eq=False)
 class JointState(State):
-    """The state of training. Columns are planes, class by class; what is stored is `margin` of each.
+    """The state of training. Columns are planes, class by class; arrays hold `margin` times the planes.
 
-    The first visits count as made, by a start from planes that know where the classes are.
+    The start counts as one visit per row, because the initial planes already separate the classes.
     """
 
     coef: Annotated[np.ndarray, Array("f", "features", "columns", by_feature=True, mixed=True, scaled_by="margin")]
     intercept: Annotated[np.ndarray, Array("f", "columns", mixed=True, scaled_by="margin")]
     counts: Annotated[np.ndarray, Array("i", "columns", mixed=True)]  # rows recorded at each plane, for the entropy
     n_classes: int
-    alpha: float  # as given, or as chosen
+    alpha: float  # given or chosen on held-out rows
     seed: Seed
     margin: MixedNumber
     t: MixedWhole  # visits made so far
     mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
     epoch: int = 0
     loss: MixedNumber = math.inf  # mean over the rows of the last epoch
-    updates: MixedNumber = 1.0  # share of them that moved a plane
+    updates: MixedNumber = 1.0  # fraction of them that updated a plane
     window: int = FOREVER  # number of visits after which steps are constant
-    blends: int = 0  # how often the planes went into their average
+    blends: int = 0  # number of updates of the average
     blend_rows: int = 0  # rows, and the numbers in them, visited since the last time
     blend_entries: int = 0
     prefers_last: bool = False  # the last planes make clearly fewer errors than their average
@@ -84,17 +84,17 @@ class JointState(State):
 
     @property
     def n_planes(self) -> int:
-        """Planes of each class."""
+        """Number of planes per class."""
         return len(self.intercept) // self.n_classes
 
     @property
     def step(self) -> float:
-        """Length of the last step."""
+        """Last step size."""
         return 1.0 / (self.alpha * min(self.t, self.window))
 
     @property
     def share(self) -> float:
-        """The share of the current planes in their average that is not included in `mean` yet."""
+        """The weight of the current planes in their average, if they are not yet included in `mean`."""
         return share_of_last(self.blends, self.blend_rows, self.window) if self.blend_rows else 0.0
 
 
@@ -102,12 +102,12 @@ class JointState(State):
 class JointPolytope(FallingSteps[JointState]):
     """Stochastic gradient descent with the steps 1 / (alpha t) on the margin to the best rival class.
 
-    Where `n_planes` or `alpha` is None, it is chosen on held-out rows, and the weight of the start with it.
+    If `n_planes` or `alpha` is None, it is chosen on held-out rows, together with the weight of the start.
     """
 
     n_planes: int | None = None
     alpha: float | None = None
-    start_weight: float = 10.0  # rows that a plane of the start stands for
+    start_weight: float = 10.0  # each initial plane counts as an update by this many rows
 
     state = JointState
 
@@ -118,7 +118,7 @@ class JointPolytope(FallingSteps[JointState]):
         return self.begin(data, seed)
 
     def begin(self, data: Data, seed: int) -> JointState:
-        """The state before the first step, of a method that has both `n_planes` and `alpha`."""
+        """The state before the first step, if both `n_planes` and `alpha` are set."""
         assert self.n_planes is not None
         assert self.alpha is not None
         coef, intercept = tangent_sums(data, self.n_planes, self.start_weight, self._bias_input, seed)
@@ -138,10 +138,10 @@ class JointPolytope(FallingSteps[JointState]):
         return self._averaged(self._epoch(state, order, movement, data), data)
 
     def _measured(self, state: JointState, data: Data) -> tuple[JointState, float]:
-        """Note the margins of some rows; return how far margins move in a pass, per length of the row.
+        """Record the margins of the measured rows; return the movement of margins per pass and norm of the row.
 
-        An update moves two planes, and rivals come and go, so that margins move less evenly than scores: twice as far
-        is assumed, which gives the same errors as training without skipping.
+        An update changes two planes, and the best rival class changes, so margins move less evenly than scores. Twice
+        the movement is assumed, which gives the same errors as training without skipping rows.
         """
         rows, measured = state.rows, state.workspace
         assert rows is not None
@@ -159,7 +159,7 @@ class JointPolytope(FallingSteps[JointState]):
         return state, 2.0 * float(measured.movement(margins, before, state.step))
 
     def _epoch(self, state: JointState, order: np.ndarray, movement: float, data: Data) -> JointState:
-        """The state after the visits of `order`, its average aside."""
+        """The state after visiting the rows of `order`; its average is not updated."""
         from polyplane.kernels.convex_polytope import Pace
         from polyplane.kernels.joint_polytope import JointProblem, Shares, Skipping, joint_epoch
         from polyplane.kernels.rows import PlaneSums, as_rows
@@ -203,7 +203,7 @@ class JointPolytope(FallingSteps[JointState]):
         return codes
 
     def widen(self, state: JointState, n_features: int) -> JointState:
-        """Add room for more features."""
+        """Add capacity for more features."""
         return widened(state, n_features)
 
     def monitored(self, state: JointState) -> float | None:

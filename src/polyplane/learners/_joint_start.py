@@ -1,4 +1,4 @@
-"""Where the joint polytopes start: planes tangent to a paraboloid above the centres of each class."""
+"""Initial planes of the joint polytopes: tangents of a paraboloid at the centres of each class."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from sklearn.utils.extmath import row_norms
 from polyplane.engine.data import Data
 from polyplane.scaling import moments
 
-#: A plane needs this many rows of its class for a centre of its own.
+#: Minimum number of rows of a class per centre.
 ROWS_PER_CENTRE = 3
-#: Rows per centre that k-means looks at, and the passes that it makes.
+#: Maximum number of rows per centre for k-means, and its passes.
 ROWS_TO_CLUSTER, PASSES = 256, 10
 
 
 def tangent_sums(
     data: Data, n_planes: int, weight: float, bias_input: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums to begin with, in columns, class by class: `weight` times the tangents of |x - mean|^2 at centres.
+    """Initial sums, in columns, class by class: `weight` times the tangents of |x - mean|^2 at the centres.
 
-    By these planes each row goes to the class of the nearest centre; each begins as if it had won `weight` rows. A
-    class with few rows has planes above the same centre, all but the first lower; one without any above the mean.
+    These planes predict the class of the nearest centre, and each counts as an update by `weight` rows. A class with
+    few rows has several planes at the same centre, all but the first lower; a class without rows has them at the mean.
     """
     X, y, rows = data.X, data.y, data.train
     rng, dtype = np.random.default_rng(seed), X.dtype
@@ -46,12 +46,12 @@ def tangent_sums(
 
 
 def mean_square(X: Any, rows: np.ndarray, bias_input: float) -> float:
-    """The mean square length of some rows, the constant feature included."""
+    """The mean squared norm of the rows with these indices, including the constant feature."""
     return float(row_norms(X, squared=True)[rows].mean(dtype=np.float64)) + bias_input**2
 
 
 def kmeans(X: Any, rows: np.ndarray, n_centres: int, rng: np.random.Generator) -> np.ndarray:
-    """Centres of some dense or sparse rows by a few of Lloyd's passes; one that wins no row stays where it is."""
+    """Centres of dense or sparse rows by a few passes of Lloyd's algorithm; an empty centre does not move."""
     if len(rows) > ROWS_TO_CLUSTER * n_centres:
         rows = np.sort(rng.choice(rows, ROWS_TO_CLUSTER * n_centres, replace=False))
     X = X[rows]

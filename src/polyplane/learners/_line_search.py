@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-#: First distance (delta in the paper) of the outer two of the three points; the step where standing still is no option.
+#: Initial distance (delta in the paper) between the three points; also the step of "non-greedy" instead of no step.
 WINDOW = 0.02
 
-#: A shorter step of an exact search is standing still: it may be rounding that keeps it from 0.
+#: A shorter step of an exact search counts as no step: it may differ from 0 by rounding only.
 STILL = 1e-6
 
 
 class Line:
-    """The objective on the way from the current planes to a candidate (f in the paper)."""
+    """The objective on the line from the current planes to a candidate (f in the paper)."""
 
     def __init__(self, current: np.ndarray, candidate: np.ndarray, C: float, sums: Any) -> None:
         self.current, self.along, self.C, self.sums = current, candidate - current, C, sums
         self.height = half_square(current)
         self.slope = float(current.ravel() @ self.along.ravel())
         self.curvature = 2.0 * half_square(self.along)
-        # At the optimum the two ends differ by rounding errors, along which there is nothing to be found.
+        # At the optimum, the two ends differ by rounding errors only, and no search is possible.
         self.is_point = self.curvature <= 1e-24 * (self.height + half_square(candidate))
 
     def at(self, mu: float) -> np.ndarray:
@@ -29,7 +29,7 @@ class Line:
         return self.current + mu * self.along
 
     def objectives(self, *steps: float) -> list[float]:
-        """The objective at some points of the line."""
+        """The objective at the given points of the line."""
         risks = self.sums.risks(list(steps))
         return [
             self.height + mu * self.slope + 0.5 * mu * mu * self.curvature + self.C * float(risk)
@@ -43,22 +43,22 @@ def _full_step(line: Line, last: float) -> tuple[float, float]:
 
 
 def _exact(line: Line, last: float) -> tuple[float, float]:
-    """Algorithm 3: the slope of the objective is a rising line with jumps; find where it passes 0."""
+    """Algorithm 3: the derivative of the objective is increasing, piecewise linear with jumps; find its zero."""
     from polyplane.kernels.cutting_plane import first_zero
 
     slope = line.slope + line.C * line.sums.slope()
     mu = 0.0
     if slope < 0.0:
-        at, rise = line.sums.kinks(-slope / line.curvature)  # the jumps only raise the slope: its zero is not beyond
+        at, rise = line.sums.kinks(-slope / line.curvature)  # jumps only increase the slope
         mu = float(first_zero(at, line.C * rise, slope, line.curvature))
     return mu, line.objectives(mu)[0]
 
 
 def _non_greedy(line: Line, last: float) -> tuple[float, float]:
-    """Algorithm 3, but a short step on where it would stand still once more.
+    """Algorithm 3, with a short step instead of a second consecutive search without a step.
 
-    From the same planes the next cuts are much alike (section 4.2: POKER). A step that raises the objective a little
-    gives other cuts, and costs nothing else: the best planes are kept.
+    From the same planes, the next cuts would be very similar (section 4.2: POKER). A step that increases the objective
+    slightly gives different cuts at no other cost, since the best planes are kept.
     """
     mu, objective = _exact(line, last)
     return (mu, objective) if max(mu, last) > STILL else (WINDOW, line.objectives(WINDOW)[0])
@@ -84,6 +84,6 @@ LINE_SEARCHES = {"none": _full_step, "exact": _exact, "non-greedy": _non_greedy,
 
 
 def half_square(planes: np.ndarray) -> float:
-    """Half the square of the norm of all planes together."""
+    """Half the squared norm of all planes together."""
     flat = planes.ravel()
     return 0.5 * float(flat @ flat)

@@ -17,16 +17,16 @@ from polyplane.learners._cuda_graph import run_steps
 from polyplane.learners._epochs import update_mean
 from polyplane.scaling import AffineScaling
 
-#: The least probability of a row's own class that is told from 0; below it the row no longer lifts its own planes.
+#: Lower bound of the probability of a row's class; rows below it no longer change the planes of their class.
 LEAST = 1e-30
-#: Adam's memory of the gradient and of its square.
+#: Adam's decay rates of the gradient and of its square.
 DECAY = (0.9, 0.99)
-#: Adam's epsilon for one feature: planes without a gradient do not wander by rounding errors.
+#: Adam's epsilon for one feature, large enough that planes without a gradient do not move by rounding errors.
 EPSILON = 1e-4
-#: Rows per step that the above, and the length of a step, are meant for.
+#: Rows per step for which these constants and the step size are chosen.
 USUAL_BATCH = 256
 
-#: What there is for each number of the planes.
+#: Arrays of the shape of the planes.
 _BY_WEIGHT = Array("f", "classes", "planes", "features+1", mixed=True)
 
 
@@ -39,9 +39,9 @@ class Adam(State):
     t: MixedWhole = 0
 
     def step(self, W: Any, gradient: Any, decay: tuple[float, float], rate: Any, epsilon: float) -> None:
-        """Move the weights in place; the moments follow, the gradient is used up.
+        """Update the weights and the moments in place; `gradient` is overwritten.
 
-        `rate` already holds what makes up for the moments' start at 0.
+        `rate` already includes the bias correction of the moments.
         """
         xp = namespace(W)
         b1, b2 = decay
@@ -61,31 +61,31 @@ class Adam(State):
 
 @cache
 def stretch(size: int) -> float:
-    """By what a batch of `size` rows lengthens steps: the noise of a gradient falls with the root of the batch."""
+    """Factor of the step size for batches of `size` rows: gradient noise decreases with the root of the batch size."""
     return max(1.0, size / USUAL_BATCH) ** 0.5
 
 
 @cache
 def decay(size: int) -> tuple[float, float]:
-    """Adam's memory for batches of `size` rows.
+    """Adam's decay rates for batches of `size` rows.
 
-    It would reach back over the same number of rows with ``DECAY ** (size / USUAL_BATCH)``, and over the same number of
-    steps with `DECAY`. Halfway between is best, or near it, for 1,024 to 16,384 rows of each of five data sets.
+    ``DECAY ** (size / USUAL_BATCH)`` would average over the same number of rows, and `DECAY` over the same number of
+    steps. Halfway between is best, or nearly so, for batches of 1,024 to 16,384 rows on each of five data sets.
     """
     return DECAY[0] ** stretch(size), DECAY[1] ** stretch(size)
 
 
 class Pace(NamedTuple):
-    """The numbers of a step."""
+    """The settings of a step."""
 
-    rate: float  # of Adam
-    shrink: float  # towards the anchor
-    n_averaged: float  # states in the average, this one included
+    rate: float  # step size of Adam
+    shrink: float  # fraction by which planes shrink towards the anchor
+    n_averaged: float  # states in the average, including this one
 
 
 @dataclass
 class Pass:
-    """What the steps of a pass over the rows need, where the rows are. `W`, `adam` and `mean` are written into."""
+    """The data and arrays of a pass over the rows, on the device of the rows; `W`, `adam` and `mean` are updated."""
 
     X: Any
     y: Any
@@ -94,9 +94,9 @@ class Pass:
     W: Any
     adam: Adam
     mean: Any
-    anchor: Any  # what planes are drawn back to; None: nothing
+    anchor: Any  # planes that the weights shrink to; None: no shrinking
     decay: tuple[float, float]
-    noise: Any = None  # noise to choose from
+    noise: Any = None  # rows of noise
 
     @property
     def epsilon(self) -> float:
@@ -114,8 +114,8 @@ class AdamPass(Pass):
     def run(self, inputs: Sequence[Any], size: int, paces: Sequence[Pace], averaged_from: int) -> Any:
         """Make all steps, `size` rows each; return the probability of each row's class just before it was learned from.
 
-        `inputs` are the rows to visit and, where there is noise, which row of it each of them gets. The planes join
-        the average from the step number `averaged_from` on.
+        `inputs` are the indices of the rows to visit and, if there is noise, the row of the noise for each of them.
+        Planes are averaged from step `averaged_from` on.
         """
         xp, n_rows = namespace(inputs[0]), inputs[0].shape[0]
         probability = xp.empty(n_rows, dtype=self.W.dtype, device=device_of(inputs[0]))
@@ -131,7 +131,7 @@ class AdamPass(Pass):
         return probability
 
     def _step(self, rows: Any, *rest: Any) -> Any:
-        """Learn from some rows; return the probability of their classes before."""
+        """Update the planes with a batch; return the probability of each row's class before the update."""
         *noise_rows, rate, shrink, _ = rest
         probability, gradient = self._gradient(rows, *noise_rows)
         if self.anchor is not None:
@@ -140,7 +140,7 @@ class AdamPass(Pass):
         return probability
 
     def _averaged_step(self, rows: Any, *rest: Any) -> Any:
-        """The same, and let the planes join the average."""
+        """The same, followed by an update of the average."""
         probability = self._step(rows, *rest)
         update_mean(self.mean, self.W, rest[-1])
         return probability
@@ -188,7 +188,7 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
 
 
 def dense_gradient(W: Any, x: Any, own: Any, weight: Any) -> tuple[Any, Any]:
-    """Own-class probabilities, and the gradient by W (n_classes, n_planes, n_features + 1), on rows that end in a 1."""
+    """Own-class probabilities, and the gradient in W (n_classes, n_planes, n_features + 1); the rows end in a 1."""
     xp = namespace(W)
     scores = xp.reshape(x @ xp.reshape(W, (-1, W.shape[2])).T, (x.shape[0], *W.shape[:2]))
     residual, probability = log_loss_residual(scores, own, weight)
@@ -204,9 +204,9 @@ def sparse_gradient(
     scaling: AffineScaling,
     noise: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for CSR rows as they come: centring and scaling stay implicit.
+    """The same for unscaled CSR rows: centring, scaling and noise are implicit, so that rows stay sparse.
 
-    So does noise, given as rows of noise, of which few are used, and which of them each row of `x` gets.
+    `noise` consists of a few rows of noise, and the index of the noise for each row of `x`.
     """
     flat = W.reshape(-1, W.shape[2])
     factor = W.dtype.type(scaling.factor)

@@ -29,10 +29,10 @@ def fit_many(
 ) -> list[PlaneClassifier]:
     """Fit a copy of each estimator to its own rows.
 
-    What is returned is ``[clone(e).fit(X[r], y[r], sample_weight[r]) for e, r in zip(estimators, rows)]``, to rounding.
-    Multi-hyperplane machines look at the matrix in place, and those of the same rows and seed share what they start
-    from. They are trained in threads; on a device, where X is an array of PyTorch, CuPy or the like, as a stack in one
-    matrix product, where they visit all rows, as with ``backoff=0``, and cannot go on with training.
+    The result is ``[clone(e).fit(X[r], y[r], sample_weight[r]) for e, r in zip(estimators, rows)]``, up to rounding.
+    `MultiHyperplaneClassifier` does not copy the rows, and classifiers with the same rows and seed share their start.
+    They are trained in threads. If X is an array on a device (PyTorch, CuPy, ...), they are trained as a stack with
+    common matrix products; they then visit all rows, as with ``backoff=0``, and cannot continue training.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ def fit_many(
     X : array or CSR matrix of shape (n_rows, n_features)
         The matrix that all classifiers share.
     y : ndarray of shape (n_rows,)
-        Their labels.
+        The labels.
     rows : sequence of ndarray of int
         The indices of the rows of each classifier.
     sample_weight : ndarray of shape (n_rows,), default=None
         Weights of the rows.
     n_jobs : int or None, default=None
-        Threads; they share the rows.
+        Number of threads.
     memory : dict or None, default=None
-        What the machines of several calls on the same matrix, with the very same arrays in `rows`, start from.
+        A cache of starts, for several calls with the same X and the same array objects in `rows`.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def fit_many(
 
 
 def _shares(estimator: PlaneClassifier) -> bool:
-    """Whether an estimator can share its start with others."""
+    """Whether an estimator can be trained together with others."""
     if not isinstance(estimator, MultiHyperplaneClassifier):
         return False
     plain = estimator.class_weight is None and estimator.tol is None and not estimator.early_stopping
@@ -83,7 +83,7 @@ def _shares(estimator: PlaneClassifier) -> bool:
 
 
 def _has_all(codes: np.ndarray, rows: np.ndarray) -> bool:
-    """Whether some rows show all classes."""
+    """Whether all classes occur in the rows."""
     return bool(np.bincount(codes[rows], minlength=int(codes.max()) + 1).all())
 
 
@@ -100,7 +100,7 @@ def _fit_together(
     data = first._take(X, y, sample_weight, classes=None)
     learned = {name: value for name, value in vars(first).items() if name not in first.get_params()}
     drafts = [clone(estimator) for estimator in estimators]
-    own_rows: dict[int, np.ndarray] = {}  # machines on the same rows know it by these being the same array
+    own_rows: dict[int, np.ndarray] = {}  # classifiers with the same rows are recognised by the identity of this array
     jobs = []
     for draft, own in zip(drafts, rows, strict=True):
         draft._validate_params()

@@ -25,7 +25,7 @@ _BY_COLUMN = Array("f", "columns", mixed=True)
 
 @dataclass(frozen=True, eq=False)
 class PlaneColumns(State):
-    """Planes as the kernels have them, one column each, over scaled rows; see `polyplane.kernels.rows`."""
+    """Planes over scaled rows, one per column, as in the kernels; see `polyplane.kernels.rows`."""
 
     coef: Annotated[np.ndarray, Array("f", "features", "columns", mixed=True)]
     intercept: Annotated[np.ndarray, _BY_COLUMN]
@@ -35,7 +35,7 @@ class PlaneColumns(State):
     scaling: CommonScaling
     seed: Seed
     epoch: int = 0
-    turn: int = 0  # epochs of the present schedule
+    turn: int = 0  # epochs of the current schedule
     loss: MixedNumber = np.inf
     #: The average of the last planes, over the rows of X.
     mean: (
@@ -48,7 +48,7 @@ class PlaneColumns(State):
     n_averaged: int = 0
 
     def check(self, sizes: dict[str, int]) -> bool:
-        """The first columns belong to classes, as many as these are said to own; the others are free."""
+        """The first columns belong to classes, in agreement with `counts`; the others are free."""
         counts, n_columns = self.counts, len(self.owner)
         if (counts < 0).any() or (counts > n_columns).any() or counts.sum() > n_columns:
             return False
@@ -63,7 +63,7 @@ class PlaneColumns(State):
         return int(self.counts.sum())
 
     def input_planes(self, factor: float) -> tuple[np.ndarray, np.ndarray]:
-        """Normals and offsets of the planes over the rows of X, `factor` times what is stored."""
+        """Normals and offsets of the planes over the rows of X: `factor` times the stored arrays."""
         coef = self.coef[:, : self.n_planes].T - np.multiply.outer(self.shift[: self.n_planes], self.scaling.centre)
         return coef * factor, self.intercept[: self.n_planes] * factor
 
@@ -87,7 +87,7 @@ class PlaneColumns(State):
 
 
 class KernelRows:
-    """What the kernels need to know of the rows, made once."""
+    """The rows as arguments of the kernels, computed once."""
 
     def __init__(self, data: Data, scaling: AffineScaling) -> None:
         from polyplane.kernels.multi_hyperplane import Targets
@@ -101,19 +101,19 @@ class KernelRows:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """The lengths of the scaled rows, with a last feature of 1."""
+        """The norms of the scaled rows, including a constant feature of 1."""
         lengths: np.ndarray = np.sqrt(self._scaled.square_norms().astype(np.float64) + 1.0)
         return lengths
 
 
 def pieces(order: np.ndarray, length: int) -> Iterator[np.ndarray]:
-    """An order in parts of some length."""
+    """Split an order into parts of a given length."""
     for first in range(0, len(order), length):
         yield order[first : first + length]
 
 
 def plane_sums(state: PlaneColumns) -> Any:
-    """The planes, to be written into."""
+    """The planes as an argument of the kernels, which update them in place."""
     from polyplane.kernels.rows import PlaneSums
 
     return PlaneSums(state.coef, state.intercept, 1.0, state.shift)

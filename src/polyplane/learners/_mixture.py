@@ -1,4 +1,4 @@
-"""The likelihood of a polyhedral mixture, and the way uphill: the E-step and the M-step of PLUME and SPLA1."""
+"""The likelihood of a polyhedral mixture, and its maximisation: the E-step and the M-step of PLUME and SPLA1."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from polyplane._array_api import astype, at_most, expit, namespace, to_numpy
 from polyplane.learners._polyhedron_rows import ScaledRows, members
 from polyplane.scaling import row_blocks
 
-#: Pairs of steps that L-BFGS remembers.
+#: Number of steps that L-BFGS stores.
 LBFGS_MEMORY = 10
 
-#: Armijo's constant, and how often a step is halved before the search gives up.
+#: Armijo's constant, and the maximum number of halvings of a step.
 SUFFICIENT, HALVINGS = 1e-4, 40
 
 
 class Gates(NamedTuple):
-    """What the E-step knows of each row, first axis: planes."""
+    """The result of the E-step."""
 
     log_likelihood: Any  # of each row
-    gate: Any  # g: share of each plane before the label is seen
-    share: Any  # pi: the same after
+    gate: Any  # g: prior probability of each plane, shape (n_planes, n_rows)
+    share: Any  # pi: posterior probability of each plane, given the label, shape (n_planes, n_rows)
 
 
 def soft_gates(scores: Any, sign: Any, gamma: float) -> Gates:
@@ -38,7 +38,7 @@ def soft_gates(scores: Any, sign: Any, gamma: float) -> Gates:
     top = xp.max(joint, axis=0)
     share = xp.exp(joint - top)
     joint_total = xp.sum(share, axis=0)
-    # Rounding may leave a probability over 1.
+    # By rounding, a probability may exceed 1.
     log_likelihood = at_most(top + xp.log(joint_total) - xp.log(total), 0.0)
     return Gates(log_likelihood, gate / total, share / joint_total)
 
@@ -57,16 +57,16 @@ def log_expit(x: Any) -> Any:
 
 
 class Point(NamedTuple):
-    """Planes, how likely they are, and what the E-step says about them."""
+    """Planes, their likelihood, and the result of the E-step."""
 
     planes: np.ndarray  # (n_planes, n_features + 1), offset last
-    value: float  # mean log-likelihood less the ridge
-    scores: Any  # (n_planes, n_rows), where the rows are
+    value: float  # mean log-likelihood minus the ridge penalty
+    scores: Any  # (n_planes, n_rows), on the device of the rows
     gates: Gates
 
 
 class Likelihood:
-    """The function that is maximised, over given rows.
+    """The penalised log-likelihood of given rows, which is maximised.
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ class Likelihood:
     weight : array of shape (n_rows,)
         Weights of the rows.
     alpha : float
-        Strength of the ridge.
+        Strength of the ridge penalty.
     gamma : float or None
-        Sharpness of the gating; None is the limit, hard gating.
+        Sharpness of the gating; None: hard gating, the limit.
     """
 
     def __init__(self, rows: ScaledRows, sign: Any, weight: Any, alpha: float, gamma: float | None) -> None:
@@ -90,14 +90,14 @@ class Likelihood:
         self.gamma = gamma
 
     def at(self, planes: np.ndarray) -> Point:
-        """E-step: the likelihood of planes, and whose each row is."""
+        """E-step: the likelihood of the planes, and the probabilities of the planes for each row."""
         scores = self.rows.scores(planes)
         gates = hard_gates(scores, self.sign) if self.gamma is None else soft_gates(scores, self.sign, self.gamma)
         ridge = 0.5 * self.alpha * np.square(planes[:, :-1]).sum()
         return Point(planes, float(self.weight @ gates.log_likelihood) - float(ridge), scores, gates)
 
     def gradient(self, point: Point) -> np.ndarray:
-        """Gradient of Q at the planes that it was taken at; there it is also that of the likelihood."""
+        """Gradient of Q at the planes of the E-step, where it is equal to that of the likelihood."""
         _, gate, share = point.gates
         gradient_weights = share * (self.sign * expit(-self.sign * point.scores))
         if self.gamma is not None:
@@ -123,13 +123,13 @@ class Likelihood:
         return blocks.reshape(n_planes * size, n_planes * size)
 
     def separates(self, planes: np.ndarray) -> bool:
-        """Whether all rows are on their side."""
+        """Whether all rows are on the correct side."""
         xp = namespace(self.sign)
         margin = self.sign * xp.min(self.rows.scores(planes), axis=0)
         return bool(xp.all((margin > 0) | (self.weight <= 0)))
 
     def _moment(self, weight: Any) -> np.ndarray:
-        """Sum of weight times the outer product of each row with itself, the constant 1 included."""
+        """Weighted sum of the outer products of each row with itself, including the constant 1."""
         X, (mean, factor) = self.rows.X, self.rows.scaling
         total, weight = float(namespace(weight).sum(weight)), astype(weight, X.dtype)
         first = np.asarray(to_numpy(X.T @ weight), dtype=np.float64)
@@ -147,37 +147,37 @@ class Likelihood:
 
 
 class Pair(NamedTuple):
-    """A step, and what BFGS and L-BFGS learn from it."""
+    """A step, for the updates of BFGS and L-BFGS."""
 
     moved: np.ndarray
-    change: np.ndarray  # of the gradient, by the step
-    curvature: float
+    change: np.ndarray  # decrease of the gradient
+    curvature: float  # inner product of both
 
 
 class Ascent(NamedTuple):
-    """A climb of a likelihood, one M-step at a time, with what the next step can use.
+    """The maximisation of a likelihood, one M-step at a time.
 
-    The search along the direction compares the likelihood itself, not Q: it rises at least as much as Q does (Jensen's
-    inequality) and has the same slope, so that it grants every step that Q would; and with hard gating, where a rise of
-    Q promises nothing, it still never falls.
+    The line search compares the likelihood itself, not Q: the likelihood increases at least as much as Q (Jensen's
+    inequality) and has the same slope, so every step that is acceptable for Q is acceptable. With hard gating, where an
+    increase of Q guarantees nothing, the likelihood still never decreases.
     """
 
     likelihood: Any  # a Likelihood, or that of the rows of a cluster
     solver: str
-    current: Any  # the Point that the climb has come to
-    gradient: np.ndarray  # there
+    current: Any  # the current Point
+    gradient: np.ndarray  # at the current point
     pairs: tuple[Pair, ...] = ()  # L-BFGS: the last steps
-    inverse: np.ndarray | None = None  # BFGS: what is known of the inverse of minus the Hessian, B in the paper
-    step: float = 1.0  # the last one along a gradient
+    inverse: np.ndarray | None = None  # BFGS: approximation of the inverse of minus the Hessian, B in the paper
+    step: float = 1.0  # size of the last step along a gradient
 
     @classmethod
     def begin(cls, likelihood: Any, solver: str, planes: np.ndarray) -> Ascent:
-        """The climb from `planes`."""
+        """Start from `planes`."""
         point = likelihood.at(planes)
         return cls(likelihood, solver, point, likelihood.gradient(point))
 
     def advance(self) -> Ascent:
-        """One step further; at the same planes when none is likelier."""
+        """Make one step; the planes stay the same if no step increases the likelihood."""
         for direction in self._directions():
             found = self._search(direction)
             if found is not None:
@@ -187,7 +187,7 @@ class Ascent(NamedTuple):
         return self._replace(pairs=(), inverse=None)
 
     def _directions(self) -> Iterator[np.ndarray]:
-        """The direction of the solver, and should it fail, the gradient."""
+        """Yield the direction of the solver, and then the gradient, in case the first one fails."""
         if self.solver == "newton":
             yield self._newton()
         elif self.inverse is not None:
@@ -197,13 +197,13 @@ class Ascent(NamedTuple):
         yield self.gradient
 
     def _search(self, direction: np.ndarray) -> tuple[Any, float] | None:
-        """Backtracking (Armijo): the first of the halved steps that makes the planes likelier by its due."""
+        """Backtracking: the first of the halved steps with a sufficient increase of the likelihood (Armijo)."""
         current, slope = self.current, float(np.vdot(self.gradient, direction))
         if not slope > 0:
             return None
         step = 2.0 * self.step if direction is self.gradient else 1.0
         for _ in range(HALVINGS):
-            with np.errstate(over="ignore", invalid="ignore"):  # a step too long to compute is refused like any other
+            with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is rejected
                 candidate = self.likelihood.at(current.planes + step * direction)
             if candidate.value >= current.value + SUFFICIENT * step * slope and candidate.value > current.value:
                 return candidate, step
@@ -222,9 +222,9 @@ class Ascent(NamedTuple):
         return here._replace(inverse=_updated(self.inverse, pair)) if self.solver == "bfgs" else here
 
     def _newton(self) -> np.ndarray:
-        """The direction to the top of the parabola that Q looks like from here."""
+        """The Newton direction of Q at the current planes."""
         matrix = self.likelihood.curvature(self.current)
-        # A plane without rows, or two planes that are one, leave the matrix singular: a ridge far below its scale.
+        # Planes without rows and equal planes make the matrix singular: add a ridge far below its scale.
         matrix[np.diag_indices(len(matrix))] += 1e-9 * max(matrix.diagonal().max(), np.finfo(float).tiny)
         try:
             factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
@@ -233,7 +233,7 @@ class Ascent(NamedTuple):
         return linalg.cho_solve(factor, self.gradient.ravel()).reshape(self.gradient.shape)
 
     def _lbfgs(self) -> np.ndarray:
-        """The gradient times the inverse that updates by the last steps would give, without a matrix (two loops)."""
+        """The L-BFGS direction, by the two-loop recursion."""
         direction, amounts = self.gradient.copy(), []
         for moved, change, curvature in reversed(self.pairs):
             amounts.append(np.vdot(moved, direction) / curvature)
@@ -246,7 +246,7 @@ class Ascent(NamedTuple):
 
 
 def _updated(inverse: np.ndarray | None, pair: Pair) -> np.ndarray:
-    """The paper's rank-two update; the first is of a multiple of 1 that fits the step (Nocedal and Wright, 6.20)."""
+    """The paper's rank-two update; the initial matrix is a scaled identity (Nocedal and Wright, 6.20)."""
     moved, change, curvature = pair.moved.ravel(), pair.change.ravel(), pair.curvature
     if inverse is None:
         inverse = curvature / np.vdot(change, change) * np.eye(len(moved))

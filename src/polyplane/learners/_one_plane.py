@@ -1,7 +1,7 @@
-"""One plane per class: the log-loss is convex, as in logistic regression, and its minimum is found by L-BFGS.
+"""One plane per class: the log-loss is convex, as in logistic regression, and is minimised by L-BFGS.
 
-Scores are linear along a step, so that its best length costs no product with the rows: an iteration takes one product
-for the scores of a direction, and one for the gradient.
+Scores are linear along a direction, so the line search needs no product with the rows: an iteration takes one product
+for the scores of the direction, and one for the gradient.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from polyplane.engine.data import Data
 from polyplane.learners._scaled_rows import ScaledRows
 from polyplane.scaling import AffineScaling
 
-#: The minimum is reached when the next step promises less than this, in nats per row.
+#: The minimum is reached when the expected decrease of the next step is less than this, in nats per row.
 PRECISION = 1e-5
-#: Least and largest variance of the scores that the penalty allows, whatever the units of the features.
+#: Lower and upper limit of the sum of the feature variances that the penalty refers to.
 VARIANCE = (5.0, 25.0)
-#: Iterations of L-BFGS that count as a pass: together they take less time than a pass by mini-batches.
+#: Iterations of L-BFGS that count as a pass: together they take less time than a pass with mini-batches.
 ITERATIONS = 5
-#: Moves, and what they changed in the gradient, that L-BFGS remembers.
+#: Number of steps that L-BFGS stores.
 MEMORY = 10
-#: The best length of a step is found when its slope has fallen to this part of what it was; tries to find it.
+#: The line search ends when the slope is this fraction of the initial slope; maximum number of its iterations.
 FLAT, TRIES = 0.1, 20
 
 
@@ -40,11 +40,11 @@ class OnePlanePerClass:
 
     .. math:: \frac{1}{n} \Big( \sum_i -\log p_{y_i}(x_i) + \frac{C}{2 (C - 1)} \sum_{c, j} \lambda_j w_{cj}^2 \Big)
 
-    for C classes; offsets are free. On tables :math:`\lambda_j = 1`, and this is the objective of scikit-learn's
-    `LogisticRegression`: for two classes the same, for many nearly. It is not where the variances of the features sum
-    to more than 25 or less than 5: then :math:`\lambda` is such as if they summed to that, so that pixels do not
-    outweigh the penalty, nor the penalty words. Where there are more features than rows, as in texts,
-    :math:`\lambda_j` falls with the standard deviation of a feature, lest rare words are hardly used.
+    for C classes; intercepts are not penalised. If the variances of the features sum to 5 to 25, as in most tables,
+    :math:`\lambda_j = 1`, and this is the objective of scikit-learn's `LogisticRegression`: exactly for two classes,
+    nearly for more. Otherwise :math:`\lambda` is such as if they summed to the nearer of these limits, so that the
+    penalty is neither too weak (pixels) nor too strong (words). If there are more features than rows, as in texts,
+    :math:`\lambda_j` decreases with the standard deviation of a feature, so that rare words are used, too.
     """
 
     def __init__(self, data: Data, scaling: AffineScaling) -> None:
@@ -61,7 +61,7 @@ class OnePlanePerClass:
         unit = float(xp.sum(variance / relative)) / allowed * n_classes / (n_classes - 1) / total
         self._penalty = xp.concat([unit * relative, 0 * constant])
         curvature = xp.concat([variance, constant]) * (1 / 4 if n_classes == 2 else 1 / n_classes) + self._penalty
-        self._curvature = at_least(curvature, 1e-12)  # of each weight, about: where L-BFGS begins
+        self._curvature = at_least(curvature, 1e-12)  # approximate, of each weight: the initial scaling of L-BFGS
         self._forget()
 
     def _forget(self) -> None:
@@ -71,7 +71,7 @@ class OnePlanePerClass:
         self._pairs: list[tuple[Any, Any, float]] = []
 
     def improve(self, planes: Any) -> Found:
-        """Some iterations from some planes (n_classes, 1, n_features + 1)."""
+        """Make up to `ITERATIONS` iterations from planes of shape (n_classes, 1, n_features + 1)."""
         for _ in range(ITERATIONS):
             found = self._iterate(planes)
             planes = found.W
@@ -90,7 +90,7 @@ class OnePlanePerClass:
         length = self._length(W, direction, along)
         move, scores = length * direction, self._scores + length * along
         loss, gradient = self._loss(W + move, scores)
-        self._at = None  # whatever interrupts from here on, nothing is taken for what it is not
+        self._at = None  # after an interrupt, scores and gradient are computed again
         self._remember(move, gradient - self._gradient)
         self._scores, self._gradient = scores, gradient
         self._at = (W + move)[:, None, :]
@@ -102,7 +102,7 @@ class OnePlanePerClass:
             self._pairs = [*self._pairs[1 - MEMORY :], (move, change, product)]
 
     def _times_inverse(self, vector: Any) -> Any:
-        """The product with the inverse of the curvature, as the last steps have shown it."""
+        """The product with the approximate inverse Hessian of L-BFGS (two-loop recursion)."""
         factors = []
         for move, change, product in reversed(self._pairs):
             factors.append(_dot(move, vector) / product)
@@ -116,7 +116,7 @@ class OnePlanePerClass:
         return vector
 
     def _length(self, W: Any, direction: Any, along: Any) -> float:
-        """The length at which the objective along a direction is nearly flat: Newton's method within a bracket."""
+        """Line search: the step size at which the slope is nearly 0, by Newton's method within a bracket."""
         xp = namespace(W)
         ridge, bend = (_dot(self._penalty * direction, to) for to in (W, direction))
         enough = FLAT * abs(_dot(self._gradient, direction))
@@ -138,7 +138,7 @@ class OnePlanePerClass:
         return self._rows.times(W[:, :-1]) + W[:, -1]
 
     def _loss(self, W: Any, scores: Any) -> tuple[float, Any]:
-        """The mean log-loss, and the gradient of it and the penalty."""
+        """The mean log-loss, and the gradient of the penalised loss."""
         xp, P = namespace(W), softmax(scores)
         probability = at_least(xp.sum(P * self._own, axis=1), 1e-30)
         residual = (P - self._own) * self._weight[:, None]

@@ -1,4 +1,4 @@
-"""What the methods and estimators of a single polyhedron share."""
+"""Code shared by the methods and estimators of a single polyhedron."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, blind_sta
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
-#: Planes in training, on the host, one per row with its offset last. Steps put other arrays in their place.
+#: Planes in training, on the host, one per row with its offset last. Steps replace the array.
 Planes = Annotated[np.ndarray, Array("float64", "n_planes", "features+1", in_place=False)]
 
 
 @dataclass(frozen=True, eq=False)
 class PolyhedronState(State):
-    """What all states of these methods have."""
+    """The fields common to the states of these methods."""
 
     planes: Planes
     inside: Annotated[int, Whole("classes")]
@@ -49,20 +49,20 @@ class PolyhedronMethod(Method[S]):
     n_planes: int = 2
     inside: int | None = None  # None: each class is tried
     n_init: int = 1
-    trial_steps: int = 20  # that each start is given before the best goes on
-    labels: tuple[Any, ...] = (0, 1)  # what the classes are called in messages
+    trial_steps: int = 20  # steps from each start before the best one is chosen
+    labels: tuple[Any, ...] = (0, 1)  # the class labels, for messages
 
     adjustable = frozenset({"n_init", "trial_steps"})
 
     def candidates(self, data: Data) -> tuple[int, ...]:
-        """The classes that may be inside, of equally good ones the first."""
+        """The classes that may be inside; the first one is preferred in case of ties."""
         if self.inside is not None:
             return (self.inside,)
-        # The first batch of a stream may show one class alone, and nothing to tell them apart by.
+        # If the first batch of a stream has one class only, the classes cannot be compared.
         return (1, 0) if np.all(self.class_counts(data) > 0) else (1,)
 
     def check(self, data: Data) -> None:
-        """Refuse rows that are too few; the batches of a stream may be."""
+        """Raise an error if there are too few rows, except in a stream."""
         if data.stream:
             return
         counts = self.class_counts(data)
@@ -89,14 +89,14 @@ class PolyhedronMethod(Method[S]):
                 yield random_start(start_rows, self.n_planes, rng)
 
     def best_start(self, starts: Callable[[int], Iterable[S]], data: Data, cost: Callable[[S], float]) -> S:
-        """The only start, or of several, and of each class that may be inside, the one of least cost after a trial."""
+        """The start with the lowest cost after a trial, among all starts for each class that may be inside."""
         candidates = self.candidates(data)
         if self.n_init * len(candidates) == 1:
             return next(iter(starts(candidates[0])))
         best: S | None = None
         for start in chain.from_iterable(map(starts, candidates)):
             if best is not None:
-                best = best.without_rows()  # a workspace is as large as the rows: there is one at a time
+                best = best.without_rows()  # a workspace may be as large as the rows: keep one at a time
             state = self._trial(start, data)
             best = state if best is None or cost(state) < cost(best) else best
         assert best is not None
@@ -104,20 +104,20 @@ class PolyhedronMethod(Method[S]):
 
     def _trial(self, start: S, data: Data) -> S:
         run = Run(self, start)
-        # A run does not ask whether the batches of a stream have converged; a trial on one of them does.
+        # In a stream, a run does not check convergence; a trial does.
         run.go(takewhile(lambda _: not self.converged(run.state), repeat(data, self.trial_steps)))
         state: S = run.state
         return state
 
 
 def plane_set(planes: np.ndarray, scaling: AffineScaling, inside: int, rows_like: Any) -> PlaneSet:
-    """The class outside owns the planes :math:`-f_k`, the class inside a zero plane; all where `rows_like` is."""
+    """The class outside owns the planes :math:`-f_k`, the class inside a zero plane, on the device of `rows_like`."""
     coef, intercept = scaling.to_input_space(planes[:, :-1], planes[:, -1])
     dtype = host_dtype(rows_like)
-    with np.errstate(over="ignore"):  # a PlaneSet refuses what is not finite, in words
+    with np.errstate(over="ignore"):  # PlaneSet raises an error for infinite values
         around = (-coef.astype(dtype), -intercept.astype(dtype))
-    nothing = (np.zeros_like(around[0][:1]), np.zeros_like(around[1][:1]))
-    return PlaneSet.of_classes([nothing, around] if inside == 0 else [around, nothing]).to(rows_like)
+    zero = (np.zeros_like(around[0][:1]), np.zeros_like(around[1][:1]))
+    return PlaneSet.of_classes([zero, around] if inside == 0 else [around, zero]).to(rows_like)
 
 
 class PolyhedronClassifier(PlaneClassifier):
@@ -140,7 +140,7 @@ M = TypeVar("M", bound=PolyhedronMethod[Any])
 
 
 def method_of(method: type[M], estimator: Any, classes: np.ndarray, **others: Any) -> M:
-    """The method that an estimator's parameters name, for these labels."""
+    """The method with the parameters of an estimator, for these labels."""
     inside = None if estimator.inside is None else class_index("inside", estimator.inside, classes)
     shared = {"inside": inside, "labels": tuple(classes.tolist())}
     return method.of(estimator, trial_steps=min(method.trial_steps, estimator.max_iter), **(shared | others))

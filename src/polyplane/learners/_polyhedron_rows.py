@@ -1,4 +1,4 @@
-"""Rows as the learners of a single polyhedron see them: two products, and the planes to start from."""
+"""Scaled rows for the learners of a single polyhedron: two products, and the initial planes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from polyplane._array_api import astype, like, namespace, to_numpy, widest_float
 from polyplane.engine.data import Data
 from polyplane.scaling import AffineScaling
 
-#: Products with the covariance that find the long axis of a group of rows, near enough to cut it in two.
+#: Power iterations to find the principal axis of a group of rows; an approximation suffices to split it.
 POWER_STEPS = 10
-#: A weight to divide by in place of 0.
+#: Replaces a weight of 0 in divisions.
 TINY = float(np.finfo(float).tiny)
 
 
 class ScaledRows(NamedTuple):
-    """A matrix seen through a scaling. The scaled matrix is never made: sparse stays sparse, nothing is copied.
+    """A matrix with an implicit scaling: it is not copied, and sparse rows stay sparse.
 
-    Everything that the learners ask of their rows is one of two products, each a sum over rows. What has one number per
-    row is on the device of the rows; planes, of which there are few, are on the host.
+    The learners need two products only. Arrays with one entry per row are on the device of the rows; planes are on the
+    host.
     """
 
     X: Any
@@ -42,7 +42,7 @@ class ScaledRows(NamedTuple):
         return np.add(wide, offset, order="C") if isinstance(wide, np.ndarray) else wide + offset
 
     def sums(self, shares: Any) -> np.ndarray:
-        """Sums of the rows, each carrying a constant 1, times `shares` (n_sums, n_rows); (n_sums, n_features + 1)."""
+        """Sums of the rows, with a constant 1, weighted by `shares` (n_sums, n_rows); (n_sums, n_features + 1)."""
         single = astype(shares, self.X.dtype)
         product = to_numpy((self.X.T @ single.T).T if sparse.issparse(self.X) else single @ self.X)
         total = to_numpy(namespace(shares).sum(shares, axis=1))
@@ -50,17 +50,17 @@ class ScaledRows(NamedTuple):
         return np.column_stack([features, total])
 
     def per_row(self, numbers: np.ndarray) -> Any:
-        """Numbers or booleans, one per row, where the rows are."""
+        """Copy numbers or booleans, one per row, to the device of the rows."""
         return like(numbers, self.X, None if numbers.dtype == bool else widest_float(self.X))
 
 
 def members(group: Any, n_groups: int) -> Any:
-    """Which rows belong to each group: booleans of shape (n_groups, n_rows)."""
+    """A mask of the rows of each group, of shape (n_groups, n_rows)."""
     return group[None, :] == like(np.arange(n_groups), group)[:, None]
 
 
 class Cut(NamedTuple):
-    """A group of rows cut in two: those below `centre` along `axis` become a group of their own."""
+    """The split of a group of rows: those below `centre` along `axis` become a new group."""
 
     group: int
     axis: np.ndarray
@@ -68,15 +68,15 @@ class Cut(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """How rows of a group are spread along an axis."""
+    """The spread of the rows of a group along an axis."""
 
     weight: float
-    moment: float  # the sum of their places along the axis
-    sums: np.ndarray  # of the rows times their places from their centre; of partitions, also of the rows themselves
+    moment: float  # the sum of the positions along the axis
+    sums: np.ndarray  # of the rows times their centred positions; for partitions, also of the rows themselves
 
     def about(self, centre: float) -> np.ndarray:
-        """The sum of the rows times their places from the centre of all partitions."""
-        if len(self.sums) == 1:  # there is no other
+        """The sum of the rows times their positions relative to the centre of all partitions."""
+        if len(self.sums) == 1:  # a single partition
             return self.sums[0]
         return self.sums[0] + (_mean(self.moment, self.weight) - centre) * self.sums[1]
 
@@ -86,10 +86,10 @@ def _mean(total: float, weight: float) -> float:
 
 
 class StartRows:
-    """The rows that planes start from: those inside, and groups of those outside, by their weights.
+    """The weighted rows for the initial planes: those inside, and groups of those outside.
 
-    What is asked of them is summed over partitions, through `map`; here there is a single one. The groups follow from
-    the cuts made so far, the first of which cuts group 0 and leaves groups 0 and 1.
+    Results are summed over partitions, through `map`; this class is a single partition. The groups are determined by
+    the cuts made so far; the first one splits group 0 into the groups 0 and 1.
     """
 
     is_partitioned = False
@@ -100,21 +100,21 @@ class StartRows:
         self.inside, self.outside = xp.where(is_inside, weight, nothing), xp.where(is_inside, nothing, weight)
         self._nothing = self._group = nothing
         self._n_cuts = 0
-        # What was found last: the weight of a group, and the places of the rows along an axis.
+        # Caches of the last results: the weight of a group, and the positions of the rows along an axis.
         self._weighed, self._weight = (-1, -1), (nothing, 0.0)
         self._axis, self._places = np.empty(0), nothing
 
     @classmethod
     def of(cls, rows: ScaledRows, data: Data, inside: int) -> StartRows:
-        """Those of the training rows, with a class inside."""
+        """The training rows, with the given class inside."""
         return cls(rows, rows.per_row(data.y == inside), rows.per_row(data.training_weight))
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """``function(self, *arguments)``, as of each partition."""
+        """Return ``function(partition, *arguments)`` for each partition."""
         return [function(self, *arguments)]
 
     def _weight_of(self, cuts: list[Cut], group: int) -> tuple[Any, float]:
-        """The weight of each row in a group, and of the group."""
+        """The weight of each row in a group, and the total weight of the group."""
         if self._weighed != (len(cuts), group):
             xp = namespace(self.outside)
             if len(cuts) < self._n_cuts:
@@ -127,7 +127,7 @@ class StartRows:
         return self._weight
 
     def _along(self, axis: np.ndarray) -> Any:
-        """Where each row is along an axis."""
+        """The position of each row along an axis."""
         if not np.array_equal(self._axis, axis):
             self._axis, self._places = axis, self.rows.scores(np.append(axis, 0.0)[None])[0, :]
         return self._places
@@ -136,7 +136,7 @@ class StartRows:
         return self._along(cut.axis) - cut.centre > 0
 
     def scatter_along(self, cuts: list[Cut], group: int, axis: np.ndarray, with_sums: bool) -> Scatter:
-        """How a group is spread along an axis."""
+        """The spread of a group along an axis."""
         (weight, total), along = self._weight_of(cuts, group), self._along(axis)
         moment = float(weight @ along)
         shares = weight * (along - _mean(moment, total))
@@ -144,7 +144,7 @@ class StartRows:
         return Scatter(total, moment, self.rows.sums(shares)[:, :-1])
 
     def is_divided(self, cuts: list[Cut], cut: Cut) -> np.ndarray:
-        """Whether a cut leaves rows above, and below."""
+        """Whether a cut leaves rows above it, and below it."""
         xp, weight, above = namespace(self.outside), self._weight_of(cuts, cut.group)[0], self._is_above(cut)
         return np.array([bool(xp.any((weight != 0) & side)) for side in (above, ~above)])
 
@@ -155,20 +155,20 @@ class StartRows:
 
 
 def split_start(rows: Any, n_planes: int) -> np.ndarray:
-    """Planes between the class inside and `n_planes` groups of the class outside, found without any randomness.
+    """Planes between the class inside and `n_planes` groups of the class outside, without random choices.
 
-    The widest group is cut across its long axis until there are enough (Su and Dy, 2007, for k-means). A row of weight
-    2 is the same as two rows. `rows` are `StartRows`, or those of a cluster.
+    The widest group is split across its principal axis until there are enough (Su and Dy, 2007, for k-means). A row
+    with weight 2 is equivalent to two rows. `rows` are `StartRows`, or those of a cluster.
     """
     cuts: list[Cut] = []
     groups, lines = [0], {}
     while len(groups) < n_planes:
         for group in groups:
             if group not in lines:
-                lines[group] = _long_axis(rows, cuts, group)
+                lines[group] = _principal_cut(rows, cuts, group)
         widest = max(groups, key=lambda group: lines[group][1])
         cut, width = lines[widest]
-        halves = [widest, widest]  # the whole group twice when it cannot be cut
+        halves = [widest, widest]  # a group that cannot be split is used twice
         if width > 0 and np.any(rows.map(StartRows.is_divided, cuts, cut), axis=0).all():
             del lines[widest]
             cuts.append(cut)
@@ -178,9 +178,9 @@ def split_start(rows: Any, n_planes: int) -> np.ndarray:
     return _between(_total(rows.map(StartRows.sums, cuts, groups)))
 
 
-def _long_axis(rows: Any, cuts: list[Cut], group: int) -> tuple[Cut, float]:
-    """The cut across the long axis of a group, found by the power method, and how wide the group is along it."""
-    # Not the user's randomness: any fixed vector will do.
+def _principal_cut(rows: Any, cuts: list[Cut], group: int) -> tuple[Cut, float]:
+    """The cut across the principal axis of a group, found by power iteration, and the spread along this axis."""
+    # Independent of random_state: any fixed vector is suitable.
     following = np.random.default_rng(0).normal(size=rows.n_features)
     for _ in range(POWER_STEPS):
         axis = following
@@ -188,14 +188,14 @@ def _long_axis(rows: Any, cuts: list[Cut], group: int) -> tuple[Cut, float]:
         centre = _mean(sum(part.moment for part in parts), sum(part.weight for part in parts))
         scatter = _total([part.about(centre) for part in parts])
         length = float(np.linalg.norm(scatter))
-        if length == 0:  # all rows are one point
+        if length == 0:  # all rows are equal
             break
         following = scatter / length
     return Cut(group, axis, centre), length
 
 
 def _total(parts: list[np.ndarray]) -> np.ndarray:
-    """The sum over the partitions; what comes from a single one is not touched."""
+    """The sum over the partitions; the result of a single partition is returned unchanged."""
     return reduce(add, parts)
 
 
@@ -212,7 +212,7 @@ def random_start(rows: StartRows, n_planes: int, rng: np.random.Generator) -> np
 
 
 def blind_start(n_planes: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
-    """Random planes, for a first piece of data that does not show both classes."""
+    """Random planes, for a first batch that does not contain both classes."""
     planes = rng.normal(size=(n_planes, n_features + 1)) / np.sqrt(n_features)
     planes[:, -1] = 0.0
     return planes

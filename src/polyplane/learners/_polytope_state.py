@@ -68,9 +68,9 @@ class PolytopeState(State):
     seed: Seed
     epoch: int = 0
     t: MixedWhole = 0  # visits made so far
-    step: MixedNumber = math.inf  # length of the last step
+    step: MixedNumber = math.inf  # last step size
     loss: MixedNumber = math.inf  # mean over the rows of the last epoch
-    updates: MixedNumber = 1.0  # share of them that moved a plane
+    updates: MixedNumber = 1.0  # fraction of them that updated a plane
     window: int = FOREVER  # number of visits after which steps are constant
     blends: int = 0  # number of updates of the average
     blend_rows: int = 0  # rows, and the numbers in them, visited since the last time
@@ -81,7 +81,7 @@ class PolytopeState(State):
 
     @property
     def share(self) -> float:
-        """The share of the current planes in their average that is not included in `mean` yet."""
+        """The weight of the current planes in their average, if they are not yet included in `mean`."""
         return share_of_last(self.blends, self.blend_rows, self.window) if self.blend_rows else 0.0
 
     def check(self, sizes: dict[str, int]) -> bool:
@@ -93,7 +93,7 @@ class PolytopeState(State):
 
 
 def measure_movement(state: PolytopeState, data: Data, bias_input: float) -> tuple[PolytopeState, np.ndarray]:
-    """Record the scores of the measured rows; return how far the scores of each plane move per pass and row length.
+    """Record the scores of the measured rows; return the movement of the scores of each plane per pass and row norm.
 
     The movements, of shape (n_polytopes, n_planes), are infinite where they are not known yet.
     """

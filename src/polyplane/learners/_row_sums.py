@@ -1,4 +1,4 @@
-"""The rows of a cutting-plane method, seen only through sums over them."""
+"""The sums over rows that the cutting-plane SVM needs."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from scipy import sparse
 
 from polyplane._threads import Team
 
-#: Rows are taken in blocks of at least this many: the unit of work of a thread, whatever the number of threads.
+#: Minimum number of rows per block, the unit of work of a thread, and maximum number of blocks.
 BLOCK_ROWS = 4096
 MOST_BLOCKS = 16
 
-#: After this many cuts the running sub-gradient is summed afresh, lest rounding errors gather.
+#: The running sub-gradient is recomputed after this many cuts, to limit rounding errors.
 REFRESH = 64
 
 
 def targets(y: np.ndarray, positive: int | None) -> np.ndarray:
-    """The sign of each row for one class against the rest; its class if there is one problem for all classes (None)."""
+    """The sign of each row for the class `positive` against the rest; if None, the class of each row."""
     return (y if positive is None else np.where(y == positive, 1, -1)).astype(np.int32)
 
 
 class RowSums:
     r"""The sums over rows that one SVM needs.
 
-    It knows the violations of the rows at the current planes, and at the candidate that the reduced problem proposes;
-    any point of the line from the one to the other costs no product with X. `ArrayRowSums`, over the arrays of other
-    libraries, has the same methods and the same results.
+    It stores the violations of the rows at the current planes and at the candidate, the solution of the reduced
+    problem; points on the line between them need no product with X. `ArrayRowSums` has the same methods for arrays of
+    other libraries.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class RowSums:
         self.candidate = np.empty((n_rows, n_planes), dtype=X.dtype)
         self.binary = n_planes == 1
         self.blocks = _blocks(n_rows, min(MOST_BLOCKS, n_rows // BLOCK_ROWS))
-        # Each block sums its part of a cut in an array of its own: not more of them than the rows have numbers.
+        # Each block sums its part of a cut in its own array; all arrays together are not larger than X.
         size = X.nnz if sparse.issparse(X) else X.size
         self.cut_blocks = _blocks(n_rows, min(len(self.blocks), size // (n_planes * X.shape[1])))
         self.n_cuts = 0
@@ -66,21 +66,21 @@ class RowSums:
         self.normal = np.zeros((n_planes, X.shape[1] + 1))
 
     def set_current(self, planes: np.ndarray) -> None:
-        """Let `planes` be the current ones, and the candidate."""
+        """Set the current planes, and the candidate."""
         self.set_candidate(planes)
         self.current[:] = self.candidate
 
     def set_candidate(self, planes: np.ndarray) -> None:
-        """Let `planes` be the candidate: the one product with X of an iteration."""
+        """Set the candidate: the only product with X in an iteration."""
         if self.binary:
             self._write_violations(planes)
         else:
             self._write_many_violations(planes)
 
     def _write_violations(self, planes: np.ndarray) -> None:
-        """The violations at a single plane, which keeps its float64.
+        """The violations at a single plane in float64.
 
-        Products with float32 rows are then summed in float64, at no cost in time.
+        Products with float32 rows are summed in float64, at no cost in time.
         """
         from polyplane.kernels.cutting_plane import violations_of_one
 
@@ -111,7 +111,7 @@ class RowSums:
         self.team.map(write, self.blocks)
 
     def risks(self, steps: list[float]) -> np.ndarray:
-        """The weighted sum of the losses at each of `steps` of the way from the current planes to the candidate."""
+        """The weighted sum of the losses at `steps` on the line from the current planes (0) to the candidate (1)."""
         from polyplane.kernels.cutting_plane import risk_of_many, risk_of_one
 
         risk = risk_of_one if self.binary else risk_of_many
@@ -122,7 +122,7 @@ class RowSums:
         return total
 
     def slope(self) -> float:
-        """The right derivative of the risk on the way from the current planes to the candidate."""
+        """The right derivative of the risk at the current planes, in the direction of the candidate."""
         from polyplane.kernels.cutting_plane import slope_of_risk
 
         parts = self.team.map(
@@ -131,7 +131,7 @@ class RowSums:
         return float(sum(parts))
 
     def kinks(self, furthest: float) -> tuple[np.ndarray, np.ndarray]:
-        """Where up to `furthest` the slope of the risk jumps, sorted, and by how much."""
+        """The sorted points up to `furthest` at which the slope of the risk jumps, and the jumps."""
         from polyplane.kernels.cutting_plane import kinks
 
         nothing = np.empty(0)
@@ -148,7 +148,7 @@ class RowSums:
         return at[order], rise[order]
 
     def cut(self, mu: float) -> tuple[np.ndarray, float]:
-        """Sub-gradient and offset of the cut at a point of the way from the current planes to the candidate."""
+        """Sub-gradient and offset of the cut at a point of the line from the current planes to the candidate."""
         before, self.chosen = self.chosen, np.empty_like(self.chosen)
         if self.n_cuts % REFRESH == 0:
             before[:], self.normal[:] = -1, 0.0
@@ -164,7 +164,7 @@ class RowSums:
         return self.normal.copy(), float(sum(offsets))
 
     def _choose(self, block: slice, mu: float) -> float:
-        """Choose the columns of some rows; return their part of the offset."""
+        """Choose the columns of the rows of a block; return their part of the offset."""
         from polyplane.kernels.cutting_plane import choose_of_many, choose_of_one
 
         chosen, weight = self.chosen[block], self.weight[block]
@@ -173,7 +173,7 @@ class RowSums:
         return choose_of_many(*self._ends(block), self.target[block], weight, mu, chosen)  # type: ignore[no-any-return]
 
     def move(self, mu: float) -> None:
-        """Let a point of the way to the candidate be the current planes."""
+        """Move the current planes to a point of the line to the candidate."""
         from polyplane.kernels.cutting_plane import move
 
         self.team.map(
@@ -181,7 +181,7 @@ class RowSums:
         )
 
     def _changes(self, block: slice, before: np.ndarray) -> np.ndarray:
-        """What the sub-gradient gains by some rows when the choices `before` become the present ones."""
+        """The change of the sub-gradient by the rows of a block, from the choices `before` to the current ones."""
         from polyplane.kernels.cutting_plane import add_changes
 
         part = np.zeros_like(self.normal)
@@ -190,7 +190,7 @@ class RowSums:
         return part
 
     def _ends(self, block: slice) -> tuple[np.ndarray, np.ndarray]:
-        """The violations of some rows at the current planes and at the candidate; without columns if it is one."""
+        """The violations of a block at the current planes and at the candidate; one-dimensional for one plane."""
         current, candidate = self.current[block], self.candidate[block]
         return (current[:, 0], candidate[:, 0]) if self.binary else (current, candidate)
 

@@ -1,4 +1,4 @@
-"""Rows seen through a scaling, by the products that training needs: dense and sparse rows meet here."""
+"""Rows with an implicit scaling, dense or sparse, and the products that training needs."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from scipy import sparse
 from polyplane._array_api import device_of, host_dtype, is_on_host, namespace, take_rows, to_numpy
 from polyplane.scaling import BLOCK_ROWS, DEVICE_BLOCK, AffineScaling
 
-#: Dense rows are centred after a product, not before it, where that costs less than this in relative precision.
+#: Products with dense rows are centred, not the rows, if the relative rounding error is below this.
 ROUNDING = 1e-5
-#: Some rows of a dense matrix are copied, where they are no more numbers than this: once, and not for each product.
+#: A part of a dense matrix is copied once, not for each product, if it has at most this many numbers.
 FEW = 1 << 22
 
 
 class ScaledRows:
     """Some rows of a matrix as ``z = factor * (x - centre)``, with one factor for all features.
 
-    Sparse rows stay sparse: the centre is taken off the products. So it is with all rows of a dense matrix, or with few
-    of them, unless they are too far from the origin; otherwise they are scaled block by block.
+    Sparse rows stay sparse: the centre is subtracted from the products. The same holds for all rows of a dense matrix,
+    or for few of them, unless they are too far from the origin; otherwise they are scaled block by block.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_rows, n_features)
         The matrix.
     rows : ndarray of int
-        Which rows of it, on the host.
+        Indices of the rows, on the host.
     scaling : AffineScaling
-        The centre, where the rows are, and the factor.
+        The centre, on the device of the rows, and the factor.
     """
 
     def __init__(self, X: Any, rows: np.ndarray, scaling: AffineScaling) -> None:
@@ -69,7 +69,7 @@ class ScaledRows:
         return np.maximum(uncentred + centre * centre * weight.sum(), 0) * factor**2
 
     def square_norms(self) -> Any:
-        """The square of each row's length."""
+        """The squared norm of each row."""
         if not sparse.issparse(self._x):
             return namespace(self._x).concat([namespace(z).sum(z * z, axis=1) for _, z in self._blocks()])
         centre, factor = self._scaling.centre, self._scaling.factor
@@ -81,7 +81,7 @@ class ScaledRows:
         return sparse.csr_array((x.data * x.data, x.indices, x.indptr), shape=x.shape)
 
     def _blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Dense scaled rows, block by block, and where they belong."""
+        """Yield blocks of dense scaled rows, with their positions."""
         n_rows, n_features = self._shape
         size = BLOCK_ROWS if is_on_host(self._x) else max(1, DEVICE_BLOCK // n_features)
         for start in range(0, n_rows, size):

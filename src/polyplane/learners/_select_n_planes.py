@@ -13,34 +13,35 @@ from polyplane.learners._tangent import most_planes
 from polyplane.learners._tangent_run import run_from_tangents
 from polyplane.scaling import AffineScaling
 
-#: A plane of a tangent start needs this many rows of its class.
+#: Minimum number of rows of a class per plane of a tangent start.
 ROWS_PER_PLANE = 4
-#: Planes per class that are tried; the last candidate has as many as the rows allow, and at most 64, or 192 in all.
+#: Numbers of planes per class to try; the last candidate is the maximum that the rows allow, up to 64, or 192 in total.
 LEVELS = (1, 2, 4, 16)
-#: Rows that they are trained and judged on.
+#: Maximum number of rows of a trial, including held-out rows.
 ROWS = 4500
-#: Passes of a trial: at least and at most so many, in between as many as visit so many rows; the least where rows are
-#: wider than many. With few passes over few rows several planes have not yet learned what a single one, whose minimum
-#: is found, has.
+#: Minimum and maximum number of passes of a trial, and the number of row visits that determines it in between; the
+#: minimum if there are more features than rows. With few passes over few rows, several planes are not yet trained well
+#: enough to compare them with a single plane, which is trained to the minimum.
 PASSES, VISITS = (7, 60), 40_000
-#: A quarter of the rows is held out; up to FEW rows it is done with three of the quarters, one after the other.
+#: A quarter of the rows is held out; with up to FEW rows, three quarters in turn.
 QUARTERS, FEW = 3, 2000
-#: A number of planes that is worse than the best by so many standard errors is not tried on the next quarter.
+#: A number of planes worse than the best by this many standard errors is not tried on the next quarter.
 OUT_OF_THE_RACE = 2.0
-#: A single plane is given up only if it is worse by so many standard errors; more in a sample, as its planes multiply.
+#: More than one plane is chosen only if a single one is worse by this many standard errors; more if trials use a
+#: sample, because the number of planes is then multiplied.
 WORSE, WORSE_IN_A_SAMPLE = 1.0, 1.5
 
 
 def select_n_planes(data: Data, scaling: AffineScaling, trial: Any, seed: int) -> np.ndarray:
-    """Planes of each class, by the losses of the method `trial` on held-out rows.
+    """Number of planes of each class, chosen by the losses of the method `trial` on held-out rows.
 
-    Classes that overlap want one plane each, and would be over-fitted by more; a checkerboard wants dozens, and a few
-    are no better than one. So all levels are tried, and a single plane is preferred (the one-standard-error rule).
-    Where the trials see only a sample, planes beyond the first are as many per row as the sample wants.
+    Overlapping classes need one plane each, and more planes overfit; a checkerboard needs dozens, and a few are no
+    better than one. Therefore all levels are tried, and a single plane is preferred (the one-standard-error rule). If
+    the trials use a sample, the number of planes beyond the first grows in proportion to the number of rows.
     """
     most = _limit(data, min(max(64, 192 // data.n_classes), most_planes(data)))
     rows = np.random.default_rng(seed).permutation(data.train)[:ROWS]
-    rows = rows[np.argsort(data.y[rows], kind="stable")]  # so that each quarter has its share of each class
+    rows = rows[np.argsort(data.y[rows], kind="stable")]  # so that quarters are stratified by class
     levels = [*(level for level in LEVELS if level < most.max()), int(most.max())]
     if len(levels) == 1:
         return most
@@ -68,17 +69,17 @@ def _limit(data: Data, n_planes: int) -> np.ndarray:
 
 
 def _excess(losses: np.ndarray, all_losses: dict[int, np.ndarray]) -> float:
-    """By how many standard errors the mean of some losses is more than the least: of differences row by row."""
+    """The difference of the mean loss to the lowest, in standard errors of the differences per row."""
     difference = losses - min(all_losses.values(), key=np.mean)
     return float(difference.mean() / (difference.std() / len(difference) ** 0.5 + 1e-12))
 
 
 def _losses(planes: Any, data: Data, rows: np.ndarray) -> np.ndarray:
-    """Of each row, whether it is wrong plus its Brier score: the squared distance of the probabilities from the truth.
+    """The loss of each row: its error, 0 or 1, plus its Brier score.
 
-    Errors are what counts, and Brier scores are more precise on few rows; log-losses are dominated by a few rows. Short
-    training leaves scores too large or too small, which longer training mends, so their common factor is not held
-    against a model: it is the one with the smallest log-loss, which is convex in it.
+    The error is the quantity of interest, and Brier scores are more precise on few rows; log-losses are dominated by a
+    few rows. After short training, scores are too large or too small, which longer training corrects. Scores are
+    therefore multiplied by the factor with the lowest log-loss, which is convex in this factor.
     """
     scores = to_numpy(planes.class_scores(take_rows(data.X, rows))).astype(float)
     scores -= scores.max(axis=1, keepdims=True)

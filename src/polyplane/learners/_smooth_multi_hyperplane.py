@@ -1,4 +1,4 @@
-"""The multi-hyperplane machine by the log-loss: mini-batches and Adam."""
+"""The multi-hyperplane machine with the log-loss: mini-batches and Adam."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from polyplane.learners._tangent_method import TangentMethod
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
-#: A row whose class has this probability has a sufficient margin: it hardly moves a plane.
+#: A row whose class has this probability has a sufficient margin: it hardly changes the planes.
 AMPLE = 0.99
-#: Larger batches than usual are taken only where a pass has this many of them: fewer steps would not reach as far.
+#: Minimum number of steps per pass with larger batches than usual: fewer steps would train too slowly.
 STEPS_PER_PASS = 64
 
 _WEIGHTS = Array("f", "classes", "planes", "features+1", mixed=True)
@@ -36,15 +36,15 @@ class SmoothState(State):
 
     W: Annotated[Any, _WEIGHTS]  # the planes over scaled rows
     adam: Adam
-    tangents: Tangents  # where they began
+    tangents: Tangents  # the initial planes
     scaling: CommonScaling
     seed: Seed
     epoch: int = 0
-    turn: int = 0  # epochs of the present schedule
+    turn: int = 0  # epochs of the current schedule
     loss: MixedNumber = np.inf
     mean: Annotated[Any, _WEIGHTS] | None = None  # average over the last steps
     n_averaged: int = 0
-    is_minimum: bool = False  # of a convex problem
+    is_minimum: bool = False  # whether the minimum of the convex problem is reached
     rows: BackoffState | None = None
     workspace: EpochSampler | OnePlanePerClass | None = workspace()
 
@@ -56,7 +56,7 @@ class SmoothState(State):
 
 @dataclass(frozen=True)
 class SmoothMultiHyperplane(TangentMethod[SmoothState]):
-    """The log-loss, where each class scores the log-sum-exp of its planes: mini-batches and Adam."""
+    """Training with the log-loss; the score of a class is the log-sum-exp of the scores of its planes."""
 
     alpha: float = 0.0
     noise: float | None = None
@@ -91,7 +91,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         return self.is_convex(state.W.shape[1]) and not (data.stream or data.is_part)
 
     def is_convex(self, most_planes: int) -> bool:
-        """Whether the problem is convex with at most so many planes: the result does not depend on the seed."""
+        """Whether the problem is convex with at most `most_planes` per class; the seed then has no effect."""
         return most_planes == 1 and not (self.alpha or self.noise)
 
     def converged(self, state: SmoothState) -> bool:
@@ -108,7 +108,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         return self._pass(state, data)
 
     def _pass(self, state: SmoothState, data: Data) -> SmoothState:
-        """One pass over the rows by mini-batches."""
+        """One pass over the rows in mini-batches."""
         clocks, sampler = state.rows, state.workspace
         assert clocks is not None
         assert isinstance(sampler, EpochSampler)
@@ -160,7 +160,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         return 0.2 * max(0.0, 1.0 - 2.0 / n_features) if n_planes > 1 else 0.0
 
     def _paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[Pace], int]:
-        """The pace of each step, and the step from which planes are averaged."""
+        """The settings of each step, and the first step after which planes are averaged."""
         unit = state.tangents.step / (state.W.shape[2] - 1) ** 0.5
         b1, b2 = decay(size)
         paces: list[Pace] = []
@@ -194,7 +194,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
 
 
 def _mean_to_add_to(state: SmoothState, averaged_from: int, n_steps: int) -> Any:
-    """The average that the steps of a pass go into: a new one when it begins in this pass; None when none does."""
+    """The average to update in a pass: a new one if averaging starts in this pass, or None if it has not started."""
     if n_steps == 0 or (state.mean is not None and averaged_from == 0):
         return state.mean
     return None if averaged_from == n_steps else namespace(state.W).zeros_like(state.W)

@@ -1,7 +1,7 @@
-"""Many multi-hyperplane models trained together: one matrix product for the planes of all of them.
+"""Many multi-hyperplane models trained together, with one matrix product for the planes of all of them.
 
-The machines see the same matrix, each its own rows of it, with seeds, starts, steps, noise and numbers of planes of its
-own. All visit all their rows, as with ``backoff=0``, and what becomes of one does not depend on the others.
+The models share a matrix; each has its own rows, seed, start, step size, noise and number of planes. All visit all of
+their rows, as with ``backoff=0``, and the result of one does not depend on the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from polyplane.learners._log_loss import EPSILON, USUAL_BATCH, Adam, decay, log_
 from polyplane.learners._smooth_multi_hyperplane import STEPS_PER_PASS, SmoothMultiHyperplane, SmoothState
 from polyplane.planes import PlaneSet
 
-#: Scores of a step, and numbers of its rows, of all machines of a stack together: more machines are several stacks.
+#: Maximum number of scores, and of values of the rows, in a step of a stack; more models form several stacks.
 MOST_SCORES, MOST_NUMBERS = 1 << 29, 1 << 28
 
 
@@ -44,9 +44,9 @@ def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) ->
     data : Data
         The rows that all share, dense.
     jobs : sequence of Job
-        What to train.
+        The models to train.
     n_jobs : int or None, default=None
-        Threads that find the starts, on the host.
+        Number of threads that compute the starts, on the host.
     """
     host = replace(data, X=to_numpy(data.X))
     starts = shared_starts(host, jobs, n_jobs)
@@ -62,9 +62,9 @@ def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) ->
 def shared_starts(
     host: Data, jobs: Sequence[Job], n_jobs: int | None, memory: dict[Any, Any] | None = None
 ) -> list[SmoothState]:
-    """The states before the first step, on the host. Machines that differ in their scales alone share their centres.
+    """The states before the first step, on the host. Models that differ only in their scales share their centres.
 
-    So do those of several calls, where they are about the same rows and have a memory in common.
+    With a common `memory`, so do the models of several calls with the same rows.
     """
     memory = {} if memory is None else memory
 
@@ -95,7 +95,7 @@ def _each_once(
     first = {key: job for key, job in reversed(list(zip(keys, jobs, strict=True))) if key not in memory}
     found = in_threads(find, first.values(), n_jobs)
     for (key, job), value in zip(first.items(), found, strict=True):
-        memory[key] = value, job.rows  # keys hold the address of the rows: these must live as long
+        memory[key] = value, job.rows  # keys contain the id of the rows, so the rows are kept alive
     return [memory[key][0] for key in keys]
 
 
@@ -106,7 +106,7 @@ def _alone(data: Data, job: Job) -> PlaneSet:
 
 
 def _groups(jobs: Sequence[Job], starts: Sequence[SmoothState], chosen: set[int]) -> list[list[int]]:
-    """Which machines go into one stack: those of the same passes and about as many planes, as many as memory allows."""
+    """The models of each stack: with equal numbers of steps and similar numbers of planes, as many as memory allows."""
     by_kind: dict[Any, list[int]] = {}
     for i in sorted(chosen):
         method, n_rows, start = jobs[i].method, len(jobs[i].rows), starts[i]
@@ -123,7 +123,7 @@ def _groups(jobs: Sequence[Job], starts: Sequence[SmoothState], chosen: set[int]
 
 
 class _Stack:
-    """Machines that make the same number of steps; arrays have one axis more than those of a machine, the first."""
+    """Models with the same number of steps; the first axis of all arrays is the model."""
 
     def __init__(self, data: Data, host: Data, jobs: Sequence[Job], starts: Sequence[SmoothState]) -> None:
         self.jobs, self.starts, self.X, self.host = jobs, starts, data.X, host
@@ -131,14 +131,14 @@ class _Stack:
         method = jobs[0].method
         self.size = min(method.batch_size, max(USUAL_BATCH, int(self.n_rows[0]) // STEPS_PER_PASS))
         n_planes = max(start.W.shape[1] for start in starts)
-        self.W = self._there([_padded(start.W, n_planes) for start in starts])
+        self.W = self._to_device([_padded(start.W, n_planes) for start in starts])
         xp = namespace(self.W)
         self.anchor = xp.asarray(self.W, copy=True) if any(job.method.alpha for job in jobs) else None
         self.adam, self.mean = Adam(xp.zeros_like(self.W), xp.zeros_like(self.W)), xp.zeros_like(self.W)
         self.inputs = xp.concat([data.X, xp.ones_like(data.X[:, :1])], axis=1)
-        self.centre = self._there([[*start.scaling.centre, 0.0] for start in starts])[:, None, :]
+        self.centre = self._to_device([[*start.scaling.centre, 0.0] for start in starts])[:, None, :]
         factors = [[start.scaling.factor] * data.X.shape[1] + [1.0] for start in starts]
-        self.factor = self._there(factors)[:, None, :]
+        self.factor = self._to_device(factors)[:, None, :]
         self.y, self.weight = like(host.y, data.X), like(host.weight, data.X)
         self.classes = like(np.arange(host.n_classes), data.X)
         self.epsilon = EPSILON / (self.W.shape[3] - 1) ** 0.5
@@ -146,17 +146,17 @@ class _Stack:
         levels = [
             job.method.noise_level(start) * start.tangents.margin for job, start in zip(jobs, starts, strict=True)
         ]
-        self.has_noise, self.noise_level = max(levels) > 0, self._there(levels)[:, None, None]
+        self.has_noise, self.noise_level = max(levels) > 0, self._to_device(levels)[:, None, None]
         self.noise: Any = None
 
-    def _there(self, values: Any) -> Any:
-        """Numbers for each model, on the device of the rows."""
+    def _to_device(self, values: Any) -> Any:
+        """Copy numbers of each model to the device of the rows."""
         return like(np.asarray(values, dtype=self.host.X.dtype), self.X)
 
     def train(self, n_jobs: int | None) -> list[PlaneSet]:
-        """Make all passes; chance is drawn in threads, on the host."""
+        """Make all passes; random numbers are drawn in threads, on the host."""
         sources = {(id(job.rows), job.seed): job for job in self.jobs}
-        of_machine = [list(sources).index((id(job.rows), job.seed)) for job in self.jobs]
+        model_sources = [list(sources).index((id(job.rows), job.seed)) for job in self.jobs]
         samplers = [
             (EpochSampler(replace(self.host, train=job.rows), job.method.shuffle, self.has_noise), job.seed)
             for job in sources.values()
@@ -166,15 +166,15 @@ class _Stack:
         out = like(np.empty((n_steps, len(self.jobs)), dtype=self.host.X.dtype), self.X)
         for epoch in range(self.jobs[0].method.max_iter):
             drawn = in_threads(partial(_draw, epoch), samplers, n_jobs)
-            batches = [self._batches([each.order for each in drawn], of_machine, n_steps), shares]
+            batches = [self._batches([each.order for each in drawn], model_sources, n_steps), shares]
             if self.has_noise:
-                batches.append(self._draw_noise(drawn, of_machine, n_steps))
-            batches += [self._there(rate[epoch]) for rate in rates]
+                batches.append(self._draw_noise(drawn, model_sources, n_steps))
+            batches += [self._to_device(rate[epoch]) for rate in rates]
             run_steps(self._step, batches, [()] * n_steps, out)
         return self._planes()
 
     def _rates(self, n_steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The length, the shrinking, and the share in the average, of each step: (epochs, steps, machines)."""
+        """The step size, the shrinking, and the weight in the average of each step: (epochs, steps, models)."""
         method = self.jobs[0].method
         first = np.arange(n_steps)[:, None] * self.size / self.n_rows
         done = np.arange(method.max_iter)[:, None, None] + first  # passes, before each step
@@ -191,33 +191,33 @@ class _Stack:
         return corrected, shrink, np.where(averaged, 1.0 / np.maximum(number, 1), 0.0)
 
     def _row_shares(self, n_steps: int) -> Any:
-        """The share of each row in the mean over its batch, 0 for those that only fill up the last one."""
+        """The weight of each row in the mean over its batch; 0 for the padding of the last batch."""
         place = np.arange(n_steps * self.size).reshape(n_steps, 1, self.size)
         real = place < self.n_rows[:, None]
-        return self._there(real / real.sum(axis=2, keepdims=True))
+        return self._to_device(real / real.sum(axis=2, keepdims=True))
 
-    def _batches(self, values: Sequence[np.ndarray], of_machine: list[int], n_steps: int) -> Any:
-        """What each source has for its rows, in the order of the visits, as (steps, machines, rows)."""
+    def _batches(self, values: Sequence[np.ndarray], model_sources: list[int], n_steps: int) -> Any:
+        """The values of each source in the order of the visits, with shape (steps, models, rows)."""
         padded = np.zeros((len(values), n_steps * self.size), dtype=np.int64)
         for line, value in zip(padded, values, strict=True):
             line[: len(value)] = value
         xp, there = namespace(self.W), like(padded, self.X)
-        taken = take_rows(there, like(np.array(of_machine), self.X))
-        return xp.permute_dims(xp.reshape(taken, (len(of_machine), n_steps, self.size)), (1, 0, 2))
+        taken = take_rows(there, like(np.array(model_sources), self.X))
+        return xp.permute_dims(xp.reshape(taken, (len(model_sources), n_steps, self.size)), (1, 0, 2))
 
-    def _draw_noise(self, drawn: Sequence[EpochRandomness], of_machine: list[int], n_steps: int) -> Any:
+    def _draw_noise(self, drawn: Sequence[EpochRandomness], model_sources: list[int], n_steps: int) -> Any:
         tables: list[Any] = [each.noise for each in drawn]
         starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
         self.noise = like(np.pad(np.concatenate(tables), ((0, 0), (0, 1))), self.X)
         chosen = [each.noise_rows + start for each, start in zip(drawn, starts, strict=True)]
-        return self._batches(chosen, of_machine, n_steps)
+        return self._batches(chosen, model_sources, n_steps)
 
     def _step(self, rows: Any, share: Any, *rest: Any) -> Any:
         """Train on some rows; return the mean loss of each model."""
         *noise_rows, rate, shrink, averaged = rest
-        xp, (n_machines, n_rows), W = namespace(self.W), rows.shape, self.W
+        xp, (n_models, n_rows), W = namespace(self.W), rows.shape, self.W
         flat = xp.reshape(rows, (-1,))
-        x = xp.reshape(xp.take(self.inputs, flat, axis=0), (n_machines, n_rows, -1))
+        x = xp.reshape(xp.take(self.inputs, flat, axis=0), (n_models, n_rows, -1))
         x -= self.centre
         x *= self.factor
         if noise_rows:
@@ -226,10 +226,10 @@ class _Stack:
             x += noise
         own = astype(xp.reshape(xp.take(self.y, flat), rows.shape)[..., None] == self.classes, W.dtype)
         weight = xp.reshape(xp.take(self.weight, flat), rows.shape) * share
-        planes = xp.reshape(W, (n_machines, -1, W.shape[3]))
-        scores = xp.reshape(x @ xp.matrix_transpose(planes), (n_machines, n_rows, *W.shape[1:3]))
+        planes = xp.reshape(W, (n_models, -1, W.shape[3]))
+        scores = xp.reshape(x @ xp.matrix_transpose(planes), (n_models, n_rows, *W.shape[1:3]))
         residual, probability = log_loss_residual(scores, own, weight)
-        residual = xp.reshape(residual, (n_machines, n_rows, -1))
+        residual = xp.reshape(residual, (n_models, n_rows, -1))
         gradient = xp.reshape(xp.matrix_transpose(residual) @ x, W.shape)
         if self.anchor is not None:
             W -= shrink[:, None, None, None] * (W - self.anchor)
@@ -252,7 +252,7 @@ def _draw(epoch: int, source: tuple[EpochSampler, int]) -> EpochRandomness:
 
 
 def _padded(W: np.ndarray, n_planes: int) -> np.ndarray:
-    """Planes of a machine with others, which never win, up to a number for each class."""
+    """Pad the planes of a model to `n_planes` per class, with planes that never have the highest score."""
     padded = np.zeros((W.shape[0], n_planes, W.shape[2]), dtype=W.dtype)
     padded[:, :, -1] = -1e30
     padded[:, : W.shape[1]] = W

@@ -1,8 +1,8 @@
 """The tangent start: planes that already separate the classes before any training.
 
-By Theorem 1 of Djuric, Wang and Vucetic (2020) the tangents of a convex function at some points, as planes, divide
+By Theorem 1 of Djuric, Wang and Vucetic (2020), the tangent planes of a convex function at given points divide the
 space into one cell around each point. With the paraboloid :math:`s |x|^2` and the k-means centres :math:`m` of each
-class the planes are :math:`w = 2 s m`, :math:`b = -s |m|^2`, and the start is the nearest-centre classifier.
+class, the planes are :math:`w = 2 s m`, :math:`b = -s |m|^2`, and the start is the nearest-centre classifier.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from polyplane.engine.state import State
 from polyplane.learners._scaled_rows import ScaledRows
 from polyplane.scaling import AffineScaling
 
-#: Rows per centre that k-means looks at.
+#: Maximum number of rows per centre for k-means.
 ROWS_PER_CENTRE = 256
-#: Rows from which the lengths of the data are read.
+#: Number of rows from which gap, spread and margin are estimated.
 SAMPLE = 800
 
 
 @dataclass(frozen=True, eq=False)
 class Tangents(State):
-    """Centres of the classes and the planes tangent above them, over scaled rows.
+    """Centres of the classes and the tangent planes at them, over scaled rows.
 
-    Classes have their own numbers of centres; the arrays are as wide as the largest.
+    Classes may have different numbers of centres; the arrays are padded to the largest.
     """
 
-    centres: Annotated[Any, Array("f", "classes", "planes", "features", in_place=False)]  # where the rows are
-    mask: Annotated[np.ndarray, Array("b", "classes", "planes", in_place=False)]  # False: only fills up the array
+    centres: Annotated[Any, Array("f", "classes", "planes", "features", in_place=False)]  # on the device of the rows
+    mask: Annotated[np.ndarray, Array("b", "classes", "planes", in_place=False)]  # False: padding
     scale: float
-    spread: float  # mean square distance of a row to the nearest centre of its class
-    margin: float  # distance of a row to the wall between its two best centres: median
+    spread: float  # mean squared distance of a row to the nearest centre of its class
+    margin: float  # median distance of a row to the boundary between its nearest own and rival centres
 
     def check(self, sizes: dict[str, int]) -> bool:
         """Each class has a centre."""
         return bool(self.mask.any(axis=1).all())
 
     def planes(self) -> Any:
-        """The planes, shape (n_classes, n_planes, n_features + 1); one that only fills up the array never wins."""
+        """The planes, shape (n_classes, n_planes, n_features + 1); padding never has the highest score."""
         xp, centres = namespace(self.centres), self.centres
         square = xp.sum(centres**2, axis=2, keepdims=True)
         W = self.scale * xp.concat([2 * centres, -square], axis=2)
@@ -53,15 +53,15 @@ class Tangents(State):
 
     @property
     def step(self) -> float:
-        """How far a plane goes from a row to its centre, or by the margin where each row is its own centre."""
+        """The unit of step sizes: the change of a plane from a row to its centre, or by a quarter of the margin."""
         return 2 * self.scale * max(self.spread**0.5, self.margin / 4, 1e-6)
 
 
 def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scale: float, seed: int) -> Tangents:
-    """Find the centres of the classes and the paraboloid that suits the data.
+    """Find the centres of the classes and the scale of the paraboloid.
 
-    The scale, relative to the sum of the gap and the spread, sets by how much the scores of the two best classes
-    differ at the start: enough to be of use, too little to be stuck there.
+    `scale`, relative to the sum of the gap and the spread, determines the difference of the scores of the two best
+    classes at the start: large enough to be useful, small enough that training can change it.
     """
     X, y, rows = data.X, data.y, data.train
     xp, rng = namespace(X), np.random.default_rng(seed)
@@ -72,7 +72,7 @@ def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scal
         own = rows[y[rows] == c]
         if len(own) > ROWS_PER_CENTRE * k:
             own = np.sort(rng.choice(own, ROWS_PER_CENTRE * int(k), replace=False))
-        # A class that has no row yet starts with one plane at the centre of all.
+        # A class without rows starts with one plane at the centre of all rows.
         found = _centres_of(X, own, scaling, int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
         centres[c, : found.shape[0], :] = found
         mask[c, : found.shape[0]] = True
@@ -82,23 +82,23 @@ def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scal
 
 
 def most_planes(data: Data) -> int:
-    """How many planes of each class the rows can determine: not more weights than the rows have numbers but 0."""
+    """Maximum number of planes per class: no more weights than the rows have nonzero values."""
     X = data.X
     numbers = X.count_nonzero() if sparse.issparse(X) else int(namespace(X).count_nonzero(X))
     return max(1, numbers * len(data.train) // (X.shape[0] * X.shape[1] * data.n_classes))
 
 
 def _centres_of(X: Any, rows: np.ndarray, scaling: AffineScaling, n_centres: int, rng: np.random.Generator) -> Any:
-    """The k-means centres of some rows, scaled; sparse rows stay sparse: their centre is taken off the centres."""
+    """The k-means centres of the scaled rows; sparse rows stay sparse, and their centres are scaled instead."""
     if not sparse.issparse(X):
         return kmeans(scaling.take(X, rows), n_centres, rng)
     return (kmeans(X[rows], n_centres, rng) - scaling.centre) * X.dtype.type(scaling.factor)
 
 
 def kmeans(X: Any, n_centres: int, rng: np.random.Generator, max_iter: int = 10) -> Any:
-    """Centres by a few of Lloyd's passes, in matrix products; an empty centre moves to the row that is served worst.
+    """Centres by a few passes of Lloyd's algorithm; an empty centre moves to the row farthest from its centre.
 
-    A start needs no converged k-means: scikit-learn's takes five times as long here and trains to the same error.
+    k-means need not converge here: scikit-learn's takes five times as long and leads to the same error.
     """
     xp, n_rows = namespace(X), X.shape[0]
     if n_rows <= n_centres:
@@ -134,9 +134,9 @@ def _dense(X: Any) -> Any:
 
 
 def _measure(centres: Any, mask: np.ndarray, sample: ScaledRows, y: np.ndarray) -> tuple[float, float, float]:
-    """The gap, the spread and the margin, read off some rows.
+    """Estimate the gap, the spread and the margin from a sample of rows.
 
-    The gap: by how much, in squares, the nearest rival centre is further than the nearest own one, or nearer (median).
+    The gap is the median absolute difference of the squared distances to the nearest own and the nearest rival centre.
     """
     rows, flat = np.arange(len(y)), namespace(centres).reshape(centres, (-1, centres.shape[2]))
     products, inner = to_numpy(sample.times(flat)), to_numpy(flat @ flat.T).astype(np.float64)

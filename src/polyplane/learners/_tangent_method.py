@@ -25,7 +25,7 @@ S = TypeVar("S", bound=Any)
 
 @dataclass(frozen=True)
 class TangentMethod(Method[S]):
-    """Training from the tangent planes above the k-means centres of each class, with steps that fall linearly to 0."""
+    """Training from the tangent planes at the k-means centres of each class, with step sizes that decrease to 0."""
 
     n_planes: int | tuple[int, ...] | None = None  # of each class, the same for all or class by class; None: chosen
     scale: float = 2.5
@@ -40,13 +40,13 @@ class TangentMethod(Method[S]):
 
     @property
     def own_scaling(self) -> OwnScaling:
-        """Rows are centred, and multiplied by one number."""
+        """Rows are centred, and multiplied by a common factor."""
         return "common"
 
     @property
     @abstractmethod
     def trial(self) -> Any:
-        """The method by which numbers of planes are compared."""
+        """The method for comparing numbers of planes."""
 
     def products(self, state: S) -> AbstractContextManager[Any]:
         """Set the number of threads of the matrix products of training."""
@@ -87,11 +87,11 @@ class TangentMethod(Method[S]):
         return np.clip(n_rows, 1, self.n_planes)
 
     def _backoff_state(self, state: S, data: Data) -> BackoffState:
-        """What is remembered of the rows; when a schedule begins, its steps are long again, and no row is skipped."""
+        """The back-off state; when a schedule starts, steps are large again, so no row is skipped."""
         return BackoffState.fresh(data) if state.rows is None or state.turn == 0 else state.rows
 
     def figures(self, state: S) -> Mapping[str, float]:
-        """The mean of the losses met, and the number of planes."""
+        """The mean loss over the visits of the last epoch, and the number of planes."""
         return {"loss": state.loss, "planes": state.n_planes}
 
     def monitored(self, state: S) -> float:

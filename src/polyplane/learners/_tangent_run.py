@@ -22,12 +22,12 @@ def run_from_tangents(
     seed: int,
     observers: Sequence[Observer] = (),
 ) -> Run:
-    """Make all passes of a `TangentMethod`, from the planes tangent above the centres of each class.
+    """Make all passes of a `TangentMethod`, from the tangent planes at the centres of each class.
 
     Parameters
     ----------
     method : TangentMethod
-        How to train.
+        The training method.
     data : Data
         The rows.
     n_planes : ndarray of shape (n_classes,)
@@ -37,7 +37,7 @@ def run_from_tangents(
     seed : int
         Seed of the centres, the order of the rows and the noise.
     observers : sequence of Observer, default=()
-        They see each step; without any the run is not tracked.
+        Called after each step; without observers, the run is not tracked.
     """
     state = method.begin(tangent_start(data, n_planes, scaling, method.scale, seed), scaling, seed)
     with method.products(state):
