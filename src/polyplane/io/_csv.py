@@ -25,10 +25,10 @@ from polyplane.io._text import (
     NOT_UTF8,
     POSITION,
     Parsed,
+    allocate,
     hard_values,
     labels_of,
     not_a_number,
-    room_for,
 )
 
 DELIMITERS = ",;\t|"
@@ -68,12 +68,13 @@ def _names(header: bytes, name: str) -> tuple[str, list[str]]:
         names = [cell.strip() for cell in next(csv.reader([row], delimiter=delimiter, skipinitialspace=True))]
     except csv.Error as error:
         raise ValueError(f"{name}: the header cannot be read, {error}.") from None
-    if all(_is_number(cell) for cell in names):
+    if all(is_number(cell) for cell in names):
         raise ValueError(f"{name} has no header: the first line must contain the column names, not numbers.")
     return delimiter, names
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a header cell is a number."""
     try:
         float(cell)
     except ValueError:
@@ -86,12 +87,12 @@ def _parse(text: np.ndarray, line: int, delimiter: str, columns: Columns, name: 
 
     size, none = len(text), np.empty(0, dtype=np.int64)
     most_rows = size // (len(columns.uses) + len(columns.names)) + 2  # a cell needs one character, a feature two
-    out = room_for(size, most_rows, np.empty((most_rows, len(columns.names))), none, none)
+    out = allocate(size, most_rows, np.empty((most_rows, len(columns.names))), none, none)
     status = parser.parse_delimited(text, size, line, ord(delimiter), columns.uses, out)
     if status != parser.DONE:
         is_cell = status not in (parser.FEW_COLUMNS, parser.MANY_COLUMNS, parser.BAD_QUOTE)
         kind = NotNumbersError if is_cell else ValueError
-        raise kind(_complaint(name, text, status, out.tally, columns, delimiter))
+        raise kind(_message(name, text, status, out.tally, columns, delimiter))
     return out
 
 
@@ -104,7 +105,7 @@ def _piece(name: str, text: np.ndarray, out: Parsed, columns: Columns, options: 
     return Rows(X, y, columns.names, lines, {"format": "csv", "label": columns.label})
 
 
-def _complaint(name: str, text: np.ndarray, status: int, tally: np.ndarray, columns: Columns, delimiter: str) -> str:
+def _message(name: str, text: np.ndarray, status: int, tally: np.ndarray, columns: Columns, delimiter: str) -> str:
     from polyplane.io import _csv_kernel as parser
 
     where = f"{name}, line {int(tally[LINE])}"

@@ -42,7 +42,7 @@ def build_graph(model: PlanePrediction, rows: str, dtype: np.dtype[Any], sink: S
 
 
 def scale(scalers: Scalers, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
-    """What the scalers of a pipeline make of rows of a dtype: in float64, and then in that dtype again."""
+    """Scale rows as the scalers of a pipeline do: computed in float64, returned in the dtype of the rows."""
     if len(scalers.columns) < scalers.n_columns:
         rows = sink.node("Gather", [rows, sink.constant("kept_columns", scalers.columns)], "kept", axis=1)
     double = np.dtype(np.float64)

@@ -102,7 +102,7 @@ class InputFile:
             else:
                 with Path(self.path).open("rb") if self._kept is None else BytesIO(self._kept) as raw:
                     yield _decompressed(raw)
-        except _damages() as error:
+        except _decompression_errors() as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise ValueError(f"{self.name} is damaged: {str(error).rstrip('.')}.") from None
@@ -177,7 +177,7 @@ def _is_pipe(path: str | os.PathLike[str]) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _damages() -> tuple[type[Exception], ...]:
+def _decompression_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions that damaged compressed files raise."""
     import lzma
     import zlib

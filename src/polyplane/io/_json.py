@@ -126,7 +126,7 @@ def to_json(model: Any) -> str:
 
 
 def _scaling(model: ScaledLearner) -> dict[str, Any]:
-    """What the scalers of a pipeline do to each feature; limits and neutral values where there are any."""
+    """Return the scaling of each feature, with limits and neutral values if there are any."""
     scalers: Scalers = model.scalers
     names = ["centre", "factor"] + ["low", "high"] * scalers.is_clipped + ["neutral"] * (scalers.neutral is not None)
     return {name: [_finite(value) for value in getattr(scalers, name).tolist()] for name in names}
@@ -137,7 +137,7 @@ def _finite(value: float) -> float | None:
 
 
 def _learner_to_json(model: PlanePrediction, names: list[str], more: dict[str, Any]) -> str:
-    """A learner, with more entries before its planes."""
+    """Return a learner as JSON, with the entries `more` before its planes."""
     head = {
         "form": FORM,
         "polyplane": __version__,

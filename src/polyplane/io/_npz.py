@@ -43,8 +43,8 @@ def npz_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
         try:
             with ZipFile(file) as archive:
                 yield from _Archive(archive, input_file.name).pieces(options)
-        except (BadZipFile, KeyError, EOFError, TypeError, RuntimeError) as error:  # RuntimeError: encrypted, or packed
-            reason = str(error).rstrip(".")  # in a way that Python does not know
+        except (BadZipFile, KeyError, EOFError, TypeError, RuntimeError) as error:
+            reason = str(error).rstrip(".")  # RuntimeError: encrypted, or an unknown compression method
             raise ValueError(f"{input_file.name} is not a data set, or is damaged: {reason}.") from None
         except OSError as error:
             if error.errno != errno.EINVAL:  # EINVAL: the offset of an array is negative

@@ -1,4 +1,4 @@
-"""A pipeline of scalers before a learner, as the exports write it: what happens to each feature, in one step."""
+"""Pipelines of scalers and a learner in exports: the scalers combined into one scaling per feature."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyplane.io._names import feature_names
 from polyplane.model_files.pipeline import SCALERS
 from polyplane.model_files.steps import OPERATIONS, is_plain_imputer
 
-#: The factor and the shift of what scalers do to a feature.
+#: The factor and the shift of each operation of a scaler.
 _AFFINE: dict[Any, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
     np.add: lambda values: (np.ones_like(values), values),
     np.subtract: lambda values: (np.ones_like(values), -values),
@@ -26,10 +26,10 @@ _AFFINE: dict[Any, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Scalers:
-    r"""What the scalers of a pipeline do, together.
+    r"""The combined effect of the scalers of a pipeline.
 
-    The feature that a learner sees is :math:`(x - centre) \cdot factor`, at least `low` and at most `high`, or
-    `neutral` where x is missing.
+    A feature of the learner is :math:`(x - centre) \cdot factor`, clipped to [`low`, `high`], or `neutral` if x is
+    missing.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class Scalers:
     n_columns : int
         Number of columns of the rows.
     centre, factor, low, high : ndarray of shape (n_features,)
-        How a column becomes a feature.
+        The scaling and the limits of each feature.
     neutral : ndarray of shape (n_features,) or None
-        The features of missing values; None: values must not be missing.
+        The features of missing values. None: values must not be missing.
     """
 
     columns: np.ndarray
@@ -53,7 +53,7 @@ class Scalers:
 
     @classmethod
     def none(cls, n_columns: int) -> Scalers:
-        """Features that are the columns as they are."""
+        """No scaling: the features are the columns."""
         zero, infinite = np.zeros(n_columns), np.full(n_columns, np.inf)
         return cls(np.arange(n_columns), n_columns, zero, zero + 1.0, -infinite, infinite)
 
@@ -63,7 +63,7 @@ class Scalers:
         return bool(np.isfinite([self.low, self.high]).any())
 
     def then_affine(self, factor: np.ndarray, shift: np.ndarray) -> Scalers:
-        """Followed by ``factor * feature + shift``."""
+        """Append ``factor * feature + shift``."""
         moved = [factor * values + shift for values in (self.low, self.high)]
         return replace(
             self,
@@ -75,12 +75,12 @@ class Scalers:
         )
 
     def then_clip(self, low: float, high: float) -> Scalers:
-        """Followed by limits."""
+        """Append clipping to [low, high]."""
         neutral = None if self.neutral is None else np.clip(self.neutral, low, high)
         return replace(self, low=np.clip(self.low, low, high), high=np.clip(self.high, low, high), neutral=neutral)
 
     def then_impute(self, statistics: np.ndarray, keep_empty: bool) -> Scalers:
-        """Followed by an imputer; one that is not the first has nothing to do but to drop columns."""
+        """Append an imputer; after another imputer, it only drops columns."""
         kept = np.flatnonzero(~np.isnan(statistics) | keep_empty)
         own = {name: getattr(self, name)[kept] for name in ("columns", "centre", "factor", "low", "high")}
         neutral = np.nan_to_num(statistics) if self.neutral is None else self.neutral
@@ -102,7 +102,7 @@ class ScaledLearner:
 
 
 def unwrap_pipeline(model: Any) -> Any:
-    """The `ScaledLearner` of a fitted pipeline, or its last step where it has no scalers; any other model as it is."""
+    """Return the `ScaledLearner` of a fitted pipeline, or its last step without scalers; other models unchanged."""
     if not isinstance(model, Pipeline):
         return model
     check_is_fitted(model)
@@ -117,12 +117,12 @@ def unwrap_pipeline(model: Any) -> Any:
         )
     scalers = Scalers.none(int(steps[0][1].n_features_in_))
     for name, step in steps:
-        scalers = _followed(scalers, name, step)
+        scalers = _append_step(scalers, name, step)
     return ScaledLearner(last.to_numpy(), scalers, feature_names(steps[0][1], scalers.n_columns))
 
 
-def _followed(scalers: Scalers, name: str, step: Any) -> Scalers:
-    """Scalers, and one more of them."""
+def _append_step(scalers: Scalers, name: str, step: Any) -> Scalers:
+    """Append a step of a pipeline; a step that cannot be exported is an error."""
     kind, parameters = type(step).__name__, step.get_params(deep=False) if hasattr(step, "get_params") else {}
     is_imputer = kind == "SimpleImputer" and is_plain_imputer(parameters, np.dtype(step._fit_dtype).name)
     if SCALERS.get(kind) is not type(step) or (kind == "SimpleImputer" and not is_imputer):

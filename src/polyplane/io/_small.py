@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyplane.io._columns import LABEL
-from polyplane.io._text import LARGEST, LINE, N_ROWS, SMALLEST, Parsed, room_for
+from polyplane.io._text import LARGEST, LINE, N_ROWS, SMALLEST, Parsed, allocate
 
 #: For longer texts the kernel is faster, including its start.
 SMALL = 1 << 16
@@ -45,7 +45,7 @@ def small_svmlight(text: np.ndarray, limit: int) -> Parsed | None:
             spans.append((start + match.start(1), start + match.end(1)))
             lines.append(number)
         start += len(line) + 1
-    out = room_for(0, len(lines), np.array(values), np.array(indices, dtype=np.int32), np.array(indptr))
+    out = allocate(0, len(lines), np.array(values), np.array(indices, dtype=np.int32), np.array(indptr))
     out.tally[[SMALLEST, LARGEST]] = min(indices, default=limit + 1), max(indices, default=-1)
     return _filled(out, labels, spans, lines, 1 + raw.count(b"\n"))
 
@@ -78,7 +78,7 @@ def small_table(text: np.ndarray, line: int, delimiter: str, uses: Sequence[int]
         values.append(own)
         lines.append(number)
     none = np.empty(0, dtype=np.int64)
-    out = room_for(0, len(lines), np.array(values).reshape(-1, max(uses) + 1), none, none)
+    out = allocate(0, len(lines), np.array(values).reshape(-1, max(uses) + 1), none, none)
     return _filled(out, labels, spans, lines, line + raw.count(b"\n"))
 
 

@@ -17,10 +17,10 @@ from polyplane.io._text import (
     POSITION,
     SMALLEST,
     Parsed,
+    allocate,
     hard_values,
     labels_of,
     not_a_number,
-    room_for,
     shown,
 )
 
@@ -80,10 +80,10 @@ def _parse(text: np.ndarray, size: int, line: int, limit: int, options: ReadOpti
 
     most_values, most_rows = size // 4 + 2, size // 2 + 2
     values, indices = np.empty(most_values), np.empty(most_values, dtype=np.int32)
-    out = room_for(size, most_rows, values, indices, np.empty(most_rows + 1, dtype=np.int64))
+    out = allocate(size, most_rows, values, indices, np.empty(most_rows + 1, dtype=np.int64))
     status = parser.parse_svmlight(text, size, line, limit, out)
     if status != parser.DONE:
-        raise ValueError(_complaint(name, text, status, out.tally, options))
+        raise ValueError(_message(name, text, status, out.tally, options))
     return out
 
 
@@ -118,7 +118,7 @@ def _base(options: ReadOptions, block: _Block, name: str) -> int:
     return base
 
 
-def _complaint(name: str, text: np.ndarray, status: int, tally: np.ndarray, options: ReadOptions) -> str:
+def _message(name: str, text: np.ndarray, status: int, tally: np.ndarray, options: ReadOptions) -> str:
     """Return the error message for the position where parsing stopped."""
     from polyplane.io import _svmlight_kernel as parser
 

@@ -105,7 +105,7 @@ def build_table_graph(
             own = Expressions(f"preparation_{len(prepared)}", sink)
             prepared[id(preparation)] = _prepare(preparation, encoded, own)
         if (id(preparation), id(planes)) not in scored:
-            own = Expressions(f"machine_{len(scored)}", sink)
+            own = Expressions(f"member_{len(scored)}", sink)
             scored[id(preparation), id(planes)] = _soft_class_scores(planes, prepared[id(preparation)], own)
     express, parts = Expressions("committee", sink), [scored[id(p), id(planes)] for p, planes in model.members]
     scores = express("Div", express("Sum", *parts), np.array(float(len(parts))))
@@ -120,13 +120,13 @@ def _encode(encoding: Encoding, inputs: list[TableInput], sink: Sink) -> str:
     numbers = [i for i, each in enumerate(inputs) if each.column.kind == "number"]
     blocks, order = [], []
     if numbers:
-        filled, is_gap = _fill([inputs[i] for i in numbers], express)
+        filled, is_missing = _fill([inputs[i] for i in numbers], express)
         blocks.append(filled)
         order += [places[i][0] for i in numbers]
-        gappy = [k for k, i in enumerate(numbers) if inputs[i].column.has_gaps]
-        if gappy:
-            blocks.append(express.cast(express("Gather", is_gap, np.array(gappy), axis=1), DOUBLE))
-            order += [places[numbers[k]][-1] for k in gappy]
+        indicated = [k for k, i in enumerate(numbers) if inputs[i].column.has_gaps]
+        if indicated:
+            blocks.append(express.cast(express("Gather", is_missing, np.array(indicated), axis=1), DOUBLE))
+            order += [places[numbers[k]][-1] for k in indicated]
     for i, each in enumerate(inputs):
         if each.column.kind != "number":
             is_date = each.column.kind == "date"
@@ -140,16 +140,16 @@ def _fill(inputs: list[TableInput], express: Expressions) -> tuple[str, str]:
     values = express("Concat", *(each.name for each in inputs), axis=1)
     if inputs[0].dtype != DOUBLE:
         values = express.cast(values, DOUBLE)
-    is_gap, columns = express("IsNaN", values), [cast("Any", each.column) for each in inputs]
-    return express("Where", is_gap, np.array([column.neutral for column in columns]), values), is_gap
+    is_missing, columns = express("IsNaN", values), [cast("Any", each.column) for each in inputs]
+    return express("Where", is_missing, np.array([column.neutral for column in columns]), values), is_missing
 
 
 def _dates(given: TableInput, express: Expressions) -> str:
     """Compute the features of a date column."""
     column = cast("DateColumn", given.column)
-    filled, is_gap = _fill([given], express)
+    filled, is_missing = _fill([given], express)
     parts = date_features(filled, column.parts, express)
-    return express("Concat", *parts, *([express.cast(is_gap, DOUBLE)] if column.has_gaps else []), axis=1)
+    return express("Concat", *parts, *([express.cast(is_missing, DOUBLE)] if column.has_gaps else []), axis=1)
 
 
 def _texts(given: TableInput, gaps: tuple[str, ...], express: Expressions) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from polyplane._plain import plain
 from polyplane._version import __version__
 from polyplane.io._json import FORM, dump, planes_of_class
-from polyplane.io._names import different_names
+from polyplane.io._names import unique_names
 from polyplane.tables._model import Member
 from polyplane.tables._preparation import Preparation
 from polyplane.tables.classifier import TableClassifier
@@ -18,7 +18,7 @@ from polyplane.tables.classifier import TableClassifier
 def table_to_json(model: TableClassifier) -> str:
     """Export a fitted `TableClassifier` as JSON; see `to_json`."""
     encoding, members = model.model_.encoding, model.members_
-    features = different_names([feature.name for feature in encoding.features])
+    features = unique_names([feature.name for feature in encoding.features])
     preparations = list({id(member.preparation): member.preparation for member in members}.values())
     head = {
         "form": FORM,
@@ -34,13 +34,13 @@ def table_to_json(model: TableClassifier) -> str:
     names = [_prepared_names(preparation, features) for preparation in preparations]
     described = [{**p.to_dict(), "features": own} for p, own in zip(preparations, names, strict=True)]
     places = {id(preparation): i for i, preparation in enumerate(preparations)}
-    machines = [
-        _machine(member, place := places[id(member.preparation)], names[place], model.classes_) for member in members
+    entries = [
+        _member(member, place := places[id(member.preparation)], names[place], model.classes_) for member in members
     ]
     lines = [f" {dump(name)}: {dump(value)}," for name, value in head.items()]
     lines += _list("columns", [f"  {dump(column.to_dict())}" for column in encoding.columns], ",")
     lines += _list("preparations", [f"  {dump(each)}" for each in described], ",")
-    return "\n".join(["{", *lines, *_list("machines", machines, ""), "}"])
+    return "\n".join(["{", *lines, *_list("machines", entries, ""), "}"])
 
 
 def _list(name: str, items: list[str], end: str) -> list[str]:
@@ -52,10 +52,10 @@ def _prepared_names(preparation: Preparation, features: list[str]) -> list[str]:
     names = [
         how if j < 0 else features[j] if how == "scaled" else f"{features[j]}, {how}" for j, how in preparation.sources
     ]
-    return different_names(names)
+    return unique_names(names)
 
 
-def _machine(member: Member, place: int, names: list[str], classes: np.ndarray) -> str:
+def _member(member: Member, place: int, names: list[str], classes: np.ndarray) -> str:
     quoted: Any = [dump(name) for name in names]
     parts = [
         f'   {{"label": {dump(label)}, "planes": [{planes_of_class(member.planes, c, quoted)}]}}'

@@ -45,7 +45,7 @@ class Parsed(NamedTuple):
     tally: np.ndarray
 
 
-def room_for(size: int, n_rows: int, values: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Parsed:
+def allocate(size: int, n_rows: int, values: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Parsed:
     """Allocate arrays for any block of `size` characters; unused parts need no memory."""
     return Parsed(
         values,

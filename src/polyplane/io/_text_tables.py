@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from polyplane.io._columns import check_number_of_columns
-from polyplane.io._csv import DELIMITERS
+from polyplane.io._csv import DELIMITERS, is_number
 from polyplane.io._input_file import BLOCK, InputFile
 
 #: An additional last row: if a quotation mark is not closed, Arrow does not return it, and raises no error.
@@ -68,7 +68,7 @@ def open_text(file: Any, name: str, encoding: str | None) -> tuple[TextTable, It
         raise ValueError(f"{name}: the header contains no column names.")
     check_number_of_columns(len(cells), name)
     names = [cell.strip() for cell in cells]
-    if all(_is_number(cell) for cell in names):
+    if all(is_number(cell) for cell in names):
         raise ValueError(f"{name} has no header: the first line must contain the column names, not numbers.")
     table = TextTable(name, encoding, delimiter, names, rows.line_num)
     return table, _chain(header.read(), parts)
@@ -105,7 +105,7 @@ def read_texts(table: TextTable, parts: Iterator[str], places: Collection[int], 
             yield batch.slice(0, len(batch) - is_last).select([str(j) for j in places])
             is_complete = is_complete or is_last
     except pyarrow.ArrowInvalid as error:
-        raise ValueError(_complaint(table, wrong, error, input_file)) from None
+        raise ValueError(_message(table, wrong, error, input_file)) from None
     if not is_complete:
         raise ValueError(_not_closed(table, input_file))
 
@@ -140,14 +140,6 @@ def _delimiter(text: str) -> str:
     return max(DELIMITERS, key=bare.count)
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _chain(first: str, parts: Iterator[str]) -> Iterator[str]:
     yield first
     yield from parts
@@ -180,7 +172,7 @@ class _Utf8File(io.RawIOBase):
         return found
 
 
-def _complaint(table: TextTable, wrong: list[Any], error: Exception, input_file: InputFile) -> str:
+def _message(table: TextTable, wrong: list[Any], error: Exception, input_file: InputFile) -> str:
     """Return the message for an error of Arrow."""
     if "straddl" in str(error):
         line = _line(table, input_file, lambda cells: False)

@@ -52,8 +52,8 @@ def _texts(column: Any, gaps: Collection[str]) -> Any:
     if not (types.is_string(column.type) or types.is_large_string(column.type)):
         return None
     texts = compute.utf8_trim_whitespace(column)
-    is_gap = compute.is_in(texts, value_set=pyarrow.array(sorted(gaps), texts.type))
-    texts = compute.if_else(is_gap, pyarrow.scalar(None, texts.type), texts)
+    is_missing = compute.is_in(texts, value_set=pyarrow.array(sorted(gaps), texts.type))
+    texts = compute.if_else(is_missing, pyarrow.scalar(None, texts.type), texts)
     return None if texts.null_count == len(texts) else texts
 
 
