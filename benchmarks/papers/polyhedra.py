@@ -224,13 +224,12 @@ def time_table(
     return Table("Seconds to train once", rows, better=None, digits=3, note=note, kind="time")
 
 
-def chosen_planes(found: Mapping[str, Any]) -> Figure | None:
-    """Mean and deviation of the planes that inner cross-validations chose, in the five settings chosen most often."""
-    counts = [(json.loads(setting).get("n_planes"), n) for setting, n in found["chosen"].items()]
-    if any(planes is None for planes, _ in counts):
-        return None
-    planes = np.repeat([planes for planes, _ in counts], [n for _, n in counts])
-    return Figure(float(planes.mean()), float(planes.std()))
+def chosen_planes(found: Mapping[str, Any]) -> Counter[int]:
+    """How often inner cross-validations chose each number of planes, in the five settings chosen most often."""
+    counts: Counter[int] = Counter()
+    for setting, n in found["chosen"].items():
+        counts[json.loads(setting)["n_planes"]] += n
+    return counts
 
 
 def dot_plot(figure: Any, tables: Iterable[Table], columns: int) -> None:
