@@ -109,7 +109,7 @@ def nested_cv(
     }
 
 
-NOT_YET = "not measured yet: `make reproduce` does"
+NOT_YET = "Not measured yet; `make reproduce` measures it."
 
 
 def summary(by_repeat: np.ndarray) -> dict[str, Any]:
@@ -196,12 +196,13 @@ def accuracy_tables(
 
 
 def _remark(found, why):
-    """The words on a cell, before them its repetitions and the folds of its choice where they are fewer than ten."""
+    """The words on a cell, after its repetitions and the folds of its choice where these are fewer than ten."""
     if found is None:
         return why or NOT_YET
     repeats = len(found["accuracy_by_repeat"])
-    told = [] if repeats == 10 else [f"{repeats} x 10-fold."]
+    told = [] if repeats == 10 else ["One repetition." if repeats == 1 else f"{repeats} repetitions."]
     inner = found["protocol"]["inner"]
+    inner = inner.replace(", stratified", " cross-validation")
     told += [] if inner.startswith(("10-fold", "nothing")) else [f"Settings chosen by {inner}."]
     return " ".join([*told, *([why] if why else [])])
 

@@ -18,10 +18,10 @@ SETS = {"dataset_1": 3, "dataset_2": 4}
 SEEDS = range(10)
 MAX_PASSES = 30_000
 PROTOCOL = """\
-All 1,000 rows of Dataset 1 and of Dataset 2 (drawn with seed 0), as they are; as many planes as half-spaces, step 1,
-one start, rows in a new order at each pass. Ten runs, seeds 0 to 9, each until a pass makes no mistake or 30,000 passes
-are made. Quick: three runs of at most 1,000 passes. The paper has a plot of one run per set and no numbers; what it
-shows is that all training rows are right after finitely many passes."""
+All 1,000 rows of Dataset 1 and of Dataset 2 (drawn with seed 0), not standardised; as many planes as half-spaces, steps
+of 1, one start, rows in a new order in each pass. Ten runs (seeds 0 to 9), each until a pass makes no mistake, at most
+30,000 passes. Quick: three runs of at most 1,000 passes. The paper plots one run per set and gives no numbers: after
+finitely many passes no training row is misclassified."""
 
 
 def run(name, seed, max_passes, n_init=1):
@@ -63,21 +63,22 @@ def tables(figures):
         runs = runs_of(figures, name)
         passes = [run["passes"] if run["converged"] else np.inf for run in runs]
         median = Figure(float(np.median(passes))) if passes else None
-        why = f"{np.isfinite(passes).sum()} of {len(passes)} runs end so; the fastest after {min(passes, default=0)}."
+        why = f"{np.isfinite(passes).sum()} of {len(passes)} runs converge, the first after {min(passes, default=0)}."
         again = [f for key, f in figures.items() if key.startswith(name) and key.endswith("starts")]
-        ends = [str(f["passes"]) if f["converged"] else "no number of" for f in again]
-        why += f" From the better of two starts the others end after {', '.join(ends)} passes." if ends else ""
+        ends = [f"after {f['passes']} passes" if f["converged"] else "no convergence" for f in again]
+        why += f" The rest from the better of two starts: {', '.join(ends)}." if ends else ""
         source = tuple(f"{name}, seed {seed}" for seed in SEEDS)
         rows.append(Row(TITLES[name], None, median, why if passes else "", source))
-    note = "The paper has no numbers, but a run on each set that ends so."
-    yield Table("Passes of the online Polyceptron until no training row is wrong, median", rows, digits=0, note=note)
+    note = "The paper has no numbers; its plots show one run on each set, which converges."
+    title = "Passes of the online Polyceptron until no training row is misclassified, median"
+    yield Table(title, rows, digits=0, note=note)
 
 
 def plots(figures):
     caption = (
-        "Training rows on the wrong side after each pass of the online Polyceptron, one line per run. Both sets can be "
-        "parted by a polyhedron, and nearly all lines fall to 0, as in the paper, which has no proof that they must: "
-        "one run on Dataset 2 does not, but does from a second start."
+        "Misclassified training rows after each pass of the online Polyceptron, one line per run. A polyhedron "
+        "separates the classes of both sets, and nearly all runs find one, as in the paper, which has no proof of "
+        "convergence. One run on Dataset 2 does not converge, but does from a second start."
     )
 
     def draw(figure):
@@ -96,9 +97,9 @@ def plots(figures):
             axis.set_xlabel("passes over the rows", fontsize=14)
             axis.tick_params(labelsize=13)
             axis.grid(color="0.9")
-        axes[0].set_ylabel("wrong rows of 1,000", fontsize=14)
+        axes[0].set_ylabel("misclassified rows of 1,000", fontsize=14)
         every = [run["converged"] for name in SETS for run in runs_of(figures, name)]
-        title = f"Figure 3: {sum(every)} of {len(every)} runs of the online Polyceptron end with no row wrong (dots)"
+        title = f"Figure 3: {sum(every)} of {len(every)} runs of the online Polyceptron converge (dots)"
         figure.suptitle(title, fontsize=16)
 
     return [Plot("polyceptron-figure3", caption, draw)]
