@@ -17,10 +17,10 @@ LISTED: dict[str, list[dict[str, Any]]] = tomllib.loads(
     (Path(__file__).parent / "papers" / "contents.toml").read_text()
 )
 INTRODUCTION = (
-    "Each table and figure of the five papers, row by row and column by column. A cell says what the "
-    "[report](reproduction.md) says of our figure: *equal*, *better*, *worse* or *differs*; *here* where the paper has "
-    "no number to compare with; *not run* and *absent* with the reason below. A star (*) marks what is not the paper's "
-    "protocol: a stand-in, a variant, or a time on other hardware."
+    "Each table and figure of the five papers, row by row and column by column. A cell gives the "
+    "verdict of the [report](reproduction.md) on our figure: *equal*, *better*, *worse* or *differs*; *here* where the "
+    "paper has no number to compare with; *not run* or *absent* with the reason below. A star (*) marks rows that do "
+    "not follow the paper's protocol: a stand-in, a variant, or a time on other hardware."
 )
 
 

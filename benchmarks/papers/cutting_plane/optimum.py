@@ -1,4 +1,4 @@
-"""Not in the paper: how far from the optimum CuttingPlaneSVC ends, against LIBLINEAR run to the bitter end.
+"""Not in the paper: how far from the optimum CuttingPlaneSVC ends, against LIBLINEAR run to convergence.
 
 ``python -m benchmarks.papers.cutting_plane.optimum``, with POLYPLANE_DATA set.
 """
@@ -19,10 +19,10 @@ from polyplane.datasets import load_dataset
 
 ALL_TOL = (1e-2, 1e-3, 1e-4)
 PROTOCOL = """\
-Eight sets of two classes beside LinearSVC(loss="hinge", tol=1e-8, max_iter=1_000_000) and four of many classes beside
-LinearSVC(multi_class="crammer_singer", ...), with the same C and the intercept treated alike. C is such that LIBLINEAR
-reaches its optimum in about a minute. For each tol: the true excess over LIBLINEAR's objective, which must not be
-larger than the certificate, and that not larger than tol. Quick: the sets of a few hundred rows."""
+Eight sets with two classes beside LinearSVC(loss="hinge", tol=1e-8, max_iter=1_000_000) and four with more beside
+LinearSVC(multi_class="crammer_singer", ...), with the same C and a penalised intercept in both. C is small enough for
+LIBLINEAR to converge in about a minute. For each tol: the excess over LIBLINEAR's objective, which must not be larger
+than the certified gap, which must be smaller than tol. Quick: the sets of a few hundred rows."""
 #: Sets of a few hundred rows.
 SMALL = 4
 
@@ -120,7 +120,7 @@ def tables(figures):
             if found is not None:
                 ours = Figure(100 * found["excess"])
                 kept = found["bound_holds"] and found["excess"] <= found["gap"] < tol
-                words = f"{found['cuts']} cuts, certificate {100 * found['gap']:.4f} %{'' if kept else ': BROKEN'}."
+                words = f"{found['cuts']} cuts, certified gap {100 * found['gap']:.4f} %{'' if kept else ': BROKEN'}."
             rows.append(Row(name, None, ours, words, name))
         yield Table(f"Excess over the optimal objective in %, tol = {tol:g}", rows, digits=4, kind="check")
 

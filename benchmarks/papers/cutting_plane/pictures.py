@@ -61,9 +61,7 @@ def over_c(figure, figures, panels, all_c, at):
     for column, (name, _) in zip(axes.T, panels, strict=True):
         _costs(column, lambda C, search, name=name: at(figures, name, C, search), all_c)
         column[1].set_xlabel("C", fontsize=15)
-    _finish(
-        figure, axes, ("iterations", "seconds"), "Figures 4 and 5: about as many iterations, but OCA-T's are cheaper"
-    )
+    _finish(figure, axes, ("iterations", "seconds"), "Figures 4 and 5: iterations and processor time over C")
 
 
 def over_tol(figure, figures, panels, all_tol, at):
@@ -73,7 +71,7 @@ def over_tol(figure, figures, panels, all_tol, at):
         column[1].set_xlabel("tol", fontsize=15)
         for axis in column:
             axis.invert_xaxis()
-    _finish(figure, axes, ("iterations", "seconds"), "Figures 4 and 5: a smaller tol costs OCA-E and OCA-T alike")
+    _finish(figure, axes, ("iterations", "seconds"), "Figures 4 and 5: iterations and processor time over tol")
 
 
 def errors(figure, figures, panels, all_c, all_tol, at_c, at_tol):
