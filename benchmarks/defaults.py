@@ -16,9 +16,9 @@ import polyplane
 DECLARED: dict[str, dict[str, dict[str, str]]] = tomllib.loads((Path(__file__).parent / "defaults.toml").read_text())
 KINDS = {
     "paper": "the paper's value, or that of its authors' program",
-    "data": "chosen in each fit, on held-out rows of its training rows",
+    "data": "chosen in each fit from its training rows: on held-out ones, unless said otherwise",
     "training": "chosen on training rows alone",
-    "seen": "chosen when errors on rows that are tested on here were known: test rows, or cross-validation folds",
+    "seen": "chosen with knowledge of errors on rows that are tested on here: test rows, or cross-validation folds",
     "convention": "nothing to choose: a convention of scikit-learn or of a file format",
     "not known": "how it was chosen was not recorded",
 }
@@ -35,22 +35,22 @@ SHARED = {
     "warm_start",
 }
 INTRODUCTION = (
-    "Where each default of each estimator was chosen, and on which rows. This matters for the rows of the "
-    "[report](reproduction.md) that say *as it comes*, that is with default parameters: where a default was chosen "
-    "when errors on the same test rows were known, such a figure is too good. The rows of the papers' own methods do "
-    "not depend on it: there all settings are the paper's, or chosen within the training rows. `tol`, `random_state` "
-    "and other parameters of scikit-learn are left out. `benchmarks/defaults.toml` holds this list; a test compares it "
-    "with the code."
+    "How each default of each estimator was chosen, and on which rows. This matters for the rows of the "
+    "[report](reproduction.md) that say *as it comes*, that is with default parameters: such a figure is optimistic "
+    "where a default was chosen with knowledge of errors on the same test rows. In the rows of the papers' own methods "
+    "settings are the paper's or chosen within the training rows, except those that a protocol names. `tol`, "
+    "`random_state` and other parameters shared with scikit-learn are left out. The list is in "
+    "`benchmarks/defaults.toml`; a test compares it with the code."
 )
 STUDY = (
-    "The last column is of `python -m benchmarks.defaults_study`, which compares defaults of the fourth and of the "
-    "last kind with other values, on training rows that are tested on nowhere else: {n_sets} sets, ten of them parts "
-    "of real ones (for TableClassifier {n_mixed}, two of them with text), each split at random twice, 70 % to train on "
-    "and 30 % to measure the error on. A difference is the error with the other value less that with the default, in "
-    "percentage points, as a mean over the sets with its standard error; the time of training is relative, too. A "
-    "default *stands* where no other value is better by more than two standard errors: with so few sets a difference "
-    "of half a point is often not seen. Of these {n_due} defaults {stands} stand, of {better} another value is better, "
-    "and {rest} were not compared. No default was changed because of it."
+    "The last column is from `python -m benchmarks.defaults_study`, which compares the defaults of the fourth and of "
+    "the last kind with other values, on training rows that no other experiment tests on: {n_sets} sets, ten of them "
+    "parts of real ones (for TableClassifier {n_mixed}, two of them with text), each split at random twice, 70 % to "
+    "train on and 30 % to measure the error on. A difference is the error with the other value minus that with the "
+    "default, in percentage points: the mean over the sets and its standard error. Times are relative to the default. "
+    "A default *stands* if no other value is better by more than two standard errors; with so few sets, differences of "
+    "half a point often go unnoticed. Of these {n_due} defaults, {stands} stand, another value is better for {better}, "
+    "and {rest} were not compared. No default was changed as a result."
 )
 
 
@@ -71,7 +71,7 @@ def markdown() -> str:
     lines = ["# How the defaults were chosen", "", INTRODUCTION, ""]
     lines += markdown_table(["chosen", "defaults"], [[words, str(counts[kind])] for kind, words in KINDS.items()])
     lines += ["", _study()]
-    heads = ["parameter", "default", "chosen", "where", "beside other values"]
+    heads = ["parameter", "default", "chosen", "how", "compared with other values"]
     for name, parameters in DECLARED.items():
         rows = [
             [f"`{parameter}`", f"`{found['value']}`", *_origin(found), compared(name, parameter)[1]]
@@ -94,7 +94,7 @@ def _study() -> str:
 
 
 def compared(name: str, parameter: str) -> tuple[str, str]:
-    """Whether a default stands beside other values on rows that are tested on nowhere, and the words for it."""
+    """Whether a default stands beside other values on rows that no experiment tests on, and the words for it."""
     found = DECLARED[name][parameter]
     if found["kind"] not in DUE:
         return "", ""
