@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
-from benchmarks.papers.plume import protocols
+from benchmarks.papers.plume import cart, protocols
 from benchmarks.papers.plume.cells import METHODS, cell
 from benchmarks.papers.polyhedra import TITLES, accuracy_tables, chosen_planes, dot_plot, time_table
 
@@ -42,11 +42,12 @@ def kind_of(name, method):
 
 
 def remarks():
-    """Words on the cells: what `protocols` says of some, and what is not as in the paper."""
-    told = protocols.remarks()
+    """Words on the cells: what `protocols` and `cart` say of some, and what is not as in the paper."""
+    told = protocols.remarks() | cart.remarks()
     for method in METHODS:
         if method in EXPECTED["accuracy"]["adult"]:
-            told[f"adult, {method}"] = "One-hot encoded; the paper does not say how it encodes the categories."
+            own = "One-hot encoded; the paper does not say how it encodes the categories."
+            told[f"adult, {method}"] = " ".join(filter(None, (told.get(f"adult, {method}"), own)))
     for name in SETS:
         own = "Ours averages planes and skips rows (back-off); the paper ran the program of CPM's authors."
         told[f"{name}, cpm"] = " ".join(filter(None, (told.get(f"{name}, cpm"), own)))
