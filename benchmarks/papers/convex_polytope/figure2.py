@@ -59,15 +59,37 @@ def mean_of(figures, n_planes, epochs):
     return Figure(float(np.mean(runs)), float(np.std(runs))) if runs else None
 
 
-def rises(figures):
-    """Where more visits err more, by more than a deviation."""
+def not_lower(figures):
+    """In words: steps in T, for K > 1, and steps in K, at the largest T, after which the error is not lower."""
+    more_visits = {
+        f"K = {k} from T = {visits(fewer)} to {visits(more)}": ((k, fewer), (k, more))
+        for k in PLANES[1:]
+        for fewer, more in pairwise(EPOCHS)
+    }
+    more_planes = {f"K = {few} to {many}": ((few, EPOCHS[-1]), (many, EPOCHS[-1])) for few, many in pairwise(PLANES)}
+    return (exceptions(figures, steps) for steps in (more_visits, more_planes))
+
+
+def exceptions(figures, steps):
+    """In words, the steps after which the mean error is not lower than before."""
     found = []
-    for n_planes in PLANES:
-        for fewer, more in pairwise(EPOCHS):
-            before, after = (mean_of(figures, n_planes, epochs) for epochs in (fewer, more))
-            if before and after and after.value > before.value + max(before.std, after.std):
-                found.append(f"K = {n_planes}, T = {visits(more)}")
-    return "; ".join(found) or "no K"
+    for label, points in steps.items():
+        before, after = (mean_of(figures, *point) for point in points)
+        if after.value >= before.value:
+            found.append(f"{label} ({before.value:.3f} and {after.value:.3f} %)")
+    return f", except {', '.join(found)}" if found else ""
+
+
+def in_words(figures):
+    """What the paper says of its figure, beside ours."""
+    told = "The paper shows a figure, without numbers: the error falls with T for all K > 1, and with K if T is large."
+    if any(mean_of(figures, n_planes, epochs) is None for n_planes in PLANES for epochs in EPOCHS):
+        return told
+    with_visits, with_planes = not_lower(figures)
+    return (
+        f"{told} Here, with lambda = {figures['choice of alpha']['alpha_visits']}/T, the mean error falls with each "
+        f"step in T for all K > 1{with_visits}. At T = {visits(EPOCHS[-1])} it falls with each step in K{with_planes}."
+    )
 
 
 def tables(figures):
@@ -81,11 +103,7 @@ def tables(figures):
         for epochs in EPOCHS
         for n_planes in PLANES
     ]
-    note = (
-        "The paper shows a figure, without numbers: errors fall with T for K > 1, and with K for T large enough. Here "
-        f"an error is larger than with a quarter of the visits, by more than a deviation, at {rises(figures)}."
-    )
-    yield Table("Test error on MNIST-2, %", rows, note=note, kind="stand-in")
+    yield Table("Test error on MNIST-2, %", rows, note=in_words(figures), kind="stand-in")
 
 
 def draw(figures, fig):
@@ -105,20 +123,20 @@ def draw(figures, fig):
             if at_hand:
                 x, mean, std = zip(*at_hand, strict=True)
                 ax.errorbar(x, mean, std, color=colour, marker="o", markersize=4, capsize=2, label=label(value))
-        ax.set(xscale="log", yscale="log", ylim=(0.42, 9))
+        ax.set(xscale="log", yscale="log", ylim=(0.38, 6))
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False, fontsize=9, ncols=2, loc="upper right")
     left.xaxis.set_major_locator(FixedLocator([e * N_ROWS for e in EPOCHS]))
     left.xaxis.set_major_formatter(FuncFormatter(lambda x, _: visits(round(x / N_ROWS))))
     right.xaxis.set_major_locator(FixedLocator(PLANES))
     right.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:.0f}"))
-    left.yaxis.set_major_locator(FixedLocator([0.5, 0.7, 1, 1.5, 2, 3, 5, 8]))
+    left.yaxis.set_major_locator(FixedLocator([0.4, 0.5, 0.7, 1, 1.5, 2, 3, 5]))
     left.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
     for ax in (left, right):
         ax.xaxis.set_minor_locator(NullLocator())
         ax.yaxis.set_minor_locator(NullLocator())
-    left.set(xlabel="visits T", ylabel="test error, %", title="From K = 4 on, more visits help")
-    right.set(xlabel="planes K of each polytope", title="With visits enough, more planes help")
+    left.set(xlabel="visits T", ylabel="test error, %", title="Error against visits")
+    right.set(xlabel="planes K of each polytope", title="Error against planes")
 
 
 def visits(epochs):
@@ -128,7 +146,7 @@ def visits(epochs):
 
 def plots(figures):
     if any(name.startswith("K=") for name in figures):
-        caption = "Test error of the CPM on MNIST-2 with free entropy; bars: one deviation."
+        caption = "Test error of the CPM on MNIST-2 with free entropy; bars: one standard deviation."
         yield Plot("figure2", caption, partial(draw, figures))
 
 
@@ -136,10 +154,11 @@ EXPERIMENT = Experiment(
     script=__file__,
     title="Figure 2: error against the number of visits T and of planes K",
     protocol=(
-        "As in the paper, its loop (no back-off), free entropy, and lambda = 1 / (C T) with one C, here the one that "
-        "10,000 held-out training "
-        "rows prefer at K = 16 and T = 960,000; three orders of the rows, seeds 0 to 2 (the paper: five). The paper "
-        "has MNIST8m-2, this is MNIST-2; the paper's grid is not legible, this one has whole passes."
+        "As in the paper, every visit is processed (no back-off), the entropy is free, and lambda = 1 / (C T) with "
+        "the same C for all K and T, here the one with the smallest error on 10,000 held-out training rows at K = 16 "
+        "and T = 960,000. Three orders of the rows, seeds 0 to 2 (the paper: five runs). The paper uses MNIST8m-2, "
+        "here it is MNIST-2. The text of the paper does not give its values of K and T; here T is a number of "
+        "complete passes."
     ),
     measure=measure,
     tables=tables,

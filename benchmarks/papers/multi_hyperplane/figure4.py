@@ -12,7 +12,7 @@ EXAMPLES = {"10 weights": (10, 1), "50 weights": (50, 1)}
 
 
 def example(name):
-    """How an example looks in numbers: planes that win points, share of class 1."""
+    """How an example looks in numbers: planes with the highest score at some point, share of class 1."""
     n_planes, seed = EXAMPLES[name]
     X, y, planes = make_weights(15_000, 2, n_planes, random_state=seed)
     winners = (X @ planes.coef.T + planes.intercept).argmax(axis=1)
@@ -25,7 +25,7 @@ def measure(results):
 
 
 def tables(figures):
-    for key, title in (("active", "Planes that win points"), ("share", "Share of class 1, %")):
+    for key, title in (("active", "Planes with the highest score at some point"), ("share", "Share of class 1, %")):
         rows = [Row(name, None, figures.get(name) and Figure(figures[name][key]), source=name) for name in EXAMPLES]
         yield Table(title, rows, better=None, digits=0)
 
@@ -41,18 +41,26 @@ def draw(fig):
         )
         ax.scatter(*X.T, c=np.array(POINTS)[y], s=3, linewidths=0)
         active = len(np.unique((grid @ planes.coef.T + planes.intercept).argmax(axis=1)))
-        ax.set(title=f"{name}, of which {active} win points", xticks=[0, 1], yticks=[0, 1], aspect="equal")
+        ax.set(
+            title=f"{name}, {active} with a region",
+            xticks=[0, 1],
+            yticks=[0, 1],
+            aspect="equal",
+        )
 
 
 def plots(figures):
-    caption = "Weights data in two dimensions: points take the class of the plane that wins them."
+    caption = "Weights data in two dimensions: each point has the class of the plane with the highest score."
     yield Plot("figure4", caption, draw)
 
 
 EXPERIMENT = Experiment(
     script=__file__,
     title="Figure 4: examples of weights data",
-    protocol="The maker of the paper, D = 2, 10 and 50 weights (the paper's numbers are not legible), seed 1.",
+    protocol=(
+        "Data generated as in the paper, D = 2, 10 and 50 weights (the text of the paper does not give its numbers), "
+        "seed 1."
+    ),
     measure=measure,
     tables=tables,
     plots=plots,
