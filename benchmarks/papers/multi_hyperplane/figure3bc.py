@@ -145,7 +145,7 @@ def in_words(figures):
     )
     return (
         "On the data of seed 0, on which all methods were trained: (1) The paper says that GAMM's accuracy is stable "
-        "as features are added, while the network's and the RBF-SVM's fall. Here all fall: with 5 features "
+        "as features are added, while the network's and the RBF-SVM's fall. Here: with 5 features "
         f"{few}; with 50 {many}. (2) It says that GAMM is more accurate than network and SVM for all numbers of "
         f"weights. Here: with 10 weights {simple}; with 200 {rich}. (3) It says that boosting, random forests and "
         "LVQ2.1 are only slightly better than a random guess for many features and weights. Here: with 50 features "
