@@ -56,7 +56,6 @@ BASELINES = ("linear SVM", "RBF-SVM")
 #: The paper's loop once more, with a smaller budget than the paper's largest.
 SMALLER = "MNIST-2, K=48, 8M visits, the paper's loop"
 IN_USE = "MNIST-2: planes in use with free entropy"
-TENTH = "deformed digits, K=48, one pass over 810,000 rows, the paper's loop"
 VISITS = "deformed digits, K=96: error against visits"
 URL_CURVE = "URL stream: error against rows"
 CURVE = "RCV1 topic subsets: error against rows"
