@@ -1,4 +1,4 @@
-"""What an experiment is: one table or figure of a paper, measured again, beside what the paper says."""
+"""Experiments: one table or figure of a paper, measured again, beside the figures of the paper."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Row:
     paper, ours : Figure or None
         The paper's figure and ours; None where there is none.
     why : str, default=""
-        Why ours differs, with the experiment that shows it, or what is to be known of it: stand-ins, repetitions.
+        The remark: why ours differs, with the experiment that shows it, stand-ins, repetitions.
     source : str or tuple of str, default=()
         The names of the kept figures that ours is made of.
     kind : str or None, default=None
@@ -140,7 +140,7 @@ class Experiment:
     measure : callable
         ``measure(results)`` takes each figure by ``results.get``; ``results.quick`` asks for a run of a minute or two.
     tables : callable
-        ``tables(figures)`` makes the tables from the figures at hand, by name; missing ones have no ``ours``.
+        ``tables(figures)`` makes the tables from the kept figures, by name; missing ones have no ``ours``.
     plots : callable, optional
         ``plots(figures)`` makes the pictures likewise.
     settings : dict
@@ -160,7 +160,7 @@ class Experiment:
         return KeptFigures(self.script, quick=quick, only=only, **self.settings)
 
     def looked_through(self, quick: bool, root: Path | None = None) -> KeptFigures:
-        """Its figures, of which is known which are current: nothing is measured."""
+        """Its figures with their states; nothing is measured."""
         results = KeptFigures(self.script, quick=quick, root=root, only=None, **self.settings)
         self.measure(results)
         return results

@@ -1,8 +1,8 @@
-"""What a kept figure depends on, as a short text that changes when any of it does: its fingerprint.
+"""The fingerprint of a kept figure: a short text that changes when anything that the figure depends on changes.
 
 It is made of the call that measures the figure, with its arguments; of the code of the functions in `benchmarks` that
 the call reaches, and the constants that they read; and of the versions of the methods among them (`methods.toml`).
-Comments, docstrings, layout and the words of the report are no part of it.
+Comments, docstrings, formatting and the words of the report are not part of it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ import numpy as np
 from benchmarks.methods import VERSIONS
 from sklearn.base import BaseEstimator
 
-#: Fields of a syntax tree that say nothing, or not the same in all versions of Python.
+#: Fields of a syntax tree that are irrelevant, or differ between versions of Python.
 SILENT = {"ctx", "type_comment", "kind", "type_params", "returns", "annotation"}
 
 
 class Unknown:
-    """What a figure that is not at hand would say: anything is asked of it in vain."""
+    """Stands for a figure that has not been measured: each of its values is unknown, too."""
 
     def __getitem__(self, key: Any) -> Unknown:
         return self
 
     def get(self, key: Any, default: Any = None) -> Unknown:
-        """Nothing known either."""
+        """An unknown value."""
         return self
 
     def __or__(self, other: Any) -> Unknown:
@@ -70,14 +70,14 @@ def fingerprint(measure: Callable[[], Any], settings: dict[str, Any]) -> Fingerp
 
 
 class Reached:
-    """The code and the methods that values lead to."""
+    """The code and the methods that are reachable from values."""
 
     def __init__(self) -> None:
         self.code: dict[str, Any] = {}
         self.methods: set[str] = set()
 
     def plain(self, value: Any) -> Any:
-        """The value as what JSON can write; code in it is gone through."""
+        """The value as plain data for JSON; code that it refers to is added to `code`."""
         if isinstance(value, Unknown):
             return "?"
         if value is None or isinstance(value, str | bool | int | float):
@@ -104,7 +104,7 @@ class Reached:
         if module is None or name is None:
             return type(value).__qualname__
         if module == "__main__":
-            raise TypeError(f"{name} is of a script that runs by itself: import its module by name.")
+            raise TypeError(f"{name} is defined in a script that runs as __main__: import its module by name.")
         full = f"{module}.{name}"
         if module.startswith("polyplane.") and name in VERSIONS:
             self.methods.add(name)
@@ -118,7 +118,7 @@ class Reached:
         return full
 
     def _globals(self, value: Any) -> None:
-        """Go through what a function, or the methods of a class, read of their module."""
+        """Add the global names that a function, or the methods of a class, use."""
         for function in _functions(value):
             names = set(_names(function.__code__))
             for name in sorted(names & function.__globals__.keys()):
@@ -139,7 +139,7 @@ class Reached:
         if callable(value):
             self.plain(value)
             return
-        self.code[name] = "..."  # it may lead to itself
+        self.code[name] = "..."  # it may refer to itself
         self.code[name] = _digest(json.dumps(self.plain(value), sort_keys=True))
 
 
@@ -162,7 +162,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 @cache
 def _code(value: Any) -> str:
-    """The syntax of a function or class, without what only people read."""
+    """A digest of the syntax of a function or class, without docstrings and annotations."""
     return _digest(json.dumps(_syntax(ast.parse(textwrap.dedent(inspect.getsource(value))))))
 
 

@@ -90,7 +90,7 @@ class Chapter:
 
 
 def section(experiment: Experiment, quick: bool, root: Path | None = None) -> Section:
-    """What the figures at hand give."""
+    """The tables of the kept figures."""
     results = experiment.looked_through(quick, root)
     folder = Path(experiment.script).parent.name.replace("_", "-")
     tables = tuple(experiment.tables(results.figures))

@@ -62,7 +62,7 @@ EXTRA = (
 
 
 def experiments(folder: str) -> Iterator[str]:
-    """The modules of a paper that hold an experiment, by name."""
+    """The names of the modules of a paper that define an experiment."""
     for path in sorted((ROOT / "benchmarks" / "papers" / folder).glob("*.py")):
         module = f"benchmarks.papers.{folder}.{path.stem}"
         if hasattr(importlib.import_module(module), "EXPERIMENT"):
@@ -70,13 +70,13 @@ def experiments(folder: str) -> Iterator[str]:
 
 
 def experiment(module: str) -> Experiment:
-    """The experiment that a module holds."""
+    """The experiment that a module defines."""
     found: Experiment = importlib.import_module(module).EXPERIMENT
     return found
 
 
 def measure(module: str, quick: bool, fresh: bool, only: str = "") -> str:
-    """Measure what is not current; what went wrong, if anything did."""
+    """Measure the figures that are not current; return the error message, if any."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     one = experiment(module)
     try:
@@ -91,7 +91,7 @@ def measure(module: str, quick: bool, fresh: bool, only: str = "") -> str:
 
 
 def outlook(modules: Sequence[str], quick: bool) -> str:
-    """What will be measured, and how long it took when it was measured last."""
+    """What will be measured, and how long it took last time."""
     lines, total, unknown = [], 0.0, 0
     for module in modules:
         results = experiment(module).looked_through(quick)
@@ -112,7 +112,7 @@ def outlook(modules: Sequence[str], quick: bool) -> str:
 
 
 def chapters(papers: Sequence[str], quick: bool, root: Path | None = None) -> list[report.Chapter]:
-    """The report's chapters, from the figures at hand, those of another checkout where `root` is given."""
+    """The chapters of the report, from the kept figures, or from those of another checkout, `root`."""
     return [
         report.Chapter(
             name, citation, [report.section(experiment(module), quick, root) for module in experiments(folder)]
@@ -122,7 +122,7 @@ def chapters(papers: Sequence[str], quick: bool, root: Path | None = None) -> li
 
 
 def write(papers: Sequence[str], quick: bool) -> None:
-    """Write the report and say where."""
+    """Write the report and print where."""
     target = QUICK if quick else ROOT / "docs"
     text = target / ("report.md" if quick else "reproduction.md")
     single_page = (QUICK if quick else ROOT / "build") / ("report.html" if quick else "reproduction.html")
@@ -155,7 +155,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="minutes: fewer repetitions, smaller sets")
     parser.add_argument("--fresh", action="store_true", help="measure again what is current, too")
     parser.add_argument("--only", default="", metavar="TEXT", help="measure only figures with this in their names")
-    parser.add_argument("--dry-run", action="store_true", help="measure nothing: say what is stale, write the report")
+    parser.add_argument("--dry-run", action="store_true", help="only list what is stale, and write the report")
     parser.add_argument("--jobs", type=int, default=1, help="experiments at a time; times are only fair with 1")
     given = parser.parse_args()
     unknown = [paper for paper in given.papers if paper not in PAPERS]
@@ -172,7 +172,7 @@ def main() -> int:
 
 
 def measured(modules: Sequence[str], given: argparse.Namespace) -> list[str]:
-    """Measure, one experiment at a time or several; what went wrong."""
+    """Measure, one or several experiments at a time; return the error messages."""
     if given.jobs == 1:
         failures = []
         for done, module in enumerate(modules):
@@ -188,7 +188,7 @@ def measured(modules: Sequence[str], given: argparse.Namespace) -> list[str]:
 
 
 def _left(modules: Sequence[str], quick: bool) -> str:
-    """How long the rest takes, by how long it took."""
+    """The expected time of the rest."""
     return outlook(modules, quick).splitlines()[-1]
 
 

@@ -1,6 +1,6 @@
-"""How experiments keep what they measured: figures with their settings, seeds and versions, as JSON.
+"""The results of experiments as JSON: figures with their settings, seeds and versions.
 
-Those of the papers are also kept with their fingerprints (`KeptFigures`), so that none outlives the code behind it.
+The figures of the papers also have fingerprints (`KeptFigures`), which tell when the code behind them has changed.
 """
 
 import json
@@ -19,7 +19,7 @@ from benchmarks.fingerprint import Fingerprint, Unknown, fingerprint
 from polyplane import __version__
 
 PACKAGES = ("polyplane", "numpy", "scipy", "scikit-learn", "numba")
-#: Where a quick run keeps its results; git does not.
+#: Where a quick run keeps its results; git ignores it.
 QUICK = Path(__file__).parents[1] / "build" / "reproduce-quick"
 
 
@@ -84,7 +84,7 @@ class Results:
         self.write()
 
     def write(self) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file atomically."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         finished = self.path.with_suffix(".part")
         finished.write_text(json.dumps(self.content, indent=1, sort_keys=True) + "\n")
@@ -110,7 +110,7 @@ class KeptFigures(Results):
     root : Path or None, default=None
         Another checkout whose figures are read.
     only : str or None, default=""
-        Measure only figures with this in their names; "": all. None: none, `get` only notes what it would measure.
+        Measure only figures with this text in their names; "": all. None: none, `get` only computes fingerprints.
     **settings
         What all figures depend on.
     """
@@ -140,7 +140,7 @@ class KeptFigures(Results):
         return self.figures[name]
 
     def vouch(self, reason: str) -> list[str]:
-        """Stamp the figures that were asked for with today's fingerprints: what changed since does not change them."""
+        """Give the figures asked for the current fingerprints: the changes since do not affect them."""
         stamped = [name for name in self.wanted if (self.only or "") in name and self.state(name) in (STALE, UNKNOWN)]
         for name in stamped:
             made = self.figures[name].setdefault("made", {"when": "before fingerprints were kept"})
@@ -149,12 +149,12 @@ class KeptFigures(Results):
         return stamped
 
     def first(self, prepare: Callable[[], Any]) -> None:
-        """Call what measuring needs first, such as compiling, where something will be measured."""
+        """Call what must precede measuring, such as compilation, unless nothing is measured."""
         if self.only is not None:
             prepare()
 
     def state(self, name: str) -> str:
-        """Whether a figure is current, stale, unverified or, "", not at hand: known once `get` has asked."""
+        """The state of a figure after `get`: current, stale, unverified, or "" if it has not been measured."""
         if name not in self.figures:
             return ""
         made = self.figures[name].get("made")

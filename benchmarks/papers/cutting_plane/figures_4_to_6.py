@@ -46,9 +46,9 @@ C weighs the sum of the losses. The paper's equations (1) and (2) have the mean,
 1 point. C varies with tol = 0.01, tol with C = 1; runs over tol continue from each other, so their times add up. Times
 are processor times. COVTYPE: a random fifth is for testing (seed 0), since the paper's test rows are not known; tol, C
 = 10 and C = 100 are run on 100,000 training rows, the other C on all 464,810; the checks train on all 581,012 rows.
-RCV1 is a two-class stand-in for the paper's 53 classes. At most 3,000 cuts are made; 1,000 on MNIST with C = 100, where
-OCA-T is also run to the end; 250 on NEWS20 with C >= 10, since each cut takes 5 MB of memory there. Quick: RCV1 up to C
-= 10, the other sets with C up to 0.01 and 20,000 rows of COVTYPE and MNIST, tol on RCV1 only."""
+RCV1 is a two-class stand-in for the paper's 53 classes. At most 3,000 cuts are made; 1,000 on MNIST with C = 100 and
+250 on NEWS20 with C >= 10, where each cut takes 10 MB of memory; OCA-T with C = 100 is also run to the end. Quick: RCV1
+up to C = 10, the other sets with C up to 0.01 and 20,000 rows of COVTYPE and MNIST, tol on RCV1 only."""
 
 
 def over_tol(data, search):
