@@ -83,8 +83,8 @@ EXPERIMENT = Experiment(
     script=__file__,
     title="Figure 2: the regions of AMM and GAMM on the 4x4 checkerboard",
     protocol=(
-        "15,000 training rows, 15 epochs, the settings of Table 1 with the lambda chosen there, 1e-4; the tangent "
-        "start with default parameters. One run each, seed 0."
+        "15,000 training rows, 15 epochs, the settings of Table 1 with lambda = 1e-4, chosen there for GAMM; the "
+        "tangent start with default parameters. One run each, seed 0."
     ),
     measure=measure,
     tables=tables,

@@ -18,7 +18,7 @@ MACHINES = {"AMM": {"growth": 0.0, "prune": 10.0}, "GAMM": {"growth": 0.2, "prun
 OFTEN = "AMM, pruned often"
 VARIANTS = MACHINES | {OFTEN: MACHINES["AMM"] | {"prune_every": 1_000}}
 AVERAGES = {"last": 0.0, "averaged": 1 / 3}
-ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3)
+ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 CHOICE_SEEDS = range(5_000, 5_008)
 QUICK_BOARDS = ("1x2", "1x5", "2x3", "2x4", "4x4", "5x5")
 
@@ -154,9 +154,8 @@ EXPERIMENT = Experiment(
     title="Table 1: AMM and GAMM on checkerboards",
     protocol=(
         "15,000 training and 5,000 test rows, 15 epochs, p = 0.2, beta = 0.99, c = 10 for AMM and 50 for GAMM, as in "
-        "the paper. lambda is chosen from 1e-6, 1e-5, 1e-4 and 1e-3 on held-out training rows, here those of eight "
-        "other "
-        "boards, since AMM varies much from run to run. Ten fresh boards, seeds 0 to 9; the paper has ten "
+        "the paper. lambda is chosen from 1e-6, 1e-5, ..., 1e-2 on held-out training rows, here those of eight "
+        "other boards, since AMM varies much from run to run. Ten fresh boards, seeds 0 to 9; the paper has ten "
         "repetitions."
     ),
     measure=measure,
