@@ -39,6 +39,9 @@ BY_ROWS = "deformed digits, one against one: error against rows"
 BUDGETS = "MNIST, one against one: held-out error by budget"
 SVM = "MNIST: RBF-SVM"
 SVM_FINER = "MNIST: RBF-SVM, settings chosen on 12,000 rows"
+#: Settings with the same held-out error as the ones chosen.
+TIED = {"C": 3, "gamma": 0.02}
+SVM_TIED = "MNIST: RBF-SVM, other settings with the same held-out error"
 QUICK_PAIRS = "MNIST, one against one, K=8, 20 passes"
 QUICK_PER_CLASS = "MNIST, one polytope per class, K=16, 1M visits"
 
@@ -172,6 +175,10 @@ def finer_svm():
     return baseline_errors("RBF-SVM", split, settings=chosen["settings"]) | {"finalists": chosen["finalists"]}
 
 
+def tied_svm():
+    return baseline_errors("RBF-SVM", pixels(), settings=TIED)
+
+
 def measure(results):
     if results.quick:
         results.get(QUICK_PAIRS, quick_pairs)
@@ -180,6 +187,7 @@ def measure(results):
     results.get(PER_CLASS, partial(mnist_per_class, 48, 8e6, SEEDS))
     results.get(SVM, svm)
     results.get(SVM_FINER, finer_svm)
+    results.get(SVM_TIED, tied_svm)
     results.get(OURS, our_pairs)
     chosen = results.get(PAIRS, mnist_pairs)
     settings = chosen["alpha_visits"], chosen["min_entropy"]
@@ -233,8 +241,13 @@ def told_of(figures, name):
         return "; ".join(filter(None, (STAND_IN, "the settings of MNIST", rows_told(figures))))
     if name == SVM:
         told = "one run; C and gamma chosen on 4,000 rows"
-        finer = figures.get(SVM_FINER)
-        return f"{told}; from a finer grid on 12,000 rows {finer['error']:.2f} % (checks below)" if finer else told
+        finer, tied = figures.get(SVM_FINER), figures.get(SVM_TIED)
+        if not (finer and tied):
+            return told
+        return (
+            f"{told}; chosen from a finer grid on 12,000 rows {finer['error']:.2f} %, and {tied['error']:.2f} % with "
+            "settings that have the same held-out error there (checks below): the paper does not give its own"
+        )
     return "not in the paper"
 
 
@@ -275,11 +288,11 @@ def checks(figures):
     for budget, error in errors_by_budget(figures).items():
         label = f"MNIST, CPM, one against one, {budget}, held-out rows"
         rows.append(Row(label, None, Figure(error, of_a_share(error)), "", BUDGETS))
-    if finer := figures.get(SVM_FINER):
-        settings = ", ".join(f"{name} = {value:g}" for name, value in finer["settings"].items())
-        label = f"MNIST, RBF-SVM, chosen on 12,000 rows: {settings}"
-        paper = Figure(PAPER["MNIST"]["RBF-SVM"]["error"])
-        rows.append(Row(label, paper, error_of(finer), "", SVM_FINER))
+    for name, how in {SVM_FINER: "chosen on 12,000 rows", SVM_TIED: "with the same held-out error"}.items():
+        if found := figures.get(name):
+            settings = ", ".join(f"{key} = {value:g}" for key, value in found["settings"].items())
+            paper = Figure(PAPER["MNIST"]["RBF-SVM"]["error"])
+            rows.append(Row(f"MNIST, RBF-SVM, {how}: {settings}", paper, error_of(found), "", name))
     return Table("Checks: error on ten digits, %", rows, kind="check")
 
 
