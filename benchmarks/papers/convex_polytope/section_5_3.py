@@ -293,7 +293,8 @@ def checks(figures):
             settings = ", ".join(f"{key} = {value:g}" for key, value in found["settings"].items())
             paper = Figure(PAPER["MNIST"]["RBF-SVM"]["error"])
             rows.append(Row(f"MNIST, RBF-SVM, {how}: {settings}", paper, error_of(found), "", name))
-    return Table("Checks: error on ten digits, %", rows, kind="check")
+    note = "The figures that the remarks refer to; test rows where the row does not say otherwise, one run each."
+    return Table("Checks: error on ten digits, %", rows, note=note, kind="check")
 
 
 def tables(figures):
