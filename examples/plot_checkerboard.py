@@ -12,7 +12,7 @@ class of the highest-scoring plane is predicted, so decision regions can have an
 # thin dashed lines separate planes of the same class.
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
-from polyplane.inspection import RegionsDisplay
+from polyplane.explain import RegionsDisplay
 
 X, y = make_checkerboard(8000, (4, 4), random_state=0)
 X_test, y_test = make_checkerboard(4000, (4, 4), random_state=1)

@@ -12,8 +12,8 @@ import numpy as np
 
 from polyplane import MultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
-from polyplane.geometry import counterfactual
-from polyplane.inspection import RegionsDisplay
+from polyplane.explain import RegionsDisplay
+from polyplane.explain.geometry import counterfactual
 
 X, y = make_checkerboard(6000, (3, 3), random_state=0)
 model = MultiHyperplaneClassifier(n_planes=8, random_state=0).fit(X, y)

@@ -10,7 +10,7 @@ against it. The figure shows the planes of a digit classifier that most often ha
 from sklearn.datasets import load_digits
 
 from polyplane import MultiHyperplaneClassifier
-from polyplane.inspection import PlaneUsageDisplay, PlaneWeightsDisplay
+from polyplane.explain import PlaneUsageDisplay, PlaneWeightsDisplay
 
 X, y = load_digits(return_X_y=True)
 model = MultiHyperplaneClassifier(n_planes=3, random_state=0).fit(X[:1200], y[:1200])

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from polyplane import MultiHyperplaneClassifier
-from polyplane.inspection import MarginDisplay
+from polyplane.explain import MarginDisplay
 
 X, y = load_digits(return_X_y=True)
 model = MultiHyperplaneClassifier(random_state=0).fit(X[:1200], y[:1200])

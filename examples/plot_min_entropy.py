@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from polyplane import ConvexPolytopeClassifier
-from polyplane.inspection import PlaneUsageDisplay
+from polyplane.explain import PlaneUsageDisplay
 
 X, y = load_digits(return_X_y=True)
 X, y = X / 16, np.where(y == 8, "eight", "other")

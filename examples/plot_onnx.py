@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from polyplane import MultiHyperplaneClassifier
-from polyplane.io.onnx import to_onnx
+from polyplane.exports.onnx import to_onnx
 
 X, y = load_wine(return_X_y=True)
 X = X.astype(np.float32)

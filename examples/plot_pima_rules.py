@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from polyplane import PolyhedralMixtureClassifier
 from polyplane.datasets import load_pima
-from polyplane.inspection import PlaneWeightsDisplay, explain_model, explain_row
+from polyplane.explain import PlaneWeightsDisplay, explain_model, explain_row
 
 X, y = load_pima(return_X_y=True)
 names = ["pregnancies", "glucose", "blood pressure", "skin fold", "insulin", "BMI", "pedigree", "age"]

@@ -11,7 +11,7 @@ part of the space; the inner class is the remaining region.
 # loss.
 from polyplane import ConvexPolytopeClassifier
 from polyplane.datasets import make_polyhedron
-from polyplane.inspection import RegionsDisplay
+from polyplane.explain import RegionsDisplay
 
 X, y = make_polyhedron(6000, n_features=2, n_planes=6, inside=0.35, random_state=5)
 X_test, y_test = X[4000:], y[4000:]

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from polyplane import CuttingPlaneSVC
-from polyplane.inspection import HistoryDisplay
+from polyplane.explain import HistoryDisplay
 
 X, y = load_breast_cancer(return_X_y=True)
 model = CuttingPlaneSVC(C=0.1, tol=1e-4).fit(StandardScaler().fit_transform(X), y)

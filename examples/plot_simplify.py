@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 
 from polyplane import AdaptiveMultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
-from polyplane.geometry import simplify
+from polyplane.explain.geometry import simplify
 
 X, y = make_checkerboard(8000, (4, 4), random_state=0)
 X_test, y_test = make_checkerboard(8000, (4, 4), random_state=1)

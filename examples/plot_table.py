@@ -13,7 +13,7 @@ import pandas as pd
 
 from polyplane import TableClassifier
 from polyplane.datasets import load_pima
-from polyplane.inspection import EffectsDisplay, ImportanceDisplay, ReasonsDisplay, explain_model, explain_row
+from polyplane.explain import EffectsDisplay, ImportanceDisplay, ReasonsDisplay, explain_model, explain_row
 
 X, y = load_pima(return_X_y=True)
 names = ["pregnancies", "glucose", "blood pressure", "skin fold", "insulin", "BMI", "pedigree", "age"]

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
-from polyplane.inspection import RegionsDisplay
+from polyplane.explain import RegionsDisplay
 
 X, y = make_checkerboard(6000, (4, 4), random_state=0)
 X_test, y_test = make_checkerboard(4000, (4, 4), random_state=1)

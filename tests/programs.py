@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from polyplane.io import to_c, to_javascript, to_sql
+from polyplane.exports import to_c, to_javascript, to_sql
 
 COUNT = itertools.count()
 #: The column that says which row is which.

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import polyplane
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, PolyhedralMixtureClassifier
 from polyplane.cli import app
-from polyplane.inspection import explain_model, explain_row
+from polyplane.explain import explain_model, explain_row
 
 # The features are explained in their own units, in which some of these machines would rather not be trained.
 pytestmark = pytest.mark.filterwarnings("ignore:Feature .* dominates training:UserWarning")

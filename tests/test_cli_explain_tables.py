@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import polyplane
-from polyplane.inspection import explain_row
-from polyplane.io import read_table
+from polyplane.explain import explain_row
+from polyplane.readers import read_table
 
 from .test_cli_tables import QUICK, csv, made
 from .test_cli_train import refused, run

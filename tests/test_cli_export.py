@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import polyplane
 from polyplane.cli import app
-from polyplane.io import to_c, to_javascript, to_json, to_sql
+from polyplane.exports import to_c, to_javascript, to_json, to_sql
 from tests.machines import METADATA, machine_with_everything, make, some_rows
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import polyplane
-from polyplane.inspection import model_report
-from polyplane.io import to_json
+from polyplane.explain import model_report
+from polyplane.exports import to_json
 
 from .test_cli_train import run
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import polyplane
 from polyplane import _threads, planes
 from polyplane.cli import app
-from polyplane.io import _input_file
+from polyplane.readers import _input_file
 
 from .test_cli_train import refused, run
 

@@ -17,7 +17,8 @@ import polyplane
 from polyplane import TableClassifier
 from polyplane.cli import app
 from polyplane.cli._errors import Error
-from polyplane.io import read_model, read_table
+from polyplane.loading import read_model
+from polyplane.readers import read_table
 
 from .test_cli_train import refused, run
 

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 import polyplane
 from polyplane.cli import app
 from polyplane.cli._learners import estimators
-from polyplane.io import read, read_model
+from polyplane.loading import read_model
+from polyplane.readers import read
 from polyplane.scaling import FeatureMoments
 
 ESTIMATORS = estimators()

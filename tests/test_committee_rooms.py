@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import polyplane
 from polyplane import CommitteeClassifier, geometry, theory
-from polyplane.inspection import (
+from polyplane.explain import (
     HistoryDisplay,
     MarginDisplay,
     PlaneUsageDisplay,
@@ -24,7 +24,8 @@ from polyplane.inspection import (
     model_report,
     unwrap,
 )
-from polyplane.io import ModelFileError, to_json
+from polyplane.exports import to_json
+from polyplane.files import ModelFileError
 
 from .test_cli_export import predict as predict_from
 from .test_cli_train import refused, run

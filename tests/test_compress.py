@@ -17,7 +17,7 @@ from polyplane.compression import CompressedClassifier, _choice
 from polyplane.compression._shapes import fitting_shapes
 from polyplane.compression._tables import CompressedTables
 from polyplane.compression._training import _gradients
-from polyplane.io import to_c, to_javascript, to_sql
+from polyplane.exports import to_c, to_javascript, to_sql
 from tests.programs import FLAGS, needed, run_c, run_node, run_sqlite
 
 QUICK = {"max_iter": 30, "random_state": 0}

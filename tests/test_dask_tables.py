@@ -346,6 +346,6 @@ class TestSummaries:
 
 
 def _summary_table(frame):
-    from polyplane.tables._frames import read_table
+    from polyplane.inputs.frames import read_table
 
     return read_table(frame, frozenset({"?"}))

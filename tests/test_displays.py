@@ -17,7 +17,7 @@ from polyplane import (
     TableClassifier,
 )
 from polyplane.datasets import make_checkerboard
-from polyplane.inspection import (
+from polyplane.explain import (
     EffectsDisplay,
     HistoryDisplay,
     ImportanceDisplay,

@@ -85,11 +85,14 @@ def test_the_api_page_lists_what_is_public():
             module = line.split()[-1]
         elif re.fullmatch(r"   [\w.]+", line):
             listed.add(f"{module}.{line.strip()}")
-    packages = ["", ".compression", ".dask", ".datasets", ".geometry", ".inspection", ".io", ".serving", ".theory"]
+    packages = ["", ".compression", ".dask", ".datasets", ".explain", ".explain.geometry", ".exports", ".files"]
+    packages += [".loading", ".readers", ".serving", ".theory"]
     public = {f"polyplane{p}.{name}" for p in packages for name in import_module(f"polyplane{p}").__all__}
-    elsewhere = {f"polyplane.{name}" for name in ("__version__", "compression.compress", "io.load", "io.save")}
+    elsewhere = {
+        f"polyplane.{name}" for name in ("__version__", "compression.compress", "loading.load", "loading.save")
+    }
     elsewhere.add("polyplane.serving.ModelFileError")
-    assert public - elsewhere == {name for name in listed if not name.startswith("polyplane.io.onnx.")}
+    assert public - elsewhere == {name for name in listed if not name.startswith("polyplane.exports.onnx.")}
 
 
 def test_versions_of_the_documentation_stand_side_by_side(tmp_path):

@@ -33,9 +33,9 @@ from polyplane import (
     PolyhedralMixtureClassifier,
     SuccessiveLPClassifier,
 )
-from polyplane.inspection import explain_model, explain_row, unwrap
-from polyplane.inspection.rounding import round_to
-from polyplane.inspection.rules import number, quoted
+from polyplane.explain import explain_model, explain_row, unwrap
+from polyplane.explain.rounding import round_to
+from polyplane.explain.rules import number, quoted
 
 # The features are explained in their own units, in which some of these machines would rather not be trained.
 pytestmark = pytest.mark.filterwarnings("ignore:Feature .* dominates training:UserWarning")

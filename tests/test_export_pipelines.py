@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from polyplane import CommitteeClassifier, MultiHyperplaneClassifier, PegasosSVC, TableClassifier
-from polyplane.io import to_c, to_javascript, to_json, to_sql
+from polyplane.exports import to_c, to_javascript, to_json, to_sql
 from tests.programs import run_c, run_duckdb, run_node, run_sqlite
 
 pytestmark = pytest.mark.filterwarnings("ignore:Skipping features", "ignore:Feature")
@@ -86,7 +86,7 @@ def test_scalers(name, run, tmp_path):
 def test_onnx(name, dtype):
     pytest.importorskip("onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
-    from polyplane.io.onnx import to_onnx
+    from polyplane.exports.onnx import to_onnx
 
     pipeline, X = fitted(name)
     session = onnxruntime.InferenceSession(to_onnx(pipeline, dtype).SerializeToString())

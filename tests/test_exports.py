@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import polyplane
 from polyplane import PegasosSVC, TableClassifier
-from polyplane.io import to_c, to_javascript, to_json, to_sql
+from polyplane.exports import to_c, to_javascript, to_json, to_sql
 from polyplane.learners import LEARNERS
 from polyplane.tables._preparation import RECIPES
 from tests.machines import make

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from polyplane import PlaneSet
-from polyplane.geometry import (
+from polyplane.explain.geometry import (
     cells,
     chebyshev_ball,
     counterfactual,
@@ -16,7 +16,7 @@ from polyplane.geometry import (
     redundant_planes,
     signed_distance,
 )
-from polyplane.geometry._least_change import least_change
+from polyplane.explain.geometry._least_change import least_change
 
 INSIDE = (np.zeros((1, 2)), np.zeros(1))
 AROUND = (np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]]), np.array([0.0, -1.0, 0.0, -1.0]))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from polyplane.io import batches, read
+from polyplane.readers import batches, read
 
 from .test_readers import file, refused, small_blocks
 

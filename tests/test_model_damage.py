@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import polyplane
-from polyplane.io import ModelFileError, read_model
-from polyplane.model_files.container import DIGEST_AT, ZEROS, parse_json, write_container
+from polyplane.files import ModelFileError
+from polyplane.files.container import DIGEST_AT, ZEROS, parse_json, write_container
+from polyplane.loading import read_model
 from polyplane.scaling import AffineScaling
 from tests.machines import METADATA, machine_with_everything, make, some_rows
 

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import polyplane
 from polyplane.engine.run import Limits
-from polyplane.io import read_model
 from polyplane.learners import LEARNERS, find_learner
+from polyplane.loading import read_model
 from polyplane.scaling import FeatureMoments
 from tests.machines import LABELS, METADATA, machine_with_everything, make, some_rows
 

@@ -38,7 +38,7 @@ class TestWriting:
             raise OSError(28, "No space left on device")
 
         if failing == "write":
-            monkeypatch.setattr("polyplane.model_files.model.write_container", full)
+            monkeypatch.setattr("polyplane.files.model.write_container", full)
         else:
             monkeypatch.setattr(atomic.os, failing, full)
         with pytest.raises(OSError, match=r"No space left on device: '.*/model\.safetensors'"):

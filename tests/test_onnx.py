@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import polyplane
-from polyplane.io.onnx import NEWEST_OPSET, OLDEST_OPSET, register, to_onnx
+from polyplane.exports.onnx import NEWEST_OPSET, OLDEST_OPSET, register, to_onnx
 from polyplane.planes import PlaneSet
 from tests.machines import LABELS, make, some_rows
 
@@ -198,7 +198,7 @@ class TestRefusal:
             to_onnx(model, opset=12)
 
     def test_of_planes_too_large(self, monkeypatch):
-        monkeypatch.setattr("polyplane.io.onnx.LARGEST_PLANES", 15)
+        monkeypatch.setattr("polyplane.exports.onnx.LARGEST_PLANES", 15)
         with pytest.raises(ValueError, match="more than 2 GB"):
             to_onnx(make("PegasosSVC", {}).fit([[0.0], [1.0]], [0, 1]))
 
@@ -206,7 +206,7 @@ class TestRefusal:
     def test_without_the_package(self, package, call, monkeypatch):
         model = make("PegasosSVC", {}).fit([[0.0], [1.0]], [0, 1])
         for name in list(sys.modules):
-            if name.split(".")[0] == package or name == "polyplane.io._skl2onnx":
+            if name.split(".")[0] == package or name == "polyplane.exports._skl2onnx":
                 monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(ImportError, match=rf'{package}.*pip install "polyplane\[onnx\]"'):

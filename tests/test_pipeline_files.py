@@ -16,7 +16,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import polyplane
-from polyplane.io import ModelFileError, read_model
+from polyplane.files import ModelFileError
+from polyplane.loading import read_model
 from tests.machines import make, some_rows
 from tests.tables.test_classifier import QUICK
 from tests.test_model_damage import assembled, parts, places, reload, replaced
@@ -122,7 +123,7 @@ def test_a_table_classifier_may_be_the_last_step(path):
 
 
 def test_unscaled_planes_are_the_same(path):
-    from polyplane.inspection import unwrap
+    from polyplane.explain import unwrap
 
     X, y = some_rows(make("PegasosSVC", {}), 0)
     pipeline = make_pipeline(RobustScaler(), make("PegasosSVC", {})).fit(X, y)

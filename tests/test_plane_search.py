@@ -21,8 +21,8 @@ from sklearn.utils.fixes import parse_version
 
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, PegasosSVC, PlaneSearchCV
 from polyplane.learners._many import fit_many
-from polyplane.model_selection import _fitting, _rungs
-from polyplane.model_selection._rungs import Rung, batches, plan, sample_rows
+from polyplane.search import _fitting, _rungs
+from polyplane.search._rungs import Rung, batches, plan, sample_rows
 
 MACHINE = MultiHyperplaneClassifier(2, max_iter=18, random_state=0)
 EVEN, ODD = np.arange(0, 240, 2), np.arange(1, 240, 2)
@@ -260,7 +260,7 @@ class TestEnds:
     """Deadlines, Ctrl-C, failures."""
 
     def test_a_deadline_ends_with_the_best_so_far(self, rows, monkeypatch):
-        monkeypatch.setattr("polyplane.model_selection._rungs.BATCH_WORK", 0)
+        monkeypatch.setattr("polyplane.search._rungs.BATCH_WORK", 0)
         with pytest.warns(
             UserWarning, match="time_limit=1e-09 ended the search on rung 1 of 3, after 1 trials"
         ) as said:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from polyplane.io import _input_file, _small, batches, read
+from polyplane.readers import _input_file, _small, batches, read
 
 
 @pytest.fixture
@@ -248,6 +248,6 @@ def test_short_texts_need_no_numba(tmp_path):
     """What takes a second to import is imported for long texts alone."""
     (tmp_path / "x.svm").write_text("1 1:2\n-1 2:3\n")
     (tmp_path / "x.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
-    code = "import sys; from polyplane.io import read; read('x.svm'); read('x.csv'); print('numba' in sys.modules)"
+    code = "import sys; from polyplane.readers import read; read('x.svm'); read('x.csv'); print('numba' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
     assert ran.stdout == "False\n"

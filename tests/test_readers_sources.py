@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from polyplane.io import _input_file, batches, read
+from polyplane.readers import _input_file, batches, read
 
 from .test_readers import file, read_bytes, refused, small_blocks
 
@@ -210,7 +210,7 @@ def test_a_long_line_needs_no_more_than_itself(file, monkeypatch):
 
 
 def test_batches_of_wide_rows_are_smaller(file, monkeypatch):
-    from polyplane.io import _rows
+    from polyplane.readers import _rows
 
     monkeypatch.setattr(_rows, "MOST_VALUES", 100)
     path = file("x.svm", ("1 " + " ".join(f"{j}:1" for j in range(1, 31)) + "\n") * 10)

@@ -18,8 +18,8 @@ from polyplane import (
     TableClassifier,
 )
 from polyplane.datasets import make_loans
-from polyplane.inspection import _report_live, explain_row, model_report
-from polyplane.inspection._report_reliability import Reliability
+from polyplane.explain import _report_live, explain_row, model_report
+from polyplane.explain._report_reliability import Reliability
 from tests.test_report_page import browser, opened  # noqa: F401
 
 #: Edits by the inputs of the page, one after the other; after each, what the page holds and shows.

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, TableClassifier
 from polyplane._plain import visible
-from polyplane.inspection import explain_row, model_report
+from polyplane.explain import explain_row, model_report
 
 HOSTILE = ["<script>window.hit=1</script>", "</script><b>", "\"'&amp;", "x' onload=window.hit=2", "e\u2028f", "plain"]
 LABELS = np.array(["<img src=x onerror=window.hit=3>", "</script><script>window.hit=4</script>"])

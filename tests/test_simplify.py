@@ -8,7 +8,7 @@ from scipy import sparse
 
 import polyplane.planes
 from polyplane import PlaneSet
-from polyplane.geometry import simplify
+from polyplane.explain.geometry import simplify
 from tests.test_geometry import AROUND, INSIDE, SQUARE, random_planes
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import polyplane
-import polyplane.io
+import polyplane.readers
 from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier, PegasosSVC
 from polyplane.base import PlaneClassifier
 
@@ -89,7 +89,7 @@ class TestSources:
     def test_readers_of_files(self, tmp_path):
         np.savetxt(tmp_path / "rows.csv", np.column_stack([BATCHES[0][0], BATCHES[0][1] == "up"]), delimiter=",",
                    header="a,b,c,d,label", comments="")  # fmt: skip
-        machine = make(PegasosSVC).fit_stream(polyplane.io.batches(tmp_path / "rows.csv", 20))
+        machine = make(PegasosSVC).fit_stream(polyplane.readers.batches(tmp_path / "rows.csv", 20))
         assert machine.n_iter_ == 3
 
     def test_passes(self):
@@ -430,7 +430,7 @@ class TestGoingOn:
         def full(*_):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "checkpoint")
 
-        monkeypatch.setattr("polyplane.model_files.write_model", full)
+        monkeypatch.setattr("polyplane.files.write_model", full)
         machine, path = make(PegasosSVC), tmp_path / "checkpoint"
         bad = (np.full((3, 4), np.nan), ["up", "down", "up"])
         with pytest.raises(ValueError, match=r"Batch 4 of the stream: .*NaN") as caught:
@@ -445,7 +445,7 @@ class TestGoingOn:
     def test_a_process_that_is_told_to_end_does_so_on_a_full_disk(self):
         script = textwrap.dedent("""
             import os, signal
-            import polyplane.model_files
+            import polyplane.files
             from tests.test_stream import BATCHES, make
             from polyplane import PegasosSVC
 
@@ -457,7 +457,7 @@ class TestGoingOn:
                 os.kill(os.getpid(), signal.SIGTERM)
                 yield from BATCHES[3:]
 
-            polyplane.model_files.write_model = full
+            polyplane.files.write_model = full
             try:
                 make(PegasosSVC).fit_stream(told, checkpoint="checkpoint")
             except OSError:

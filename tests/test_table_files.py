@@ -19,7 +19,7 @@ import pytest
 from pyarrow import parquet
 
 from polyplane import TableEncoder
-from polyplane.io import read_table, table_batches
+from polyplane.readers import read_table, table_batches
 
 MIXED = 'name,age,city\n"Ann, B.",39,"Ur\nbana"\nBob,?,Öl\n"He said ""no""",41.5,\n'
 FOUND = {"name": ["Ann, B.", "Bob", 'He said "no"'], "age": ["39", "?", "41.5"], "city": ["Ur\nbana", "Öl", ""]}
@@ -150,7 +150,7 @@ def test_parts_have_the_rows_of_the_whole_in_bounded_memory(write):
     reading = "\n".join(
         [
             "import sys, resource",
-            "from polyplane.io import table_batches",
+            "from polyplane.readers import table_batches",
             "next(iter(table_batches(sys.argv[1])))",
             "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss",
             "n = sum(len(part) for part in table_batches(sys.argv[2]))",

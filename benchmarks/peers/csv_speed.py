@@ -1,4 +1,4 @@
-"""How fast CSV files are read: `polyplane.io.read` against Arrow's reader, `pyarrow.csv`.
+"""How fast CSV files are read: `polyplane.readers.read` against Arrow's reader, `pyarrow.csv`.
 
 Three large files are made in a temporary folder: numbers of 6 digits, numbers of 17 digits as pandas writes them, and
 pixels; and a small one, whose reader is timed in a fresh process, where Polyplane is imported already. Arrow is told
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from polyplane.io import read
+from polyplane.readers import read
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from results import Results
@@ -25,13 +25,13 @@ REPEATS = 7
 FILES = {"6 digits": (100_000, 100), "17 digits": (50_000, 100), "pixels": (20_000, 784)}
 SMALL = 150, 4
 FRESH = """
-import sys, time, polyplane.io, polyplane.base
+import sys, time, polyplane.readers, polyplane.base
 began = time.perf_counter()
 {}
 print(time.perf_counter() - began)
 """
 SMALL_READERS = {
-    "read": "polyplane.io.read(sys.argv[1])",
+    "read": "polyplane.readers.read(sys.argv[1])",
     "arrow": "import pyarrow.csv; pyarrow.csv.read_csv(sys.argv[1])",
 }
 

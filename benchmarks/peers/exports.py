@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import polyplane
-from polyplane.io import to_c, to_javascript, to_sql
+from polyplane.exports import to_c, to_javascript, to_sql
 from polyplane.learners import LEARNERS
 from tests.machines import make
 from tests.programs import rows_in_c, run_c, run_chromium, run_duckdb, run_node, run_sqlite

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.linear_model import SGDClassifier
 
 import polyplane
-from polyplane.io import read
+from polyplane.readers import read
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from results import Results

@@ -26,7 +26,7 @@ from benchmarks.results import Results
 
 import polyplane
 from polyplane import serving
-from polyplane.io.onnx import to_onnx
+from polyplane.exports.onnx import to_onnx
 
 N_TRAIN, N_TEST, REPEATS = 2000, 10_000, 9
 SOURCES = Path(polyplane.__file__).parents[1]

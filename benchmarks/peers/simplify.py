@@ -1,4 +1,4 @@
-"""How many planes of a machine are needed: `polyplane.geometry.simplify` on the rows it was trained on.
+"""How many planes of a machine are needed: `polyplane.explain.geometry.simplify` on the rows it was trained on.
 
 Machines grown from zero (GAMM) and from a tangent start; planes and test errors before and after, in percent, and the
 seconds it takes. Five seeds each; means are printed. Tolerances are shares of the training rows whose predictions may
@@ -14,7 +14,7 @@ from benchmarks.data import prepared, real
 from benchmarks.results import Results
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
-from polyplane.geometry import simplify
+from polyplane.explain.geometry import simplify
 
 SEEDS = range(5)
 TOLERANCES = (0.0, 0.001, 0.005)

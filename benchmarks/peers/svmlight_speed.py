@@ -1,4 +1,4 @@
-"""How fast svmlight files are read: `polyplane.io.read` against scikit-learn's `load_svmlight_file`.
+"""How fast svmlight files are read: `polyplane.readers.read` against scikit-learn's `load_svmlight_file`.
 
 Three files are made in a temporary folder: binary features as in a9a, 75 values of 16 digits as in rcv1, dense rows.
 Both readers take them in turns, in one thread; what counts is the ratio of the medians.
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from polyplane.io import batches, read
+from polyplane.readers import batches, read
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from results import Results

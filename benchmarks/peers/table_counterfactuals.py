@@ -19,7 +19,7 @@ import pandas as pd
 from benchmarks.results import Results
 
 from polyplane import TableClassifier
-from polyplane.geometry import table_counterfactual
+from polyplane.explain.geometry import table_counterfactual
 
 N_ROWS, N_PEER_ROWS, SEED = 1000, 20, 0
 FROZEN = ["age", "sex"]

@@ -9,11 +9,11 @@ from polyplane.learners import LEARNERS
 if TYPE_CHECKING:
     from polyplane.committee import PlaneCommittee
     from polyplane.compression import compress
-    from polyplane.io._export import export
-    from polyplane.io._model import load, save
+    from polyplane.exports._export import export
     from polyplane.learners import *  # noqa: F403
-    from polyplane.model_selection import PlaneSearchCV
+    from polyplane.loading import load, save
     from polyplane.planes import PlaneSet
+    from polyplane.search import PlaneSearchCV
     from polyplane.tables.classifier import TableClassifier
     from polyplane.tables.encoder import TableEncoder
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _HOMES = {
     **{name: f"learners.{module}" for name, module in LEARNERS.items()},
     "PlaneCommittee": "committee",
-    "PlaneSearchCV": "model_selection",
+    "PlaneSearchCV": "search",
     "PlaneSet": "planes",
     "TableClassifier": "tables.classifier",
     "TableEncoder": "tables.encoder",
     "compress": "compression._compress",
-    "export": "io._export",
-    "load": "io._model",
-    "save": "io._model",
+    "export": "exports._export",
+    "load": "loading",
+    "save": "loading",
 }
 
 __all__ = [

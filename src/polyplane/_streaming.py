@@ -111,7 +111,7 @@ class StreamTraining(Observer):
             raise ValueError(f"classes={options.classes.tolist()} differ from those of the model, {known.tolist()}.")
 
     def _take_up(self, path: Path) -> None:
-        from polyplane.model_files import LearnerForm, read_model
+        from polyplane.files import LearnerForm, read_model
 
         def find(name: str) -> LearnerForm:
             if name != type(self.draft).__name__:
@@ -273,7 +273,7 @@ class StreamTraining(Observer):
         draft.n_iter_, draft.history_ = self.n_batches, self.history
         self.is_settled = True
         if self.options.checkpoint is not None:
-            from polyplane.model_files import write_model
+            from polyplane.files import write_model
 
             write_model(self.options.checkpoint, draft, {})
         self._last_save = time.perf_counter()

@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pandas as pd
 
-from polyplane.io import batches, read
+from polyplane.readers import batches, read
 
 
 def _decimal(rng):

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import polyplane
-from polyplane.model_files.estimator import describe
-from polyplane.model_files.values import Packer
+from polyplane.files.estimator import describe
+from polyplane.files.values import Packer
 from tests.soak.child import FULL, REFUSED
 from tests.soak.process import Fork, Interpreter
 from tests.soak.stream import BAD, LABELS, Plan

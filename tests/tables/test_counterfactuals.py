@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from polyplane import TableClassifier
-from polyplane.geometry import _table_candidates, _table_effects, _table_tree, table_counterfactual
+from polyplane.explain.geometry import _table_candidates, _table_effects, _table_tree, table_counterfactual
 from polyplane.tables._preparation import RECIPES
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polyplane import TableEncoder
-from polyplane.tables._columns import Feature
+from polyplane.inputs.columns import Feature
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from polyplane import TableClassifier
-from polyplane.inspection import TableExplanation, TableRowExplanation, explain_model, explain_row
+from polyplane.explain import TableExplanation, TableRowExplanation, explain_model, explain_row
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from sklearn.exceptions import NotFittedError
 
 import polyplane
 from polyplane import TableClassifier
-from polyplane.io import ModelFileError, read_model
+from polyplane.files import ModelFileError
+from polyplane.loading import read_model
 from tests.tables.test_classifier import QUICK, shop
 from tests.test_model_damage import TIMES, assembled, parts, places, reload, replaced
 from tests.test_model_files import assert_same, assert_same_model, fields_of

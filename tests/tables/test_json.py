@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polyplane import TableClassifier
-from polyplane.io import to_json
+from polyplane.exports import to_json
 from polyplane.tables._preparation import RECIPES
 from tests.tables.test_classifier import QUICK, shop
 

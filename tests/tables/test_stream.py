@@ -5,9 +5,9 @@ import pytest
 from sklearn.metrics import log_loss
 
 from polyplane import TableClassifier
+from polyplane.inputs.cells import Cells
+from polyplane.inputs.concatenation import concatenated_cells
 from polyplane.tables import _further_training
-from polyplane.tables._cells import Cells
-from polyplane.tables._concatenation import concatenated_cells
 from polyplane.tables._further_training import FurtherTraining, Memory
 from polyplane.tables._stream import encoded, seeds_of
 from polyplane.tables._warm_start import warm_start

@@ -15,7 +15,7 @@ from polyplane.cli._table_data import LoadedTable
 if TYPE_CHECKING:
     import numpy as np
 
-    from polyplane.io import Batches, Rows
+    from polyplane.readers import Batches, Rows
 
 DATA_HELP = "Data file in svmlight, CSV/TSV, Parquet or npz format, optionally gz/bz2/xz; - for standard input."
 DataFile = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
@@ -86,7 +86,7 @@ class LoadedModel(NamedTuple):
         return self.model[:-1].transform(X)
 
     def reading(self) -> dict[str, Any]:
-        """Options of `polyplane.io.read` for data of this model."""
+        """Options of `polyplane.readers.read` for data of this model."""
         import numpy as np
 
         names = getattr(self.model, "feature_names_in_", None)
@@ -104,7 +104,7 @@ class LoadedModel(NamedTuple):
         self, data: str, options: Mapping[str, Any], n_rows: int | None = None, *, labels: bool = True
     ) -> Batches:
         """Read the rows of a file in batches; `options` are those of the command line."""
-        from polyplane.io import batches
+        from polyplane.readers import batches
 
         refuse_table_options(options)
         expected = {**self.reading(), "part": "test"} | ({} if labels else {"labels": "ignore"})
@@ -148,7 +148,7 @@ class LoadedModel(NamedTuple):
 
 def load_model(path: str) -> LoadedModel | LoadedTable:
     """Read a model file."""
-    from polyplane.io import read_model
+    from polyplane.loading import read_model
 
     found = read_model(path)
     return loaded(found.model, found.metadata)
@@ -166,7 +166,7 @@ def loaded(model: Any, metadata: Mapping[str, Any]) -> LoadedModel | LoadedTable
 def reading_options(
     format: str | None, label: str | None, zero_based: bool | None, encoding: str | None = None, id: str | None = None
 ) -> dict[str, Any]:
-    """Collect the options of the command line about a data file: those of `polyplane.io.read`, and those of tables."""
+    """Collect the options about a data file: those of `polyplane.readers.read`, and those of tables."""
     given = {"format": format, "label": label, "zero_based": zero_based, "encoding": encoding, "id": id}
     return {name: value for name, value in given.items() if value is not None}
 
@@ -179,7 +179,7 @@ def refuse_table_options(options: Mapping[str, Any]) -> None:
 
 
 def label_kind(classes: np.ndarray) -> str:
-    """Return the value of `labels` for `polyplane.io.read`: "number" or "text"."""
+    """Return the value of `labels` for `polyplane.readers.read`: "number" or "text"."""
     return "text" if classes.dtype.kind in "UO" else "number"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import numpy as np
 
-    from polyplane.inspection.confusion import ConfusionMatrix
+    from polyplane.explain.confusion import ConfusionMatrix
 
 #: Two-sided 95 % of a normal distribution.
 _Z = 1.959964

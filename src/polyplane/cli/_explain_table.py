@@ -24,7 +24,7 @@ class TableRequest(NamedTuple):
 
 def explain_table(loaded: LoadedTable, request: TableRequest) -> Any:
     """Explain a model or a row, or write the HTML report."""
-    from polyplane.inspection import explain_model
+    from polyplane.explain import explain_model
 
     if request.tolerance:
         raise UserError(
@@ -42,7 +42,7 @@ def explain_table(loaded: LoadedTable, request: TableRequest) -> Any:
 
 
 def _of_row(loaded: LoadedTable, parts: TableParts, first: Any, request: TableRequest) -> Any:
-    from polyplane.inspection import explain_row
+    from polyplane.explain import explain_row
 
     assert request.row is not None
     assert request.data is not None
@@ -58,7 +58,7 @@ def _of_row(loaded: LoadedTable, parts: TableParts, first: Any, request: TableRe
 
 
 def _page(loaded: LoadedTable, rows: Any, data: str, html: str, title: str | None) -> Page:
-    from polyplane.inspection import model_report
+    from polyplane.explain import model_report
 
     truth, labelled = loaded.labelled(rows, data)
     page = model_report(loaded.model, labelled.X, loaded.model.classes_[truth], html, title=title)

@@ -22,7 +22,7 @@ from polyplane.cli._training import TrainedModel, scaling_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from polyplane.io import Rows
+    from polyplane.readers import Rows
 
 
 #: Number of search settings to show; --json lists all of them.

@@ -12,7 +12,7 @@ from polyplane.cli._labels import find_label, match_labels
 if TYPE_CHECKING:
     import numpy as np
 
-    from polyplane.io import TableBatches
+    from polyplane.readers import TableBatches
 
 
 class TableRows(NamedTuple):
@@ -117,7 +117,7 @@ class LoadedTable(NamedTuple):
         self, data: str, options: Mapping[str, Any], n_rows: int | None = 65_536, *, labels: bool = True
     ) -> TableParts:
         """Read the rows of a file in batches; `options` are those of the command line."""
-        from polyplane.io import table_batches
+        from polyplane.readers import table_batches
 
         reading = {name: options[name] for name in ("format", "encoding") if name in options}
         label = options.get("label", self.metadata.get("label"))
@@ -130,7 +130,7 @@ class LoadedTable(NamedTuple):
 
     def columns_of(self, table: Any, name: str) -> Any:
         """Select the columns of the model, and parse numeric strings; missing columns are an error that names them."""
-        from polyplane.io._typed import typed
+        from polyplane.readers._typed import typed
 
         encoding, there = self.model.model_.encoding, set(table.column_names)
         missing = [column.name for column in encoding.columns if column.name not in there]

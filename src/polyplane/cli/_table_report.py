@@ -139,7 +139,7 @@ class TableReport:
 
 def keep_and_test(model: Any, facts: TableFacts, report: TableReport) -> None:
     """Write the model, test it, and report."""
-    from polyplane.io import save
+    from polyplane.loading import save
 
     options = report.options
     save(model, options.out, metadata=facts.metadata)

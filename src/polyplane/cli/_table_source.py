@@ -9,7 +9,7 @@ from polyplane.cli._labels import find_label
 
 if TYPE_CHECKING:
     from polyplane.cli._train_options import TrainOptions
-    from polyplane.io import TableBatches
+    from polyplane.readers import TableBatches
 
 
 class TableFacts(NamedTuple):
@@ -83,7 +83,7 @@ class NamedColumns(NamedTuple):
 
 def open_table(options: TrainOptions, n_rows: int | None = None, columns: set[str] | None = None) -> TableBatches:
     """Open the training file, to be read in batches of `n_rows` rows."""
-    from polyplane.io import table_batches
+    from polyplane.readers import table_batches
 
     reading = {name: options.reading[name] for name in ("format", "encoding") if name in options.reading}
     return table_batches(options.source, n_rows, keep_index=True, columns=columns, **reading)

@@ -88,8 +88,8 @@ def read_training_table(options: TrainOptions, model: Any, is_decimal_given: boo
     """Read the features and the labels of a file."""
     import numpy as np
 
-    from polyplane.io._tables import whole_table
-    from polyplane.io._typed import find_decimal, typed
+    from polyplane.readers._tables import whole_table
+    from polyplane.readers._typed import find_decimal, typed
 
     began = time.perf_counter()
     parts = open_table(options)

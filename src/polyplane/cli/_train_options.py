@@ -101,7 +101,7 @@ Features = Annotated[
 
 
 class TrainOptions(NamedTuple):
-    """The options as given; `reading` contains those of `polyplane.io.read`, and `source` is the opened file."""
+    """The options as given; `reading` contains those of `polyplane.readers.read`, and `source` is the opened file."""
 
     data: str
     learner: str | None
@@ -166,7 +166,7 @@ class TrainOptions(NamedTuple):
 
     def opened(self) -> Self:
         """Open the data; standard input is kept in memory or on disk, unless it is a stream."""
-        from polyplane.io._input_file import InputFile
+        from polyplane.readers._input_file import InputFile
 
         return self._replace(source=InputFile(self.data, keep=not self.stream))
 

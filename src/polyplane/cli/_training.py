@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from polyplane.cli._train_options import TrainOptions
     from polyplane.engine.run import Limits
-    from polyplane.io import Rows
+    from polyplane.readers import Rows
     from polyplane.scaling import AffineScaling, FeatureMoments
 
 
@@ -54,7 +54,7 @@ def train_in_memory(options: TrainOptions, model: Any, rows: Rows) -> TrainedMod
 def train_on_stream(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> TrainedModel:
     """Train on rows in batches, pass by pass."""
     from polyplane._streaming import StreamOptions
-    from polyplane.io import batches
+    from polyplane.readers import batches
 
     if not model._declaration.streams:
         raise UserError(f"--stream: {name_of(model)} needs all rows in memory; omit --stream, or use another learner.")
@@ -138,7 +138,7 @@ def _survey(options: TrainOptions, reading: dict[str, Any]) -> _Survey:
     import numpy as np
 
     from polyplane.engine.feature_ranges import refuse_extremes
-    from polyplane.io import batches
+    from polyplane.readers import batches
     from polyplane.scaling import FeatureMoments
 
     moments, classes, part = FeatureMoments(), None, None

@@ -15,12 +15,12 @@ from sklearn.pipeline import Pipeline
 from polyplane.cli._common import UserError, note
 from polyplane.cli._learners import set_known
 from polyplane.cli._training import scaling_of
-from polyplane.model_selection import PlaneSearchCV
-from polyplane.model_selection._candidates import declared_space
+from polyplane.search import PlaneSearchCV
+from polyplane.search._candidates import declared_space
 
 if TYPE_CHECKING:
     from polyplane.cli._train_options import TrainOptions
-    from polyplane.io import Rows
+    from polyplane.readers import Rows
 
 N_FOLDS, N_SETTINGS = 5, 40
 #: Keys of a setting in `tried`, in addition to its parameters.

@@ -52,7 +52,7 @@ def compress(
     is chosen on held-out rows. The result is a model file like others: `polyplane export -o model.c` writes its tables.
     """
     import polyplane
-    from polyplane.io import read
+    from polyplane.readers import read
 
     found = load_model(model)
     if not isinstance(found, LoadedModel):

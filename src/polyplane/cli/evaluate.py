@@ -22,7 +22,7 @@ from polyplane.cli._errors import Error
 from polyplane.cli._table_data import LoadedTable
 
 if TYPE_CHECKING:
-    from polyplane.inspection.confusion import ConfusionMatrix
+    from polyplane.explain.confusion import ConfusionMatrix
 
 #: Maximum number of classes of a confusion matrix in the text output; --json always includes it.
 MOST_CLASSES = 30
@@ -67,7 +67,7 @@ def confusion_matrix(
     model: LoadedModel | LoadedTable, data: str, options: dict[str, Any], threads: int | None = None
 ) -> ConfusionMatrix:
     """Compute the confusion matrix of a model on the rows of a file."""
-    from polyplane.inspection.confusion import ConfusionMatrix
+    from polyplane.explain.confusion import ConfusionMatrix
 
     loaded: Any = model
     classes = loaded.model.classes_

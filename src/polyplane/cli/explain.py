@@ -24,7 +24,7 @@ from polyplane.cli._explaining import MOST_ROWS, Page, check_frozen, class_of, f
 from polyplane.cli._table_data import LoadedTable
 
 if TYPE_CHECKING:
-    from polyplane.io import Rows
+    from polyplane.readers import Rows
 
 MaybeData = Annotated[
     str | None,
@@ -123,14 +123,14 @@ def explain(
 
 
 def _of_model(loaded: LoadedModel, rows: Rows | None, tolerance: float) -> Any:
-    from polyplane.inspection import explain_model
+    from polyplane.explain import explain_model
 
     X, names = None if rows is None else rows.X, loaded.feature_names(rows)
     return explain_model(loaded.model, X, tolerance=tolerance, feature_names=names)
 
 
 def _of_row(loaded: LoadedModel, rows: Rows, x: Any, target: str | None, freeze: list[str] | None) -> Any:
-    from polyplane.inspection import explain_row
+    from polyplane.explain import explain_row
 
     names = loaded.feature_names(rows)
     check_frozen(freeze, names)
@@ -139,7 +139,7 @@ def _of_row(loaded: LoadedModel, rows: Rows, x: Any, target: str | None, freeze:
 
 
 def _page(loaded: LoadedModel, rows: Rows, data: str, html: str, title: str | None) -> Page:
-    from polyplane.inspection import model_report
+    from polyplane.explain import model_report
 
     classes = loaded.model.classes_
     y = classes[class_indices(rows, classes, data)]

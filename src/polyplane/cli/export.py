@@ -71,7 +71,7 @@ def export(
     """
     from pathlib import PurePath
 
-    from polyplane.io._export import check_options, exported
+    from polyplane.exports._export import check_options, exported
 
     kind = to or _kind(out)
     options = {"dtype": dtype, "opset": opset, "name": name, "dialect": dialect, "table": table, "key": key or None}
@@ -93,7 +93,7 @@ def export(
 
 def _kind(out: str) -> str:
     """Return the format for a file extension."""
-    from polyplane.io._export import FORMATS, format_of
+    from polyplane.exports._export import FORMATS, format_of
 
     try:
         return format_of(out)

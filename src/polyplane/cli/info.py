@@ -10,7 +10,7 @@ from polyplane.cli._data import ModelFile
 from polyplane.cli._learners import TABLE, learner_of, name_of
 
 if TYPE_CHECKING:
-    from polyplane.io import ModelFile as Contents
+    from polyplane.files import ModelFile as Contents
 
 #: Maximum number of feature names in the text output; --json lists all of them.
 MOST_NAMES = 100
@@ -22,7 +22,7 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
 
     The whole file is read and validated, as in all commands that load a model.
     """
-    from polyplane.io import read_model
+    from polyplane.loading import read_model
 
     content = describe(model, read_model(model))
     present(content, _tables(content), as_json)

@@ -41,7 +41,7 @@ from polyplane.cli._train_options import TrainOptions
 from polyplane.cli._training import train_in_memory, train_on_stream
 
 if TYPE_CHECKING:
-    from polyplane.io import Rows
+    from polyplane.readers import Rows
 
 
 @command(
@@ -135,7 +135,7 @@ def _resumed(options: TrainOptions) -> LoadedModel:
 
 def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, parameters: dict[str, Any]) -> None:
     """Train, write the model, test it, and report."""
-    from polyplane.io import save
+    from polyplane.loading import save
 
     tuned, folds, test = None, [], None
     if options.stream:
@@ -165,8 +165,8 @@ def _read(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> Row
     """Read all rows."""
     import numpy as np
 
-    from polyplane.io import read
-    from polyplane.io._rows import NotNumbersError
+    from polyplane.readers import read
+    from polyplane.readers._rows import NotNumbersError
 
     try:
         rows = read(options.source, **options.reading_for(resumed))

@@ -10,8 +10,8 @@ import numpy as np
 from polyplane.compression._file_tables import pack_tables, unpack_tables
 from polyplane.compression.classifier import CompressedClassifier
 from polyplane.engine.kinds import Array
-from polyplane.model_files.container import DamagedError
-from polyplane.model_files.parts import (
+from polyplane.files.container import DamagedError
+from polyplane.files.parts import (
     pack_labels,
     pack_parameters,
     part_of,
@@ -20,7 +20,7 @@ from polyplane.model_files.parts import (
     unpack_names,
     unpack_parameters,
 )
-from polyplane.model_files.values import Packer, Sizes, Unpacker, unpack
+from polyplane.files.values import Packer, Sizes, Unpacker, unpack
 
 #: Fitted attributes that are dicts of lists of numbers, without the trailing underscore.
 FIGURES = ("history", "trials")

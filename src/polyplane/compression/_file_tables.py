@@ -6,8 +6,8 @@ from typing import Any
 
 from polyplane.compression._tables import CompressedTables
 from polyplane.engine.kinds import Array, Maybe, Whole
-from polyplane.model_files.parts import part_of
-from polyplane.model_files.values import Packer, Sizes, Unpacker, pack, unpack
+from polyplane.files.parts import part_of
+from polyplane.files.values import Packer, Sizes, Unpacker, pack, unpack
 
 #: The fields of the tables. Without a projection, there is one unit per kept feature.
 PARTS: dict[str, Any] = {

@@ -20,10 +20,10 @@ from polyplane.dask._partitions import (
     submit,
     with_class_weights,
 )
-from polyplane.tables._cells import Cells
+from polyplane.inputs.cells import Cells
+from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.frames import Table, read_table
 from polyplane.tables._choice import EncodedRows
-from polyplane.tables._encoding import Encoding
-from polyplane.tables._frames import Table, read_table
 from polyplane.tables._preparation import Preparation
 from polyplane.tables._summary import ColumnSummary, learn_encoding
 from polyplane.tables.classifier import TableClassifier

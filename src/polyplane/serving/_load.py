@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from polyplane.compression._file_tables import unpack_tables
+from polyplane.files.container import DamagedError
+from polyplane.files.estimator import unpack_model_planes
+from polyplane.files.model import read_model
+from polyplane.files.parts import Form, part_of, possible, unpack_labels, unpack_names
+from polyplane.files.steps import pipeline_parts, transformation, unpack_step
+from polyplane.files.values import Packer, Sizes, Unpacker
 from polyplane.learners import LEARNERS, PROBABILISTIC
-from polyplane.model_files.container import DamagedError
-from polyplane.model_files.estimator import unpack_model_planes
-from polyplane.model_files.model import read_model
-from polyplane.model_files.parts import Form, part_of, possible, unpack_labels, unpack_names
-from polyplane.model_files.steps import pipeline_parts, transformation, unpack_step
-from polyplane.model_files.values import Packer, Sizes, Unpacker
 from polyplane.serving._predictor import PlaneScorer, Predictor, Scalers, TableScorer
 from polyplane.tables._file_model import unpack_table_model
 

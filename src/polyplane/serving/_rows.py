@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
-from polyplane.tables._conversion import as_numbers
-from polyplane.tables._encoding import positions_of
-from polyplane.tables._frames import read_table
+from polyplane.inputs.conversion import as_numbers
+from polyplane.inputs.encoding import positions_of
+from polyplane.inputs.frames import read_table
 
 
 def read_rows(X: Any, names: Any, n_features: int, owner: str) -> Any:

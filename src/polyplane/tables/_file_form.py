@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.model_files.container import DamagedError
-from polyplane.model_files.parts import (
+from polyplane.files.container import DamagedError
+from polyplane.files.parts import (
     all_text,
     pack_labels,
     pack_parameters,
@@ -17,7 +17,7 @@ from polyplane.model_files.parts import (
     possible,
     unpack_parameters,
 )
-from polyplane.model_files.values import Packer, Unpacker, Value, pack, unpack
+from polyplane.files.values import Packer, Unpacker, Value, pack, unpack
 from polyplane.tables._file_members import pack_preparation
 from polyplane.tables._file_model import unpack_table_model
 from polyplane.tables.classifier import TableClassifier

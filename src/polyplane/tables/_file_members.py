@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from polyplane.engine.kinds import Array
-from polyplane.model_files.container import DamagedError
-from polyplane.model_files.parts import unpack_planes
-from polyplane.model_files.values import Packer, Sizes, Unpacker, pack, unpack
+from polyplane.files.container import DamagedError
+from polyplane.files.parts import unpack_planes
+from polyplane.files.values import Packer, Sizes, Unpacker, pack, unpack
+from polyplane.inputs.encoding import Encoding
 from polyplane.planes import PlaneSet
-from polyplane.tables._encoding import Encoding
 from polyplane.tables._model import Member
 from polyplane.tables._preparation import Preparation
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.model_files.container import DamagedError
-from polyplane.model_files.parts import unpack_labels
-from polyplane.model_files.values import Unpacker
-from polyplane.tables._encoding import Encoding
+from polyplane.files.container import DamagedError
+from polyplane.files.parts import unpack_labels
+from polyplane.files.values import Unpacker
+from polyplane.inputs.encoding import Encoding
 from polyplane.tables._file_members import check_fit, unpack_all_planes, unpack_members, unpack_preparation
 from polyplane.tables._model import TableModel
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.frames import read_table
 from polyplane.planes import PlaneSet
-from polyplane.tables._encoding import Encoding
-from polyplane.tables._frames import read_table
 from polyplane.tables._preparation import Preparation
 from polyplane.tables._probabilities import soft_class_scores, softmax
 

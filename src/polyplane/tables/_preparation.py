@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyplane.inputs.plain_data import Entries
 from polyplane.planes import PlaneSet
 from polyplane.tables._bins import bin_values, tree_knots
-from polyplane.tables._plain_data import Entries
 
 #: Bound of robustly scaled numbers, approached smoothly.
 CLIP = 3.0

@@ -15,11 +15,11 @@ from polyplane._validation import check_classes, check_targets, check_weights, e
 from polyplane.engine.batches import Batch, BatchSource, Position, read_ahead
 from polyplane.engine.progress import Progress
 from polyplane.engine.run import record
+from polyplane.inputs.concatenation import concatenated, loaded
+from polyplane.inputs.conversion import as_numbers
+from polyplane.inputs.encoding import positions_of
+from polyplane.inputs.frames import Table, read_table
 from polyplane.tables._choice import EncodedRows
-from polyplane.tables._concatenation import concatenated, loaded
-from polyplane.tables._conversion import as_numbers
-from polyplane.tables._encoding import positions_of
-from polyplane.tables._frames import Table, read_table
 from polyplane.tables._further_training import FurtherTraining
 
 if TYPE_CHECKING:

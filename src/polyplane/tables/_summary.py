@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyplane.tables._cells import Cells
-from polyplane.tables._columns import CategoryColumn, Column
-from polyplane.tables._concatenation import GAPS, concatenated_cells
-from polyplane.tables._encoding import Encoding
-from polyplane.tables._frames import Table
-from polyplane.tables._learning import DENSE, Limits
+from polyplane.inputs.cells import Cells
+from polyplane.inputs.columns import CategoryColumn, Column
+from polyplane.inputs.concatenation import GAPS, concatenated_cells
+from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.frames import Table
+from polyplane.inputs.learning import DENSE, Limits
 
 #: Largest number of distinct values of a column: the most frequent strings, or quantiles of numbers and dates.
 MOST_VALUES = 100_000

@@ -1,0 +1,182 @@
+"""HTML markup; all text from data is escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape as escape_markup
+from importlib.resources import files
+
+from polyplane._plain import visible
+
+#: The scripts of a page, in order, and those of the section "Try it".
+SCRIPTS, LIVE_SCRIPTS = ("parts.js", "rows.js"), ("reasons.js", "live.js")
+
+PICKER = """\
+<div class="picker"><label for="row">Row and its predicted class</label> <select id="row"></select>
+<button type="button" id="before">Previous</button> <button type="button" id="after">Next</button></div>
+<div class="card" id="why" aria-live="polite"></div>
+<noscript><p>This section requires JavaScript.</p></noscript>"""
+
+LIVE = """<div class="picker"><label for="start">Start from</label> <select id="start"></select>
+<button type="button" id="reset">Reset</button></div>
+<div class="card now" id="now"><p class="verdict" aria-live="polite"></p><div id="classes"></div></div>
+<div class="live"><div id="inputs"></div><div id="reasons"></div></div>
+<noscript><p>This section requires JavaScript.</p></noscript>"""
+
+
+def escape(text: str) -> str:
+    """Escape text for markup."""
+    return escape_markup(visible(text))
+
+
+class Markup:
+    """A page, built element by element."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+
+    def __str__(self) -> str:
+        return "\n".join(self._parts)
+
+    def add(self, tag: str, text: str, css_class: str = "") -> None:
+        """Add an element with text."""
+        self._parts.append(f"<{tag}{_class(css_class)}>{escape(text)}</{tag}>")
+
+    @contextmanager
+    def group(self, css_class: str) -> Iterator[None]:
+        """Group the elements added in this context in one block."""
+        self._parts.append(f"<div{_class(css_class)}>")
+        yield
+        self._parts.append("</div>")
+
+    @contextmanager
+    def folded(self, title: str) -> Iterator[None]:
+        """Hide the elements added in this context until they are unfolded."""
+        self._parts.append(f"<details><summary>{escape(title)}</summary>")
+        yield
+        self._parts.append("</details>")
+
+    def place(self, name: str, css_class: str) -> None:
+        """Add an empty block that a script fills."""
+        self._parts.append(f'<div id="{name}"{_class(css_class)}></div>')
+
+    def figure(self, drawing: str, caption: str) -> None:
+        """Add a drawing, which is markup, with its caption."""
+        self._parts.append(f"<figure><figcaption>{escape(caption)}</figcaption>{drawing}</figure>")
+
+    def legend(self, names: Sequence[tuple[str, str]]) -> None:
+        """Add a legend of names and colours."""
+        items = "".join(f'<span><i style="background:{colour}"></i>{escape(name)}</span>' for name, colour in names)
+        self._parts.append(f'<p class="legend">{items}</p>')
+
+    def bars(self, heads: tuple[str, str] | list[str], rows: Sequence[tuple[str, float]]) -> None:
+        """Add a table of names and numbers, with a bar for each number."""
+        largest = max((size for _, size in rows), default=0.0) or 1.0
+        names, sizes = heads
+        self._parts.append('<div class="scroll"><table class="bars"><thead><tr>')
+        self._parts.append(f'<th scope="col" class="name">{escape(names)}</th><th scope="col">{escape(sizes)}</th>')
+        self._parts.append('<th class="track"></th></tr></thead><tbody>')
+        for name, size in rows:
+            bar = f'<span class="bar" style="width:{100 * size / largest:.1f}%"></span>'
+            self._parts.append(
+                f'<tr><td class="name">{escape(name)}</td><td>{size:.2f}</td><td class="track">{bar}</td></tr>'
+            )
+        self._parts.append("</tbody></table></div>")
+
+    def picker(self, reference: str) -> None:
+        """Add the section in which a script explains one row at a time; `reference` describes the reference row."""
+        self.add("h2", "Rows explained")
+        self.add("p", reference, "quiet")
+        self._parts.append(PICKER)
+
+    def live(self) -> None:
+        """Add the section in which the values of a row can be changed."""
+        self._parts.append(LIVE)
+
+    def table(
+        self,
+        title: str,
+        heads: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        css_classes: Sequence[Sequence[str]] | None = None,
+        *,
+        rule_column: int | None = None,
+        links: Sequence[int | None] | None = None,
+    ) -> None:
+        """Add a table; the first column contains names, the `rule_column` long text.
+
+        `css_classes` are the classes of the cells; `links` are the positions in the picker to which the names link.
+        """
+        self._parts.append('<div class="scroll"><table>')
+        if title:
+            self._parts.append(f"<caption>{escape(title)}</caption>")
+        of_column = {0: "name", rule_column: "rule"}
+        cells = "".join(f'<th scope="col"{_class(of_column.get(j, ""))}>{escape(h)}</th>' for j, h in enumerate(heads))
+        self._parts.append(f"<thead><tr>{cells}</tr></thead><tbody>")
+        for i, row in enumerate(rows):
+            line = []
+            for j, text in enumerate(row):
+                css_class = (css_classes[i][j] if css_classes else "") or of_column.get(j, "")
+                inner = escape(text)
+                if j == 0 and links and links[i] is not None:
+                    inner = f'<a href="#why" data-row="{links[i]}">{inner}</a>'
+                line.append(f"<td{_class(css_class)}>{inner}</td>")
+            self._parts.append(f"<tr>{''.join(line)}</tr>")
+        self._parts.append("</tbody></table></div>")
+
+
+def assemble(body: Markup, title: str, data: str, model: str = "") -> str:
+    """Assemble the whole page.
+
+    Its content security policy forbids all external resources and all scripts other than its own.
+
+    Parameters
+    ----------
+    body : Markup
+        Body of the page.
+    title : str
+        Title of the window.
+    data : str
+        JSON for the script.
+    model : str
+        Script of the model, which must not contain a closing tag; empty if there is none.
+    """
+    style = _page_file("style.css")
+    scripts = [model] if model else []
+    scripts.append("\n".join([*map(_page_file, SCRIPTS), live_scripts() if model else ""]))
+    allowed = " ".join(f"'{_digest(script)}'" for script in scripts)
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style></head>\n<body><main>\n{body}\n</main>\n"
+        f'<script type="application/json" id="data">{_inert(data)}</script>\n'
+        + "".join(f"<script>{script}</script>\n" for script in scripts)
+        + "</body></html>\n"
+    )
+
+
+def live_scripts() -> str:
+    """Return the scripts of the section "Try it"."""
+    return "\n".join(map(_page_file, LIVE_SCRIPTS))
+
+
+def _page_file(name: str) -> str:
+    return (files("polyplane.explain") / "page" / name).read_text(encoding="utf-8")
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
+
+
+def _digest(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _inert(data: str) -> str:
+    """Escape JSON so that it cannot close its script element."""
+    return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

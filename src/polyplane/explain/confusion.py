@@ -1,0 +1,78 @@
+"""Confusion matrix, with accuracy, precision, recall and F1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class ConfusionMatrix:
+    """Counts of rows: true class by row, predicted class by column.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Class labels.
+    counts : ndarray of shape (n_classes, n_classes)
+        Number of rows by true class (first axis) and predicted class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyplane.explain.confusion import ConfusionMatrix
+    >>> matrix = ConfusionMatrix.of(np.array(["no", "yes"]), np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
+    >>> matrix.counts.tolist()
+    [[1, 1], [0, 2]]
+    >>> matrix.accuracy
+    0.75
+    """
+
+    classes: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, classes: np.ndarray, truth: Any, predicted: Any) -> ConfusionMatrix:
+        """Compute the matrix from true and predicted class indices."""
+        n_classes = len(classes)
+        pairs = np.asarray(truth, dtype=np.intp) * n_classes + np.asarray(predicted, dtype=np.intp)
+        counts = np.bincount(pairs, minlength=n_classes**2)
+        return cls(classes, counts.reshape(n_classes, n_classes))
+
+    def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
+        return ConfusionMatrix(self.classes, self.counts + other.counts)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.counts.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """Fraction of correctly classified rows."""
+        return float(self.counts.trace() / max(1, self.n_rows))
+
+    @property
+    def support(self) -> np.ndarray:
+        """Number of rows of each class."""
+        return self.counts.sum(axis=1)
+
+    @property
+    def precision(self) -> np.ndarray:
+        """Fraction of the rows predicted as a class that belong to it; 0 if there are none."""
+        return self._share(self.counts.sum(axis=0))
+
+    @property
+    def recall(self) -> np.ndarray:
+        """Fraction of the rows of a class that are predicted as this class; 0 if there are none."""
+        return self._share(self.support)
+
+    @property
+    def f1(self) -> np.ndarray:
+        """Harmonic mean of precision and recall; 0 if there are no rows."""
+        return self._share((self.counts.sum(axis=0) + self.support) / 2)
+
+    def _share(self, total: np.ndarray) -> np.ndarray:
+        return self.counts.diagonal() / np.maximum(1, total)

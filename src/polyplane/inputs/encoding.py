@@ -1,0 +1,172 @@
+"""`Encoding`: the fitted state of a `TableEncoder`, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from polyplane.inputs.columns import Column, Feature, NumberColumn, column_from_dict
+from polyplane.inputs.conversion import LARGEST
+from polyplane.inputs.frames import Table
+from polyplane.inputs.learning import Limits, learn_column
+from polyplane.inputs.plain_data import Entries
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Fitted state of a `TableEncoder`.
+
+    Parameters
+    ----------
+    names : tuple of str
+        All columns seen during fit, in order.
+    is_named : bool
+        Whether the columns had names; otherwise they are matched by position.
+    gaps : tuple of str
+        Strings that mark missing values.
+    columns : tuple of Column
+        The encoded columns.
+    dropped : dict of str to str
+        The dropped columns, with the reason.
+    """
+
+    names: tuple[str, ...]
+    is_named: bool
+    gaps: tuple[str, ...]
+    columns: tuple[Column, ...]
+    dropped: Mapping[str, str]
+
+    @classmethod
+    def learn(
+        cls, table: Table, kinds: Mapping[str, str], gaps: tuple[str, ...], decimal: str, limits: Limits
+    ) -> Encoding:
+        """Fit the encoding to a table."""
+        columns: list[Column] = []
+        dropped: dict[str, str] = {}
+        for j, name in enumerate(table.names):
+            found = learn_column(table.read(j), kinds.get(name), decimal, limits)
+            if isinstance(found, str):
+                dropped[name] = found
+            else:
+                columns.append(found)
+        if not columns:
+            name, reason = next(iter(dropped.items()))
+            raise ValueError(
+                f"All columns were dropped (n_samples = {table.n_rows}): {name!r} because {reason}"
+                + (f", and {len(dropped) - 1} others for similar reasons." if len(dropped) > 1 else ".")
+            )
+        return cls(table.names, table.is_named, gaps, tuple(columns), dropped)
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The encoded features."""
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    @cached_property
+    def is_indicator(self) -> np.ndarray:
+        """Whether each feature is an indicator, shape (n_features,)."""
+        return np.array([feature.is_indicator for feature in self.features])
+
+    @cached_property
+    def reference(self) -> np.ndarray:
+        """Encoded reference row: the median or the most frequent level of each column, shape (n_features,)."""
+        return np.concatenate([column.reference for column in self.columns])
+
+    @cached_property
+    def places(self) -> tuple[slice, ...]:
+        """Positions of the features of each column."""
+        stops = np.cumsum(self._sizes).tolist()
+        return tuple(slice(stop - size, stop) for stop, size in zip(stops, self._sizes, strict=True))
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return [len(column.features) for column in self.columns]
+
+    def encode(self, table: Table, owner: str, dtype: Any = np.float64) -> np.ndarray:
+        """Encode a table, shape (n_rows, n_features); `owner` is the name of the estimator, for messages."""
+        positions = self._positions(table, owner)
+        out = np.zeros((table.n_rows, sum(self._sizes)), dtype=dtype)
+        with np.errstate(over="ignore"):
+            if not self._encode_numbers(table, positions, out):
+                for column, position, place in zip(self.columns, positions, self.places, strict=True):
+                    column.encode(table.read(position), out[:, place])
+        if out.dtype == np.float32 and not np.isfinite(out).all():
+            name = self.features[int(np.argmax(~np.isfinite(out).all(axis=0)))].column
+            raise ValueError(f"Column {name!r} contains numbers too large for float32: use dtype=numpy.float64.")
+        return out
+
+    def _encode_numbers(self, table: Table, positions: list[int], out: np.ndarray) -> bool:
+        """Encode a table of numbers only in one step; return False if this is not possible."""
+        numbers = [column for column in self.columns if isinstance(column, NumberColumn)]
+        if table.matrix is None or len(numbers) < len(self.columns):
+            return False
+        values = table.matrix[:, positions]
+        is_gap = np.isnan(values)
+        if not (is_gap | (np.abs(values) <= LARGEST)).all():
+            return False
+        first = [place.start for place in self.places]
+        out[:, first] = np.where(is_gap, [column.neutral for column in numbers], values)
+        marked = [j for j, column in enumerate(numbers) if column.has_gaps]
+        out[:, [first[j] + 1 for j in marked]] = is_gap[:, marked]
+        return True
+
+    def _positions(self, table: Table, owner: str) -> list[int]:
+        """Return the positions of the columns in a table."""
+        return positions_of([column.name for column in self.columns], self.names, self.is_named, table, owner)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert the encoding to plain data that can be stored as JSON."""
+        return {
+            "names": list(self.names),
+            "is_named": self.is_named,
+            "gaps": list(self.gaps),
+            "columns": [column.to_dict() for column in self.columns],
+            "dropped": dict(self.dropped),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Any) -> Encoding:
+        """Create an encoding from the output of `to_dict`; invalid data raise a ValueError."""
+        entries = Entries("The encoding", value)
+        names, is_named, gaps = entries.texts("names"), entries.flag("is_named"), entries.texts("gaps")
+        columns = tuple(map(column_from_dict, entries.items("columns")))
+        dropped = entries.text_by_text("dropped")
+        entries.end()
+        encoded = [column.name for column in columns]
+        if not encoded or len(set(encoded)) < len(encoded) or set(encoded) & set(dropped):
+            raise ValueError(
+                "The encoding must have at least one column, without duplicates, and none of them can also be dropped."
+            )
+        if set(encoded) | set(dropped) != set(names):
+            raise ValueError(
+                "The encoding must list each of its names either as an encoded column or as a dropped one."
+            )
+        return cls(names, is_named, gaps, columns, dropped)
+
+
+def positions_of(wanted: Sequence[str], names: Sequence[str], is_named: bool, table: Table, owner: str) -> list[int]:
+    """Return the positions of the `wanted` columns in a table: by name if all have names, otherwise by position."""
+    if is_named and table.is_named:
+        place = {name: j for j, name in enumerate(table.names)}
+        missing = [name for name in wanted if name not in place]
+        if missing:
+            raise ValueError(_missing_sentence(missing, table.names))
+        return [place[name] for name in wanted]
+    if len(table.names) != len(names):
+        raise ValueError(f"X has {len(table.names)} features, but {owner} is expecting {len(names)} features as input.")
+    return [names.index(name) for name in wanted]
+
+
+def _missing_sentence(missing: list[str], names: tuple[str, ...]) -> str:
+    listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    if len(missing) > 1:
+        return f"The table has no columns {listed}, which were present during fit."
+    near = get_close_matches(missing[0], names, n=1)
+    return f"The table has no column {listed}, which was present during fit." + (
+        f" Did you mean {near[0]!r}?" if near else ""
+    )

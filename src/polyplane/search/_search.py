@@ -1,0 +1,397 @@
+"""`PlaneSearchCV`: hyperparameter search by successive halving."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+
+from polyplane._array_api import to_numpy
+from polyplane._validation import check_classes, check_matrix, check_targets, encode, to_host
+from polyplane.base import PlaneClassifier
+from polyplane.engine.progress import Progress
+from polyplane.search._candidates import Settings, declared_space, draw_candidates, machine_of
+from polyplane.search._checkpoint import Checkpoint, fingerprint
+from polyplane.search._fitting import Evaluation
+from polyplane.search._halving import Halving
+from polyplane.search._results import results_table
+from polyplane.search._rungs import Rung, full_passes, plan
+
+
+def _delegated(name: str) -> Callable[[Any], bool]:
+    """Whether the best estimator, or before `fit` the given estimator, has a method."""
+
+    def check(self: PlaneSearchCV) -> bool:
+        if not self.refit:
+            raise AttributeError(f"{name} is not available with refit=False: fit an estimator with best_params_.")
+        getattr(getattr(self, "best_estimator_", None) or self._searched(0), name)
+        return True
+
+    return check
+
+
+@dataclass(eq=False, repr=False)
+class PlaneSearchCV(ClassifierMixin, BaseEstimator):
+    r"""Hyperparameter search by cross-validation and successive halving.
+
+    Candidates are the setting of the estimator and random settings; they compete in rounds (rungs). On the first rung,
+    all candidates are fitted to two of five folds with a ninth of the passes. The best third advances to the next rung,
+    with a third of the passes and three folds, and the best third of these to the last, with all passes and folds. The
+    best score is therefore an ordinary cross-validation score, while most candidates cost little. Step sizes are
+    scheduled over the given number of passes, so a short fit is complete, not the beginning of a long one. Learners
+    with a stopping criterion (`tol` is not None) get a part of the training rows instead of fewer passes; otherwise
+    rows beyond 10,000 are reduced as well. With fewer than 27 candidates there are fewer rungs, so that several
+    candidates reach the last one; small data sets use a single rung.
+
+    The interface is that of scikit-learn's `RandomizedSearchCV`. Fits are run in batches of a few seconds.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        A classifier, or a pipeline that ends in one. None: `MultiHyperplaneClassifier`, with a seed drawn from
+        `random_state`. For reproducible results, set the `random_state` of the estimator as well.
+    param_distributions : dict, list of dict or None, default=None
+        Lists of values, or distributions with a method `rvs` as in `scipy.stats`, by parameter name. None: the defaults
+        of the learner; for `MultiHyperplaneClassifier`, `n_planes`, `alpha`, `noise`, `eta0` and `scale`.
+    n_iter : int, default=40
+        Number of candidates, including the setting of the estimator.
+    cv : int, splitter or iterable of (train, test), default=5
+        The cross-validation splits, as in scikit-learn.
+    scoring : str, callable or None, default=None
+        The score to maximise, as in scikit-learn. None: accuracy.
+    refit : bool, default=True
+        Refit the best candidate on all rows.
+    factor : float or None, default=3
+        One out of `factor` candidates (at least 2) advances to the next rung. None: no halving; all candidates get all
+        passes and all rows, as in `RandomizedSearchCV`.
+    random_state : int, RandomState or None, default=None
+        Seed of the random candidates.
+    n_jobs : int or None, default=None
+        Number of threads.
+    time_limit : float or None, default=None
+        Time limit in seconds. The search stops after the current batch, warns, and uses the best candidate so far. The
+        refit is not included.
+    checkpoint : path-like or None, default=None
+        A JSON file for the finished fits, written after each batch. Requires an int `random_state`.
+    resume : bool, default=False
+        Resume from the checkpoint, if it exists.
+    verbose : int, default=0
+        Verbosity; 1 shows progress, with the remaining time on a terminal.
+
+    Attributes
+    ----------
+    cv_results_ : dict of str to array
+        One row per candidate and rung, with the columns of `RandomizedSearchCV`; can be converted to a data frame.
+        "rung" starts at 0, "n_resources" is the number of row visits of a fit: training rows times passes.
+        "mean_fit_time" is the time of a batch divided by its fits. Folds that are not used on a rung have the score
+        NaN. Later rungs rank first.
+    best_estimator_ : estimator
+        The best candidate, refitted on all rows.
+    best_params_, best_score_, best_index_
+        The best setting, its mean score on the last rung, and its index in ``cv_results_``.
+    n_splits_ : int
+        Number of folds.
+    refit_time_ : float
+        Time of the refit in seconds.
+    is_complete_ : bool
+        False if `time_limit` stopped the search.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    scorer_ : function
+        The scorer.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    sklearn.model_selection.RandomizedSearchCV : Random search without halving.
+
+    Notes
+    -----
+    As in `RandomizedSearchCV`, `sample_weight` is used in training, not in scoring. Ctrl-C raises `KeyboardInterrupt`
+    and the estimator does not change; the checkpoint contains the finished batches.
+
+    References
+    ----------
+    K. Jamieson and A. Talwalkar. Non-stochastic Best Arm Identification and Hyperparameter Optimization. AISTATS 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> from polyplane import MultiHyperplaneClassifier, PlaneSearchCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> machine = MultiHyperplaneClassifier(8, max_iter=20, random_state=0)
+    >>> space = {"noise": [None, 0.1, 0.4], "eta0": [0.1, 0.3, 1.0]}
+    >>> search = PlaneSearchCV(machine, space, n_iter=9, cv=3, random_state=0).fit(X_train, y_train)
+    >>> print(f"{search.score(X_test, y_test):.2f}")
+    0.99
+    """
+
+    estimator: Any = None
+    param_distributions: Any = None
+    _: KW_ONLY
+    n_iter: int = 40
+    cv: Any = 5
+    scoring: Any = None
+    refit: bool = True
+    factor: float | None = 3
+    random_state: Any = None
+    n_jobs: int | None = None
+    time_limit: float | None = None
+    checkpoint: Any = None
+    resume: bool = False
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit"]), None],
+        "param_distributions": [dict, list, tuple, None],
+        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "refit": ["boolean"],
+        "factor": [Interval(Real, 2, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "checkpoint": [str, os.PathLike, None],
+        "resume": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Run the search, and refit the best candidate on all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,)
+            The labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Sample weights, used in training.
+        groups : array-like of shape (n_rows,), default=None
+            Group labels, for group-based splitters.
+
+        Returns
+        -------
+        self : object
+            The fitted search. If `fit` fails or is interrupted, the object does not change.
+        """
+        began = time.perf_counter()
+        self._validate_params()
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        estimator = clone(self._searched(seed))
+        scorer = check_scoring(estimator, self.scoring)
+        evaluation = self._evaluation(estimator, X, y, sample_weight, groups, scorer, seed)
+        search = self._search(evaluation, began)
+        is_complete = self._run(search)
+        table = results_table(search.candidates, search.rungs, search.trials, len(search.evaluation.folds))
+        found: dict[str, Any] = {"cv_results_": table, "scorer_": scorer, "n_splits_": len(evaluation.folds)}
+        found |= {"is_complete_": is_complete, "classes_": np.unique(evaluation.y)}
+        index = list(search.trials).index(search.best)
+        found |= {"best_index_": index, "best_params_": table["params"][index]}
+        found["best_score_"] = float(table["mean_test_score"][index])
+        if self.refit:
+            found |= _refitted(estimator, found["best_params_"], X, evaluation)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        self.__dict__.update(found)
+        return self
+
+    @available_if(_delegated("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predict class labels with the best estimator.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+            The labels.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_delegated("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Predict class probabilities with the best estimator.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            The probabilities.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_delegated("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Compute class scores with the best estimator.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            The scores.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(_delegated("score"))
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score the best estimator with `scoring`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,)
+            Their labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            The accuracy, or the score given by `scoring`.
+        """
+        check_is_fitted(self)
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.scorer_(self.best_estimator_, X, y, **weight))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "cv_results_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, own = super().__sklearn_tags__(), get_tags(self._searched(0))
+        tags.classifier_tags, tags.input_tags = own.classifier_tags, own.input_tags
+        return tags
+
+    def _searched(self, seed: int) -> Any:
+        """The estimator whose parameters are searched."""
+        if self.estimator is not None:
+            return self.estimator
+        from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
+
+        return MultiHyperplaneClassifier(random_state=seed)
+
+    def _evaluation(
+        self, estimator: Any, X: Any, y: Any, weight: Any, groups: Any, scorer: Any, seed: int
+    ) -> Evaluation:
+        """The rows and the folds, checked."""
+        if isinstance(estimator, PlaneClassifier):
+            X = check_matrix(clone(estimator), X, reset=True)
+        elif not hasattr(X, "shape"):
+            X = np.asarray(X)
+        y = check_targets(to_host("y", y, X), _num_samples(X))
+        classes = check_classes(y)
+        if weight is not None:
+            weight = _check_sample_weight(to_host("sample_weight", weight, X), np.empty((len(y), 1)))
+        folds = list(check_cv(self.cv, y, classifier=True).split(np.empty((len(y), 1)), y, groups))
+        score = _accuracy if self.scoring is None else scorer
+        return Evaluation(estimator, X, y, encode(y, classes), weight, folds, score, seed, self.n_jobs)
+
+    def _search(self, evaluation: Evaluation, began: float) -> Halving:
+        """The search, with the trials of the checkpoint if it is resumed."""
+        estimator, space = evaluation.estimator, self.param_distributions
+        if space is None:
+            space = declared_space(estimator, np.unique(evaluation.y))
+            if not space:
+                raise ValueError(
+                    "param_distributions=None: the estimator has no parameters to search; specify param_distributions."
+                )
+        candidates = draw_candidates(estimator, space, self.n_iter, self.random_state)
+        prefix, machine = machine_of(estimator)
+        searched = any(f"{prefix}max_iter" in settings for settings in candidates)
+        n_rows = len(evaluation.folds[0][0])
+        rungs = plan(full_passes(machine, searched), n_rows, len(candidates), self.factor)
+        limit = math.inf if self.time_limit is None else self.time_limit
+        checkpoint = None if self.checkpoint is None else self._checkpoint(evaluation, candidates, rungs)
+        search = Halving(evaluation, candidates, rungs, self.factor, began + limit, checkpoint)
+        if checkpoint is not None and self.resume:
+            search.trials.update(checkpoint.read())
+        return search
+
+    def _checkpoint(self, evaluation: Evaluation, candidates: list[Settings], rungs: list[Rung]) -> Checkpoint:
+        if not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"checkpoint: random_state is {self.random_state!r}, but resuming requires the same candidates; set "
+                "random_state to an int."
+            )
+        parts = {
+            "rows": fingerprint(evaluation.X, evaluation.y, evaluation.sample_weight),
+            "folds": fingerprint(*(rows for fold in evaluation.folds for rows in fold)),
+            "estimator": repr(sorted((name, repr(v)) for name, v in evaluation.estimator.get_params().items())),
+            "scoring": self.scoring if isinstance(self.scoring, str) else getattr(self.scoring, "__name__", "None"),
+            "rungs": repr([tuple(rung) for rung in rungs]),
+        }
+        return Checkpoint(self.checkpoint, parts, candidates)
+
+    def _run(self, search: Halving) -> bool:
+        """Run the trials, warn about failures and the time limit, and return whether the search is complete."""
+        progress = Progress(type(self).__name__, 100) if self.verbose else None
+        if progress is not None:
+            progress.begin()
+        try:
+            is_complete = search.go(progress)
+        finally:
+            if progress is not None:
+                progress.end()
+        failed = search.evaluation
+        if failed.failure is not None:
+            warnings.warn(
+                f"{failed.n_failures} fits failed and have no score; the first error: {failed.failure.error}",
+                FitFailedWarning,
+                stacklevel=3,
+            )
+        if not is_complete:
+            warnings.warn(
+                f"time_limit={self.time_limit:g} ended the search on rung {search.last_rung + 1} of "
+                f"{len(search.rungs)}, after {len(search.trials)} trials; the best candidate so far is used.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return is_complete
+
+
+def _accuracy(estimator: Any, X: Any, y: np.ndarray) -> float:
+    return float(np.mean(to_numpy(estimator.predict(X)) == y))
+
+
+def _refitted(estimator: Any, settings: Settings, X: Any, evaluation: Evaluation) -> dict[str, Any]:
+    """Fitted attributes of the best setting, refitted on all rows."""
+    best, began = clone(estimator).set_params(**clone(settings, safe=False)), time.perf_counter()
+    best.fit(X, evaluation.y, **evaluation.weights(best))
+    found = {"best_estimator_": best, "refit_time_": time.perf_counter() - began}
+    return found | {
+        name: getattr(best, name) for name in ("n_features_in_", "feature_names_in_") if hasattr(best, name)
+    }
