@@ -77,7 +77,7 @@ def used_columns(model, X):
     """A table without the columns that its model does not use."""
     if not isinstance(X, pd.DataFrame):
         return X
-    return X.rename(columns=str)[[column.name for column in model.model_.encoding.columns]]
+    return X.rename(columns=str)[[column.name for column in model.table_model_.encoding.columns]]
 
 
 def rows_in_c(X, fields, real):

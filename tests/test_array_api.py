@@ -235,7 +235,6 @@ class TestPlaneSet:
         assert there.to_numpy() == self.planes
         keep = np.array([True, False, True, True, False])
         assert there.prune(keep).to_numpy() == self.planes.prune(keep)
-        assert there.merge(there).to_numpy() == self.planes.merge(self.planes)
         assert pickle.loads(pickle.dumps(there)).to_numpy() == self.planes
 
     def test_says_where_it_is(self, on_device):

@@ -144,7 +144,7 @@ class TestFit:
         assert found.score(TEST, Y_TEST) > 0.75
 
     def test_the_model_of_the_sample_is_kept_where_it_is_clearly_better(self):
-        model = TableClassifier(**GOOD).fit(FRAME, Y).model_
+        model = TableClassifier(**GOOD).fit(FRAME, Y).table_model_
         swapped = [PlaneSet.of_classes([planes.of(1), planes.of(0)]) for _, planes in model.members]
         spoilt = replace(
             model, members=tuple(Member(m.preparation, p) for m, p in zip(model.members, swapped, strict=True))

@@ -61,7 +61,7 @@ HOSTILE = [
 
 def expected(model, X):
     if isinstance(model, TableClassifier):
-        return model.model_.class_scores(model.model_.encode(X))
+        return model.table_model_.class_scores(model.table_model_.encode(X))
     return np.asarray(model.planes_.class_scores(X), dtype=float)
 
 
@@ -279,7 +279,7 @@ class TestC:
         (tmp_path / "model.c").write_text(text, encoding="utf-8")
         subprocess.run([gcc, *FLAGS, "-O0", "-c", "model.c"], cwd=tmp_path, check=True)
         symbols = subprocess.run([nm, "-S", "model.o"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-        tables = [line.split() for line in symbols.splitlines() if re.search(r" [rR] model_", line)]
+        tables = [line.split() for line in symbols.splitlines() if re.search(r" [rR] table_model_", line)]
         numbers = sum(int(size, 16) for _, size, _, name in tables if not re.search("levels|gaps|labels", name))
         stated = re.search(r"Memory: (\d+) bytes of constant tables \((\w+)\)", text)
         assert stated.groups() == (str(numbers), dtype)

@@ -14,10 +14,10 @@ PACKAGE = Path(polyplane.__file__).parent
 FLOORS = [
     {"kernels", "_array_api", "_threads", "_files", "_plain", "_version"},
     {"planes"},
-    {"committee"},
-    {"scaling"},
+    {"committee", "features"},
+    {"inputs", "scaling"},
+    {"model"},
     {"engine"},
-    {"inputs"},
     {"files"},
     {"_validation"},
     {"_prediction", "_streaming"},

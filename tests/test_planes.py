@@ -56,16 +56,6 @@ def test_blocks_threads_and_sparsity_change_nothing(planes, X, block, n_jobs):
         polyplane.planes.BLOCK_SCORES = before
 
 
-@given(plane_sets(), plane_sets(), rows)
-def test_merging_takes_the_better_score_of_each_class(a, b, X):
-    if a.n_classes != b.n_classes:
-        with pytest.raises(ValueError, match="same classes"):
-            a.merge(b)
-        return
-    merged = a.merge(b)
-    np.testing.assert_array_equal(merged.class_scores(X), np.maximum(a.class_scores(X), b.class_scores(X)))
-
-
 @given(plane_sets(), rows)
 def test_pruning_planes_that_never_win_changes_no_prediction(planes, X):
     keep = np.isin(np.arange(planes.n_planes), planes.winners(X))

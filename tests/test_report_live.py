@@ -111,7 +111,7 @@ def edited_rows(row, columns, edits, states):
 def test_200_edits_of_a_table_give_the_labels_and_scores_of_python(loans, opened):  # noqa: F811
     path, model, X = loans
     page = opened(path)
-    columns, rng = model.model_.encoding.columns, np.random.default_rng(0)
+    columns, rng = model.table_model_.encoding.columns, np.random.default_rng(0)
     assert {column.kind for column in columns} == {"number", "category", "boolean", "date"}
     assert sum(column.has_gaps for column in columns) >= 3
     row, edits = start_row(page, X), random_edits(columns, rng, 200)
@@ -120,7 +120,7 @@ def test_200_edits_of_a_table_give_the_labels_and_scores_of_python(loans, opened
     assert [state["label"] for state in states] == model.predict(rows).tolist()
     scores = np.array([state["scores"] for state in states])
     # Python multiplies float32 numbers, so its scores are exact to some 1e-7 of the largest of a row.
-    by_python = model.model_.class_scores(model.model_.encode(rows))
+    by_python = model.table_model_.class_scores(model.table_model_.encode(rows))
     assert (np.abs(scores - by_python) <= 1e-6 * np.maximum(1.0, np.abs(by_python).max(axis=1, keepdims=True))).all()
     probabilities = np.array([state["probabilities"] for state in states])
     np.testing.assert_allclose(probabilities, model.predict_proba(rows), atol=1e-6)
@@ -204,7 +204,7 @@ def flips_of(model, row, column, label):
 
 def test_the_nearest_flip_is_told_and_can_be_applied(loans, opened):  # noqa: F811
     path, model, X = loans
-    page, columns = opened(path), {column.name: column for column in model.model_.encoding.columns}
+    page, columns = opened(path), {column.name: column for column in model.table_model_.encoding.columns}
     n_flips = 0
     for place in range(6):
         row = X.iloc[started(page, place)].to_dict()
@@ -273,7 +273,7 @@ def test_a_changed_row_can_be_reset_and_the_reference_be_a_start(loans, opened):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone_and_inputs_have_names(loans, opened, scheme):  # noqa: F811
     page = opened(loans[0], color_scheme=scheme, viewport={"width": 390, "height": 844})
-    outcome(page, random_edits(loans[1].model_.encoding.columns, np.random.default_rng(3), 5))
+    outcome(page, random_edits(loans[1].table_model_.encoding.columns, np.random.default_rng(3), 5))
     page.wait_for_timeout(200)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     outside = """Array.from(document.querySelectorAll("#now *, #inputs *, #reasons *")).filter((part) => {

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from polyplane.exports._export import export
     from polyplane.learners import *  # noqa: F403
     from polyplane.loading import load, save
+    from polyplane.model import Model
     from polyplane.planes import PlaneSet
     from polyplane.search import PlaneSearchCV
     from polyplane.tables.classifier import TableClassifier
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 #: The module of each public name. They are imported on first use, so that the command line starts quickly.
 _HOMES = {
     **{name: f"learners.{module}" for name, module in LEARNERS.items()},
+    "Model": "model",
     "PlaneCommittee": "committee",
     "PlaneSearchCV": "search",
     "PlaneSet": "planes",
@@ -32,6 +34,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Model",
     "PlaneCommittee",
     "PlaneSearchCV",
     "PlaneSet",

@@ -7,9 +7,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from polyplane._array_api import labels_of
 from polyplane._validation import check_fitted_matrix
+from polyplane.committee import PlaneCommittee
+from polyplane.features import Features
+from polyplane.inputs.encoding import MatrixInputs
+from polyplane.model import Model
 from polyplane.planes import PlaneSet
 
 
@@ -64,6 +69,24 @@ class PlanePrediction(ClassifierMixin, BaseEstimator):
         """
         X = check_fitted_matrix(self, X)
         return labels_of(self.classes_, self.planes_.predict(X, getattr(self, "n_jobs", None)))
+
+    @property
+    def model_(self) -> Model:
+        """The fitted model in host memory, from the columns of the rows to class scores."""
+        check_is_fitted(self)
+        planes: Any = self.planes_.to_numpy()
+        names = getattr(self, "feature_names_in_", None)
+        if isinstance(planes, PlaneCommittee):
+            planes = PlaneSet.of_members(planes.members)
+        n_columns = planes.n_features
+        return Model(
+            MatrixInputs(n_columns, None if names is None else tuple(map(str, names))),
+            Features.identity(n_columns),
+            planes,
+            self.classes_,
+            temperature=1.0 if hasattr(self, "predict_proba") else None,
+            learner=type(self).__name__,
+        )
 
     def to_numpy(self) -> Self:
         """Copy the fitted model to host memory.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle, pairwise
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,7 +39,9 @@ class PlaneSet:
 
     .. math:: \hat y(x) = \operatorname{argmax}_c \max_{k \in c} \; w_k \cdot x + b_k
 
-    A class without learned planes owns one zero plane.
+    A class without learned planes owns one zero plane. In a committee, each member has planes of all classes, and the
+    score of a class is the weighted mean of its scores in the members. With ``pooling="logsumexp"``, the score of a
+    class in a member is :math:`\log \sum_k e^{w_k \cdot x + b_k}`, a smooth maximum.
 
     Parameters
     ----------
@@ -48,8 +50,13 @@ class PlaneSet:
         follow the array API standard remain on their device, and rows are scored there.
     intercept : array of shape (n_planes,)
         Offsets of the planes, of the same library and dtype.
-    indptr : ndarray of shape (n_classes + 1,)
-        Class `c` owns the planes ``indptr[c]:indptr[c + 1]``. Each class owns at least one plane.
+    indptr : ndarray of shape (n_members * n_classes + 1,)
+        Class `c` owns the planes ``indptr[c]:indptr[c + 1]``; in a committee, class `c` of member `m` owns the planes
+        ``indptr[i]:indptr[i + 1]`` with ``i = m * n_classes + c``. Each class owns at least one plane in each member.
+    member_weight : ndarray of shape (n_members,), default=[1.0]
+        Weights of the members of a committee; their sum is 1.
+    pooling : {"max", "logsumexp"}, default="max"
+        How the score of a class in a member follows from the scores of its planes.
 
     Notes
     -----
@@ -75,12 +82,17 @@ class PlaneSet:
     coef: Any
     intercept: Any
     indptr: np.ndarray
+    member_weight: Any = (1.0,)
+    pooling: Literal["max", "logsumexp"] = "max"
 
     def __post_init__(self) -> None:
         coef, intercept = (a if is_foreign(a) else np.asarray(a) for a in (self.coef, self.intercept))
         indptr = np.asarray(self.indptr, dtype=np.intp)
+        weight = np.asarray(self.member_weight, dtype=np.float64)
         _check_arrays(coef, intercept, indptr)
-        for name, array in (("coef", coef), ("intercept", intercept), ("indptr", indptr)):
+        _check_members(indptr, weight, self.pooling)
+        arrays = {"coef": coef, "intercept": intercept, "indptr": indptr, "member_weight": weight}
+        for name, array in arrays.items():
             view = array
             if isinstance(array, np.ndarray):
                 view = array.view()
@@ -95,9 +107,74 @@ class PlaneSet:
         indptr = np.concatenate([[0], np.cumsum([coef.shape[0] for coef in coefs])])
         return cls(xp.concat(coefs), xp.concat(intercepts), indptr)
 
+    @classmethod
+    def of_members(cls, members: Sequence[PlaneSet], weight: Any = None) -> PlaneSet:
+        """Create a committee from the planes of its members.
+
+        Parameters
+        ----------
+        members : sequence of PlaneSet
+            Planes of single members, with the same classes, features, dtype and pooling.
+        weight : array-like of shape (n_members,), default=None
+            Weights of the members. None: all are equal.
+
+        Returns
+        -------
+        planes : PlaneSet
+            The planes of all members, whose scores take one matrix product.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyplane import PlaneSet
+        >>> line, steeper = (PlaneSet(np.array([[0.0], [w]]), np.array([0.0, -1.0]), [0, 1, 2]) for w in (1.0, 3.0))
+        >>> both = PlaneSet.of_members([line, steeper])
+        >>> both.class_scores(np.array([[2.0]]))
+        array([[0., 3.]])
+        >>> both.predict(np.array([[0.4], [0.6]]))
+        array([0, 1])
+        """
+        if not members:
+            raise ValueError("members must contain at least one PlaneSet.")
+        first = members[0]
+        form = (first.n_classes, first.n_features, first.coef.dtype, first.pooling, 1)
+        for member in members:
+            if (member.n_classes, member.n_features, member.coef.dtype, member.pooling, member.n_members) != form:
+                raise ValueError(f"{member!r} and {first!r} must have the same classes, features, dtype and pooling.")
+        if len(members) == 1:
+            return first
+        xp = namespace(first.coef)
+        starts = np.cumsum([0, *(member.n_planes for member in members[:-1])])
+        ends = [start + member.indptr[1:] for start, member in zip(starts, members, strict=True)]
+        weight = np.ones(len(members)) if weight is None else np.asarray(weight, dtype=np.float64)
+        return cls(
+            xp.concat([member.coef for member in members]),
+            xp.concat([member.intercept for member in members]),
+            np.concatenate([[0], *ends]),
+            weight / weight.sum(),
+            first.pooling,
+        )
+
+    @property
+    def members(self) -> tuple[PlaneSet, ...]:
+        """The planes of each member of a committee; of a single model, the set itself."""
+        if self.n_members == 1:
+            return (self,)
+        found = []
+        for start in range(0, len(self.indptr) - 1, self.n_classes):
+            indptr = self.indptr[start : start + self.n_classes + 1]
+            own = slice(int(indptr[0]), int(indptr[-1]))
+            edges = indptr - indptr[0]
+            found.append(PlaneSet(self.coef[own, :], self.intercept[own], edges, pooling=self.pooling))
+        return tuple(found)
+
     def to_numpy(self) -> PlaneSet:
         """Return the planes as NumPy arrays in host memory."""
-        return PlaneSet(to_numpy(self.coef), to_numpy(self.intercept), self.indptr)
+        return self.replace(coef=to_numpy(self.coef), intercept=to_numpy(self.intercept))
+
+    def replace(self, **changes: Any) -> PlaneSet:
+        """Return a copy with other arrays, or another pooling."""
+        return replace(self, **changes)
 
     def to(self, X: Any) -> PlaneSet:
         """Return the planes as arrays of the library of `X`, on its device.
@@ -114,12 +191,17 @@ class PlaneSet:
         """
         if host_dtype(self.coef) == np.float64 and widest_float(kind_of(X)) == namespace(X).float32:
             raise ValueError(f"The planes are float64, which {device_of(X)} does not support: train on float32 rows.")
-        return PlaneSet(like(self.coef, X), like(self.intercept, X), self.indptr)
+        return self.replace(coef=like(self.coef, X), intercept=like(self.intercept, X))
+
+    @property
+    def n_members(self) -> int:
+        """Number of members of a committee; 1 for a single model."""
+        return len(self.member_weight)
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return len(self.indptr) - 1
+        return (len(self.indptr) - 1) // self.n_members
 
     @property
     def n_planes(self) -> int:
@@ -134,13 +216,14 @@ class PlaneSet:
     @property
     def owners(self) -> np.ndarray:
         """Index of the class that owns each plane, shape (n_planes,)."""
-        return np.repeat(np.arange(self.n_classes), np.diff(self.indptr))
+        return np.repeat(np.arange(len(self.indptr) - 1) % self.n_classes, np.diff(self.indptr))
 
-    def of(self, c: int) -> tuple[Any, Any]:
-        """Return the planes of class `c`: its part of `coef` and of `intercept`."""
+    def of(self, c: int, member: int = 0) -> tuple[Any, Any]:
+        """Return the planes of class `c` of a member: its part of `coef` and of `intercept`."""
         if not 0 <= c < self.n_classes:
             raise ValueError(f"c={c} is not a class of this PlaneSet: its classes are 0 to {self.n_classes - 1}.")
-        own = slice(int(self.indptr[c]), int(self.indptr[c + 1]))
+        index = member * self.n_classes + c
+        own = slice(int(self.indptr[index]), int(self.indptr[index + 1]))
         return self.coef[own, :], self.intercept[own]
 
     def scores(self, X: Any, n_jobs: int | None = None) -> Any:
@@ -149,14 +232,17 @@ class PlaneSet:
 
     def class_scores(self, X: Any, n_jobs: int | None = None) -> Any:
         """Compute the score of each row for each class, shape (n_rows, n_classes)."""
-        return self._map_blocks(X, self._best_of_classes, n_jobs)
+        return self._map_blocks(X, self.pooled, n_jobs)
 
     def winners(self, X: Any, n_jobs: int | None = None) -> Any:
         """Return the index of the plane with the largest score for each row, shape (n_rows,); the first one if tied."""
         return self._map_blocks(X, lambda scores: namespace(scores).argmax(scores, axis=1), n_jobs)
 
     def predict(self, X: Any, n_jobs: int | None = None) -> Any:
-        """Predict the class index of each row: the owner of the plane with the largest score."""
+        """Predict the class index of each row: the class with the largest score."""
+        if self.n_members > 1 or self.pooling != "max":
+            scores = self.class_scores(X, n_jobs)
+            return namespace(scores).argmax(scores, axis=1)
         winners = self.winners(X, n_jobs)
         return take_rows(like(self.owners, winners), winners)
 
@@ -178,28 +264,108 @@ class PlaneSet:
             raise ValueError(f"keep removes all planes of class {int(left.argmin())}; each class must keep one.")
         kept = np.flatnonzero(keep)
         indptr = np.concatenate([[0], np.cumsum(left)])
-        return PlaneSet(take_rows(self.coef, kept), take_rows(self.intercept, kept), indptr)
+        return self.replace(coef=take_rows(self.coef, kept), intercept=take_rows(self.intercept, kept), indptr=indptr)
 
-    def merge(self, other: PlaneSet) -> PlaneSet:
-        """Return a set in which each class owns its planes of both sets; its score is the larger of the two scores."""
-        if (self.n_classes, self.n_features) != (other.n_classes, other.n_features):
-            raise ValueError(f"{self!r} and {other!r} must have the same classes and features.")
-        xp = namespace(self.coef)
-        both = zip(map(self.of, range(self.n_classes)), map(other.of, range(self.n_classes)), strict=True)
-        return PlaneSet.of_classes((xp.concat([a, c]), xp.concat([b, d])) for (a, b), (c, d) in both)
+    def at(self, x: np.ndarray) -> PlaneSet:
+        """Return the linear classifier that touches the class scores at a row: one plane per class.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+            The row.
+
+        Returns
+        -------
+        planes : PlaneSet
+            For each class, the mean over members of the plane with the largest score at the row, or with
+            ``pooling="logsumexp"`` of the planes, weighted by their shares of the score.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyplane import PlaneSet
+        >>> line, steeper = (PlaneSet(np.array([[0.0], [w]]), np.array([0.0, -1.0]), [0, 1, 2]) for w in (1.0, 3.0))
+        >>> PlaneSet.of_members([line, steeper]).at(np.array([0.5])).coef
+        array([[0.],
+               [2.]])
+        """
+        scores = self.scores(x[None])
+        sizes = np.diff(self.indptr)
+        share = self.shares(scores)[0] * np.repeat(np.repeat(self.member_weight, self.n_classes), sizes)
+        coef = np.zeros((self.n_classes, self.n_features), dtype=self.coef.dtype)
+        np.add.at(coef, self.owners, self.coef * share[:, None].astype(self.coef.dtype))
+        intercept = (self.pooled(scores)[0] - coef @ x).astype(self.coef.dtype)
+        return PlaneSet(coef, intercept, np.arange(self.n_classes + 1))
+
+    def shares(self, scores: np.ndarray) -> np.ndarray:
+        """Compute the weight of each plane in the score of its class in its member, from 0 to 1, along the last axis.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (..., n_planes)
+            Scores of the planes.
+
+        Returns
+        -------
+        shares : ndarray of shape (..., n_planes)
+            The derivative of the class score by the score of the plane: for "max", 1 for the best plane (the first one
+            if tied) and 0 for the others; for "logsumexp", the softmax over the planes of the class.
+        """
+        starts, sizes = self.indptr[:-1], np.diff(self.indptr)
+        top = np.repeat(np.maximum.reduceat(scores, starts, axis=-1), sizes, axis=-1)
+        if self.pooling == "logsumexp":
+            parts = np.exp(scores - top)
+            return parts / np.repeat(np.add.reduceat(parts, starts, axis=-1), sizes, axis=-1)
+        is_best = scores == top
+        seen = np.cumsum(is_best, axis=-1)
+        before = np.repeat(np.take(seen - is_best, starts, axis=-1), sizes, axis=-1)
+        return (is_best & (seen - before == 1)).astype(scores.dtype)
+
+    def pooled(self, scores: Any) -> Any:
+        """Compute the scores of the classes from the scores of the planes, shape (n_rows, n_classes)."""
+        pooled = scores if self.n_planes == len(self.indptr) - 1 else self._pooled_in_members(scores)
+        if self.n_members == 1:
+            return pooled
+        xp = namespace(scores)
+        apart = xp.reshape(pooled, (-1, self.n_members, self.n_classes))
+        if (self.member_weight == self.member_weight[0]).all():
+            return xp.mean(apart, axis=1)
+        weight = like(self.member_weight.astype(host_dtype(pooled)), pooled)
+        return xp.sum(apart * weight[:, None], axis=1)
+
+    def _pooled_in_members(self, scores: Any) -> Any:
+        xp, sizes = namespace(scores), np.diff(self.indptr)
+        if xp is np:
+            best = np.maximum.reduceat(scores, self.indptr[:-1], axis=1)
+            if self.pooling == "max":
+                return best
+            parts = np.exp(scores - np.repeat(best, sizes, axis=1))
+            return best + np.log(np.add.reduceat(parts, self.indptr[:-1], axis=1))
+        if (sizes == sizes[0]).all():
+            return self._pool(xp.reshape(scores, (scores.shape[0], len(sizes), int(sizes[0]))), xp)
+        edges = pairwise(self.indptr.tolist())
+        return xp.stack([self._pool(scores[:, start:stop], xp) for start, stop in edges], axis=1)
+
+    def _pool(self, scores: Any, xp: Any) -> Any:
+        """Pool the scores along the last axis."""
+        best = xp.max(scores, axis=-1)
+        return best if self.pooling == "max" else best + xp.log(xp.sum(xp.exp(scores - best[..., None]), axis=-1))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PlaneSet):
             return NotImplemented
         pairs = zip(self._arrays(), other._arrays(), strict=True)
-        return all(a.dtype == b.dtype and np.array_equal(to_numpy(a), to_numpy(b)) for a, b in pairs)
+        return self.pooling == other.pooling and all(
+            a.dtype == b.dtype and np.array_equal(to_numpy(a), to_numpy(b)) for a, b in pairs
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        members = f"n_members={self.n_members}, " if self.n_members > 1 else ""
         device = "" if namespace(self.coef) is np else f", device={device_of(self.coef)}"
         return (
-            f"PlaneSet(n_classes={self.n_classes}, n_planes={self.n_planes}, n_features={self.n_features}, "
+            f"PlaneSet({members}n_classes={self.n_classes}, n_planes={self.n_planes}, n_features={self.n_features}, "
             f"dtype={host_dtype(self.coef)}{device})"
         )
 
@@ -212,28 +378,16 @@ class PlaneSet:
         rows = "".join(
             f"<tr><td>{c}</td><td>{stop - start}</td><td>{norms[start:stop].min():.3g}</td>"
             f"<td>{norms[start:stop].max():.3g}</td></tr>"
-            for c, (start, stop) in enumerate(pairwise(planes.indptr.tolist()))
+            for c, (start, stop) in zip(cycle(range(self.n_classes)), pairwise(planes.indptr.tolist()), strict=False)
         )
         heads = "".join(f"<th>{head}</th>" for head in ("class", "planes", "smallest norm", "largest norm"))
         return f"<table><caption>{escape(repr(self))}</caption><tr>{heads}</tr>{rows}</table>"
 
     def __reduce__(self) -> tuple[type[PlaneSet], tuple[Any, ...]]:
-        return PlaneSet, self._arrays()
+        return PlaneSet, (*self._arrays(), self.pooling)
 
     def _arrays(self) -> tuple[Any, ...]:
-        return self.coef, self.intercept, self.indptr
-
-    def _best_of_classes(self, scores: Any) -> Any:
-        if self.n_planes == self.n_classes:
-            return scores
-        xp = namespace(scores)
-        if xp is np:
-            return np.maximum.reduceat(scores, self.indptr[:-1], axis=1)
-        sizes = np.diff(self.indptr)
-        if (sizes == sizes[0]).all():
-            return xp.max(xp.reshape(scores, (scores.shape[0], self.n_classes, int(sizes[0]))), axis=2)
-        edges = zip(self.indptr.tolist(), self.indptr[1:].tolist(), strict=False)
-        return xp.stack([xp.max(scores[:, start:stop], axis=1) for start, stop in edges], axis=1)
+        return self.coef, self.intercept, self.indptr, self.member_weight
 
     def _map_blocks(self, X: Any, reduce: Any, n_jobs: int | None) -> Any:
         """Apply `reduce` to the plane scores of each block of rows."""
@@ -300,3 +454,12 @@ def _check_arrays(coef: Any, intercept: Any, indptr: np.ndarray) -> None:
         raise ValueError(f"indptr must increase from 0 to the number of planes ({n_planes}).")
     if (np.diff(indptr) < 1).any():
         raise ValueError(f"Class {int(np.diff(indptr).argmin())} owns no plane: add a zero plane to it.")
+
+
+def _check_members(indptr: np.ndarray, weight: np.ndarray, pooling: str) -> None:
+    if pooling not in ("max", "logsumexp"):
+        raise ValueError(f"pooling={pooling!r} must be 'max' or 'logsumexp'.")
+    if weight.ndim != 1 or not len(weight) or not (weight > 0).all() or abs(float(weight.sum()) - 1.0) > 1e-6:
+        raise ValueError("member_weight must be positive numbers, one per member, whose sum is 1.")
+    if (len(indptr) - 1) % len(weight):
+        raise ValueError(f"indptr has {len(indptr) - 1} parts, which {len(weight)} members cannot share equally.")

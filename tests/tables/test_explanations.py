@@ -82,7 +82,7 @@ class TestRow:
         row = frame.iloc[[2]]
         why = explain_row(model, row, search=False)
         c, d = (list(model.classes_).index(label) for label in (why.label, why.rival))
-        encoding, z = model.model_.encoding, model.model_.encode(row)[0]
+        encoding, z = model.table_model_.encoding, model.table_model_.encode(row)[0]
         single = np.repeat(encoding.reference[None], 4, axis=0)
         for j, place in enumerate(encoding.places):
             single[j + 1, place] = z[place]
@@ -97,14 +97,14 @@ class TestRow:
                 total += sign * parts[:, own] @ shares.mean(axis=0)
         np.testing.assert_allclose(why.contributions, total / len(model.members_) / model.temperature_, atol=1e-4)
         assert why.base + why.contributions.sum() == pytest.approx(why.difference, abs=1e-6)
-        at_reference = model.model_.class_scores(encoding.reference[None])[0] / model.temperature_
+        at_reference = model.table_model_.class_scores(encoding.reference[None])[0] / model.temperature_
         assert why.base == pytest.approx(at_reference[c] - at_reference[d], abs=1e-5)
 
     def test_they_are_near_shapley_values(self, crossed):
         model, frame, _ = crossed
         found, wanted = [], []
-        encoding = model.model_.encoding
-        for z, i in zip(model.model_.encode(frame[:40]), range(40), strict=True):
+        encoding = model.table_model_.encoding
+        for z, i in zip(model.table_model_.encode(frame[:40]), range(40), strict=True):
             why = explain_row(model, frame.iloc[[i]], search=False)
             c, d = (list(model.classes_).index(label) for label in (why.label, why.rival))
             shapley = np.zeros(3)
@@ -113,7 +113,7 @@ class TestRow:
                 for j in order:
                     rows.append(rows[-1].copy())
                     rows[-1][encoding.places[j]] = z[encoding.places[j]]
-                scores = model.model_.class_scores(np.array(rows)) / model.temperature_
+                scores = model.table_model_.class_scores(np.array(rows)) / model.temperature_
                 shapley[list(order)] += np.diff(scores[:, c] - scores[:, d]) / 6
             found.append(why.contributions)
             wanted.append(shapley)

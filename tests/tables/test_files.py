@@ -137,7 +137,7 @@ class TestRoundTrip:
     def test_machines_may_share_their_planes(self, path, bins):
         frame, _ = shop(50)
         model = copy(bins)
-        model.model_ = replace(bins.model_, members=(bins.members_[0],) * 2)
+        model.table_model_ = replace(bins.table_model_, members=(bins.members_[0],) * 2)
         polyplane.save(model, path)
         loaded = polyplane.load(path)
         assert loaded.members_[0].planes is loaded.members_[1].planes

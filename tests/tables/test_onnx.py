@@ -213,7 +213,7 @@ def test_a_loaded_model_gives_the_same_graph(fitted, tmp_path):
 
 def test_machines_that_share_their_planes_are_scored_once(fitted):
     model, (first, *_, last) = copy(fitted), fitted.members_
-    model.model_ = replace(fitted.model_, members=(first, first, last))
+    model.table_model_ = replace(fitted.table_model_, members=(first, first, last))
     assert sum(node.op_type == "Exp" for node in to_onnx(model).graph.node) == 2
     fresh, _ = everything(200, 1)
     assert_equal_outputs(run(to_onnx(model), table_inputs(model, fresh)), model, fresh, NAMES)

@@ -156,13 +156,13 @@ class TestBreaks:
     def test_an_interrupted_step_changes_nothing(self, monkeypatch):
         model = TableClassifier(**QUICK).fit(FRAME, Y)
         rows = encoded(model, model.encoder_._read(FRAME), Y, None)
-        training = FurtherTraining(model.model_, rows, seeds_of(model))
+        training = FurtherTraining(model.table_model_, rows, seeds_of(model))
         monkeypatch.setattr(FurtherTraining, "_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             training.step(rows)
-        assert training.model is model.model_
+        assert training.model is model.table_model_
         monkeypatch.undo()
-        again = FurtherTraining(model.model_, rows, seeds_of(model))
+        again = FurtherTraining(model.table_model_, rows, seeds_of(model))
         assert all((a.W == b.W).all() for a, b in zip(training._states, again._states, strict=True))
 
     def test_refusals(self):

@@ -46,7 +46,7 @@ def _of_row(loaded: LoadedTable, parts: TableParts, first: Any, request: TableRe
 
     assert request.row is not None
     assert request.data is not None
-    check_frozen(request.freeze, [column.name for column in loaded.model.model_.encoding.columns])
+    check_frozen(request.freeze, [column.name for column in loaded.model.table_model_.encoding.columns])
     part, place = part_with(parts, first, request.row, request.data)
     c = -1 if part.truth is None else int(part.truth[place])
     aims: dict[str, Any] = {

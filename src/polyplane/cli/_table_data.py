@@ -110,7 +110,7 @@ class LoadedTable(NamedTuple):
     @property
     def gaps(self) -> Collection[str]:
         """Strings that stand for a missing value."""
-        gaps: Collection[str] = self.model.model_.encoding.gaps
+        gaps: Collection[str] = self.model.table_model_.encoding.gaps
         return gaps
 
     def batches(
@@ -123,7 +123,7 @@ class LoadedTable(NamedTuple):
         label = options.get("label", self.metadata.get("label"))
         id_column = options.get("id", self.metadata.get("id"))
         is_by_number = any(name in options for name in ("label", "id"))  # an index counts all columns
-        known = [column.name for column in self.model.model_.encoding.columns]
+        known = [column.name for column in self.model.table_model_.encoding.columns]
         columns = None if is_by_number else {*known, *(name for name in (label, id_column) if name is not None)}
         tables = table_batches(data, n_rows, columns=columns, keep_index=True, **reading)
         return TableParts(self, tables, label, id_column, labels)
@@ -132,7 +132,7 @@ class LoadedTable(NamedTuple):
         """Select the columns of the model, and parse numeric strings; missing columns are an error that names them."""
         from polyplane.readers._typed import typed
 
-        encoding, there = self.model.model_.encoding, set(table.column_names)
+        encoding, there = self.model.table_model_.encoding, set(table.column_names)
         missing = [column.name for column in encoding.columns if column.name not in there]
         if missing:
             names = listed(map(repr, missing), 5)
@@ -145,7 +145,7 @@ class LoadedTable(NamedTuple):
 
     def class_scores(self, rows: TableRows) -> np.ndarray:
         """Compute the score of each class."""
-        model = self.model.model_
+        model = self.model.table_model_
         try:
             scores: np.ndarray = model.class_scores(model.encode(rows.X, "the model"), self.model.n_jobs)
         except ValueError as error:
@@ -160,7 +160,7 @@ class LoadedTable(NamedTuple):
     def outcome(self, rows: TableRows, wanted: Collection[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Predict the class of each row, and the `wanted` columns: "score", "proba"."""
         scores = self.class_scores(rows)
-        figures = {"score": lambda: scores, "proba": lambda: self.model.model_.probabilities(scores)}
+        figures = {"score": lambda: scores, "proba": lambda: self.model.table_model_.probabilities(scores)}
         return scores.argmax(axis=1), {name: figures[name]() for name in wanted}
 
     def labelled(self, rows: TableRows, name: str) -> tuple[np.ndarray, TableRows]:

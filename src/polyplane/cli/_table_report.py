@@ -76,7 +76,7 @@ class TableReport:
 
     def show_trained(self, model: Any) -> None:
         """Report the columns by kind, the dropped columns, and the selected preparation with its reason."""
-        encoding = model.model_.encoding
+        encoding = model.table_model_.encoding
         kinds: dict[str, list[str]] = {}
         for column in encoding.columns:
             kinds.setdefault(column.kind, []).append(column.name)

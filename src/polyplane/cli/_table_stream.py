@@ -42,7 +42,7 @@ def train_table_on_stream(options: TrainOptions, model: Any, is_decimal_given: b
             time_limit=options.time_limit,
         )
     except KeyboardInterrupt:
-        if not hasattr(model, "model_"):
+        if not hasattr(model, "table_model_"):
             raise
         report.interrupted = True
     report.seconds = time.perf_counter() - began

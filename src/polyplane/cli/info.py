@@ -61,7 +61,7 @@ def _about_planes(model: Any) -> dict[str, Any]:
 
 
 def _about_table(model: Any) -> dict[str, Any]:
-    encoding, members = model.model_.encoding, [member.planes for member in model.members_]
+    encoding, members = model.table_model_.encoding, [member.planes for member in model.members_]
     return {
         "features": len(encoding.features),
         "feature_names": None,

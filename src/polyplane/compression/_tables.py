@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from polyplane.features import Features, Projection
 from polyplane.planes import PlaneSet
 
 #: Bytes of a float, of a numeric label, and of a (32-bit) pointer to a string label.
@@ -70,6 +71,16 @@ class CompressedTables:
         coef = np.zeros((len(used), self.n_features))
         coef[:, self.kept] = used
         return PlaneSet(coef, intercept, self.indptr)
+
+    def model_parts(self) -> dict[str, Any]:
+        """Return the features, the projection and the planes of the `Model`; the weights of its planes are integers."""
+        scaling = {} if self.factors is None else {"centre": self.centres, "factor": self.factors}
+        features = Features.of(self.kept, n_inputs=self.n_features, **scaling)
+        projection = None if self.projection is None else Projection(self.projection, self.units)
+        if projection is None:
+            features = replace(features, factor=features.factor * self.units)
+        planes = PlaneSet(self.weights.astype(np.float64), self.intercept.astype(np.float64), self.indptr)
+        return {"features": features, "projection": projection, "planes": planes}
 
     def n_bytes(self, classes: np.ndarray) -> int:
         """Size in bytes of the tables as constants of a compiled program, including the labels."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -20,6 +20,7 @@ from polyplane.compression._choice import Rows, Search, Trial
 from polyplane.compression._shapes import smallest
 from polyplane.compression._tables import CompressedTables, label_bytes
 from polyplane.engine.feature_ranges import refuse_extremes
+from polyplane.model import Model
 
 #: Default number of passes of the final training, and its minimum; minimum and maximum number of row visits.
 PASSES, MIN_PASSES, MIN_VISITS, MAX_VISITS = 60, 10, 120_000, 1_500_000
@@ -149,6 +150,11 @@ class CompressedClassifier(PlanePrediction):
         used = np.flatnonzero(weight > 0)
         X, weight = X[used], weight[used].astype(np.float32)
         return Rows(X.toarray() if is_sparse(X) else X, codes[used], weight / weight.mean())
+
+    @property
+    def model_(self) -> Model:
+        """The fitted model, from the columns of the rows to class scores."""
+        return replace(super().model_, **self.tables_.model_parts())
 
     def _keep_tables(self, tables: CompressedTables) -> None:
         """Set the fitted attributes that follow from the tables."""

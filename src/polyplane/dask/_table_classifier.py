@@ -153,7 +153,7 @@ class DaskTableClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Train the members on all rows; after Ctrl-C, keep those of the last pass, or those of the sample."""
         max_iter = n_passes(draft.encoder_rows_) if draft.max_iter is None else draft.max_iter
-        members, of_sample = draft.members_, draft.model_
+        members, of_sample = draft.members_, draft.table_model_
         clusters = {id(member.preparation): member.preparation for member in members}
         prepared = {key: table.prepared(preparation) for key, preparation in clusters.items()}
         n_visits = max_iter * len(table.parts)
@@ -168,10 +168,10 @@ class DaskTableClassifier(ClassifierMixin, BaseEstimator):
                     progress.update(number + 1, {"loss": float(np.mean([runner.state.loss for runner in runners]))})
         except KeyboardInterrupt:
             with warnings.catch_warnings(action="ignore"):
-                draft.model_ = _better(of_sample, _model(of_sample, runners), held_out, n_errors=0.0)
+                draft.table_model_ = _better(of_sample, _model(of_sample, runners), held_out, n_errors=0.0)
             self._keep(draft, len(sample.y))
             raise
-        draft.model_ = _better(of_sample, _model(of_sample, runners), held_out)
+        draft.table_model_ = _better(of_sample, _model(of_sample, runners), held_out)
 
     def to_local(self) -> TableClassifier:
         """Return the fitted `TableClassifier`, to predict, explain or save it without a cluster.

@@ -21,7 +21,7 @@ from polyplane.dask._partitions import (
     with_class_weights,
 )
 from polyplane.inputs.cells import Cells
-from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import Table, read_table
 from polyplane.tables._choice import EncodedRows
 from polyplane.tables._preparation import Preparation
@@ -184,7 +184,7 @@ def _summarise(part: TablePart | None, number: int) -> PartSummary | None:
     return PartSummary(number, len(part.y), part.is_named, columns)
 
 
-def _encode(part: TablePart, number: int, encoding: Encoding, n_classes: int) -> EncodedRows:
+def _encode(part: TablePart, number: int, encoding: TableInputs, n_classes: int) -> EncodedRows:
     with named_partition(number):
         Z = encoding.encode(part.table, TableClassifier.__name__)
     return EncodedRows(Z, part.y, part.weight, encoding.is_indicator, n_classes)

@@ -31,7 +31,7 @@ def explain_table(estimator: TableClassifier, X: Any = None) -> TableExplanation
     X : data frame or array-like of shape (n_rows, n_columns), default=None
         Rows to compute importance and effects on.
     """
-    model = estimator.model_
+    model = estimator.table_model_
     encoding = model.encoding
     scores = TableScores(model, encoding.reference)
     Z = None if X is None else _some(scores, model.encode(X, type(estimator).__name__))

@@ -32,10 +32,10 @@ def explain_table_row(
     search: bool = True,
 ) -> TableRowExplanation:
     """Explain the prediction for a table row; the parameters are those of `explain_row`."""
-    encoding, owner = estimator.model_.encoding, type(estimator).__name__
+    encoding, owner = estimator.table_model_.encoding, type(estimator).__name__
     row = TableRow.read(encoding, x, owner)
     typical = TableRow.typical(encoding) if reference is None else TableRow.read(encoding, reference, owner)
-    scores = TableScores(estimator.model_, typical.z)
+    scores = TableScores(estimator.table_model_, typical.z)
     parts = scores.of_row(row.z)
     at_row, at_reference = (scores.classes(s) for s in (scores.at_reference + parts.sum(axis=0), scores.at_reference))
     c = int(at_row.argmax())
@@ -63,7 +63,7 @@ def explain_table_row(
         unseen=row.unseen,
         flip=flip,
         searched=search,
-        machines=len(estimator.model_.members),
+        machines=len(estimator.table_model_.members),
     )
 
 
@@ -84,7 +84,7 @@ def _bounds(lower: Any, upper: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def _flip(estimator: TableClassifier, z: np.ndarray, goal: int | None, allowed: dict[str, Any]) -> ChangedRow | None:
-    found = table_counterfactual(estimator.model_, z, goal, **allowed)
+    found = table_counterfactual(estimator.table_model_, z, goal, **allowed)
     if found is None:
         return None
     return ChangedRow(estimator.classes_.tolist()[found.target], found.changes, found.distance, found.proven)

@@ -63,7 +63,7 @@ def live_table(
     estimator: TableClassifier, order: Sequence[int], explained: Sequence[TableRowExplanation], labels: Sequence[str]
 ) -> Live:
     """Return the section of a `TableClassifier`; `order` lists its columns, the most important first."""
-    model, rows = estimator.model_, [why.values for why in explained]
+    model, rows = estimator.table_model_, [why.values for why in explained]
     columns = model.encoding.columns
     if len(columns) > MOST_FEATURES:
         return Live.left_out(f"the model has {len(columns):,} columns, more than {MOST_FEATURES:,}")

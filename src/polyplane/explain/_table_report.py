@@ -31,7 +31,7 @@ REFERENCE = (
 
 def table_page(estimator: TableClassifier, X: Any, y: Any, n_rows: int) -> PageContent:
     """Return the content of the report about a `TableClassifier`."""
-    model = estimator.model_
+    model = estimator.table_model_
     table = read_table(X, model.encoding.gaps)
     truth = encoded_labels(y, table.n_rows, estimator.classes_)
     probabilities = model.probabilities(model.class_scores(model.encode(X, type(estimator).__name__)))

@@ -12,7 +12,7 @@ from polyplane.explain.rules import number
 from polyplane.inputs.cells import Cells, object_cells
 from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn
 from polyplane.inputs.conversion import as_levels
-from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import Table, read_table
 
 #: A value of a column: a number, a string (levels, dates, true and false), or None if missing.
@@ -39,7 +39,7 @@ class TableRow:
     unseen: frozenset[int] = frozenset()
 
     @classmethod
-    def read(cls, encoding: Encoding, x: Any, owner: str) -> TableRow:
+    def read(cls, encoding: TableInputs, x: Any, owner: str) -> TableRow:
         """Read a dict, a Series of pandas, a data frame of one row, or a sequence of values in the column order."""
         table = _table_of_row(x, encoding.gaps)
         if table.n_rows != 1:
@@ -55,7 +55,7 @@ class TableRow:
         return cls(z, values, frozenset(unseen))
 
     @classmethod
-    def typical(cls, encoding: Encoding) -> TableRow:
+    def typical(cls, encoding: TableInputs) -> TableRow:
         """Return the reference row of an encoding."""
         z = encoding.reference
         return cls(z, [decoded(c, z[place]) for c, place in zip(encoding.columns, encoding.places, strict=True)])

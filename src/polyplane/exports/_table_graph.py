@@ -13,7 +13,7 @@ from polyplane.exports._graph import Sink, decide
 from polyplane.inputs.cells import Cells, text_cells
 from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, days
 from polyplane.inputs.conversion import BOOLEAN_WORDS, as_booleans, as_dates, as_levels, as_numbers
-from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import Table
 from polyplane.planes import PlaneSet
 from polyplane.tables._model import TableModel
@@ -41,7 +41,7 @@ class TableInput(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def inputs_of(encoding: Encoding, dtype: np.dtype[Any]) -> list[TableInput]:
+def inputs_of(encoding: TableInputs, dtype: np.dtype[Any]) -> list[TableInput]:
     """Return the inputs, one for each used column; numbers have the given dtype, dates float64, others strings."""
     taken = {column.name for column in encoding.columns}
     inputs = []
@@ -57,7 +57,7 @@ def inputs_of(encoding: Encoding, dtype: np.dtype[Any]) -> list[TableInput]:
     return inputs
 
 
-def feed(encoding: Encoding, inputs: list[TableInput], table: Table, owner: str) -> dict[str, np.ndarray]:
+def feed(encoding: TableInputs, inputs: list[TableInput], table: Table, owner: str) -> dict[str, np.ndarray]:
     """Return the input arrays for a table."""
     positions = encoding._positions(table, owner)
     return {
@@ -114,7 +114,7 @@ def build_table_graph(
     return {"label": labels.dtype, "scores": DOUBLE, "probabilities": DOUBLE}
 
 
-def _encode(encoding: Encoding, inputs: list[TableInput], sink: Sink) -> str:
+def _encode(encoding: TableInputs, inputs: list[TableInput], sink: Sink) -> str:
     """Compute the encoded features: first those of all numbers, in one block; finally they are reordered."""
     express, places = Expressions("encoder", sink), [range(place.start, place.stop) for place in encoding.places]
     numbers = [i for i, each in enumerate(inputs) if each.column.kind == "number"]

@@ -17,7 +17,7 @@ from polyplane.tables.classifier import TableClassifier
 
 def table_to_json(model: TableClassifier) -> str:
     """Export a fitted `TableClassifier` as JSON; see `to_json`."""
-    encoding, members = model.model_.encoding, model.members_
+    encoding, members = model.table_model_.encoding, model.members_
     features = unique_names([feature.name for feature in encoding.features])
     preparations = list({id(member.preparation): member.preparation for member in members}.values())
     head = {

@@ -23,7 +23,7 @@ WORTHWHILE = 0.8
 
 def table_program(model: TableClassifier) -> Program:
     """Return the program of a fitted `TableClassifier`."""
-    return _assemble(model, _Weights(model.model_))
+    return _assemble(model, _Weights(model.table_model_))
 
 
 class _Weights:
@@ -86,7 +86,7 @@ def _more_terms(preparation: Preparation, j: int, how: str, most: float) -> list
 
 def _assemble(model: TableClassifier, weights: _Weights) -> Program:
     """Return the program; the weights of terms come first, then those of levels and missing values."""
-    encoding = model.model_.encoding
+    encoding = model.table_model_.encoding
     terms: list[Term] = []
     rows: list[np.ndarray] = []
     ranges: dict[int, range] = {}
@@ -115,7 +115,7 @@ def _assemble(model: TableClassifier, weights: _Weights) -> Program:
         intercept=weights.intercept,
         members=tuple(weights.members),
         is_soft=True,
-        temperature=model.model_.temperature,
+        temperature=model.table_model_.temperature,
         classes=model.classes_,
         dtype="float32",
     )

@@ -161,9 +161,9 @@ def _table_to_onnx(model: TableClassifier, dtype: Any, opset: int) -> Any:
 
     check_is_fitted(model)
     _check_size(sum(member.planes.coef.nbytes for member in model.members_), opset)
-    inputs = inputs_of(model.model_.encoding, _float_type(np.float64 if dtype is None else dtype))
+    inputs = inputs_of(model.table_model_.encoding, _float_type(np.float64 if dtype is None else dtype))
     sink = OnnxGraph(opset, taken=[each.name for each in inputs])
-    outputs = build_table_graph(model.model_, model.classes_, inputs, sink)
+    outputs = build_table_graph(model.table_model_, model.classes_, inputs, sink)
     columns = [{"input": each.name, "column": each.column.name, "kind": each.column.kind} for each in inputs]
     about = {"classes": model.classes_.tolist(), "columns": columns}
     return sink.finish(type(model).__name__, [(each.name, each.dtype, 1) for each in inputs], outputs, about)
@@ -200,7 +200,7 @@ def table_inputs(model: TableClassifier, X: Any, dtype: Any = None) -> dict[str,
     from polyplane.exports._table_graph import feed, inputs_of
 
     check_is_fitted(model)
-    encoding = model.model_.encoding
+    encoding = model.table_model_.encoding
     inputs = inputs_of(encoding, _float_type(np.float64 if dtype is None else dtype))
     return feed(encoding, inputs, read_table(X, encoding.gaps), type(model).__name__)
 

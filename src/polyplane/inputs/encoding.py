@@ -1,4 +1,4 @@
-"""`Encoding`: the fitted state of a `TableEncoder`, as plain data."""
+"""`TableInputs` and `MatrixInputs`: from the rows that a user has to encoded numbers, as plain data."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from polyplane._array_api import as_matrix, is_sparse
 from polyplane.inputs.columns import Column, Feature, NumberColumn, column_from_dict
-from polyplane.inputs.conversion import LARGEST
-from polyplane.inputs.frames import Table
+from polyplane.inputs.conversion import LARGEST, as_numbers
+from polyplane.inputs.frames import Table, read_table
 from polyplane.inputs.learning import Limits, learn_column
 from polyplane.inputs.plain_data import Entries
 
 
 @dataclass(frozen=True)
-class Encoding:
-    """Fitted state of a `TableEncoder`.
+class TableInputs:
+    """Columns of a table, and how each is encoded as numbers: the fitted state of a `TableEncoder`.
 
     Parameters
     ----------
@@ -41,10 +42,27 @@ class Encoding:
     columns: tuple[Column, ...]
     dropped: Mapping[str, str]
 
+    #: Whether rows are tables with columns of any type, not matrices.
+    is_table: ClassVar[bool] = True
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns seen in training, including those not in use."""
+        return len(self.names)
+
+    @property
+    def n_encoded(self) -> int:
+        """Number of encoded numbers."""
+        return sum(self._sizes)
+
+    def read(self, X: Any, owner: str) -> np.ndarray:
+        """Encode the rows of a table; `owner` is the name of the estimator, for messages."""
+        return self.encode(read_table(X, self.gaps), owner)
+
     @classmethod
     def learn(
         cls, table: Table, kinds: Mapping[str, str], gaps: tuple[str, ...], decimal: str, limits: Limits
-    ) -> Encoding:
+    ) -> TableInputs:
         """Fit the encoding to a table."""
         columns: list[Column] = []
         dropped: dict[str, str] = {}
@@ -82,6 +100,11 @@ class Encoding:
         """Positions of the features of each column."""
         stops = np.cumsum(self._sizes).tolist()
         return tuple(slice(stop - size, stop) for stop, size in zip(stops, self._sizes, strict=True))
+
+    @cached_property
+    def column_of_encoded(self) -> np.ndarray:
+        """Index in `columns` of the column that each encoded number belongs to, shape (n_encoded,)."""
+        return np.repeat(np.arange(len(self.columns)), self._sizes)
 
     @cached_property
     def _sizes(self) -> list[int]:
@@ -130,7 +153,7 @@ class Encoding:
         }
 
     @classmethod
-    def from_dict(cls, value: Any) -> Encoding:
+    def from_dict(cls, value: Any) -> TableInputs:
         """Create an encoding from the output of `to_dict`; invalid data raise a ValueError."""
         entries = Entries("The encoding", value)
         names, is_named, gaps = entries.texts("names"), entries.flag("is_named"), entries.texts("gaps")
@@ -147,6 +170,95 @@ class Encoding:
                 "The encoding must list each of its names either as an encoded column or as a dropped one."
             )
         return cls(names, is_named, gaps, columns, dropped)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixInputs:
+    """Rows of numbers: a matrix whose columns are the encoded numbers themselves.
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of columns.
+    given_names : tuple of str or None, default=None
+        Names of the columns seen in training; None if they had no names.
+    neutral : ndarray of shape (n_columns,) or None, default=None
+        Replacement of missing values (NaN). None: values must not be missing.
+    """
+
+    n_columns: int
+    given_names: tuple[str, ...] | None = None
+    neutral: np.ndarray | None = None
+
+    #: Whether rows are tables with columns of any type, not matrices.
+    is_table: ClassVar[bool] = False
+
+    @property
+    def n_encoded(self) -> int:
+        """Number of encoded numbers."""
+        return self.n_columns
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the columns had names in training."""
+        return self.given_names is not None
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns: those seen in training, or x0, x1 and so on."""
+        return self.given_names or tuple(f"x{j}" for j in range(self.n_columns))
+
+    @property
+    def column_of_encoded(self) -> np.ndarray:
+        """Index of the column that each encoded number belongs to, shape (n_encoded,)."""
+        return np.arange(self.n_columns)
+
+    def read(self, X: Any, owner: str) -> Any:
+        """Return the rows as a matrix of float32 or float64 without missing values; sparse matrices stay sparse.
+
+        Parameters
+        ----------
+        X : ndarray, sparse matrix, data frame, dict of columns, list of dicts, or array-like
+            The rows. Named columns are selected by name, if the columns had names in training.
+        owner : str
+            Name of the estimator, for messages.
+        """
+        rows = self._matrix(X, owner)
+        if rows.shape[1] != self.n_columns:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {owner} is expecting {self.n_columns} features as input."
+            )
+        values = rows.data if is_sparse(rows) else rows
+        if np.isfinite(values).all():
+            return rows
+        if np.isinf(values).any():
+            raise ValueError("Input X contains infinity or a value too large for its dtype.")
+        if self.neutral is None:
+            raise ValueError(
+                f"Input X contains NaN, which {owner} does not accept: train a pipeline with SimpleImputer."
+            )
+        rows = rows.toarray() if is_sparse(rows) else rows
+        return np.where(np.isnan(rows), self.neutral.astype(rows.dtype), rows)
+
+    def _matrix(self, X: Any, owner: str) -> Any:
+        if is_sparse(X):
+            rows = X.tocsr()
+            return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+        of_rows = isinstance(X, list) and len(X) > 0 and isinstance(X[0], Mapping)
+        has_names = of_rows or isinstance(X, Mapping) or hasattr(X, "columns")
+        rows = self._by_name(X, owner) if has_names else as_matrix(X)
+        if rows.dtype == np.float16:
+            raise ValueError("X is float16, which is not precise enough; convert it with X.astype(numpy.float32).")
+        return np.ascontiguousarray(rows, rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
+
+    def _by_name(self, X: Any, owner: str) -> np.ndarray:
+        """Return the columns of a frame or of dicts, in the order of training."""
+        table = read_table(X)
+        known = self.given_names or table.names
+        positions = positions_of(known, known, True, table, owner)
+        matrix = np.column_stack([as_numbers(table.read(j), ".") for j in positions])
+        is_narrow = {str(dtype).lower() for dtype in getattr(X, "dtypes", ())} == {"float32"}
+        return matrix.astype(np.float32) if is_narrow else matrix
 
 
 def positions_of(wanted: Sequence[str], names: Sequence[str], is_named: bool, table: Table, owner: str) -> list[int]:

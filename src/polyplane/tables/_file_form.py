@@ -41,7 +41,7 @@ class TableForm:
             "parameters": _pack_parameters(model, "parameters", packer),
             "encoder": _pack_parameters(model.encoder_, "encoder", packer),
             "classes": pack_labels(model.classes_, packer),
-            "encoding": model.model_.encoding.to_dict(),
+            "encoding": model.table_model_.encoding.to_dict(),
             "preparations": [pack_preparation(p, f"preparations.{i}", packer) for i, p in enumerate(preparations)],
             "planes": [pack_planes(each, f"planes.{i}", packer) for i, each in enumerate(planes)],
             "members": [{"preparation": i, "planes": j} for i, j in zip(prepared, owned, strict=True)],
@@ -56,8 +56,8 @@ class TableForm:
             model._validate_params()
             encoder = TableEncoder(**_parameters(TableEncoder, description, "encoder", unpacker))
             encoder._validate_params()
-            model.model_, model.classes_ = unpack_table_model(description, unpacker)
-            model.encoder_ = encoder._keep(model.model_.encoding)
+            model.table_model_, model.classes_ = unpack_table_model(description, unpacker)
+            model.encoder_ = encoder._keep(model.table_model_.encoding)
             _restore_attributes(model, part_of(description, "fitted"), unpacker)
         return model
 

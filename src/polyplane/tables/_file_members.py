@@ -10,7 +10,7 @@ from polyplane.engine.kinds import Array
 from polyplane.files.container import DamagedError
 from polyplane.files.parts import unpack_planes
 from polyplane.files.values import Packer, Sizes, Unpacker, pack, unpack
-from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.encoding import TableInputs
 from polyplane.planes import PlaneSet
 from polyplane.tables._model import Member
 from polyplane.tables._preparation import Preparation
@@ -55,7 +55,7 @@ def unpack_preparation(node: Any, name: str, unpacker: Unpacker) -> Preparation:
     return Preparation.from_dict({"name": node["name"], "knots": knots, **plain})
 
 
-def check_fit(encoding: Encoding, preparations: list[Preparation]) -> None:
+def check_fit(encoding: TableInputs, preparations: list[Preparation]) -> None:
     """Raise an error if preparations do not match the features of the encoding."""
     is_indicator = np.array([feature.is_indicator for column in encoding.columns for feature in column.features])
     for preparation in preparations:

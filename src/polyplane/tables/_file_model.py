@@ -10,7 +10,7 @@ import numpy as np
 from polyplane.files.container import DamagedError
 from polyplane.files.parts import unpack_labels
 from polyplane.files.values import Unpacker
-from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.encoding import TableInputs
 from polyplane.tables._file_members import check_fit, unpack_all_planes, unpack_members, unpack_preparation
 from polyplane.tables._model import TableModel
 
@@ -24,7 +24,7 @@ def unpack_table_model(description: dict[str, Any], unpacker: Unpacker) -> tuple
         unpack_preparation(node, f"preparations.{i}", unpacker)
         for i, node in enumerate(_list(description, "preparations"))
     ]
-    encoding = Encoding.from_dict(description.get("encoding"))
+    encoding = TableInputs.from_dict(description.get("encoding"))
     check_fit(encoding, preparations)
     planes = unpack_all_planes(_list(description, "planes"), unpacker)
     members = unpack_members(_list(description, "members"), preparations, planes)

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import read_table
+from polyplane.model import Model
 from polyplane.planes import PlaneSet
 from polyplane.tables._preparation import Preparation
 from polyplane.tables._probabilities import soft_class_scores, softmax
@@ -43,7 +44,7 @@ class TableModel:
 
     Parameters
     ----------
-    encoding : Encoding
+    encoding : TableInputs
         The encoding of columns as numbers.
     members : tuple of Member
         The members of the committee.
@@ -51,7 +52,7 @@ class TableModel:
         The softmax temperature :math:`T`.
     """
 
-    encoding: Encoding
+    encoding: TableInputs
     members: tuple[Member, ...]
     temperature: float
 
@@ -59,6 +60,13 @@ class TableModel:
     def n_classes(self) -> int:
         """Number of classes."""
         return self.members[0].planes.n_classes
+
+    def folded(self, classes: np.ndarray) -> Model:
+        """Return the same model with the preparations included in its features and planes."""
+        members = [(*m.preparation.fold(m.planes, self.encoding.is_indicator), m.planes.indptr) for m in self.members]
+        return Model.of_members(
+            self.encoding, members, classes, temperature=self.temperature, learner="TableClassifier"
+        )
 
     def encode(self, X: Any, owner: str = "TableClassifier") -> np.ndarray:
         """Encode the rows of a table, shape (n_rows, n_features)."""

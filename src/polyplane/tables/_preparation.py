@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyplane.features import Features
 from polyplane.inputs.plain_data import Entries
 from polyplane.planes import PlaneSet
 from polyplane.tables._bins import bin_values, tree_knots
@@ -148,6 +149,50 @@ class Preparation:
         own = source >= 0
         total = np.sqrt(np.bincount(source[own], weights=effect[own], minlength=len(self.gain)))
         return np.maximum(total / max(total.max(), 1e-30), LEAST_GAIN)
+
+    def fold(self, planes: PlaneSet, is_indicator: np.ndarray) -> tuple[Features, np.ndarray, np.ndarray]:
+        """Return features of the encoded columns, and the planes over them: coef and intercept in float64.
+
+        Centres and factors of indicators and of added features, and gains, are included in the planes, so that members
+        with different preparations share features. The norm becomes a feature for each number.
+        """
+        coef, intercept = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
+        n_scaled = len(self.centre)
+        centres, factors = np.append(self.centre, self.more_centre), np.append(self.factor, self.more_factor)
+        functions: list[tuple[float, ...]] = []
+        columns = []
+        for i, (j, how) in enumerate(self.sources):
+            weight = coef[:, i] * (self.gain[j] if j >= 0 else 1.0)
+            if i >= n_scaled or is_indicator[j]:
+                intercept = intercept - weight * (centres[i] * factors[i])
+                weight = weight * factors[i]
+            own = self._functions(i, j, how, bool(is_indicator[j]))
+            functions += own
+            columns += [weight] * len(own)
+        source, op, *numbers = np.array(functions).T
+        features = Features(n_scaled, source.astype(np.intp), op.astype(np.uint8), *numbers)
+        return features, np.stack(columns, axis=1), intercept
+
+    def _functions(self, i: int, j: int, how: str, is_indicator: bool) -> list[tuple[float, ...]]:
+        """Return the features whose sum is a prepared feature before its last scaling.
+
+        Each is a tuple of source, index in `polyplane.features.OPS`, centre, factor, low and high.
+        """
+        numbers = np.flatnonzero(self.is_number).tolist()
+        if how == "norm":
+            return [(k, 3, self.centre[k], self.factor[k], -np.inf, np.inf) for k in numbers]
+        if how.startswith("bin "):
+            low, high = self.knots[numbers.index(j)][int(how.removeprefix("bin ")) :][:2]
+            return [(j, 0, low, 1.0 / (high - low), 0.0, 1.0)]
+        if how == "square":
+            more = i - len(self.centre)
+            most = self.more_centre[more] + LARGEST / self.more_factor[more]
+            return [(j, 1, self.centre[j], self.factor[j], -np.inf, most)]
+        if is_indicator:
+            return [(j, 0, 0.0, 1.0, -np.inf, np.inf)]
+        if RECIPES[self.name].is_robust and self.is_number[j]:
+            return [(j, 2, self.centre[j], self.factor[j], -np.inf, np.inf)]
+        return [(j, 0, self.centre[j], self.factor[j], -LARGEST, LARGEST)]
 
     @property
     def sources(self) -> list[tuple[int, str]]:

@@ -141,7 +141,7 @@ class TableStream:
         draft._fit_encoded(encoder, classes, rows)
         if self._progress is not None:
             self._progress.begin()
-        self.training = FurtherTraining(draft.model_, rows, seeds_of(draft))
+        self.training = FurtherTraining(draft.table_model_, rows, seeds_of(draft))
         self.classes = draft.classes_
         self.n_parts, self._waiting = len(self._waiting), []
         self._note(number, np.nan)
@@ -149,7 +149,7 @@ class TableStream:
     def _step(self, rows: EncodedRows, number: int) -> None:
         assert self.training is not None
         error = self.training.step(rows, self.draft.n_jobs, is_new=number == 1)
-        self.draft.model_ = self.training.model
+        self.draft.table_model_ = self.training.model
         self.n_parts, self.n_rows = self.n_parts + 1, self.n_rows + len(rows.y)
         self._note(number, error)
 
@@ -175,7 +175,7 @@ class TableStream:
 
 def encoded(fitted: TableClassifier, table: Table, y: np.ndarray, weight: np.ndarray | None) -> EncodedRows:
     """Encode rows of positive weight with a fitted classifier."""
-    classes, encoding = fitted.classes_, fitted.model_.encoding
+    classes, encoding = fitted.classes_, fitted.table_model_.encoding
     codes = encode(y, classes)
     weight = check_weights(np.empty((len(y), 1)), y, codes, classes, weight, fitted.class_weight)
     Z = encoding.encode(table, type(fitted).__name__)
@@ -186,7 +186,7 @@ def encoded(fitted: TableClassifier, table: Table, y: np.ndarray, weight: np.nda
 def partial_fit(estimator: TableClassifier, X: Any, y: Any, classes: Any, sample_weight: Any) -> TableClassifier:
     """Train on a first or a further batch; if this fails, the classifier remains unchanged."""
     refuse_balanced(estimator)
-    if not hasattr(estimator, "model_"):
+    if not hasattr(estimator, "table_model_"):
         if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         stream = TableStream(estimator, classes, 1)
@@ -195,13 +195,13 @@ def partial_fit(estimator: TableClassifier, X: Any, y: Any, classes: Any, sample
         return estimator
     if classes is not None and not np.array_equal(np.unique(classes), estimator.classes_):
         raise ValueError(f"classes={list(classes)} is not the same as on the last call: {estimator.classes_.tolist()}.")
-    table = read_table(X, estimator.model_.encoding.gaps)
+    table = read_table(X, estimator.table_model_.encoding.gaps)
     rows = encoded(estimator, table, check_targets(y, table.n_rows), sample_weight)
-    training = vars(estimator).get("_training") or FurtherTraining(estimator.model_, rows, seeds_of(estimator))
+    training = vars(estimator).get("_training") or FurtherTraining(estimator.table_model_, rows, seeds_of(estimator))
     history = {name: list(values) for name, values in getattr(estimator, "history_", {}).items()}
     record(history, {"progressive_error": training.step(rows, estimator.n_jobs)})
     n_iter = estimator.n_iter_ + 1
-    estimator.__dict__.update(model_=training.model, _training=training, n_iter_=n_iter, history_=history)
+    estimator.__dict__.update(table_model_=training.model, _training=training, n_iter_=n_iter, history_=history)
     return estimator
 
 

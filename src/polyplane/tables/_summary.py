@@ -10,7 +10,7 @@ import numpy as np
 from polyplane.inputs.cells import Cells
 from polyplane.inputs.columns import CategoryColumn, Column
 from polyplane.inputs.concatenation import GAPS, concatenated_cells
-from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import Table
 from polyplane.inputs.learning import DENSE, Limits
 
@@ -97,12 +97,12 @@ def learn_encoding(
     gaps: tuple[str, ...],
     decimal: str,
     limits: Limits,
-) -> Encoding:
-    """Fit the encoding of a table on summaries of its columns; see `Encoding.learn`."""
+) -> TableInputs:
+    """Fit the encoding of a table on summaries of its columns; see `TableInputs.learn`."""
     names = tuple(summaries)
     n_rows = next(iter(summaries.values())).n_rows
     table = Table(names, is_named, n_rows, lambda j: summaries[names[j]].expanded())
-    encoding = Encoding.learn(table, kinds, gaps, decimal, limits)
+    encoding = TableInputs.learn(table, kinds, gaps, decimal, limits)
     return replace(encoding, columns=tuple(_counted(column, summaries[column.name]) for column in encoding.columns))
 
 

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane._validation import check_classes, check_targets, check_weights, encode
+from polyplane.model import Model
 from polyplane.planes import PlaneSet
 from polyplane.tables._choice import Candidate, Choice, EncodedRows, candidates, choose_preparation
 from polyplane.tables._committee import Plan, mixed, n_passes, train_committee
@@ -69,7 +70,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         The fitted encoder; its ``dropped_`` lists the columns that are not used.
     preparation_ : list of str
         The preparation of each member; "bins, weighted" is "bins" with features weighted by relevance.
-    model_ : TableModel
+    model_ : Model
         The fitted model, from columns to class scores.
     members_ : tuple of Member
         The preparation and the planes of each committee member.
@@ -258,7 +259,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         plan = Plan(prepared, self.n_planes, max_iter, seeds, self.n_jobs, self.verbose)
         members, temperature, self.n_iter_ = train_committee(rows, plan)
         self.encoder_, self.classes_ = encoder, classes
-        self.model_ = TableModel(encoder.encoding_, tuple(members), temperature)
+        self.table_model_ = TableModel(encoder.encoding_, tuple(members), temperature)
         self.choice_ = choice.losses
         self.preparation_ = [candidate.label for candidate in prepared]
         self.n_features_in_ = encoder.n_features_in_
@@ -283,7 +284,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             The softmax of the mean scores of the members, divided by ``temperature_``.
         """
         check_is_fitted(self)
-        return self.model_.probabilities(self._class_scores(X))
+        return self.table_model_.probabilities(self._class_scores(X))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.
@@ -320,14 +321,20 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     @property
+    def model_(self) -> Model:
+        """The fitted model, from columns to class scores."""
+        check_is_fitted(self)
+        return self.table_model_.folded(self.classes_)
+
+    @property
     def members_(self) -> tuple[Member, ...]:
         """The preparation and the planes of each committee member."""
-        return self.model_.members
+        return self.table_model_.members
 
     @property
     def temperature_(self) -> float:
         """The softmax temperature: mean scores are divided by it."""
-        return self.model_.temperature
+        return self.table_model_.temperature
 
     @property
     def planes_(self) -> PlaneSet:
@@ -347,10 +354,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
+        return hasattr(self, "table_model_")
 
     def _class_scores(self, X: Any) -> np.ndarray:
-        return self.model_.class_scores(self.model_.encode(X, type(self).__name__), self.n_jobs)
+        return self.table_model_.class_scores(self.table_model_.encode(X, type(self).__name__), self.n_jobs)
 
     def _encode(
         self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None = None

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane.inputs.columns import COLUMNS, Feature
-from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import Table, read_table
 from polyplane.inputs.learning import Limits
 
@@ -59,7 +59,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    encoding_ : Encoding
+    encoding_ : TableInputs
         The fitted state of all columns, as plain data.
     features_ : tuple of Feature
         The column, part and level of each encoded feature.
@@ -183,7 +183,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder : TableEncoder
             A fitted encoder, equivalent to the original one.
         """
-        return cls()._keep(Encoding.from_dict(value))
+        return cls()._keep(TableInputs.from_dict(value))
 
     @property
     def features_(self) -> tuple[Feature, ...]:
@@ -217,9 +217,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return read_table(X, frozenset(self.gaps))
 
     def _fit_table(self, table: Table) -> Self:
-        return self._learn(table.names, lambda *how: Encoding.learn(table, *how))
+        return self._learn(table.names, lambda *how: TableInputs.learn(table, *how))
 
-    def _learn(self, names: Collection[str], learn: Callable[..., Encoding]) -> Self:
+    def _learn(self, names: Collection[str], learn: Callable[..., TableInputs]) -> Self:
         """Fit the encoding with `learn`, after validating the parameters."""
         kinds = dict(self.kinds or {})
         for name, kind in kinds.items():
@@ -230,7 +230,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         limits = Limits(self.min_rows, self.max_levels)
         return self._keep(learn(kinds, tuple(sorted(self.gaps)), self.decimal, limits))
 
-    def _keep(self, encoding: Encoding) -> Self:
+    def _keep(self, encoding: TableInputs) -> Self:
         self.encoding_ = encoding
         self.n_features_in_ = len(encoding.names)
         self.__dict__.pop("feature_names_in_", None)

@@ -74,7 +74,7 @@ def table_counterfactual(
     Parameters
     ----------
     model : TableModel
-        The model, ``TableClassifier.model_``.
+        The model, ``TableClassifier.table_model_``.
     z : ndarray of shape (n_features,)
         The encoded row: a row of ``model.encode(table)``.
     target : int, default=None
@@ -103,7 +103,7 @@ def table_counterfactual(
     >>> rng = np.random.default_rng(0)
     >>> frame = pd.DataFrame({"age": rng.integers(18, 80, 400), "member": rng.choice(["yes", "no"], 400)})
     >>> price = np.where((frame["age"] >= 60) | (frame["member"] == "yes"), "reduced", "full")
-    >>> model = TableClassifier(random_state=0).fit(frame, price).model_
+    >>> model = TableClassifier(random_state=0).fit(frame, price).table_model_
     >>> row = model.encode(pd.DataFrame({"age": [57], "member": ["no"]}))[0]
     >>> found = table_counterfactual(model, row)
     >>> found.changes, found.proven

@@ -11,7 +11,7 @@ import numpy as np
 from polyplane.explain.geometry._table_candidates import Limits, MovingColumn, RowColumn, SwitchingColumn, value_of
 from polyplane.explain.geometry._table_effects import ModelEffects
 from polyplane.inputs.columns import Column, DateColumn, NumberColumn, days
-from polyplane.inputs.encoding import Encoding
+from polyplane.inputs.encoding import TableInputs
 from polyplane.tables._model import TableModel
 
 Bounds = Mapping[str, tuple[Any, Any]]
@@ -50,7 +50,7 @@ def free_columns(
     return free
 
 
-def _check_names(encoding: Encoding, parameter: str, names: Collection[str]) -> None:
+def _check_names(encoding: TableInputs, parameter: str, names: Collection[str]) -> None:
     if not names:
         return
     if isinstance(names, str):

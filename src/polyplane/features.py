@@ -1,0 +1,172 @@
+"""`Features`: what planes are linear in, as functions of the encoded columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+#: Bound that smoothly clipped numbers approach.
+SMOOTH_BOUND = 3.0
+#: The functions of a feature, by their code in `Features.op`.
+OPS = ("value", "square", "smooth", "smooth square")
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    r"""Features of a model, each a function of one encoded column.
+
+    With :math:`u = (z - centre) \cdot factor`, where z is the encoded column `source`, the feature is
+
+    * "value": u;
+    * "square": :math:`u^2`;
+    * "smooth": :math:`u / \sqrt{1 + (u / 3)^2}`, which is u near 0 and approaches -3 and 3;
+    * "smooth square": the square of it;
+
+    clipped to [`low`, `high`]. A bin of a number is a "value" with the limits 0 and 1, and the indicator of a level is
+    a "value" without scaling and limits.
+
+    Parameters
+    ----------
+    n_inputs : int
+        Number of encoded columns.
+    source : ndarray of shape (n_features,)
+        Index of the encoded column of each feature.
+    op : ndarray of shape (n_features,) and dtype uint8
+        Index in `OPS`.
+    centre, factor : ndarray of shape (n_features,)
+        The scaling from z to u.
+    low, high : ndarray of shape (n_features,)
+        Limits of the feature; infinite where there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyplane.features import Features
+    >>> scaled = Features.of([0, 0], ["value", "square"], centre=[1.0, 1.0], factor=[0.5, 0.5], n_inputs=1)
+    >>> scaled.transform(np.array([[5.0], [1.0]]))
+    array([[2., 4.],
+           [0., 0.]])
+    """
+
+    n_inputs: int
+    source: np.ndarray
+    op: np.ndarray
+    centre: np.ndarray
+    factor: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        op: Any = "value",
+        *,
+        centre: Any = 0.0,
+        factor: Any = 1.0,
+        low: Any = -np.inf,
+        high: Any = np.inf,
+        n_inputs: int,
+    ) -> Features:
+        """Create features; scalars apply to all of them, and `op` is a name or a sequence of names."""
+        source = np.asarray(source, dtype=np.intp)
+        names = [op] * len(source) if isinstance(op, str) else op
+        codes = np.array([OPS.index(name) for name in names], dtype=np.uint8)
+        numbers = [np.broadcast_to(np.asarray(n, dtype=np.float64), source.shape) for n in (centre, factor, low, high)]
+        return cls(n_inputs, source, codes, *numbers)
+
+    @classmethod
+    def identity(cls, n_inputs: int) -> Features:
+        """Return the features that are the encoded columns themselves."""
+        zero = np.zeros(1, dtype=np.uint8)
+        numbers = [np.broadcast_to(np.float64(n), (n_inputs,)) for n in (0.0, 1.0, -np.inf, np.inf)]
+        return cls(n_inputs, np.arange(n_inputs), np.broadcast_to(zero, (n_inputs,)), *numbers)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.source)
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether the features are the encoded columns themselves."""
+        same = self.n_features == self.n_inputs and np.array_equal(self.source, np.arange(self.n_inputs))
+        return bool(same and self.is_affine and not self.centre.any() and (self.factor == 1.0).all())
+
+    @cached_property
+    def is_affine(self) -> bool:
+        """Whether all features are affine functions of the encoded columns."""
+        return bool(not self.op.any() and np.isinf(self.low).all() and np.isinf(self.high).all())
+
+    def take(self, features: Any) -> Features:
+        """Return some of the features."""
+        parts = (self.source, self.op, self.centre, self.factor, self.low, self.high)
+        return Features(self.n_inputs, *(part[features] for part in parts))
+
+    def transform(self, Z: Any) -> Any:
+        """Compute the features of encoded rows, shape (n_rows, n_features)."""
+        if self.is_identity:
+            return Z
+        # Feature by feature in memory: a function then applies to contiguous numbers.
+        u = np.take(np.asarray(Z, dtype=np.float64).T, self.source, axis=0)
+        for own, centre, factor in self._scaled:
+            u[own] = (u[own] - centre) * factor
+        smooth, square, limited = self._changed
+        if len(smooth):
+            part = u[smooth]
+            u[smooth] = part / np.sqrt(1.0 + np.square(part / SMOOTH_BOUND))
+        if len(square):
+            u[square] = np.square(u[square])
+        if len(limited):
+            u[limited] = np.clip(u[limited], self.low[limited, None], self.high[limited, None])
+        return u.T
+
+    @cached_property
+    def _scaled(self) -> list[tuple[Any, np.ndarray, np.ndarray]]:
+        """The features with a centre or a factor, and these; most features of tables are indicators without them."""
+        own = np.flatnonzero((self.centre != 0) | (self.factor != 1))
+        return [(own, self.centre[own, None], self.factor[own, None])] if len(own) else []
+
+    @cached_property
+    def _changed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Indices of the features that are clipped smoothly, squared, and limited."""
+        is_limited = np.isfinite(self.low) | np.isfinite(self.high)
+        return np.flatnonzero(self.op >= 2), np.flatnonzero(self.op % 2 == 1), np.flatnonzero(is_limited)
+
+    def keys(self) -> np.ndarray:
+        """Return a row of numbers for each feature, by which equal features are found."""
+        return np.stack([self.source, self.op, self.centre, self.factor, self.low, self.high], axis=1)
+
+    @staticmethod
+    def merged(parts: list[Features]) -> tuple[Features, list[np.ndarray]]:
+        """Return the distinct features of several sets, ordered by source, and the indices of those of each set."""
+        keys = np.concatenate([part.keys() for part in parts])
+        different, index = np.unique(keys, axis=0, return_inverse=True)
+        source, op, *numbers = different.T
+        union = Features(parts[0].n_inputs, source.astype(np.intp), op.astype(np.uint8), *map(np.array, numbers))
+        ends = np.cumsum([part.n_features for part in parts])[:-1]
+        return union, np.split(index.ravel(), ends)
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A linear map of the features to fewer ones, which compressed models end their features with.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_projected, n_features)
+        The matrix; of dtype int8 in compressed models.
+    scale : ndarray of shape (n_projected,)
+        A factor for each projected feature.
+    """
+
+    matrix: np.ndarray
+    scale: np.ndarray
+
+    @cached_property
+    def coef(self) -> np.ndarray:
+        """The matrix times the factors, in float64."""
+        return self.matrix.astype(np.float64) * self.scale.astype(np.float64)[:, None]

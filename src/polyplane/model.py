@@ -1,0 +1,391 @@
+"""`Model`: a fitted model, from the columns of the rows to labels. What is fitted, whoever fitted it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyplane._array_api import is_sparse
+from polyplane._threads import in_threads
+from polyplane.features import Features, Projection
+from polyplane.inputs.encoding import MatrixInputs, TableInputs
+from polyplane.planes import PlaneSet
+
+#: Number of values of a block of rows, which bounds the memory and keeps the features of a block in the cache.
+BLOCK_VALUES = 1 << 17
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    r"""A fitted model: inputs, features, planes and classes.
+
+    The columns of a row are encoded as numbers (`inputs`), features are functions of these (`features`), planes are
+    linear in the features, and the score of a class is the weighted mean over the members of the maximum, or of the
+    log-sum-exp, of the scores of its planes (`planes`). The class with the largest score is predicted, the first one if
+    tied. Probabilities are the softmax of the class scores divided by the temperature.
+
+    Parameters
+    ----------
+    inputs : TableInputs or MatrixInputs
+        The columns.
+    features : Features
+        The features, as functions of the encoded columns.
+    planes : PlaneSet
+        The planes over the features, or over the projected features.
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    temperature : float or None, default=None
+        The temperature of the probabilities. None: the model has no probabilities.
+    projection : Projection or None, default=None
+        A linear map that the features end with.
+    learner : str, default="Model"
+        Class name of the estimator, for messages and descriptions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from polyplane import Model, MultiHyperplaneClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pipeline = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(random_state=0)).fit(X, y)
+    >>> model = Model.of(pipeline)
+    >>> model
+    Model('MultiHyperplaneClassifier', n_columns=4, n_features=4, n_planes=6, n_classes=3)
+    >>> bool((model.predict(X) == pipeline.predict(X)).all())
+    True
+    """
+
+    inputs: TableInputs | MatrixInputs
+    features: Features
+    planes: PlaneSet
+    classes: np.ndarray
+    temperature: float | None = None
+    projection: Projection | None = None
+    learner: str = "Model"
+
+    def __post_init__(self) -> None:
+        n_projected = self.features.n_features if self.projection is None else len(self.projection.scale)
+        if self.features.n_inputs != self.inputs.n_encoded or self.planes.n_features != n_projected:
+            raise ValueError(
+                f"The inputs have {self.inputs.n_encoded} encoded numbers and the features take "
+                f"{self.features.n_inputs}; the planes take {self.planes.n_features} of {n_projected} features."
+            )
+        if len(self.classes) != self.planes.n_classes:
+            raise ValueError(f"There are {len(self.classes)} labels, but {self.planes.n_classes} classes of planes.")
+
+    @classmethod
+    def of(cls, estimator: Any) -> Model:
+        """Return the model of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator, Pipeline, search or Model
+            A fitted estimator of Polyplane, a pipeline of StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or
+            SimpleImputer steps that ends in one, or a fitted search over these, of which the best is used.
+
+        Returns
+        -------
+        model : Model
+            The model. It takes rows as the pipeline does, before its scalers.
+        """
+        estimator = getattr(estimator, "best_estimator_", estimator)
+        if isinstance(estimator, Model):
+            return estimator
+        steps = getattr(estimator, "steps", None)
+        last = estimator if steps is None else steps[-1][1]
+        if not hasattr(type(last), "model_"):
+            raise TypeError(_refusal(last))
+        model: Model = last.model_
+        before = [] if steps is None else [pair for pair in steps[:-1] if pair[1] not in (None, "passthrough")]
+        return model if not before else model._after(before)
+
+    def _after(self, steps: Sequence[tuple[str, Any]]) -> Model:
+        """Return the model with the scalers of a pipeline before it."""
+        if self.inputs.is_table or not self.features.is_identity or self.projection is not None:
+            raise TypeError(f"A {self.learner} cannot follow scalers in a pipeline: pass it the rows as they are.")
+        scalers = Scalers.of_steps(steps)
+        names = getattr(steps[0][1], "feature_names_in_", None)
+        inputs = MatrixInputs(scalers.n_columns, _names(names), scalers.neutral_columns())
+        features = Features.of(
+            scalers.columns,
+            centre=scalers.centre,
+            factor=scalers.factor,
+            low=scalers.low,
+            high=scalers.high,
+            n_inputs=scalers.n_columns,
+        )
+        return replace(self, inputs=inputs, features=features)
+
+    @classmethod
+    def of_members(
+        cls,
+        inputs: TableInputs | MatrixInputs,
+        members: Sequence[tuple[Features, np.ndarray, np.ndarray, np.ndarray]],
+        classes: np.ndarray,
+        *,
+        weight: Any = None,
+        temperature: float | None = None,
+        learner: str = "Model",
+        dtype: Any = np.float64,
+    ) -> Model:
+        """Return the model of a committee whose members have their own features; equal features are shared.
+
+        Parameters
+        ----------
+        inputs : TableInputs or MatrixInputs
+            The columns.
+        members : sequence of (features, coef, intercept, indptr)
+            The features and the planes of each member; the score of a class in a member is the log-sum-exp.
+        classes : ndarray of shape (n_classes,)
+            The labels.
+        weight : array-like of shape (n_members,), default=None
+            Weights of the members; None: all are equal.
+        temperature, learner
+            As in `Model`.
+        dtype : dtype, default=numpy.float64
+            Data type of the planes.
+        """
+        features, indices = Features.merged([member[0] for member in members])
+        planes = []
+        for (_, coef, intercept, indptr), index in zip(members, indices, strict=True):
+            wide = np.zeros((features.n_features, len(coef)))
+            np.add.at(wide, index, coef.T)
+            planes.append(
+                PlaneSet(wide.T.astype(dtype), np.asarray(intercept, dtype=dtype), indptr, pooling="logsumexp")
+            )
+        together = PlaneSet.of_members(planes, weight)
+        return cls(inputs, features, together, classes, temperature=temperature, learner=learner)
+
+    # Questions that other packages ask.
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of a row."""
+        return self.inputs.n_columns
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the model has probabilities."""
+        return self.temperature is not None
+
+    @property
+    def is_piecewise_linear(self) -> bool:
+        """Whether the class scores are maxima of planes over the columns: exact geometry holds for such models."""
+        single = self.planes.n_members == 1 and self.planes.pooling == "max"
+        return single and self.features.is_affine and not self.inputs.is_table
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether each class has one plane in each member, so that class scores are sums over columns."""
+        return self.planes.n_planes == len(self.planes.indptr) - 1
+
+    # Evaluation, step by step.
+
+    def encode(self, X: Any) -> Any:
+        """Encode rows as numbers, shape (n_rows, n_encoded); sparse rows of a matrix stay sparse."""
+        return self.inputs.read(X, self.learner)
+
+    def transform(self, Z: Any) -> Any:
+        """Compute what the planes are linear in, for encoded rows."""
+        if is_sparse(Z) and not self.features.is_identity:
+            Z = Z.toarray()
+        values = self.features.transform(Z)
+        return values if self.projection is None else values @ self.projection.coef.T
+
+    def plane_scores(self, Z: Any) -> np.ndarray:
+        """Compute the scores of the planes for encoded rows, shape (n_rows, n_planes)."""
+        return self.planes.scores(self.transform(Z))
+
+    def class_scores(self, Z: Any, n_jobs: int | None = None) -> np.ndarray:
+        """Compute the scores of the classes for encoded rows, shape (n_rows, n_classes)."""
+        if self.features.is_identity and self.projection is None:
+            scores: np.ndarray = self.planes.class_scores(Z, n_jobs)
+            return scores
+
+        def score(block: slice) -> np.ndarray:
+            return self.planes.class_scores(self.transform(Z[block]))
+
+        parts = in_threads(score, list(self._blocks(Z.shape[0])), n_jobs)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _blocks(self, n_rows: int) -> Iterator[slice]:
+        size = max(1, BLOCK_VALUES // (self.features.n_features + self.planes.n_planes))
+        return (slice(start, min(start + size, n_rows)) for start in range(0, max(n_rows, 1), size))
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Convert class scores to probabilities."""
+        if self.temperature is None:
+            raise AttributeError(f"predict_proba is not available for this {self.learner}: use decision_function.")
+        scaled = scores.astype(np.float64) / self.temperature
+        parts = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+        return np.asarray(parts / parts.sum(axis=1, keepdims=True))
+
+    # Evaluation of rows as they are.
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : data frame, matrix, sparse matrix, dict of columns or list of dicts
+            The rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+            The labels of the classes with the largest scores.
+        """
+        return np.asarray(self.classes[self.class_scores(self.encode(X)).argmax(axis=1)])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predict class probabilities, shape (n_rows, n_classes), if the model has them."""
+        return self.probabilities(self.class_scores(self.encode(X)))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Compute class scores; for two classes, the score of the second class minus that of the first."""
+        return decision(self.class_scores(self.encode(X)))
+
+    # The same model, simpler.
+
+    def flat(self) -> Model:
+        """Return the same model with planes over the encoded columns themselves where features are affine.
+
+        A projection is multiplied out, and scalers are included in the planes. Other features stay as they are.
+        """
+        coef = self.planes.coef.astype(np.float64)
+        intercept = self.planes.intercept.astype(np.float64)
+        features, projection = self.features, self.projection
+        if projection is not None:
+            coef = coef @ projection.coef
+        if features.is_affine and not features.is_identity:
+            coef = coef * features.factor
+            intercept = intercept - coef @ features.centre
+            wide = np.zeros((features.n_inputs, len(coef)))
+            np.add.at(wide, features.source, coef.T)
+            coef, features = wide.T, Features.identity(features.n_inputs)
+        elif projection is None:
+            return self
+        return replace(
+            self, features=features, projection=None, planes=self.planes.replace(coef=coef, intercept=intercept)
+        )
+
+    def __repr__(self) -> str:
+        members = f"n_members={self.planes.n_members}, " if self.planes.n_members > 1 else ""
+        return (
+            f"Model({self.learner!r}, n_columns={self.n_columns}, {members}n_features={self.features.n_features}, "
+            f"n_planes={self.planes.n_planes}, n_classes={self.n_classes})"
+        )
+
+
+def decision(scores: np.ndarray) -> np.ndarray:
+    """Return class scores; for two classes, the score of the second class minus that of the first."""
+    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def _names(names: Any) -> tuple[str, ...] | None:
+    return None if names is None else tuple(str(name) for name in names)
+
+
+def _refusal(estimator: Any) -> str:
+    name = type(estimator).__name__
+    if hasattr(estimator, "estimators_") or name.startswith("OneVs"):
+        return (
+            f"{name} combines several models and has no single set of planes: use one of its estimators_, or a "
+            "multi-class learner such as MultiHyperplaneClassifier."
+        )
+    return (
+        f"A {name} is not a classifier of Polyplane: pass a fitted one, a pipeline of scalers that ends in one, or a "
+        "search over these."
+    )
+
+
+class Scalers(NamedTuple):
+    r"""The combined effect of the scalers and imputers of a pipeline.
+
+    A feature is :math:`(x - centre) \cdot factor`, clipped to [`low`, `high`], or `neutral` if x is missing.
+    """
+
+    columns: np.ndarray  # the columns that become features: an imputer drops those that were empty in training
+    n_columns: int
+    centre: np.ndarray
+    factor: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    neutral: np.ndarray | None = None  # of each feature; None: values must not be missing
+
+    @classmethod
+    def of_steps(cls, steps: Sequence[tuple[str, Any]]) -> Scalers:
+        """Combine the fitted steps of a pipeline, given with their names."""
+        n_columns = getattr(steps[0][1], "n_features_in_", None)
+        if n_columns is None:
+            raise TypeError(f"The step {steps[0][0]!r} of the pipeline, a {type(steps[0][1]).__name__}, is not fitted.")
+        zero, infinite = np.zeros(n_columns), np.full(n_columns, np.inf)
+        scalers = cls(np.arange(n_columns), n_columns, zero, zero + 1.0, -infinite, infinite)
+        for name, step in steps:
+            scalers = scalers._then_step(name, step)
+        return scalers
+
+    def _then_step(self, name: str, step: Any) -> Scalers:
+        kind = type(step).__name__ if type(step).__module__.startswith("sklearn.") else ""
+        match kind:
+            case "SimpleImputer" if not step.add_indicator and _is_nan(step.missing_values):
+                statistics = np.asarray(step.statistics_)
+                if statistics.dtype.kind == "f":
+                    return self._then_impute(statistics.astype(np.float64), bool(step.keep_empty_features))
+            case "StandardScaler" | "RobustScaler" | "MaxAbsScaler":
+                centre = getattr(step, "mean_" if kind == "StandardScaler" else "center_", None)
+                centred = getattr(step, "with_mean", getattr(step, "with_centering", False))
+                shift = -np.asarray(centre, dtype=np.float64) if centred and centre is not None else 0.0
+                scalers = self._then_affine(1.0, shift)
+                scale = 1.0 if step.scale_ is None else np.asarray(step.scale_, dtype=np.float64)
+                scalers = scalers._then_affine(1.0 / scale, 0.0)
+                return scalers._then_clip(-1.0, 1.0) if getattr(step, "clip", False) else scalers
+            case "MinMaxScaler":
+                scalers = self._then_affine(step.scale_.astype(np.float64), step.min_.astype(np.float64))
+                return scalers._then_clip(*step.feature_range) if step.clip else scalers
+        raise TypeError(
+            f"The step {name!r} of the pipeline, a {type(step).__name__}, is not supported; StandardScaler, "
+            "MinMaxScaler, MaxAbsScaler, RobustScaler and SimpleImputer (of NaN, without indicators) are."
+        )
+
+    def _then_affine(self, factor: Any, shift: Any) -> Scalers:
+        moved = [factor * values + shift for values in (self.low, self.high)]
+        return self._replace(
+            centre=self.centre - shift / (factor * self.factor),
+            factor=self.factor * factor,
+            low=np.minimum(*moved),
+            high=np.maximum(*moved),
+            neutral=None if self.neutral is None else factor * self.neutral + shift,
+        )
+
+    def _then_clip(self, low: float, high: float) -> Scalers:
+        neutral = None if self.neutral is None else np.clip(self.neutral, low, high)
+        return self._replace(low=np.clip(self.low, low, high), high=np.clip(self.high, low, high), neutral=neutral)
+
+    def _then_impute(self, statistics: np.ndarray, keep_empty: bool) -> Scalers:
+        """Append an imputer; after another imputer, it only drops columns."""
+        kept = np.flatnonzero(~np.isnan(statistics) | keep_empty)
+        neutral = np.nan_to_num(statistics) if self.neutral is None else self.neutral
+        own = {name: getattr(self, name)[kept] for name in ("columns", "centre", "factor", "low", "high")}
+        return self._replace(**own, neutral=neutral[kept])
+
+    def neutral_columns(self) -> np.ndarray | None:
+        """Return the replacements of missing values, in the units of the columns; 0 for dropped columns."""
+        if self.neutral is None:
+            return None
+        columns = np.zeros(self.n_columns)
+        columns[self.columns] = self.neutral / self.factor + self.centre
+        return columns
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and np.isnan(value)

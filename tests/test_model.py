@@ -1,0 +1,208 @@
+"""`Model`: the one fitted form predicts as the estimator that it comes from, for every kind of estimator."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
+
+import polyplane
+from polyplane import Model, PlaneSet, TableClassifier, compress
+from polyplane.datasets import make_loans
+from polyplane.features import Features
+from polyplane.inputs.encoding import MatrixInputs
+from polyplane.learners import LEARNERS
+
+SHORT = {"PolyceptronClassifier": {"max_iter": 20}, "ConvexPolytopeClassifier": {"n_planes": 3, "alpha": 1e-3}}
+
+
+def learner(name):
+    made = getattr(polyplane, name)(**SHORT.get(name, {}))
+    return made.set_params(random_state=0) if "random_state" in made.get_params() else made
+
+
+def numbers(n_classes=2):
+    X, y = load_breast_cancer(return_X_y=True) if n_classes == 2 else load_iris(return_X_y=True)
+    return StandardScaler().fit_transform(X), np.array(["a", "b", "c"])[y]
+
+
+def with_missing(X):
+    X = X.copy()
+    X[::7, 1], X[3::11, 0] = np.nan, np.nan
+    return X
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Every kind of fitted estimator, with the rows to compare on; built on first use."""
+    found = {}
+
+    def fitted(kind):
+        if kind not in found:
+            found[kind] = KINDS[kind]()
+        return found[kind]
+
+    return fitted
+
+
+def of_learner(name, n_classes=2):
+    X, y = numbers(n_classes)
+    return learner(name).fit(X, y), X
+
+
+def of_pipeline(*steps, missing=False):
+    X, y = load_iris(return_X_y=True)
+    X = with_missing(X) if missing else X
+    return make_pipeline(*steps, polyplane.MultiHyperplaneClassifier(2, random_state=0)).fit(X[:120], y[:120]), X
+
+
+def of_table(preparation):
+    X, y = make_loans(400, random_state=0)
+    return TableClassifier(3, preparation=preparation, max_iter=5, random_state=0).fit(X, y), X
+
+
+def of_compressed(max_bytes):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = polyplane.PegasosSVC(random_state=0).fit(StandardScaler().fit_transform(X), y)
+    return compress(model, X, y, max_bytes=max_bytes, max_iter=3, random_state=0), X
+
+
+def of_search():
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), polyplane.PegasosSVC(random_state=0))
+    return GridSearchCV(pipeline, {"pegasossvc__alpha": [0.1]}).fit(X, y), X
+
+
+KINDS = {
+    **{name: lambda name=name: of_learner(name) for name in LEARNERS},
+    "three classes": lambda: of_learner("MultiHyperplaneClassifier", 3),
+    "standard scaler": lambda: of_pipeline(StandardScaler()),
+    "two scalers": lambda: of_pipeline(RobustScaler(), MinMaxScaler((-2, 3))),
+    "clipping scaler": lambda: of_pipeline(MinMaxScaler(clip=True)),
+    "imputer alone": lambda: of_pipeline(SimpleImputer(), missing=True),
+    "imputer before a scaler": lambda: of_pipeline(SimpleImputer(strategy="median"), StandardScaler(), missing=True),
+    "imputer after a scaler": lambda: of_pipeline(MaxAbsScaler(), SimpleImputer(), missing=True),
+    "search": of_search,
+    "compressed": lambda: of_compressed(400),
+    "compressed, projected": lambda: of_compressed(150),
+    **{
+        f"table, {p or 'chosen'}": lambda p=p: of_table(p) for p in (None, "standard", "squares", "robust+norm", "bins")
+    },
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_model_of_an_estimator_predicts_as_it(kind, models):
+    estimator, X = models(kind)
+    model = Model.of(estimator)
+    assert np.array_equal(model.predict(X), estimator.predict(X))
+    expected = estimator.decision_function(X)
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    assert model.has_probabilities == hasattr(estimator, "predict_proba")
+    if model.has_probabilities:
+        np.testing.assert_allclose(model.predict_proba(X), estimator.predict_proba(X), atol=1e-6)
+    else:
+        with pytest.raises(AttributeError, match="use decision_function"):
+            model.predict_proba(X)
+
+
+@pytest.mark.parametrize("kind", ["standard scaler", "imputer after a scaler", "compressed", "compressed, projected"])
+def test_a_flat_model_has_planes_over_the_columns(kind, models):
+    estimator, X = models(kind)
+    model, flat = Model.of(estimator), Model.of(estimator).flat()
+    assert flat.features.is_identity
+    assert flat.projection is None
+    assert flat.planes.n_features == X.shape[1]
+    Z = model.encode(X)
+    scale = np.abs(flat.planes.coef).max() * np.abs(Z).max()
+    np.testing.assert_allclose(flat.class_scores(Z), model.class_scores(Z), rtol=1e-9, atol=1e-12 * scale)
+
+
+def test_sparse_rows_stay_sparse_and_named_columns_are_matched_by_name():
+    X, y = numbers()
+    model = Model.of(polyplane.PegasosSVC(random_state=0).fit(X, y))
+    assert sparse.issparse(model.encode(sparse.csr_array(X)))
+    assert np.array_equal(model.predict(sparse.csr_array(X)), model.predict(X))
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]})
+    named = Model.of(polyplane.PegasosSVC(random_state=0).fit(frame, [0, 0, 1, 1]))
+    assert np.array_equal(named.predict(frame[["b", "a"]]), named.predict(frame))
+    with pytest.raises(ValueError, match="no column 'a'"):
+        named.predict(frame[["b"]])
+
+
+def test_questions_about_a_model(models):
+    assert Model.of(models("PegasosSVC")[0]).is_piecewise_linear
+    assert Model.of(models("standard scaler")[0]).is_piecewise_linear
+    assert not Model.of(models("clipping scaler")[0]).is_piecewise_linear
+    assert not Model.of(models("table, bins")[0]).is_piecewise_linear
+    assert Model.of(models("PegasosSVC")[0]).is_additive
+    assert not Model.of(models("standard scaler")[0]).is_additive
+
+
+def test_what_has_no_model_is_refused_in_a_sentence():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(TypeError, match="OneVsRestClassifier combines several models"):
+        Model.of(OneVsRestClassifier(polyplane.PegasosSVC()).fit(X, y))
+    with pytest.raises(TypeError, match="A StandardScaler is not a classifier of Polyplane"):
+        Model.of(StandardScaler())
+    with pytest.raises(TypeError, match="'normalizer' of the pipeline, a Normalizer, is not supported"):
+        Model.of(make_pipeline(Normalizer(), polyplane.PegasosSVC()).fit(X, y))
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        Model.of(polyplane.PegasosSVC().fit(X, y)).predict([[np.nan] * 4])
+    planes = PlaneSet(np.eye(2), np.zeros(2), np.arange(3))
+    with pytest.raises(ValueError, match="There are 3 labels, but 2 classes"):
+        Model(MatrixInputs(2), Features.identity(2), planes, np.arange(3))
+    with pytest.raises(ValueError, match="the planes take 2 of 3 features"):
+        Model(MatrixInputs(3), Features.identity(3), planes, np.arange(2))
+
+
+class TestCommittee:
+    def make(self, weight=None, pooling="max"):
+        rng = np.random.default_rng(0)
+        sizes = [(1, 3, 2), (2, 2, 2), (4, 1, 1)]
+        members = [
+            PlaneSet(rng.normal(size=(sum(s), 5)), rng.normal(size=sum(s)), np.cumsum([0, *s]), pooling=pooling)
+            for s in sizes
+        ]
+        return members, PlaneSet.of_members(members, weight), rng.normal(size=(40, 5))
+
+    @pytest.mark.parametrize("pooling", ["max", "logsumexp"])
+    @pytest.mark.parametrize("weight", [None, (1.0, 2.0, 1.0)])
+    def test_scores_are_the_weighted_mean_over_members(self, pooling, weight):
+        members, planes, X = self.make(weight, pooling)
+        pool = np.max if pooling == "max" else lambda s, axis: np.log(np.exp(s).sum(axis=axis))
+        expected = [
+            np.stack([pool(X @ coef.T + b, axis=1) for coef, b in map(member.of, range(3))], axis=1)
+            for member in members
+        ]
+        np.testing.assert_allclose(planes.class_scores(X), np.average(expected, axis=0, weights=weight), rtol=1e-12)
+        assert np.array_equal(planes.predict(X), planes.class_scores(X).argmax(axis=1))
+        assert planes.members == tuple(members)
+
+    @pytest.mark.parametrize("pooling", ["max", "logsumexp"])
+    def test_the_linear_classifier_at_a_row_has_its_scores_and_gradient(self, pooling):
+        _, planes, X = self.make((3.0, 1.0, 1.0), pooling)
+        for x in X[:5]:
+            local = planes.at(x)
+            np.testing.assert_allclose(local.class_scores(x[None]), planes.class_scores(x[None]), rtol=1e-10)
+            step = 1e-6 * np.eye(5)
+            slope = (planes.class_scores(x + step) - planes.class_scores(x - step)) / 2e-6
+            np.testing.assert_allclose(slope.T, local.coef, atol=1e-6)
+
+    def test_members_that_do_not_fit_together_are_refused(self):
+        members, planes, _ = self.make()
+        with pytest.raises(ValueError, match="the same classes"):
+            PlaneSet.of_members([members[0], members[1].replace(pooling="logsumexp")])
+        with pytest.raises(ValueError, match="at least one PlaneSet"):
+            PlaneSet.of_members([])
+        with pytest.raises(ValueError, match="whose sum is 1"):
+            planes.replace(member_weight=np.ones(3))
+        with pytest.raises(ValueError, match="cannot share equally"):
+            planes.replace(member_weight=np.full(2, 0.5))
+        with pytest.raises(ValueError, match="pooling='mean'"):
+            planes.replace(pooling="mean")
