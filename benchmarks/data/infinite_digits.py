@@ -1,26 +1,42 @@
-"""`InfiniteDigits`: an unlimited stream of deformed images."""
+"""`InfiniteDigits`: an unlimited stream of deformed images, in integer arithmetic: the same bytes on every computer.
+
+Output pixel :math:`(r, c)` is the value of the source at :math:`(r, c)` plus an affine displacement plus a smooth
+displacement field, with bilinear interpolation between pixels. Positions are in units of 1/256 of a pixel, the entries
+of the affine map in units of 1/65536.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from math import isqrt
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
+from numba import njit
 from numpy.typing import DTypeLike
 from sklearn.utils import check_random_state
 
-from polyplane._threads import in_threads
-from polyplane.datasets._checks import check_counts
-from polyplane.datasets._fields import smooth_fields
-from polyplane.datasets._loaders import load_mnist
+from polyplane.datasets import load_mnist
+from polyplane.datasets.synthetic import check_counts
 
 #: One past the last row of an unlimited stream: row numbers have 64 bits.
 LAST_ROW = 2**63 - 1
 #: Smallest number of images per thread.
 IMAGES_PER_THREAD = 64
+#: Positions of an image's random numbers in its stream.
+ROTATION, ROW_SCALE, COLUMN_SCALE, SHEAR, ROW_SHIFT, COLUMN_SHIFT, THICKNESS, FIELDS = range(8)
+#: 2^32 divided by the golden ratio: spreads consecutive words of a stream over the range.
+GOLDEN = 0x9E3779B9
+MASK = 0xFFFFFFFF
+#: Number of fields.
+N_FIELDS = 1024
+#: Number of fields generated at a time.
+CHUNK = 128
+#: Width of the box filter, applied three times in each direction: about a Gaussian with sigma = 4.5 pixels.
+BOX = 9
 
 
 class InfiniteDigits:
@@ -73,7 +89,7 @@ class InfiniteDigits:
     Notes
     -----
     Words of 32 bits come from :math:`m`, a bijection made of two multiplications and three shifts
-    (`polyplane.datasets._deform.mix`). With the key :math:`k = m(\text{seed})`, row
+    (`mix`). With the key :math:`k = m(\text{seed})`, row
     :math:`i = 2^{32} i_1 + i_0` has the words :math:`w_j = m(m(m(k \oplus i_1) \oplus i_0) + j g)`,
     :math:`g` being :math:`2^{32}` divided by the golden ratio. The sum of the halves of a word, centred and scaled, is
     one of seven numbers :math:`a, s, s', h, t, t', b`. They are at most the rotation, scale (two), shear, shift (two)
@@ -96,7 +112,7 @@ class InfiniteDigits:
     rows and errors measured on the last 10,000. After two million images, polytopes that separate "2" from the other
     digits (48 planes) have an error of 0.50 %, and a classifier of ten classes with 30 planes each has an error of
     1.85 %. After as many visits to the original images, the errors are 0.55 % and 2.38 %.
-    ``benchmarks/datasets/digit_strengths.py`` measures them.
+    ``benchmarks/data/digit_strengths.py`` measures them.
 
     References
     ----------
@@ -106,7 +122,7 @@ class InfiniteDigits:
     Examples
     --------
     >>> import numpy as np
-    >>> from polyplane.datasets import InfiniteDigits
+    >>> from benchmarks.data.infinite_digits import InfiniteDigits
     >>> ring = np.zeros((1, 28, 28), dtype=np.uint8)
     >>> ring[0, 6:22, 6:22] = 255
     >>> ring[0, 10:18, 10:18] = 0
@@ -136,8 +152,6 @@ class InfiniteDigits:
         random_state: Any = 0,
         n_jobs: int | None = 1,
     ) -> None:
-        from polyplane.datasets._deform import mix
-
         if n_rows is not None:
             check_counts(n_rows=n_rows)
         self.images, self.labels = _check_images(images, labels)
@@ -204,8 +218,6 @@ class InfiniteDigits:
         return labels
 
     def _make(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        from polyplane.datasets._deform import deform
-
         X = np.empty((len(rows), self.images[0].size), dtype=np.uint8)
         n_shares = max(1, min(effective_n_jobs(self.n_jobs or 1), len(rows) // IMAGES_PER_THREAD))
         edges = [len(rows) * share // n_shares for share in range(n_shares + 1)]
@@ -214,7 +226,7 @@ class InfiniteDigits:
             part = slice(*edge)
             deform(self.images, rows[part], self.key, self.strengths, self.fields, X[part])
 
-        in_threads(share, pairwise(edges), n_shares)
+        Parallel(n_shares, prefer="threads")(delayed(share)(edge) for edge in pairwise(edges))
         return X, self._labels(rows)
 
     def _slice(self, rows: slice) -> np.ndarray:
@@ -260,3 +272,130 @@ def _whole_strengths(**strengths: float) -> np.ndarray:
             raise ValueError(f"{name}={value} must be from 0 to 8.")
     order = ("rotation", "scale", "scale", "shear", "shift", "shift", "thickness")
     return np.array([round(strengths[name] * 65536) for name in order])
+
+
+def mix(word: Any) -> Any:
+    """Hash a 32-bit word, or an array of words; the hash is a bijection.
+
+    Both factors are below 2^31, so products fit into 63 bits.
+    """
+    word = ((word ^ (word >> 16)) * 0x21F0AAAD) & MASK
+    word = ((word ^ (word >> 15)) * 0x735A2D97) & MASK
+    return word ^ (word >> 15)
+
+
+mix_one = njit(nogil=True, cache=True)(mix)
+
+
+@njit(nogil=True, cache=True)
+def draw(key: int, row: int, position: int) -> int:
+    """Return the random 32-bit word at a position of a row's stream."""
+    stem = mix_one(mix_one(key ^ (row >> 32)) ^ (row & MASK))
+    return mix_one((stem + position * GOLDEN) & MASK)
+
+
+@njit(nogil=True, cache=True)
+def centred(word: int, strength: int) -> int:
+    """Return an integer from `-strength` to `strength` with a triangular distribution: the sum of a word's halves."""
+    return (((word & 0xFFFF) + (word >> 16) - 0xFFFF) * strength) >> 16
+
+
+@njit(nogil=True, cache=True)
+def pack_corners(image: Any, corners: Any) -> None:
+    """Pack four pixels (at a position, right, below, below right) into one word; pixels outside the image are 0.
+
+    Positions range from -1 to `side`, in rows of length `side + 2`.
+    """
+    corners[:] = 0
+    side = len(image)
+    width = side + 2
+    for r in range(side):
+        for c in range(side):
+            value = np.uint32(image[r, c])
+            at = (r + 1) * width + c + 1
+            corners[at] |= value
+            corners[at - 1] |= value << np.uint32(8)
+            corners[at - width] |= value << np.uint32(16)
+            corners[at - width - 1] |= value << np.uint32(24)
+
+
+@njit(nogil=True, cache=True)
+def deform(images: Any, rows: Any, key: int, strengths: Any, fields: Any, out: Any) -> None:
+    """Write the images with the given row numbers into `out`: first the given images, then deformed copies.
+
+    Image `i` is ``images[i % len(images)]``, deformed by the affine map and the two fields drawn from its stream.
+    """
+    n_base, side, _ = images.shape
+    corners = np.empty((side + 2) * (side + 2), dtype=np.uint32)
+    moves = np.empty(FIELDS, dtype=np.int32)
+    for n in range(len(rows)):
+        row = rows[n]
+        if row < n_base:
+            out[n] = images[row].ravel()
+            continue
+        for j in range(FIELDS):
+            moves[j] = centred(draw(key, row, j), strengths[j])
+        picked = draw(key, row, FIELDS)
+        pack_corners(images[row % n_base], corners)
+        down = fields[(picked & 0xFFFF) % len(fields)]
+        across = fields[(picked >> 16) % len(fields)]
+        resample(corners, side, moves, down, across, out[n])
+
+
+@njit(nogil=True, cache=True)
+def resample(corners: Any, side: int, moves: Any, down: Any, across: Any, out: Any) -> None:
+    """Sample one packed image at its displaced positions."""
+    angle = moves[ROTATION]
+    bend = (angle * angle) >> 17  # cos(a) is 1 - a^2 / 2
+    row_by_column, column_by_column = moves[SHEAR] - angle, moves[COLUMN_SCALE] - bend
+    highest = side * 256
+    for r in range(side):
+        v = 2 * r - side + 1  # half pixels from the centre
+        first_y = 2 * moves[ROW_SHIFT] + (moves[ROW_SCALE] - bend) * v + 256
+        first_x = 2 * moves[COLUMN_SHIFT] + (moves[SHEAR] + angle) * v + 256
+        for c in range(side):
+            u = 2 * c - side + 1
+            at = np.uint64(r * side + c)  # unsigned, so that Numba omits the check for negative indices
+            y = r * 256 + ((first_y + row_by_column * u) >> 9) + down[at]
+            x = c * 256 + ((first_x + column_by_column * u) >> 9) + across[at]
+            y = min(max(y, -256), highest) + 256
+            x = min(max(x, -256), highest) + 256
+            four = corners[np.uint64((y >> 8) * (side + 2) + (x >> 8))]
+            out[at] = between(four, y & 255, x & 255, moves[THICKNESS])
+
+
+@njit(nogil=True, cache=True)
+def between(four: int, y: int, x: int, thickness: int) -> int:
+    """Interpolate between four pixels, and add or subtract a multiple of the gradient."""
+    own, right, below, beyond = four & 255, (four >> 8) & 255, (four >> 16) & 255, four >> 24
+    value = (256 - y) * ((256 - x) * own + x * right) + y * ((256 - x) * below + x * beyond)
+    steepness = abs(right + beyond - own - below) + abs(below + beyond - own - right)
+    return min(max((value + ((thickness * steepness) >> 1) + 32768) >> 16, 0), 255)
+
+
+def smooth_fields(side: int, deviation: float, key: int) -> np.ndarray:
+    """Return fields of smoothed white noise: int16 displacements in units of 1/256 of a pixel, one field per row.
+
+    Images are `side` pixels high and wide; the standard deviation of the displacements is in pixels; `key` has 32 bits.
+    """
+    weights = np.convolve(np.convolve(np.ones(BOX, np.int64), np.ones(BOX, np.int64)), np.ones(BOX, np.int64))
+    raw_deviation = isqrt(2**32 // 12) * int((weights**2).sum())  # standard deviation of 16-bit noise after smoothing
+    fields = np.empty((N_FIELDS, side * side), dtype=np.int16)
+    for first in range(0, N_FIELDS, CHUNK):
+        raw = _smoothed(_noise(first, side + 3 * (BOX - 1), key))
+        fields[first : first + CHUNK] = (raw * round(deviation * 2**18) // (raw_deviation * 2**10)).reshape(CHUNK, -1)
+    return fields
+
+
+def _noise(first: int, side: int, key: int) -> np.ndarray:
+    """Return integers from -32768 to 32767: for each cell of each field, a hash of its index and the key."""
+    cells = np.arange(first * side * side, (first + CHUNK) * side * side, dtype=np.int64)
+    noise: np.ndarray = (mix(mix(cells) ^ mix(key ^ MASK)) >> 16) - 32768
+    return noise.reshape(CHUNK, side, side)
+
+
+def _smoothed(field: np.ndarray) -> np.ndarray:
+    """Apply a box sum three times vertically and three times horizontally; cells without a full box are dropped."""
+    for axis in (1, 2, 1, 2, 1, 2):
+        field = np.lib.stride_tricks.sliding_window_view(field, BOX, axis=axis).sum(axis=-1)
+    return field

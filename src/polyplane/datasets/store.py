@@ -1,4 +1,4 @@
-"""Data sets as `.npz` files: reading, writing and verification by checksum.
+"""Data sets as `.npz` files in a folder: download, reading, writing and verification by checksum.
 
 The file of a data set contains `X_train`, `y_train` and, if there are test rows, `X_test`, `y_test`. A sparse matrix is
 stored as `X_train_data`, `X_train_indices`, `X_train_indptr` and `X_train_shape`. Other arrays are optional.
@@ -9,22 +9,26 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from lzma import LZMAError
 from pathlib import Path
+from tarfile import TarError
+from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
 
-from polyplane.datasets._catalogue import Dataset
+from polyplane.datasets.sources import Dataset, file_name
 
 Arrays = Mapping[str, Any]
 #: Errors that reading a damaged file may raise.
 _DAMAGES = (
-    AttributeError, BadZipFile, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, SyntaxError,
-    TypeError, ValueError, struct.error, zlib.error,
+    AttributeError, BadZipFile, EOFError, LookupError, LZMAError, NotImplementedError, OSError, RuntimeError,
+    SyntaxError, TarError, TypeError, ValueError, struct.error, zlib.error,
 )  # fmt: skip
 #: Names of the checksums in a cached file, for parts whose checksum is not in the catalogue.
 DIGEST = "sha256_{}"
@@ -116,3 +120,96 @@ def _take_matrix(arrays: dict[str, Any], key: str) -> Any:
     matrix = sparse.csr_matrix((data, indices, indptr), shape=tuple(arrays.pop(f"{key}_shape")))
     matrix.check_format(full_check=True)
     return matrix
+
+
+def fetch(name: str, dataset: Dataset, cache: Path, download: bool) -> dict[str, Any]:
+    """Return the arrays of a data set from the files of its original source, downloaded unless they are in `cache`.
+
+    Files with a wrong checksum are rejected, and `cache` then remains unchanged.
+    """
+    missing = [url for url in dataset.urls if not (cache / file_name(url)).is_file()]
+    if dataset.parser is None or (missing and not download):
+        raise FileNotFoundError(_absent(name, dataset, cache, "was not found"))
+    cache.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{name}-", dir=cache) as folder:
+        work = Path(folder)
+        paths = []
+        for url in dataset.urls:
+            if url in missing:
+                _download(url, work / file_name(url), lambda why: _absent(name, dataset, cache, why))
+            paths.append((work if url in missing else cache) / file_name(url))
+        for path, file in zip(paths, dataset.files, strict=True):
+            if "sha256" in file:
+                _check_file(path, **file)
+        origin = " and ".join((url.split("#")[0] for url in dataset.urls) if missing else map(str, paths))
+        try:
+            arrays = dataset.parse(paths)
+        except _DAMAGES as error:
+            raise ValueError(f"{origin} is truncated or altered: {error}") from error
+        verify(dataset, arrays, origin)
+        write_arrays(work / "set.npz", arrays)
+        os.replace(work / "set.npz", cache / f"{name}.npz")
+    return arrays
+
+
+def _absent(name: str, dataset: Dataset, cache: Path, why: str) -> str:
+    if not dataset.files:
+        return f"The data set {name!r} {why}, and it is not available for download: put {name}.npz into {cache}."
+    urls = " and ".join(url.replace("#", " (as ") + ")" * ("#" in url) for url in dataset.urls)
+    return f"The data set {name!r} {why}: put {name}.npz, or the files from {urls}, into {cache}."
+
+
+def _download(url: str, path: Path, absent: Callable[[str], str]) -> None:
+    try:
+        import pooch
+        import requests
+    except ImportError:
+        how = 'was not found, and downloading it needs pip install "polyplane[data]"'
+        raise FileNotFoundError(absent(how)) from None
+    bar = DownloadBar(path.name)
+    try:
+        pooch.HTTPDownloader(progressbar=bar)(url, str(path), None)
+    except requests.RequestException as error:
+        how = f"was not found, and could not be downloaded ({type(error).__name__})"
+        raise FileNotFoundError(absent(how)) from error
+    finally:
+        bar.close()
+
+
+def _check_file(path: Path, url: str, sha256: str) -> None:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != sha256:
+        raise ValueError(f"{path.name}, from {url}, is truncated or altered: its checksum is {found}, not {sha256}.")
+
+
+class DownloadBar:
+    """Progress bar of a download on a terminal, with the interface of pooch."""
+
+    def __init__(self, title: str) -> None:
+        from rich import console, progress
+
+        self.total = 0
+        self._bar = progress.Progress(
+            progress.TextColumn("[bold]{task.description}"),
+            progress.BarColumn(),
+            progress.DownloadColumn(),
+            progress.TransferSpeedColumn(),
+            progress.TimeRemainingColumn(),
+            console=console.Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+        self._task = self._bar.add_task(title, total=None)
+        self._bar.start()
+
+    def update(self, n_bytes: int) -> None:
+        """Add to the number of downloaded bytes."""
+        self._bar.update(self._task, advance=n_bytes, total=self.total or None)
+
+    def reset(self) -> None:
+        """Restart at zero bytes."""
+        self._bar.reset(self._task)
+
+    def close(self) -> None:
+        """Do nothing: the finished bar remains visible."""
+        self._bar.stop()

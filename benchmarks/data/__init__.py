@@ -3,13 +3,14 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks.datasets.malicious_urls import make_url_stream
+from benchmarks.data.infinite_digits import InfiniteDigits
+from benchmarks.data.malicious_urls import make_url_stream
 from benchmarks.papers.synthetic import make_weights
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyplane.datasets import InfiniteDigits, load_dataset, make_checkerboard
+from polyplane.datasets import load_dataset, make_checkerboard
 
 #: Sets whose features are of different kinds; boards and pixels are taken as they are.
 STANDARDISED = {"ijcnn1", "letter"}

@@ -7,7 +7,7 @@ import sys
 import time
 
 import numpy as np
-from benchmarks.datasets.malicious_urls import make_url_stream
+from benchmarks.data.malicious_urls import make_url_stream
 from sklearn.linear_model import SGDClassifier
 
 from polyplane import PegasosSVC

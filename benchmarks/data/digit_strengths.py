@@ -9,9 +9,10 @@ machine of ten classes (30 planes each). Strength 0 is the undeformed rows over 
 import sys
 
 import numpy as np
+from benchmarks.data.infinite_digits import InfiniteDigits
 
 from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier
-from polyplane.datasets import InfiniteDigits, load_mnist
+from polyplane.datasets import load_mnist
 
 DEFAULTS = {"rotation": 0.15, "scale": 0.07, "shear": 0.07, "shift": 0.7, "elastic": 0.5, "thickness": 0.15}
 N_BASE, BATCH = 50_000, 50_000

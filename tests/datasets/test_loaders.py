@@ -15,9 +15,8 @@ from scipy import sparse
 
 from polyplane import datasets
 from polyplane.datasets import load_dataset
-from polyplane.datasets._catalogue import DATASETS, Dataset
-from polyplane.datasets._parsers import table
-from polyplane.datasets._store import digest, write_arrays
+from polyplane.datasets.sources import DATASETS, Dataset, file_name
+from polyplane.datasets.store import digest, write_arrays
 
 TEXT = "1,2.5,?,7\n3,4,0,8\n"
 ARRAYS = {"X_train": np.array([[1, 2.5, np.nan], [3, 4, 0]], np.float32), "y_train": np.array([7, 8], np.int8)}
@@ -56,13 +55,14 @@ def small(server, tmp_path, monkeypatch):
     monkeypatch.delenv("POLYPLANE_DATA", raising=False)
 
     def know(file="small.data", checksum=None, **changes):
+        sha256 = {} if checksum is None else {"sha256": checksum}
         dataset = Dataset(
             "Two rows.",
-            {server[1] + file: checksum},
-            table(codes={"?": np.nan}),
-            (2, 0, 3),
             "none",
             "Nobody, 2000.",
+            (2, 0, 3),
+            [{"url": server[1] + file} | sha256],
+            {"format": "table", "codes": {"?": np.nan}},
             content={"train": digest(ARRAYS, "train")},
             feature_names=("a", "b", "c"),
         )
@@ -119,7 +119,7 @@ def test_a_file_put_into_the_folder_needs_no_network(small, server):
         ({"content": {"train": "0" * 64}}, "the checksum of its train rows is wrong"),
         ({"shape": (3, 0, 3)}, r"its train rows are \(2, 3\), not \(3, 3\)"),
         ({"content": {"test": "0" * 64}}, "it has no test rows"),
-        ({"parse": table()}, "is truncated or altered: could not convert"),
+        ({"parser": {"format": "table"}}, "is truncated or altered: could not convert"),
     ],
 )
 def test_a_download_that_is_not_the_set_is_refused(small, change, message):
@@ -191,7 +191,7 @@ def test_an_absent_set_gets_one_sentence_with_the_address_and_the_folder(small, 
         load(cache, download_if_missing=False)
     remedy = f"put small.npz, or the files from {server[1]}small.data, into {cache}."
     assert str(absent.value) == f"The data set 'small' was not found: {remedy}"
-    monkeypatch.setitem(DATASETS, "small", replace(DATASETS["small"], files={"http://127.0.0.1:9/small.data": None}))
+    monkeypatch.setitem(DATASETS, "small", replace(DATASETS["small"], files=[{"url": "http://127.0.0.1:9/small.data"}]))
     with pytest.raises(FileNotFoundError, match=r"could not be downloaded \(ConnectionError\): put small.npz, or"):
         load(cache)
     small("absent.data")
@@ -209,7 +209,7 @@ def test_an_absent_set_gets_one_sentence_with_the_address_and_the_folder(small, 
 
 def test_the_cache_is_the_platform_s(monkeypatch, tmp_path):
     pooch = pytest.importorskip("pooch")
-    from polyplane.datasets._loaders import cache_folder
+    from polyplane.datasets.loaders import cache_folder
 
     assert cache_folder() == pooch.os_cache("polyplane")
     assert cache_folder(tmp_path) == tmp_path
@@ -255,11 +255,9 @@ def written(name, bunch, folder):
 @pytest.mark.parametrize("name", ["heart", "ionosphere", "pima", "ilpd", "breast_cancer_wisconsin"])
 def test_the_text_of_the_original_source_gives_the_same_rows(local_data, name, tmp_path, monkeypatch):
     """Through the checksum: text like that of the original source, put into the cache, is accepted as the set."""
-    from polyplane.datasets._fetch import file_name
-
     lines = written(name, local_data(name), tmp_path)
     monkeypatch.delenv("POLYPLANE_DATA", raising=False)
-    (tmp_path / file_name(next(iter(DATASETS[name].files)))).write_text("\n".join(lines) + "\n\n")
+    (tmp_path / file_name(DATASETS[name].urls[0])).write_text("\n".join(lines) + "\n\n")
     stored = load_dataset(name, data_home=tmp_path, download_if_missing=False)
     assert stored.data.dtype == np.float32
     assert (tmp_path / f"{name}.npz").is_file()
@@ -296,7 +294,7 @@ def test_mnist_is_read_from_its_four_files(tmp_path, monkeypatch):
         (tmp_path / f"{name}-ubyte.gz").write_bytes(gzip.compress(head + values.tobytes()))
     with pytest.raises(ValueError, match=r"train-images-idx3-ubyte\.gz, from https://.*, is truncated or altered"):
         datasets.load_mnist(data_home=tmp_path)
-    files = dict.fromkeys(DATASETS["mnist"].files)
+    files = [{"url": url} for url in DATASETS["mnist"].urls]
     monkeypatch.setitem(DATASETS, "mnist", replace(DATASETS["mnist"], files=files, shape=(3, 1, 784), content={}))
     bunch = datasets.load_mnist(data_home=tmp_path)
     np.testing.assert_array_equal(bunch.data, images.reshape(3, -1))
@@ -308,7 +306,7 @@ def test_adult_has_numbers_for_words(tmp_path, monkeypatch):
     row = "39, {}, 77516, Bachelors, 13, Never-married, Adm-clerical, Husband, White, Male, 2174, 0, 40, Cuba, {}\n"
     (tmp_path / "adult.data").write_text(row.format("State-gov", "<=50K") + row.format("?", ">50K") + "\n")
     (tmp_path / "adult.test").write_text("|1x3 Cross validator\n" + row.format("Private", ">50K."))
-    files = dict.fromkeys(DATASETS["adult"].files)
+    files = [{"url": url} for url in DATASETS["adult"].urls]
     monkeypatch.setitem(DATASETS, "adult", replace(DATASETS["adult"], files=files, shape=(2, 1, 14), content={}))
     bunch = datasets.load_adult(data_home=tmp_path)
     assert bunch.levels_workclass.tolist() == ["?", "Private", "State-gov"]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from polyplane.datasets._checks import check_counts, check_shares
+from polyplane.datasets.synthetic import check_counts, check_shares
 
 #: Features of a row: some that nearly all rows have; slots filled by the host; slots filled by the path; names of the
 #: host, new on the day it appears; words of the URL that are new on the very day.
@@ -76,7 +76,7 @@ def make_url_stream(
     Examples
     --------
     >>> from sklearn.linear_model import SGDClassifier
-    >>> from benchmarks.datasets.malicious_urls import make_url_stream
+    >>> from benchmarks.data.malicious_urls import make_url_stream
     >>> stream = make_url_stream(n_days=20, rows_per_day=500, n_features=50_000)
     >>> X, y = stream[7]
     >>> X.shape, X.nnz, int((y == 1).sum())

@@ -8,9 +8,8 @@ base images are noise, and their content does not matter to the time.
 import time
 
 import numpy as np
+from benchmarks.data.infinite_digits import InfiniteDigits
 from scipy import ndimage
-
-from polyplane.datasets import InfiniteDigits
 
 N_BASE, N_IMAGES, REPEATS = 60_000, 20_000, 7
 

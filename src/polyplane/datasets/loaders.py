@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import Bunch
 
-from polyplane.datasets._catalogue import DATASETS, Dataset
-from polyplane.datasets._fetch import fetch
-from polyplane.datasets._store import DIGEST, read_arrays, verify
+from polyplane.datasets.sources import DATASETS, Dataset
+from polyplane.datasets.store import DIGEST, fetch, read_arrays, verify
 
 __all__ = [
     "load_a9a", "load_adult", "load_breast_cancer_wisconsin", "load_covtype", "load_dataset", "load_heart",
@@ -143,18 +142,8 @@ def _bunch(name: str, dataset: Dataset, arrays: dict[str, Any]) -> Bunch:
         bunch.target_names = np.array(dataset.target_names)
     bunch.update({key: value for key, value in arrays.items() if not key.startswith(DIGEST.format(""))})
     n_test = len(bunch.target_test) if "target_test" in bunch else 0
-    bunch.DESCR = describe(name, dataset, len(bunch.target), n_test)
+    bunch.DESCR = dataset.describe(name, len(bunch.target), n_test)
     return bunch
-
-
-def describe(name: str, dataset: Dataset, n_train: int, n_test: int) -> str:
-    """Return the text of `DESCR`."""
-    split = f"{n_train:,} training rows, {n_test:,} test rows" if n_test else f"{n_train:,} rows"
-    origins = ", ".join(dataset.files) or "not public: derived from the topics of RCV1-v2"
-    return (
-        f"{name}: {dataset.title}\n{split}, {dataset.shape[2]:,} features.\n"
-        f"Source: {origins}\nLicence: {dataset.licence}\nCitation: {dataset.citation}\n"
-    )
 
 
 def _loader(name: str) -> Loader:
@@ -169,7 +158,7 @@ def _loader(name: str) -> Loader:
     load.__doc__ = _DOCSTRING.format(
         title=dataset.title,
         name=name,
-        summary=describe(name, dataset, *dataset.shape[:2]).split("\n")[1] + f" Licence: {dataset.licence}.",
+        summary=dataset.describe(name, *dataset.shape[:2]).split("\n")[1] + f" Licence: {dataset.licence}.",
         citation=dataset.citation,
     )
     return load
