@@ -1,4 +1,4 @@
-"""Readers of tables, Parquet and npz files, and where they read from: files, compressed or not, and pipes."""
+"""Readers of tables and Parquet files, and where they read from: files, compressed or not, and pipes."""
 
 # ruff: noqa: F401, F811  (fixtures are imported by the names that tests ask for)
 
@@ -105,27 +105,14 @@ def test_parquet(file, tmp_path):
     assert "but different content" in refused(file("w.parquet", "1 1:1\n"))
 
 
-def test_npz(file):
-    X = sparse.random(70_000, 5, 0.4, format="csr", random_state=0)
-    y = np.arange(70_000) % 3
-    pieces = {f"X_train_{part}": getattr(X, part) for part in ("data", "indices", "indptr")}
-    path = file(
-        "x.npz", {**pieces, "X_train_shape": X.shape, "y_train": y, "X_test": np.eye(5), "y_test": np.arange(5)}
-    )
-    rows = read(path)
-    assert abs(rows.X - X).nnz == 0
-    assert (rows.y == y).all()
-    assert read(path, part="test").X.tolist() == np.eye(5).tolist()
-    assert sum(part.X.shape[0] for part in batches(path, 999)) == 70_000
-    dense = file("y.npz", {"X": np.arange(12, dtype=np.uint8).reshape(3, 2, 2), "y": np.array(["a", "b", "a"])})
-    assert read(dense, part="test").X.tolist() == np.arange(12.0).reshape(3, 4).tolist()
-    assert read(dense).y.tolist() == ["a", "b", "a"]
-    bad = np.eye(3)
-    bad[1, 2] = np.nan
-    assert "row 2: the value is missing" in refused(file("z.npz", {"X": bad, "y": np.arange(3)}))
-    assert "contains Python objects" in refused(file("o.npz", {"X": np.array([[None]]), "y": np.arange(1)}))
-    assert "is not a data set" in refused(file("n.npz", {"Z": bad}))
-    assert "damaged" in refused(file("d.npz", path.read_bytes()[:-200]))
+@pytest.mark.parametrize("name", ["x.npz", "x", "x.npy"])
+def test_numpy_files_are_loaded_by_numpy(tmp_path, name):
+    path = tmp_path / name
+    with path.open("wb") as opened:
+        np.save(opened, np.eye(2)) if name == "x.npy" else np.savez(opened, X=np.eye(2), y=np.arange(2))
+    message = refused(path)
+    assert f"{path} is a NumPy file or another archive, which is not read here: load it with numpy.load" in message
+    assert "mmap_mode='r', and pass the arrays to fit" in message
 
 
 # Sources.
@@ -150,7 +137,7 @@ def test_compressed_files_are_known_by_their_content(file, suffix):
         ("x.csv", "a,label\n", "has no rows"),
         ("x", "\n# nothing\n", "has no rows"),
         ("x", "hello world\n", "neither 'label index:value ...' (svmlight) nor a header"),
-        ("x", b"\x7fELF\x00\x01", "neither text nor Parquet nor npz"),
+        ("x", b"\x7fELF\x00\x01", "neither text nor Parquet"),
     ],
 )
 def test_files_without_rows(file, name, content, message):
@@ -182,7 +169,7 @@ def test_missing_files_and_wrong_options(tmp_path, file):
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "nothing")
     path = file("x.svm", "1 1:1\n")
-    for option in ({"format": "xml"}, {"labels": "none"}, {"zero_based": 2}, {"part": "all"}, {"dtype": np.int32}):
+    for option in ({"format": "xml"}, {"labels": "none"}, {"zero_based": 2}, {"dtype": np.int32}):
         assert next(iter(option)) in refused(path, **option)
     with pytest.raises(ValueError, match="batch_size=0 must be 1 or more"):
         batches(path, 0)

@@ -202,7 +202,7 @@ def test_pipes_are_read_once_and_in_parts(tmp_path, monkeypatch):
             b"a,b\n" + b"1,2\n" * 99_999 + b"3,\x00\n",
             "x.csv, line 100001: the file contains a zero byte, so it is not a text file.",
         ),
-        (bytes(range(256)), "x.csv is neither text nor Parquet nor npz."),
+        (bytes(range(256)), "x.csv is neither text nor Parquet."),
         (b"PAR1 no", "x.csv is not a Parquet file, or is damaged"),
         (gzip.compress(MIXED.encode() * 99, mtime=0)[:100], "x.csv is damaged"),
     ],

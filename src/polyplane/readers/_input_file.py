@@ -24,7 +24,6 @@ EXTENSIONS = {
     ".csv": "csv",
     ".tsv": "csv",
     ".parquet": "parquet",
-    ".npz": "npz",
 }
 #: Block size for reading and parsing text, and maximum length of a line.
 BLOCK, LONGEST_LINE = 1 << 22, 1 << 26
@@ -73,23 +72,26 @@ class InputFile:
             yield file
 
     def format(self) -> str:
-        """Detect the format from the content, or else from the extension: svmlight, csv, parquet or npz."""
+        """Detect the format from the content, or else from the extension: svmlight, csv or parquet."""
         with self._reading() as file:
             start = file.peek(1)
         if not start:
             raise ValueError(f"{self.name} is empty.")
         if start.startswith(b"PAR1"):
             return "parquet"
-        if start.startswith(b"PK\x03\x04"):
-            return "npz"
         suffixes = [suffix.lower() for suffix in Path(self.name).suffixes]
+        if start.startswith((b"PK\x03\x04", b"\x93NUMPY")) or suffixes[-1:] in ([".npz"], [".npy"]):
+            raise ValueError(
+                f"{self.name} is a NumPy file or another archive, which is not read here: load it with numpy.load, a "
+                "large .npy file with mmap_mode='r', and pass the arrays to fit or, in slices, to fit_stream."
+            )
         known = [EXTENSIONS[suffix] for suffix in suffixes[-2:] if suffix in EXTENSIONS]
-        if known and known[-1] in ("parquet", "npz"):
-            raise ValueError(f"{self.name} has the extension of a {known[-1]} file, but different content.")
+        if known and known[-1] == "parquet":
+            raise ValueError(f"{self.name} has the extension of a Parquet file, but different content.")
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return known[-1] if known else "csv"
         if b"\0" in start:
-            raise ValueError(f"{self.name} is neither text nor Parquet nor npz.")
+            raise ValueError(f"{self.name} is neither text nor Parquet.")
         return known[-1] if known else _text_format(start, self.name)
 
     @contextmanager

@@ -11,7 +11,6 @@ import numpy as np
 
 from polyplane.readers._csv import csv_pieces
 from polyplane.readers._input_file import InputFile
-from polyplane.readers._npz import npz_pieces
 from polyplane.readers._parquet import parquet_pieces
 from polyplane.readers._rows import MixedLabelsError, ReadOptions, Rows, regroup, stack
 from polyplane.readers._svmlight import svmlight_pieces
@@ -20,7 +19,6 @@ READERS: dict[str, Callable[[InputFile, ReadOptions], Iterator[Rows]]] = {
     "svmlight": svmlight_pieces,
     "csv": csv_pieces,
     "parquet": parquet_pieces,
-    "npz": npz_pieces,
 }
 
 
@@ -34,16 +32,15 @@ def read(
     feature_names: Sequence[str] | None = None,
     zero_based: bool | str = "auto",
     dtype: Any = np.float64,
-    part: str = "train",
 ) -> Rows:
     r"""Read a data file into memory.
 
     Parameters
     ----------
     path : str or path
-        A file in svmlight (LIBSVM), CSV or TSV (with a header), Parquet or npz format, plain or compressed by gzip,
+        A file in svmlight (LIBSVM), CSV, TSV (with a header) or Parquet format, plain or compressed by gzip,
         bzip2 or xz; ``"-"`` is standard input.
-    format : {"svmlight", "csv", "parquet", "npz"}, default=None
+    format : {"svmlight", "csv", "parquet"}, default=None
         The format. None: detected from content and extension.
     label : str or int, default=None
         CSV and Parquet: the label column, by name or index (0 is the first, -1 the last). None: the only column named
@@ -59,13 +56,11 @@ def read(
         svmlight: whether feature indices start at 0 or 1. "auto": 0 if that index occurs, as in scikit-learn.
     dtype : numpy.float64 or numpy.float32, default=numpy.float64
         Data type of the features.
-    part : {"train", "test"}, default="train"
-        npz: which part to read; ignored for files without a split.
 
     Returns
     -------
     rows : Rows
-        `X` (CSR for svmlight and sparse npz files), `y`, `feature_names`, and the line numbers of the rows, `lines`.
+        `X` (CSR for svmlight), `y`, `feature_names`, and the line numbers of the rows, `lines`.
 
     Raises
     ------
@@ -86,7 +81,7 @@ def read(
     >>> rows.y
     array([ 1, -1])
     """
-    options = ReadOptions(format, label, labels, n_features, feature_names, zero_based, dtype, part, whole=True)
+    options = ReadOptions(format, label, labels, n_features, feature_names, zero_based, dtype, whole=True)
     input_file = path if isinstance(path, InputFile) else InputFile(path, keep=True)
     try:
         return stack(list(_pieces(input_file, options)))
@@ -128,7 +123,6 @@ def batches(
     feature_names: Sequence[str] | None = None,
     zero_based: bool | str = "auto",
     dtype: Any = np.float64,
-    part: str = "train",
 ) -> Batches:
     r"""Read a data file in batches, in bounded memory.
 
@@ -138,7 +132,7 @@ def batches(
         As for `read`.
     batch_size : int or None, default=65536
         Rows per batch, fewer if they have more than 8 million numbers. None: batches of a few MB.
-    format, label, labels, n_features, feature_names, zero_based, dtype, part
+    format, label, labels, n_features, feature_names, zero_based, dtype
         As for `read`; "auto" is decided by the start of the file. Without `n_features`, the number of features of an
         svmlight file can grow from batch to batch.
 
@@ -161,6 +155,6 @@ def batches(
     """
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size={batch_size} must be 1 or more.")
-    options = ReadOptions(format, label, labels, n_features, feature_names, zero_based, dtype, part)
+    options = ReadOptions(format, label, labels, n_features, feature_names, zero_based, dtype)
     input_file = path if isinstance(path, InputFile) else InputFile(path)
     return Batches(input_file, replace(options, format=format or input_file.format()), batch_size)

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-FORMATS = ("svmlight", "csv", "parquet", "npz")
+FORMATS = ("svmlight", "csv", "parquet")
 #: Allowed values of the parameters of `read`.
 ALLOWED: dict[str, tuple[Any, ...]] = {
     "format": (None, *FORMATS),
     "labels": ("auto", "number", "text", "ignore"),
     "zero_based": (True, False, "auto"),
-    "part": ("train", "test"),
 }
 #: Beyond this, different integers become the same float.
 LARGEST_EXACT = 2**53
@@ -65,7 +64,6 @@ class ReadOptions:
     feature_names: Sequence[str] | None = None
     zero_based: bool | str = "auto"
     dtype: Any = np.float64
-    part: str = "train"
     whole: bool = False
     decided: dict[str, Any] = field(default_factory=dict)
 
