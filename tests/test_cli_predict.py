@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import polyplane
 from polyplane import _threads, planes
 from polyplane.cli import app
-from polyplane.readers import _input_file
+from polyplane.readers import source
 
 from .test_cli_train import refused, run
 
@@ -102,7 +102,7 @@ def test_files_are_written_whole(files, tmp_path):
 
 
 def test_many_blocks_and_pipes(files, monkeypatch):
-    monkeypatch.setattr(_input_file, "BLOCK", 1 << 10)
+    monkeypatch.setattr(source, "BLOCK", 1 << 10)
     expected = run("predict", files / "svm.model", files / "test.svm").stdout
     packed = gzip.compress((files / "test.svm").read_bytes())
     assert run("predict", files / "svm.model", "-", text=packed).stdout == expected

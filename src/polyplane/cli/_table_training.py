@@ -88,8 +88,7 @@ def read_training_table(options: TrainOptions, model: Any, is_decimal_given: boo
     """Read the features and the labels of a file."""
     import numpy as np
 
-    from polyplane.readers._tables import whole_table
-    from polyplane.readers._typed import find_decimal, typed
+    from polyplane.readers.tables import find_decimal, typed, whole_table
 
     began = time.perf_counter()
     parts = open_table(options)

@@ -166,7 +166,7 @@ def _read(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> Row
     import numpy as np
 
     from polyplane.readers import read
-    from polyplane.readers._rows import NotNumbersError
+    from polyplane.readers.rows import NotNumbersError
 
     try:
         rows = read(options.source, **options.reading_for(resumed))

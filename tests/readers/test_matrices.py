@@ -1,7 +1,5 @@
 """Readers of tables and Parquet files, and where they read from: files, compressed or not, and pipes."""
 
-# ruff: noqa: F401, F811  (fixtures are imported by the names that tests ask for)
-
 import bz2
 import gzip
 import io
@@ -12,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from polyplane.readers import _input_file, batches, read
-
-from .test_readers import file, read_bytes, refused, small_blocks
+from polyplane.readers import batches, read, source
+from polyplane.readers import rows as rows_module
+from tests.readers.helpers import read_bytes, refused
 
 COMPRESSORS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
@@ -189,17 +187,15 @@ def test_a_stream_has_the_rows_of_the_file_again_and_again(file, small_blocks):
 
 
 def test_a_long_line_needs_no_more_than_itself(file, monkeypatch):
-    monkeypatch.setattr(_input_file, "BLOCK", 1 << 10)
-    monkeypatch.setattr(_input_file, "LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr(source, "BLOCK", 1 << 10)
+    monkeypatch.setattr(source, "LONGEST_LINE", 1 << 16)
     row = " ".join(f"{j}:1" for j in range(1, 2000))
     assert read(file("x.svm", f"1 {row}\n0 1:1\n")).X.nnz == 2000
     assert "has a line of more than" in refused(file("y.svm", "1 1:" + "1" * 200_000))
 
 
 def test_batches_of_wide_rows_are_smaller(file, monkeypatch):
-    from polyplane.readers import _rows
-
-    monkeypatch.setattr(_rows, "MOST_VALUES", 100)
+    monkeypatch.setattr(rows_module, "MAX_BATCH_VALUES", 100)
     path = file("x.svm", ("1 " + " ".join(f"{j}:1" for j in range(1, 31)) + "\n") * 10)
     assert [part.X.shape[0] for part in batches(path, 8)] == [3, 3, 3, 1]
     table = file("x.csv", "a,b,c,label\n" + "1,2,3,0\n" * 70)

@@ -1,13 +1,19 @@
-"""Rows with labels, and the options for reading them."""
+"""Rows with labels: the options for reading them, the use of columns, the type of labels, and batches."""
 
 from __future__ import annotations
 
+import csv
+import io
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+
+from polyplane.readers.source import DELIMITERS
 
 FORMATS = ("svmlight", "csv", "parquet")
 #: Allowed values of the parameters of `read`.
@@ -16,13 +22,19 @@ ALLOWED: dict[str, tuple[Any, ...]] = {
     "labels": ("auto", "number", "text", "ignore"),
     "zero_based": (True, False, "auto"),
 }
+#: Common names of label columns.
+USUAL_LABELS = ("label", "class", "target", "y")
+#: Uses of columns that are not features.
+LABEL, SKIPPED = -1, -2
+#: Maximum number of columns: names need memory, and a compressed header of commas only needs almost no space.
+MAX_COLUMNS = 1 << 20
 #: Beyond this, different integers become the same float.
-LARGEST_EXACT = 2**53
+MAX_EXACT_INTEGER = 2**53
 #: In a NumPy array, each string takes the size of the longest. If most of a larger array would be padding, labels are
 #: stored as Python strings.
-MOST_ROOM = 1 << 26
+MAX_PADDED_BYTES = 1 << 26
 #: Maximum number of values in a batch: about 100 MB.
-MOST_VALUES = 1 << 23
+MAX_BATCH_VALUES = 1 << 23
 
 
 class Rows(NamedTuple):
@@ -83,10 +95,125 @@ class NotNumbersError(ValueError):
     """A column of a table contains other values than numbers: a string, a missing value or a date."""
 
 
+class ColumnUses(NamedTuple):
+    """The use of each column of a table: label, feature or none.
+
+    Parameters
+    ----------
+    header : list of str
+        All names, in the order of the file.
+    uses : ndarray of int64
+        The use of each column: the index of a feature, `LABEL` or `SKIPPED`.
+    names : tuple of str
+        The names of the features, by index.
+    label : str or None
+        The name of the label column, if there is one.
+    """
+
+    header: list[str]
+    uses: np.ndarray
+    names: tuple[str, ...]
+    label: str | None
+
+
+def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> ColumnUses:
+    """Find the label and the features in a header.
+
+    The label is the column that `options.label` gives by name or index; else the only one with a common label name;
+    else the last one. If features are matched by name, they can be in any order, and other columns are skipped.
+    """
+    header = list(header)
+    _check_number_of_columns(len(header), name)
+    indices = {cell: j for j, cell in enumerate(header)}
+    if len(indices) < len(header):
+        twice = next(cell for j, cell in enumerate(header) if indices[cell] != j)
+        raise ValueError(f"{name}: the column {twice!r} occurs twice in the header.")
+    label = _label_column(header, options, name)
+    names = tuple(cell for j, cell in enumerate(header) if j != label)
+    if options.feature_names is not None:
+        names = tuple(str(feature) for feature in options.feature_names)
+        missing = [feature for feature in names if indices.get(feature, label) == label]
+        if missing:
+            raise ValueError(f"{name} has no column {missing[0]!r}, which the model requires.")
+        twice, n_times = Counter(names).most_common(1)[0] if names else ("", 1)
+        if n_times > 1:
+            raise ValueError(
+                f"{name}: feature names must be unique to match columns by name, but {twice!r} occurs twice."
+            )
+    if options.n_features is not None and len(names) != options.n_features:
+        raise ValueError(f"{name} has {len(names)} feature columns where {options.n_features} are expected.")
+    if not names:
+        raise ValueError(f"{name} has no columns other than the label.")
+    uses = np.full(len(header), SKIPPED, dtype=np.int64)
+    uses[[indices[feature] for feature in names]] = np.arange(len(names))
+    if label is not None and options.labels != "ignore":
+        uses[label] = LABEL
+    return ColumnUses(header, uses, names, None if label is None else header[label])
+
+
+def parse_header(text: io.StringIO, name: str) -> tuple[str, list[str], int]:
+    """Read the header of delimited text; return the delimiter, the column names and the number of lines.
+
+    The delimiter is the most frequent one of the first line, outside of quotation marks.
+    """
+    first_line = text.getvalue().lstrip("\r\n ").partition("\n")[0]
+    bare = re.sub(r'"[^"]*"?', "", first_line)
+    delimiter = max(DELIMITERS, key=bare.count)
+    _check_number_of_columns(bare.count(delimiter) + 1, name)
+    rows = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
+    try:
+        cells = next((row for row in rows if any(cell.strip() for cell in row)), [])
+    except csv.Error as error:
+        raise ValueError(f"{name}: the header cannot be read, {error}.") from None
+    if not cells:
+        raise ValueError(f"{name}: the header contains no column names.")
+    _check_number_of_columns(len(cells), name)
+    names = [cell.strip() for cell in cells]
+    if all(_is_number(cell) for cell in names):
+        raise ValueError(f"{name} has no header: the first line must contain the column names, not numbers.")
+    return delimiter, names, rows.line_num
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_number_of_columns(n_columns: int, name: str) -> None:
+    if n_columns > MAX_COLUMNS:
+        raise ValueError(f"{name} has {n_columns:,} columns; at most {MAX_COLUMNS:,} are supported.")
+
+
+def _label_column(header: list[str], options: ReadOptions, name: str) -> int | None:
+    """Return the index of the label column; None if labels are optional and missing."""
+    wanted, optional = options.label, options.labels == "ignore"
+    if wanted in header:
+        return header.index(str(wanted))
+    if wanted is not None and str(wanted).lstrip("-").isdigit():
+        index = int(wanted)
+        if not -len(header) <= index < len(header):
+            raise ValueError(f"{name} has {len(header)} columns; the column index {index} is out of range.")
+        return index % len(header)
+    if wanted is not None and not optional:
+        raise ValueError(f"{name} has no column {wanted!r}; its columns are {', '.join(header[:10])}.")
+    usual = [j for j, cell in enumerate(header) if cell.lower() in USUAL_LABELS]
+    if not optional:
+        return usual[0] if len(usual) == 1 else len(header) - 1
+    expected = set(options.feature_names or ())
+    unexpected = [j for j in usual if header[j] not in expected]
+    if len(unexpected) == 1:
+        return unexpected[0]
+    one_too_many = options.feature_names is None and options.n_features == len(header) - 1
+    return len(header) - 1 if one_too_many else None
+
+
 def settle_labels(values: np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
     """Convert numeric labels: to integers, if all of them are."""
     options.decided.setdefault("labels", "number")
-    if (values == np.rint(values)).all() and (np.abs(values) < LARGEST_EXACT).all():
+    if (values == np.rint(values)).all() and (np.abs(values) < MAX_EXACT_INTEGER).all():
         return values.astype(np.int64)
     _refuse_both("fractions", options, name)
     return values
@@ -104,7 +231,7 @@ def whole_labels(values: Sequence[int | None] | np.ndarray, options: ReadOptions
         raise MixedLabelsError(
             f"{name}: labels beyond 2**53 must be 64-bit integers, or be read as strings (labels='text')."
         )
-    if max(-low, high) >= LARGEST_EXACT:
+    if max(-low, high) >= MAX_EXACT_INTEGER:
         _refuse_both("wide", options, name)
     return np.array(values, dtype=np.int64)
 
@@ -126,7 +253,7 @@ def text_labels(cells: Sequence[str]) -> np.ndarray:
 
 
 def _is_wasteful(room: int, used: int) -> bool:
-    return room > max(MOST_ROOM, 8 * used)
+    return room > max(MAX_PADDED_BYTES, 8 * used)
 
 
 def wants_text(options: ReadOptions, any_text: bool) -> bool:
@@ -175,19 +302,10 @@ def regroup(pieces: Iterator[Rows], n_rows: int | None) -> Iterator[Rows]:
         yield stack(held)
 
 
-def csr(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int) -> Any:
-    """Create a CSR matrix from sorted, distinct indices."""
-    if indptr[-1] <= np.iinfo(np.int32).max:
-        indptr = indptr.astype(np.int32, copy=False)
-    X = sparse.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_features))
-    X.has_canonical_format = True
-    return X
-
-
 def _room(held: list[Rows], n_rows: int, piece: Rows) -> int:
     """Return how many rows of a piece still fit into the batch; at least one."""
     rows_left = n_rows - sum(len(part.lines) for part in held)
-    values_left = MOST_VALUES - sum(_n_values(part.X) for part in held)
+    values_left = MAX_BATCH_VALUES - sum(_n_values(part.X) for part in held)
     if sparse.issparse(piece.X):
         fitting = int(np.searchsorted(piece.X.indptr, values_left, side="right")) - 1
     else:
@@ -203,12 +321,8 @@ def _stack_matrices(parts: list[Any]) -> Any:
     if not sparse.issparse(parts[0]):
         return np.concatenate(parts)
     n_features = max(part.shape[1] for part in parts)
-    offsets = np.cumsum([0, *(part.nnz for part in parts)])
-    indptr = [np.zeros(1, dtype=np.int64)]
-    indptr += [part.indptr[1:] + offset for part, offset in zip(parts, offsets[:-1], strict=True)]
-    return csr(
-        np.concatenate([part.data for part in parts]),
-        np.concatenate([part.indices for part in parts]),
-        np.concatenate(indptr),
-        n_features,
-    )
+    for part in parts:
+        part.resize(part.shape[0], n_features)
+    X = sparse.vstack(parts, format="csr")
+    X.has_canonical_format = True
+    return X

@@ -1,7 +1,5 @@
 """Data files that are wrong, or were made to do harm: one sentence, in little time and memory."""
 
-# ruff: noqa: F401, F811  (fixtures are imported by the names that tests ask for)
-
 import gzip
 import os
 import threading
@@ -12,8 +10,7 @@ import numpy as np
 import pytest
 
 from polyplane.readers import batches, read
-
-from .test_readers import file, refused, small_blocks
+from tests.readers.helpers import refused
 
 WIDE = [2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
 

@@ -1,4 +1,4 @@
-"""`read` and `batches`: read a data file into memory or in batches."""
+"""`read` and `batches`: numeric data files as matrices, in memory or in batches; Parquet files among them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,90 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.readers._csv import csv_pieces
-from polyplane.readers._input_file import InputFile
-from polyplane.readers._parquet import parquet_pieces
-from polyplane.readers._rows import MixedLabelsError, ReadOptions, Rows, regroup, stack
-from polyplane.readers._svmlight import svmlight_pieces
+from polyplane.readers.rows import (
+    LABEL,
+    ColumnUses,
+    MixedLabelsError,
+    NotNumbersError,
+    ReadOptions,
+    Rows,
+    choose_columns,
+    regroup,
+    settle_labels,
+    stack,
+    text_labels,
+    wants_text,
+    whole_labels,
+)
+from polyplane.readers.source import InputFile, seekable
+from polyplane.readers.tables import open_parquet
+from polyplane.readers.text import csv_pieces, svmlight_pieces
+
+#: Maximum number of values of a Parquet file read at a time.
+MAX_PARQUET_VALUES = 1 << 20
+
+
+def parquet_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
+    """Yield the rows of a Parquet file in batches."""
+    name = input_file.name
+    with input_file.open() as opened, seekable(opened) as file:
+        table = open_parquet(file, name)
+        columns = choose_columns(table.schema_arrow.names, options, name)
+        for field, use in zip(table.schema_arrow, columns.uses, strict=True):
+            if use >= 0 and not _is_numeric(field.type):
+                raise NotNumbersError(
+                    f"{name}: column {field.name!r} is of type {field.type}; encode such columns as numbers first (for "
+                    "instance one-hot)."
+                )
+        first = 1
+        for batch in table.iter_batches(max(1, MAX_PARQUET_VALUES // len(columns.header))):
+            yield _parquet_rows(batch, columns, first, options, name)
+            first += batch.num_rows
+
+
+def _is_numeric(column_type: Any) -> bool:
+    from pyarrow import types
+
+    return any(test(column_type) for test in (types.is_integer, types.is_floating, types.is_boolean))
+
+
+def _parquet_rows(batch: Any, columns: ColumnUses, first: int, options: ReadOptions, name: str) -> Rows:
+    X, y = np.empty((batch.num_rows, len(columns.names)), dtype=options.dtype), None
+    for cell, use, column in zip(columns.header, columns.uses, batch.columns, strict=True):
+        if use == LABEL:
+            y = _parquet_labels(column, options, first, name)
+        elif use >= 0:
+            values = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)  # missing values become NaN
+            if not np.isfinite(values).all():
+                row = first + int(np.isfinite(values).argmin())
+                raise NotNumbersError(
+                    f"{name}, row {row}, column {cell!r}: the value is missing or infinite; impute missing values or "
+                    "drop such rows first."
+                )
+            X[:, use] = values
+    lines = np.arange(first, first + batch.num_rows)
+    return Rows(X, y, columns.names, lines, {"format": "parquet", "label": columns.label})
+
+
+def _parquet_labels(column: Any, options: ReadOptions, first: int, name: str) -> np.ndarray:
+    from pyarrow import types
+
+    numeric, is_missing = _is_numeric(column.type), np.asarray(column.is_null(nan_is_null=True))
+    if is_missing.any():
+        raise ValueError(f"{name}, row {first + int(is_missing.argmax())}: the row has no label.")
+    if wants_text(options, not numeric):
+        return text_labels([str(cell) for cell in column.to_pylist()])
+    if not numeric:
+        raise MixedLabelsError(
+            f"{name}: the label column contains {column.type}, but the labels of the model are numbers."
+        )
+    if types.is_integer(column.type):
+        return whole_labels(column.to_numpy(zero_copy_only=False), options, name)
+    values = column.cast("float64").to_numpy(zero_copy_only=False)
+    if np.isinf(values).any():
+        raise ValueError(f"{name}, row {first + int(np.isinf(values).argmax())}: the label is infinite.")
+    return settle_labels(values, options, name)
+
 
 READERS: dict[str, Callable[[InputFile, ReadOptions], Iterator[Rows]]] = {
     "svmlight": svmlight_pieces,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
+import gzip
+import lzma
 import os
 import re
 import shutil
 import stat
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, BytesIO, RawIOBase
@@ -29,6 +33,9 @@ EXTENSIONS = {
 BLOCK, LONGEST_LINE = 1 << 22, 1 << 26
 #: Larger compressed or piped files are copied to disk if random access is needed.
 SPOOLED = 1 << 26
+#: How compressed files begin.
+COMPRESSIONS: dict[bytes, Any] = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
+DELIMITERS = ",;\t|"
 _SPARSE_LINE = re.compile(rb"\s*([^\s:]+\s+)?(qid:\d+\s+)?\d+:\S")
 
 
@@ -47,19 +54,12 @@ class InputFile:
         self.path = path
         self.is_stdin = str(path) == "-"
         self.name = "standard input" if self.is_stdin else str(path)
-        self._pipe = self._open_pipe() if self.is_stdin or _is_pipe(path) else None
+        self._pipe = _Pipe(path) if self.is_stdin or _is_pipe(path) else None
         self._kept: bytes | None = None
         self._piped: Any = None  # the pipe, decompressed
         self._used = False
         if keep and self._pipe is not None:
             self._kept, self._pipe = self._pipe.readall(), None
-
-    def _open_pipe(self) -> _Pipe:
-        if not self.is_stdin:
-            return _Pipe(Path(self.path).open("rb"), own=True)
-        if sys.stdin is None:
-            raise ValueError("Standard input is closed.")
-        return _Pipe(sys.stdin.buffer, own=False)
 
     @contextmanager
     def open(self) -> Iterator[Any]:
@@ -104,7 +104,7 @@ class InputFile:
             else:
                 with Path(self.path).open("rb") if self._kept is None else BytesIO(self._kept) as raw:
                     yield _decompressed(raw)
-        except _decompression_errors() as error:
+        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise ValueError(f"{self.name} is damaged: {str(error).rstrip('.')}.") from None
@@ -153,13 +153,16 @@ def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
 
 
 class _Pipe(RawIOBase):
-    """A pipe, closed at the end if it is our `own`. Reads wait for all requested bytes: format detection needs them."""
+    """A pipe or standard input. Reads wait for all requested bytes: format detection needs them."""
 
-    def __init__(self, file: Any, own: bool) -> None:
-        self.file, self.own = file, own
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if str(path) == "-" and sys.stdin is None:
+            raise ValueError("Standard input is closed.")
+        self.is_stdin = str(path) == "-"
+        self.file: Any = sys.stdin.buffer if self.is_stdin else open(path, "rb")  # noqa: SIM115
 
     def close(self) -> None:
-        if self.own:
+        if not self.is_stdin:
             self.file.close()
         super().close()
 
@@ -179,34 +182,11 @@ def _is_pipe(path: str | os.PathLike[str]) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _decompression_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions that damaged compressed files raise."""
-    import lzma
-    import zlib
-
-    return EOFError, OSError, lzma.LZMAError, zlib.error
-
-
 def _decompressed(raw: Any) -> Any:
-    file = _peekable(raw)
+    file = raw if hasattr(raw, "peek") else BufferedReader(raw)
     start = file.peek(6)
-    if start.startswith(b"\x1f\x8b"):
-        import gzip
-
-        return gzip.GzipFile(fileobj=file)
-    if start.startswith(b"BZh"):
-        import bz2
-
-        return bz2.BZ2File(file)
-    if start.startswith(b"\xfd7zXZ\x00"):
-        import lzma
-
-        return lzma.LZMAFile(file)
-    return file
-
-
-def _peekable(file: Any) -> Any:
-    return file if hasattr(file, "peek") else BufferedReader(file)
+    module = next((module for magic, module in COMPRESSIONS.items() if start.startswith(magic)), None)
+    return file if module is None else module.open(file)
 
 
 def _text_format(start: bytes, name: str) -> str:
@@ -217,7 +197,7 @@ def _text_format(start: bytes, name: str) -> str:
         raise ValueError(f"{name} has no rows.")
     if _SPARSE_LINE.match(line):
         return "svmlight"
-    if any(delimiter in line for delimiter in b",;\t|"):
+    if any(delimiter.encode() in line for delimiter in DELIMITERS):
         return "csv"
     if len(line.split()) == 1 and any(map(_SPARSE_LINE.match, lines)):  # a label alone is a row of zeros
         return "svmlight"

@@ -1,6 +1,5 @@
 """Readers of data files: the numbers that `float` gives, and a sentence with a line number for what is wrong."""
 
-import io
 import subprocess
 import sys
 from contextlib import suppress
@@ -12,32 +11,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from polyplane.readers import _input_file, _small, batches, read
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Writes text, bytes or arrays to a file of a given name."""
-
-    def write(name, content):
-        path = tmp_path / name
-        if isinstance(content, dict):
-            np.savez_compressed(path, **content)
-        else:
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
-def refused(path, **options):
-    with pytest.raises(ValueError, match=r".") as error:
-        read(path, **options)
-    message = str(error.value)
-    assert "\n" not in message
-    assert message.endswith(".")
-    return message
-
+from polyplane.readers import batches, read
+from polyplane.readers import text as text_reader
+from tests.readers.helpers import read_bytes, refused
 
 # Numbers.
 
@@ -54,7 +30,7 @@ decimals = st.one_of(
 def way(request, monkeypatch):
     """All tests are run with the kernel alone, and with short texts read by plain Python where that can."""
     if request.param == "kernel":
-        monkeypatch.setattr(_small, "SMALL", 0)
+        monkeypatch.setattr(text_reader, "SMALL", 0)
 
 
 @given(st.lists(decimals.filter(lambda text: np.isfinite(float(text))), min_size=1, max_size=30))
@@ -77,14 +53,6 @@ def test_numbers_between_two_floats_are_rounded_as_float_does():
     raw = "".join(f"1 1:{text}\n" for text in texts).encode()
     found = read_bytes(raw).X.data
     assert found.tolist() == [float(text) for text in texts]
-
-
-def read_bytes(raw, **options):
-    sys_stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(raw))
-    try:
-        return read("-", **options)
-    finally:
-        sys.stdin = sys_stdin
 
 
 def test_float32_is_the_rounded_float64(file):
@@ -135,11 +103,6 @@ def test_unsorted_rows_keep_their_hard_numbers(file):
     order = np.random.default_rng(0).permutation(n)
     rows = read(file("y.svm", "1 " + " ".join(f"{j + 1}:{j}" for j in order) + "\n"))
     assert rows.X.data.tolist() == list(range(n))
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(_input_file, "BLOCK", 1 << 12)
 
 
 def test_labels_are_numbers_where_all_are_and_text_otherwise(file, small_blocks):
@@ -233,7 +196,7 @@ def test_short_texts_are_read_alike_by_both_ways(tmp_path_factory, name_and_text
     outcomes = []
     for limit in (0, 1 << 16):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_small, "SMALL", limit)
+            patch.setattr(text_reader, "SMALL", limit)
             try:
                 rows = read(path)
             except ValueError as error:
