@@ -111,6 +111,17 @@ def scaled(digits: Any, q: int) -> Any:
 
 
 @njit
+def _digits(text: np.ndarray, at: Any, value: Any) -> Any:
+    """Append the digits at `at` to an integer; return it, and the end of the digits."""
+    digit = np.uint64(text[at]) - np.uint64(ZERO)
+    while digit < _TEN:  # unsigned: characters below "0" become very large
+        value = value * _TEN + digit
+        at += _ONE
+        digit = np.uint64(text[at]) - np.uint64(ZERO)
+    return value, at
+
+
+@njit
 def number(text: np.ndarray, at: Any) -> Any:
     """Parse the decimal number at `at`, which must be followed by a character that is not part of a number.
 
@@ -126,21 +137,13 @@ def number(text: np.ndarray, at: Any) -> Any:
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += _ONE
-    digits, first = _U0, at
-    c = np.uint64(text[at]) - np.uint64(ZERO)
-    while c < _TEN:  # unsigned: characters below "0" become very large
-        digits = digits * _TEN + c
-        at += _ONE
-        c = np.uint64(text[at]) - np.uint64(ZERO)
+    first = at
+    digits, at = _digits(text, at, _U0)
     n_digits, q = np.int64(at - first), np.int64(0)
     if text[at] == POINT:
         at += _ONE
         first = at
-        c = np.uint64(text[at]) - np.uint64(ZERO)
-        while c < _TEN:
-            digits = digits * _TEN + c
-            at += _ONE
-            c = np.uint64(text[at]) - np.uint64(ZERO)
+        digits, at = _digits(text, at, digits)
         q = -np.int64(at - first)
         n_digits -= q
     if n_digits == 0:
@@ -154,8 +157,8 @@ def number(text: np.ndarray, at: Any) -> Any:
     return -value if negative else value, at, GOOD if sure else HARD
 
 
-#: Larger than any exponent that is parsed here.
-BAD_EXPONENT, LARGE_EXPONENT = 1 << 40, 1 << 20
+#: An exponent that is missing, and one for longer exponents, whose numbers are left to `float`.
+BAD_EXPONENT, LARGE_EXPONENT, MAX_EXPONENT_DIGITS = 1 << 40, 1 << 20, 9
 
 
 @njit
@@ -163,14 +166,11 @@ def _exponent(text: np.ndarray, at: Any) -> Any:
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += _ONE
-    first, power = at, np.int64(0)
-    c = np.uint64(text[at]) - np.uint64(ZERO)
-    while c < _TEN:
-        power = 10 * power + np.int64(c) if power < LARGE_EXPONENT else power
-        at += _ONE
-        c = np.uint64(text[at]) - np.uint64(ZERO)
+    first = at
+    digits, at = _digits(text, at, _U0)
     if at == first:
         return BAD_EXPONENT, at
+    power = np.int64(digits) if at - first <= np.uint64(MAX_EXPONENT_DIGITS) else np.int64(LARGE_EXPONENT)
     return -power if negative else power, at
 
 
@@ -242,12 +242,8 @@ def _features(text: np.ndarray, at: Any, p: Any, limit: int, out: Parsed) -> Any
             at += _ONE
         if text[at] == NEWLINE or text[at] == HASH:
             break
-        start, j = at, np.uint64(0)
-        c = np.uint64(text[at]) - np.uint64(ZERO)
-        while c < _TEN:
-            j = j * _TEN + c
-            at += _ONE
-            c = np.uint64(text[at]) - np.uint64(ZERO)
+        start = at
+        j, at = _digits(text, at, _U0)
         if at == start or text[at] != COLON:
             if not _is_qid(text, start):
                 return start, p, BAD_INDEX

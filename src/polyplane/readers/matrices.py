@@ -17,12 +17,9 @@ from polyplane.readers.rows import (
     ReadOptions,
     Rows,
     choose_columns,
+    convert_labels,
     regroup,
-    settle_labels,
     stack,
-    text_labels,
-    wants_text,
-    whole_labels,
 )
 from polyplane.readers.source import InputFile, seekable
 from polyplane.readers.tables import open_parquet
@@ -46,7 +43,8 @@ def parquet_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows
                 )
         first = 1
         for batch in table.iter_batches(max(1, MAX_PARQUET_VALUES // len(columns.header))):
-            yield _parquet_rows(batch, columns, first, options, name)
+            if batch.num_rows:
+                yield _parquet_rows(batch, columns, first, options, name)
             first += batch.num_rows
 
 
@@ -77,21 +75,18 @@ def _parquet_rows(batch: Any, columns: ColumnUses, first: int, options: ReadOpti
 def _parquet_labels(column: Any, options: ReadOptions, first: int, name: str) -> np.ndarray:
     from pyarrow import types
 
-    numeric, is_missing = _is_numeric(column.type), np.asarray(column.is_null(nan_is_null=True))
-    if is_missing.any():
-        raise ValueError(f"{name}, row {first + int(is_missing.argmax())}: the row has no label.")
-    if wants_text(options, not numeric):
-        return text_labels([str(cell) for cell in column.to_pylist()])
-    if not numeric:
-        raise MixedLabelsError(
-            f"{name}: the label column contains {column.type}, but the labels of the model are numbers."
-        )
-    if types.is_integer(column.type):
-        return whole_labels(column.to_numpy(zero_copy_only=False), options, name)
-    values = column.cast("float64").to_numpy(zero_copy_only=False)
-    if np.isinf(values).any():
-        raise ValueError(f"{name}, row {first + int(np.isinf(values).argmax())}: the label is infinite.")
-    return settle_labels(values, options, name)
+    numbers = np.full(len(column), np.nan)
+    if _is_numeric(column.type):
+        numbers = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+    return convert_labels(
+        numbers,
+        np.asarray(column.is_null(nan_is_null=True)) | np.isinf(numbers),
+        lambda: column.to_pylist() if types.is_integer(column.type) else [None] * len(column),
+        lambda: [str(cell) for cell in column.to_pylist()],
+        lambda row: f"row {first + row}",
+        options,
+        name,
+    )
 
 
 READERS: dict[str, Callable[[InputFile, ReadOptions], Iterator[Rows]]] = {
@@ -172,12 +167,11 @@ def read(
 
 def _pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     """Yield the rows of a file in pieces; options that are "auto" are determined again."""
-    empty = True
+    is_empty = True
     for piece in READERS[options.format or input_file.format()](input_file, replace(options, decided={})):
-        if len(piece.lines):
-            empty = False
-            yield piece
-    if empty:
+        is_empty = False
+        yield piece
+    if is_empty:
         raise ValueError(f"{input_file.name} has no rows.")
 
 

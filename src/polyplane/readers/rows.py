@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -30,8 +30,7 @@ LABEL, SKIPPED = -1, -2
 MAX_COLUMNS = 1 << 20
 #: Beyond this, different integers become the same float.
 MAX_EXACT_INTEGER = 2**53
-#: In a NumPy array, each string takes the size of the longest. If most of a larger array would be padding, labels are
-#: stored as Python strings.
+#: If most of a larger array of strings would be padding, labels are stored as Python strings.
 MAX_PADDED_BYTES = 1 << 26
 #: Maximum number of values in a batch: about 100 MB.
 MAX_BATCH_VALUES = 1 << 23
@@ -210,61 +209,72 @@ def _label_column(header: list[str], options: ReadOptions, name: str) -> int | N
     return len(header) - 1 if one_too_many else None
 
 
-def settle_labels(values: np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
-    """Convert numeric labels: to integers, if all of them are."""
-    options.decided.setdefault("labels", "number")
-    if (values == np.rint(values)).all() and (np.abs(values) < MAX_EXACT_INTEGER).all():
-        return values.astype(np.int64)
-    _refuse_both("fractions", options, name)
-    return values
+def convert_labels(
+    numbers: np.ndarray,
+    is_missing: np.ndarray,
+    integers: Callable[[], Sequence[int | None]],
+    texts: Callable[[], Sequence[str]],
+    where: Callable[[int], str],
+    options: ReadOptions,
+    name: str,
+) -> np.ndarray:
+    """Convert the labels of some rows to numbers or to strings.
 
+    Files are read in pieces: unless it is specified, the first piece determines the type.
 
-def whole_labels(values: Sequence[int | None] | np.ndarray, options: ReadOptions, name: str) -> np.ndarray:
-    """Convert integer labels exactly; None stands for a value that is too large or not an integer."""
-    options.decided.setdefault("labels", "number")
-    if isinstance(values, np.ndarray):
-        low, high = int(values.min()), int(values.max())
-    else:
-        found = [2**63 if value is None else value for value in values]
-        low, high = min(found), max(found)
-    if low < -(2**63) or high >= 2**63:
+    Parameters
+    ----------
+    numbers : ndarray of float64
+        The labels as numbers; NaN for a label that is not a number.
+    is_missing : ndarray of bool
+        Which rows have no label.
+    integers, texts : callable
+        Return the labels as exact integers (None for one that is no integer of at most 20 digits), and as strings.
+    where : callable
+        Returns the line of a row, for messages.
+    options : ReadOptions
+        Its `labels` and `decided` give the type.
+    name : str
+        The name of the file.
+    """
+    if is_missing.any():
+        raise ValueError(f"{name}, {where(int(is_missing.argmax()))}: the row has no label.")
+    is_text, decided = np.isnan(numbers), options.decided
+    if options.labels == "auto":
+        decided.setdefault("labels", "text" if is_text.any() else "number")
+    if decided.get("labels", options.labels) == "text":
+        labels = np.array(texts(), dtype=object)
+        n_characters = sum(map(len, labels))
+        return labels if _is_wasteful(4 * max(map(len, labels)) * len(labels), 4 * n_characters) else labels.astype(str)
+    if is_text.any():
+        row = int(is_text.argmax())
         raise MixedLabelsError(
-            f"{name}: labels beyond 2**53 must be 64-bit integers, or be read as strings (labels='text')."
+            f"{name}, {where(row)}: the label {texts()[row][:30]!r} is not a number, unlike the labels before it or "
+            "those of the model."
         )
-    if max(-low, high) >= MAX_EXACT_INTEGER:
-        _refuse_both("wide", options, name)
-    return np.array(values, dtype=np.int64)
-
-
-def _refuse_both(met: str, options: ReadOptions, name: str) -> None:
-    """Raise an error for fractions together with integers beyond 2**53, which would not be distinct as floats."""
-    options.decided[met] = True
-    if {"fractions", "wide"} <= options.decided.keys():
+    values = numbers
+    if (np.abs(numbers) >= MAX_EXACT_INTEGER).any():
+        exact = integers()
+        if any(value is None or not -(2**63) <= value < 2**63 for value in exact):
+            raise MixedLabelsError(
+                f"{name}: labels beyond 2**53 must be 64-bit integers, or be read as strings (labels='text')."
+            )
+        values, decided["wide"] = np.array(exact, dtype=np.int64), True
+    elif (numbers == np.rint(numbers)).all():
+        values = numbers.astype(np.int64)
+    else:
+        decided["fractions"] = True
+    if {"fractions", "wide"} <= decided.keys():  # these integers would not be distinct as floats
         raise MixedLabelsError(
             f"{name}: the labels are fractions and integers beyond 2**53, which have no common numeric type; read them "
             "as strings (labels='text')."
         )
+    return values
 
 
-def text_labels(cells: Sequence[str]) -> np.ndarray:
-    """Convert labels to an array of strings, or of objects if one label is much longer than the others."""
-    labels, lengths = np.array(cells, dtype=object), [len(cell) for cell in cells]
-    return labels if _is_wasteful(4 * max(lengths, default=0) * len(cells), 4 * sum(lengths)) else labels.astype(str)
-
-
-def _is_wasteful(room: int, used: int) -> bool:
-    return room > max(MAX_PADDED_BYTES, 8 * used)
-
-
-def wants_text(options: ReadOptions, any_text: bool) -> bool:
-    """Whether labels are read as strings: as specified, or because the first ones are not numbers.
-
-    Files are read in pieces, and the first piece determines the type.
-    """
-    if options.labels == "auto":
-        options.decided.setdefault("labels", "text" if any_text else "number")
-        return bool(options.decided["labels"] == "text")
-    return options.labels == "text"
+def _is_wasteful(n_bytes: int, n_used: int) -> bool:
+    """Whether an array of strings, which all take the size of the longest, would be large and mostly padding."""
+    return n_bytes > max(MAX_PADDED_BYTES, 8 * n_used)
 
 
 def stack(parts: list[Rows]) -> Rows:

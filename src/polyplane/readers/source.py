@@ -9,7 +9,6 @@ import lzma
 import os
 import re
 import shutil
-import stat
 import sys
 import tempfile
 import zlib
@@ -175,11 +174,7 @@ class _Pipe(RawIOBase):
 
 def _is_pipe(path: str | os.PathLike[str]) -> bool:
     """Whether this is the path of a pipe, a device or the like."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:  # raised again when the file is opened
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _decompressed(raw: Any) -> Any:

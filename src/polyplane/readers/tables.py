@@ -264,10 +264,9 @@ def _regroup(pieces: Iterator[Any], n_rows: int | None) -> Iterator[Any]:
 
 def open_parquet(file: Any, name: str) -> Any:
     """Open a Parquet file with Arrow."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError(f'{name} is a Parquet file: pip install "polyplane[tables]" to read it.') from None
+    import_pyarrow(name)
+    from pyarrow import parquet
+
     try:
         return parquet.ParquetFile(file)
     except (ValueError, OSError) as error:  # base classes of Arrow's errors

@@ -20,18 +20,13 @@ from scipy import sparse
 
 from polyplane.readers.rows import (
     LABEL,
-    MAX_EXACT_INTEGER,
     ColumnUses,
-    MixedLabelsError,
     NotNumbersError,
     ReadOptions,
     Rows,
     choose_columns,
+    convert_labels,
     parse_header,
-    settle_labels,
-    text_labels,
-    wants_text,
-    whole_labels,
 )
 from polyplane.readers.source import InputFile, line_blocks
 
@@ -103,31 +98,25 @@ class Block(NamedTuple):
         if self.options.labels == "ignore":
             return None
         lines, n_rows = self.lines, self.out.tally[N_ROWS]
-        labels, spans = self.out.labels[:n_rows], self.out.spans[:n_rows]
-        missing = spans[:, 0] == spans[:, 1]
-        if missing.any():
-            raise ValueError(f"{self.name}, line {lines[missing.argmax()]}: the row has no label.")
-        no_number = np.isnan(labels)
-        if wants_text(self.options, bool(no_number.any())):
-            return self._label_texts(spans, lines)
-        if no_number.any():
-            row = int(no_number.argmax())
-            raise MixedLabelsError(
-                f"{self.name}, line {lines[row]}: the label {word_at(self.text, int(spans[row, 0]))} is not a number, "
-                "unlike the labels before it or those of the model."
-            )
-        if (np.abs(labels) >= MAX_EXACT_INTEGER).any():
-            return whole_labels([_whole(self.text, span) for span in spans.tolist()], self.options, self.name)
-        return settle_labels(labels.copy(), self.options, self.name)
+        spans = self.out.spans[:n_rows]
+        return convert_labels(
+            self.out.labels[:n_rows].copy(),
+            spans[:, 0] == spans[:, 1],
+            lambda: [_whole(self.text, span) for span in spans.tolist()],
+            lambda: self._label_texts(spans, lines),
+            lambda row: f"line {lines[row]}",
+            self.options,
+            self.name,
+        )
 
-    def _label_texts(self, spans: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    def _label_texts(self, spans: np.ndarray, lines: np.ndarray) -> list[str]:
         raw, cells = self.text.tobytes(), []
         for row, (start, stop) in enumerate(spans.tolist()):
             try:
                 cells.append(raw[start:stop].decode().replace('""', '"'))
             except UnicodeDecodeError:
                 raise ValueError(f"{self.name}, line {lines[row]}, the label: {NOT_UTF8}.") from None
-        return text_labels(cells)
+        return cells
 
 
 def _whole(text: np.ndarray, span: list[int]) -> int | None:
@@ -280,6 +269,8 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
             if out is None:
                 out = _parse_delimited(text, line, delimiter, columns, name)
             line = int(out.tally[LINE])
+            if not out.tally[N_ROWS]:
+                continue
             block = Block(name, text, out, options)
             block.parse_hard_numbers()
             y = block.labels() if columns.label is not None else None
