@@ -335,43 +335,32 @@ def _past_cell(text: np.ndarray, at: Any, delimiter: int) -> Any:
 
 
 @njit
-def _cell(text: np.ndarray, start: Any, stop: Any, use: int, out: Parsed) -> Any:
-    """Parse one cell according to the use of its column; return the status."""
-    row = out.tally[N_ROWS]
+def _cell(text: np.ndarray, at: Any, delimiter: int, use: int, out: Parsed) -> Any:
+    """Parse the cell at `at`, of any content, according to the use of its column; return its end, and the status."""
+    while text[at] == SPACE:
+        at += _ONE
+    start, stop, end, closed = _past_cell(text, at, delimiter)
+    while text[end] == SPACE:
+        end += _ONE
+    if not closed or (text[end] != delimiter and not _ends_line(text, end)):
+        return start, BAD_QUOTE
     if use == SKIPPED:
-        return DONE
+        return end, DONE
     if start == stop and use != LABEL:
-        return EMPTY
-    value, end, outcome = number(text, start)
-    if end != stop:
+        return start, EMPTY
+    row = out.tally[N_ROWS]
+    value, past, outcome = number(text, start)
+    if past != stop:
         outcome = BAD
     if use == LABEL:
         out.labels[row] = value if outcome == GOOD else np.nan
         out.spans[row, 0], out.spans[row, 1] = start, stop
     elif outcome == BAD:
-        return BAD_VALUE
+        return start, BAD_VALUE
     else:
         out.values[row, use] = value
     if outcome == HARD:
         set_aside(out, row * out.values.shape[1] + use if use >= 0 else -1, start, stop)
-    return DONE
-
-
-@njit
-def _any_cell(text: np.ndarray, at: Any, delimiter: int, use: int, out: Parsed) -> Any:
-    """Parse the cell at `at`, of any content; return its end, and the status."""
-    while text[at] == SPACE:
-        at += _ONE
-    start, stop, end, closed = _past_cell(text, at, delimiter)
-    if not closed:
-        return start, BAD_QUOTE
-    status = _cell(text, start, stop, use, out)
-    if status != DONE:
-        return start, status
-    while text[end] == SPACE:
-        end += _ONE
-    if text[end] != delimiter and not _ends_line(text, end):
-        return start, BAD_QUOTE
     return end, DONE
 
 
@@ -389,7 +378,7 @@ def _row(text: np.ndarray, at: Any, delimiter: int, uses: np.ndarray, out: Parse
             at = end
         else:
             out.tally[COLUMN] = column
-            at, status = _any_cell(text, at, delimiter, use, out)
+            at, status = _cell(text, at, delimiter, use, out)
             if status != DONE:
                 return at, status
         if column < last:

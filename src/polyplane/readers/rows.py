@@ -315,16 +315,12 @@ def regroup(pieces: Iterator[Rows], n_rows: int | None) -> Iterator[Rows]:
 def _room(held: list[Rows], n_rows: int, piece: Rows) -> int:
     """Return how many rows of a piece still fit into the batch; at least one."""
     rows_left = n_rows - sum(len(part.lines) for part in held)
-    values_left = MAX_BATCH_VALUES - sum(_n_values(part.X) for part in held)
+    values_left = MAX_BATCH_VALUES - sum(part.X.size for part in held)  # of a sparse matrix, the stored ones
     if sparse.issparse(piece.X):
         fitting = int(np.searchsorted(piece.X.indptr, values_left, side="right")) - 1
     else:
         fitting = values_left // max(1, piece.X.shape[1])
     return max(0 if held and fitting < 1 else 1, min(rows_left, fitting))
-
-
-def _n_values(X: Any) -> int:
-    return int(X.nnz) if sparse.issparse(X) else int(X.size)
 
 
 def _stack_matrices(parts: list[Any]) -> Any:

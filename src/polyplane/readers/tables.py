@@ -69,9 +69,9 @@ class TableBatches:
         with self.input_file.open() as file:
             text = _DelimitedText(file, self.input_file, self.encoding)
             names = [name or ("" if j == 0 else f"Unnamed: {j}") for j, name in enumerate(text.names)]
-            places = self._places(names, [])
-            for batch in text.batches(places):
-                yield pyarrow.Table.from_batches([batch]).rename_columns([names[j] for j in places])
+            indices = self._column_indices(names, [])
+            for batch in text.batches(indices):
+                yield pyarrow.Table.from_batches([batch]).rename_columns([names[j] for j in indices])
 
     def _parquet(self) -> Iterator[Any]:
         import pyarrow
@@ -79,18 +79,18 @@ class TableBatches:
         with self.input_file.open() as opened, seekable(opened) as file:
             table = open_parquet(file, self.input_file.name)
             schema = table.schema_arrow
-            places = self._places(schema.names, (schema.pandas_metadata or {}).get("index_columns", []))
-            for field in (schema.field(j) for j in places):
+            indices = self._column_indices(schema.names, (schema.pandas_metadata or {}).get("index_columns", []))
+            for field in (schema.field(j) for j in indices):
                 if pyarrow.types.is_nested(field.type):
                     raise ValueError(
                         f"{self.input_file.name}: column {field.name!r} has the unsupported type {field.type}; columns "
                         "must be numbers, text, booleans or dates. Omit it, or split it into such columns."
                     )
-            names, n_rows = [schema.names[j] for j in places], max(1, MAX_BATCH_VALUES // 8 // len(places))
+            names, n_rows = [schema.names[j] for j in indices], max(1, MAX_BATCH_VALUES // 8 // len(indices))
             for batch in table.iter_batches(n_rows, columns=names):
                 yield pyarrow.Table.from_batches([batch]).select(names).replace_schema_metadata(None)
 
-    def _places(self, names: Sequence[str], index: Sequence[Any]) -> list[int]:
+    def _column_indices(self, names: Sequence[str], index: Sequence[Any]) -> list[int]:
         """Return the indices of the columns to read."""
         name = self.input_file.name
         twice = [cell for cell, n in Counter(names).items() if n > 1]
@@ -100,12 +100,12 @@ class TableBatches:
         self.index = tuple(cell for cell, found in zip(names, is_index, strict=True) if found or cell in index)
         if self.columns is not None:
             wanted = set(self.columns)
-            places = [j for j, cell in enumerate(names) if cell in wanted]
+            indices = [j for j, cell in enumerate(names) if cell in wanted]
         else:
-            places = [j for j, cell in enumerate(names) if self.keep_index or cell not in self.index]
-        if not places:
+            indices = [j for j, cell in enumerate(names) if self.keep_index or cell not in self.index]
+        if not indices:
             raise ValueError(f"{name} has none of the requested columns; its columns are {', '.join(names[:10])}.")
-        return places
+        return indices
 
 
 def read_table(
@@ -332,8 +332,8 @@ class _DelimitedText(io.RawIOBase):
         del self._held[:size]
         return found
 
-    def batches(self, places: Collection[int]) -> Iterator[Any]:
-        """Yield the rows as record batches of strings; columns are selected, and named, by their indices `places`."""
+    def batches(self, indices: Collection[int]) -> Iterator[Any]:
+        """Yield the rows as record batches of strings; columns are selected, and named, by their indices `indices`."""
         import pyarrow
         from pyarrow import csv as arrow_csv
 
@@ -344,7 +344,7 @@ class _DelimitedText(io.RawIOBase):
             return "error"
 
         names = [str(j) for j in range(len(self.names))]
-        taken = [str(j) for j in sorted({0, *places})]  # the first column marks the last row
+        taken = [str(j) for j in sorted({0, *indices})]  # the first column marks the last row
         parsing = {"delimiter": self.delimiter, "newlines_in_values": True, "invalid_row_handler": keep_wrong_row}
         converting = {
             "column_types": dict.fromkeys(names, pyarrow.string()),
@@ -362,7 +362,7 @@ class _DelimitedText(io.RawIOBase):
             is_complete = False
             for batch in reader:  # to its end: Arrow reads ahead in a thread, which must not outlive the interpreter
                 is_last = bool(len(batch)) and batch.column(0)[-1].as_py() == _END
-                yield batch.slice(0, len(batch) - is_last).select([str(j) for j in places])
+                yield batch.slice(0, len(batch) - is_last).select([str(j) for j in indices])
                 is_complete = is_complete or is_last
         except pyarrow.ArrowInvalid as error:
             raise ValueError(self._message(wrong, error)) from None
