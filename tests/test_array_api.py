@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import sklearn
+from benchmarks.data.infinite_digits import InfiniteDigits
 from benchmarks.gpu.device_digits import DeviceDigits
 from scipy import sparse
 from sklearn import config_context
@@ -30,7 +31,7 @@ from polyplane import (
 )
 from polyplane._array_api import device_of, host_dtype, namespace, to_numpy, within_device_memory
 from polyplane._threads import Team
-from polyplane.datasets import InfiniteDigits, make_checkerboard
+from polyplane.datasets import make_checkerboard
 from polyplane.learners._array_sums import ArrayRowSums
 from polyplane.learners._row_sums import RowSums
 from polyplane.learners._tangent import kmeans

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import polyplane
 from polyplane import _threads, planes
 from polyplane.cli import app
-from polyplane.readers import _input_file
+from polyplane.readers import source
 
 from .test_cli_train import refused, run
 
@@ -102,7 +102,7 @@ def test_files_are_written_whole(files, tmp_path):
 
 
 def test_many_blocks_and_pipes(files, monkeypatch):
-    monkeypatch.setattr(_input_file, "BLOCK", 1 << 10)
+    monkeypatch.setattr(source, "BLOCK", 1 << 10)
     expected = run("predict", files / "svm.model", files / "test.svm").stdout
     packed = gzip.compress((files / "test.svm").read_bytes())
     assert run("predict", files / "svm.model", "-", text=packed).stdout == expected
@@ -157,8 +157,12 @@ def test_indices_begin_where_they_began_in_training(files, tmp_path):
         ("x.svm", "1 1:1\n0 3:1\n", "x.svm, line 2: feature index 3 is out of range: 3 features are expected."),
         ("x.svm", "1 1:1\n0 1:nan\n", "x.svm, line 2: the value 'nan' is missing or infinite"),
         ("x.svm", "1 1:1\nzero one:1\n", "x.svm, line 2: expected index:value, found 'one:1'."),
-        ("x.bin", b"\x00\x01\x02", "x.bin is neither text nor Parquet nor npz."),
-        ("x.npz", b"PK\x03\x04 and nothing more", "x.npz is not a data set, or is damaged"),
+        ("x.bin", b"\x00\x01\x02", "x.bin is neither text nor Parquet."),
+        (
+            "x.npz",
+            b"PK\x03\x04 and nothing more",
+            "x.npz is a NumPy file or another archive, which is not read here",
+        ),
         ("x.svm.gz", gzip.compress(b"1 1:1\n" * 99, mtime=0)[:30], "x.svm.gz is damaged"),
         ("x.csv", "a,b,label\n1,2,0\n", "x.csv has 2 feature columns where 3 are expected."),
     ],

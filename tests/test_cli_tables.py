@@ -340,7 +340,7 @@ def test_models_of_tables_refuse_what_they_cannot(files, tmp_path):
         ("a,label\n1,\n2,?\n", "--label label: the column 'label' contains no labels."),
         ("a,label\n1,x\n2,x\n", "The label column 'label' contains a single class, 'x'"),
         ("1,2\n3,4\n", "x.csv has no header"),
-        (bytes(range(256)) * 9, "x.csv is neither text nor Parquet nor npz."),
+        (bytes(range(256)) * 9, "x.csv is neither text nor Parquet."),
         (b"PAR1" + bytes(99), "x.csv is not a Parquet file, or is damaged"),
     ],
 )

@@ -76,12 +76,12 @@ def test_scaled_models_speak_the_units_of_the_data(data, tmp_path, method, form)
     """The planes, on the rows as they are, give the scores of the learner on rows scaled by scikit-learn."""
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-    X, y = load_breast_cancer(return_X_y=True)
+    X, y = load_breast_cancer(return_X_y=True, as_frame=form == "dense")
     X, y = X[:400], y[:400]
     path = data / "cancer.svm"
     if form == "dense":
-        path = tmp_path / "cancer.npz"
-        np.savez(path, X=X, y=y)
+        path = tmp_path / "cancer.csv"
+        X.assign(label=y).to_csv(path, index=False)
     scaler = MaxAbsScaler() if method == "maxabs" else StandardScaler(with_mean=form == "dense")
     expected = polyplane.PegasosSVC(random_state=0).fit(scaler.fit_transform(X), y)
     out = tmp_path / "m.safetensors"
@@ -93,19 +93,20 @@ def test_scaled_models_speak_the_units_of_the_data(data, tmp_path, method, form)
 
 def test_scaled_models_scale_the_rows_that_they_go_on_with(data, tmp_path):
     """In Python as on the command line: the estimator keeps the scaling of its training."""
-    X, y = load_breast_cancer(return_X_y=True)
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     X, y = X[:400], y[:400]
-    path, out, more = tmp_path / "cancer.npz", tmp_path / "m.safetensors", tmp_path / "more.safetensors"
-    np.savez(path, X=X, y=y)
+    path = tmp_path / "cancer.csv"
+    X.assign(label=y).to_csv(path, index=False)
+    out, more = tmp_path / "m.safetensors", tmp_path / "more.safetensors"
     run("train", path, "--learner", "pegasos", "--scale", "standard", "--out", out, *QUICK)
     run("train", path, "--resume", out, "--out", more)
     model = polyplane.load(out)
     assert model.set_params(warm_start=True).fit(X, y).planes_ == polyplane.load(more).planes_
     run("train", path, "--resume", out, "--out", more, "--stream")
     assert polyplane.load(out).partial_fit(X, y).planes_ == polyplane.load(more).planes_
-    with pytest.warns(UserWarning, match="Feature 23 reaches"):
+    with pytest.warns(UserWarning, match="Feature 'worst area' reaches"):
         anew = polyplane.load(out).fit(X, y)  # in the units of these rows
-    with pytest.warns(UserWarning, match="Feature 23 reaches"):
+    with pytest.warns(UserWarning, match="Feature 'worst area' reaches"):
         assert anew.planes_ == polyplane.PegasosSVC(max_iter=5, random_state=0).fit(X, y).planes_
 
 

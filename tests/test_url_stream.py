@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from benchmarks.datasets.malicious_urls import make_url_stream
+from benchmarks.data.malicious_urls import make_url_stream
 from sklearn.linear_model import SGDClassifier
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks.data.infinite_digits import InfiniteDigits
 
 from polyplane._array_api import astype, at_least, at_most, kind_of, like, namespace, take_rows
-from polyplane.datasets._digits import InfiniteDigits
 from polyplane.learners._cuda_graph import run_steps
 
 #: Images made together: enough to keep a device busy, few enough for its cache.
@@ -38,7 +38,7 @@ class DeviceDigits:
     --------
     >>> import numpy as np
     >>> from benchmarks.gpu.device_digits import DeviceDigits
-    >>> from polyplane.datasets import InfiniteDigits
+    >>> from benchmarks.data.infinite_digits import InfiniteDigits
     >>> ring = np.zeros((1, 28, 28), dtype=np.uint8)
     >>> ring[0, 6:22, 6:22] = 255
     >>> ring[0, 10:18, 10:18] = 0
@@ -123,14 +123,14 @@ class DeviceDigits:
         return pixels if dtype == namespace(pixels).uint8 else pixels / 255
 
     def _draw(self, rows: Any, position: int) -> Any:
-        """The word at a position of each row's stream; see `polyplane.datasets._deform.draw`."""
-        from polyplane.datasets._deform import GOLDEN, MASK, mix
+        """The word at a position of each row's stream; see `benchmarks.data.infinite_digits.draw`."""
+        from benchmarks.data.infinite_digits import GOLDEN, MASK, mix
 
         stem = mix(mix((rows >> 32) ^ self.digits.key) ^ (rows & MASK))
         return mix((stem + position * GOLDEN) & MASK)
 
     def _deformed(self, rows: Any) -> Any:
-        """The images with these numbers; see `polyplane.datasets._deform.resample`."""
+        """The images with these numbers; see `benchmarks.data.infinite_digits.resample`."""
         xp, grid = namespace(rows), self.grid
         *words, picked = (self._draw(rows, j) for j in range(8))
         strengths = zip(words, self.digits.strengths.tolist(), strict=True)
@@ -156,7 +156,7 @@ def _displaced(grid: Grid, shift: Any, by_row: Any, by_column: Any) -> Any:
 
 
 def _packed_corners(images: np.ndarray) -> np.ndarray:
-    """Each place's four pixels in one word, for all images; see `polyplane.datasets._deform.pack_corners`."""
+    """Each place's four pixels in one word, for all images; see `benchmarks.data.infinite_digits.pack_corners`."""
     n_images, side, _ = images.shape
     padded = np.zeros((n_images, side + 3, side + 3), dtype=np.uint32)
     padded[:, 1:-2, 1:-2] = images
@@ -166,7 +166,7 @@ def _packed_corners(images: np.ndarray) -> np.ndarray:
 
 
 def _between(four: Any, y: Any, x: Any, thickness: Any) -> Any:
-    """The value between four pixels; see `polyplane.datasets._deform.between`."""
+    """The value between four pixels; see `benchmarks.data.infinite_digits.between`."""
     xp = namespace(four)
     own, right, below, beyond = (four >> shift & 255 for shift in (0, 8, 16, 24))
     value = (256 - y) * ((256 - x) * own + x * right) + y * ((256 - x) * below + x * beyond)

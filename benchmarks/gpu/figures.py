@@ -18,6 +18,7 @@ os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn asks for it, before SciPy is
 import numpy as np
 import torch
 from benchmarks.data import STANDARDISED, real
+from benchmarks.data.infinite_digits import InfiniteDigits
 from benchmarks.gpu.clock import beside_floors, ceilings, products, seconds
 from benchmarks.gpu.device_digits import DeviceDigits
 from benchmarks.results import Results
@@ -32,7 +33,7 @@ from polyplane import (
     PolyceptronClassifier,
     PolyhedralMixtureClassifier,
 )
-from polyplane.datasets import InfiniteDigits, load_dataset
+from polyplane.datasets import load_dataset
 from polyplane.engine.run import Run
 
 SETS = ("letter", "ijcnn1", "usps", "mnist")

@@ -10,11 +10,12 @@ import argparse
 import time
 
 import numpy as np
+from benchmarks.data.infinite_digits import InfiniteDigits
 from benchmarks.results import Results
 from benchmarks.scale.measuring import peak_memory
 
 from polyplane import ConvexPolytopeClassifier
-from polyplane.datasets import InfiniteDigits, load_mnist
+from polyplane.datasets import load_mnist
 
 #: alpha times the number of rows, and min_entropy.
 SETTINGS = (30, 0.9)

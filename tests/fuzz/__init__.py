@@ -15,16 +15,12 @@ KINDS = {
     "csv": tables.csv,
     "svmlight": tables.svmlight,
     "text": tables.text,
-    "npz": tables.npz,
     "command": commands.command,
     "forge_table": models.forge_table,
     "forge_pipeline": models.forge_pipeline,
 }
 #: What has been found once.
 KEPT = [
-    ("npz", 1139),
-    ("npz", 1261),
-    ("npz", 1363),
     ("forge", 1159),
     ("forge", 1405),
     ("forge", 1794790022),

@@ -126,44 +126,6 @@ def text(rng, folder):
     _refused_or_rows(folder, ["x", "x.csv", "x.svm"][rng.integers(3)], bytes(raw), options)
 
 
-def npz(rng, folder):
-    """Arrays of any kind and shape, and damaged archives: rows, or one sentence."""
-    n_rows, n_features = int(rng.integers(1, 9)), int(rng.integers(1, 5))
-    arrays = {"X": rng.normal(size=(n_rows, n_features)), "y": rng.integers(0, 3, n_rows)}
-    if rng.random() < 0.5:
-        ends = np.sort(rng.integers(0, 9, n_rows + 1))
-        ends[0] = 0
-        arrays = {
-            "X_data": rng.normal(size=ends[-1]), "X_indices": rng.integers(0, n_features, ends[-1]),
-            "X_indptr": ends, "X_shape": np.array([n_rows, n_features]), "y": arrays["y"],
-        }  # fmt: skip
-    for _ in range(rng.integers(3)):
-        name = list(arrays)[rng.integers(len(arrays))]
-        array = arrays[name]
-        match rng.integers(5):
-            case 0 if array.dtype.kind in "iuf":
-                arrays[name] = array.astype(
-                    ["f4", "i1", "u8", "c16", "U32", "S32", "?", "M8[s]", "f2"][rng.integers(9)]
-                )
-            case 1:
-                arrays[name] = array[: int(rng.integers(len(array) + 1))]
-            case 2:
-                arrays[name] = array[..., None]
-            case 3 if array.size and array.dtype.kind in "iuf":
-                arrays[name] = np.where(rng.random(array.shape) < 0.3, [2**40, -1, 9, 0][rng.integers(4)], array)
-            case _:
-                arrays["feature_names"] = np.array(["a"] * int(rng.integers(1, 6)))
-    buffer = io.BytesIO()
-    try:
-        (np.savez_compressed if rng.random() < 0.5 else np.savez)(buffer, **arrays)
-    except ValueError:
-        return
-    raw = bytearray(buffer.getvalue())
-    for at in rng.integers(len(raw), size=rng.integers(3)):
-        raw[at] = rng.integers(256)
-    _refused_or_rows(folder, "x.npz", bytes(raw), {"labels": ["auto", "ignore"][rng.integers(2)]})
-
-
 def _refused_or_rows(folder, name, raw, options):
     path = folder / name
     path.write_bytes(raw)

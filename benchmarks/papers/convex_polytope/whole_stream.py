@@ -2,11 +2,12 @@
 
 import time
 
+from benchmarks.data.infinite_digits import InfiniteDigits
 from benchmarks.papers.convex_polytope.protocol import PAPERS_LOOP, summary
 from benchmarks.scale.infinite_digits import Twos, pixels
 
 from polyplane import ConvexPolytopeClassifier
-from polyplane.datasets import InfiniteDigits, load_mnist
+from polyplane.datasets import load_mnist
 
 ROWS = 8_100_000
 

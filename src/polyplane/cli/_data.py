@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from polyplane.readers import Batches, Rows
 
-DATA_HELP = "Data file in svmlight, CSV/TSV, Parquet or npz format, optionally gz/bz2/xz; - for standard input."
+DATA_HELP = "Data file in svmlight, CSV/TSV or Parquet format, optionally gz/bz2/xz; - for standard input."
 DataFile = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
 ModelFile = Annotated[
     str, typer.Argument(metavar="MODEL", help="Model file written by `polyplane train`.", show_default=False)
@@ -45,7 +45,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         metavar="FORMAT",
-        help="svmlight, csv, parquet or npz. Default: detected from content and extension.",
+        help="svmlight, csv or parquet. Default: detected from content and extension.",
         rich_help_panel="The data",
     ),
 ]
@@ -107,7 +107,7 @@ class LoadedModel(NamedTuple):
         from polyplane.readers import batches
 
         refuse_table_options(options)
-        expected = {**self.reading(), "part": "test"} | ({} if labels else {"labels": "ignore"})
+        expected = self.reading() | ({} if labels else {"labels": "ignore"})
         return batches(data, n_rows, **{**expected, **options})
 
     def feature_names(self, rows: Rows | None) -> list[str]:

@@ -163,7 +163,7 @@ def check_guess(name: str | None, y: np.ndarray, data: str) -> None:
 
 
 def _is_usual(name: str) -> bool:
-    from polyplane.readers._columns import USUAL_LABELS
+    from polyplane.readers.rows import USUAL_LABELS
 
     return name.lower() in USUAL_LABELS
 

@@ -130,7 +130,7 @@ class LoadedTable(NamedTuple):
 
     def columns_of(self, table: Any, name: str) -> Any:
         """Select the columns of the model, and parse numeric strings; missing columns are an error that names them."""
-        from polyplane.readers._typed import typed
+        from polyplane.readers.tables import typed
 
         encoding, there = self.model.table_model_.encoding, set(table.column_names)
         missing = [column.name for column in encoding.columns if column.name not in there]

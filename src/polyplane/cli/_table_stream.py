@@ -54,7 +54,7 @@ def train_table_on_stream(options: TrainOptions, model: Any, is_decimal_given: b
 
 def _survey(options: TrainOptions, model: Any, is_decimal_given: bool) -> TableFacts:
     """Read the columns from the first rows, and the labels from all rows."""
-    from polyplane.readers._typed import find_decimal
+    from polyplane.readers.tables import find_decimal
 
     began, gaps = time.perf_counter(), frozenset(model.gaps)
     parts = open_table(options, options.batch_rows)
@@ -105,7 +105,7 @@ def _array(classes: list[Any]) -> np.ndarray:
 
 def _parts(options: TrainOptions, model: Any, label: str, classes: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield the labelled rows in batches; columns that are numeric in the first rows are parsed as numbers."""
-    from polyplane.readers._typed import typed
+    from polyplane.readers.tables import typed
 
     gaps, first_row = frozenset(model.gaps), 0
     numbers: set[str] | None = None

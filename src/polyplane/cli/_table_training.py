@@ -80,16 +80,15 @@ def _check(options: TrainOptions) -> None:
         if getattr(options, name) and not (options.stream and name in ("time_limit", "classes")):
             shown = {"n_features": "features"}.get(name, name.replace("_", "-"))
             raise UserError(f"--{shown}: {why}.")
-    if options.reading.get("format") in ("svmlight", "npz"):
-        raise UserError(f"--format {options.reading['format']}: `table` takes CSV, TSV and Parquet files.")
+    if options.reading.get("format") == "svmlight":
+        raise UserError("--format svmlight: `table` takes CSV, TSV and Parquet files.")
 
 
 def read_training_table(options: TrainOptions, model: Any, is_decimal_given: bool) -> TrainingTable:
     """Read the features and the labels of a file."""
     import numpy as np
 
-    from polyplane.readers._tables import whole_table
-    from polyplane.readers._typed import find_decimal, typed
+    from polyplane.readers.tables import find_decimal, typed, whole_table
 
     began = time.perf_counter()
     parts = open_table(options)

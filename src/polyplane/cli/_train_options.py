@@ -166,7 +166,7 @@ class TrainOptions(NamedTuple):
 
     def opened(self) -> Self:
         """Open the data; standard input is kept in memory or on disk, unless it is a stream."""
-        from polyplane.readers._input_file import InputFile
+        from polyplane.readers.source import InputFile
 
         return self._replace(source=InputFile(self.data, keep=not self.stream))
 

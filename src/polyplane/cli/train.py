@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "polyplane train people.csv.gz --label income --id person --test more.csv --out income.safetensors",
     "polyplane train a9a --test a9a.t",
     "polyplane train numbers.csv --learner pegasos --tune",
-    "polyplane train digits.npz --learner convex-polytope --set n_planes=48 --set alpha=1e-5",
+    "polyplane train digits.svm --learner convex-polytope --set n_planes=48 --set alpha=1e-5",
     "polyplane train huge.svm --learner pegasos --stream --passes 3",
     "polyplane train monday.svm --resume model.safetensors",
     without_number={"--tune": option.AUTO},
@@ -166,7 +166,7 @@ def _read(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> Row
     import numpy as np
 
     from polyplane.readers import read
-    from polyplane.readers._rows import NotNumbersError
+    from polyplane.readers.rows import NotNumbersError
 
     try:
         rows = read(options.source, **options.reading_for(resumed))

@@ -1,0 +1,201 @@
+"""Input files, plain or compressed, and standard input; detection of their format."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import lzma
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader, BytesIO, RawIOBase
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+EXTENSIONS = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+}
+#: Block size for reading and parsing text, and maximum length of a line.
+BLOCK, LONGEST_LINE = 1 << 22, 1 << 26
+#: Larger compressed or piped files are copied to disk if random access is needed.
+SPOOLED = 1 << 26
+#: How compressed files begin.
+COMPRESSIONS: dict[bytes, Any] = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
+DELIMITERS = ",;\t|"
+_SPARSE_LINE = re.compile(rb"\s*([^\s:]+\s+)?(qid:\d+\s+)?\d+:\S")
+
+
+class InputFile:
+    """A file that can be opened repeatedly, or a pipe or standard input (``-``), which can be read only once.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, or ``"-"``.
+    keep : bool
+        Keep the content of a pipe, so that it can be opened repeatedly, too.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], keep: bool = False) -> None:
+        self.path = path
+        self.is_stdin = str(path) == "-"
+        self.name = "standard input" if self.is_stdin else str(path)
+        self._pipe = _Pipe(path) if self.is_stdin or _is_pipe(path) else None
+        self._kept: bytes | None = None
+        self._piped: Any = None  # the pipe, decompressed
+        self._used = False
+        if keep and self._pipe is not None:
+            self._kept, self._pipe = self._pipe.readall(), None
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Open the uncompressed content, as a file with `peek`."""
+        if self._used:
+            name = "Standard input" if self.is_stdin else self.name
+            raise ValueError(f"{name} can be read only once; save it in a file first.")
+        self._used = self._pipe is not None
+        with self._reading() as file:
+            yield file
+
+    def format(self) -> str:
+        """Detect the format from the content, or else from the extension: svmlight, csv or parquet."""
+        with self._reading() as file:
+            start = file.peek(1)
+        if not start:
+            raise ValueError(f"{self.name} is empty.")
+        if start.startswith(b"PAR1"):
+            return "parquet"
+        suffixes = [suffix.lower() for suffix in Path(self.name).suffixes]
+        if start.startswith((b"PK\x03\x04", b"\x93NUMPY")) or suffixes[-1:] in ([".npz"], [".npy"]):
+            raise ValueError(
+                f"{self.name} is a NumPy file or another archive, which is not read here: load it with numpy.load, a "
+                "large .npy file with mmap_mode='r', and pass the arrays to fit or, in slices, to fit_stream."
+            )
+        known = [EXTENSIONS[suffix] for suffix in suffixes[-2:] if suffix in EXTENSIONS]
+        if known and known[-1] == "parquet":
+            raise ValueError(f"{self.name} has the extension of a Parquet file, but different content.")
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return known[-1] if known else "csv"
+        if b"\0" in start:
+            raise ValueError(f"{self.name} is neither text nor Parquet.")
+        return known[-1] if known else _text_format(start, self.name)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """Open the file for reading; errors of damaged compressed files become a ValueError that names the file."""
+        try:
+            if self._pipe is not None:
+                self._piped = self._piped or _decompressed(self._pipe)
+                yield self._piped
+            else:
+                with Path(self.path).open("rb") if self._kept is None else BytesIO(self._kept) as raw:
+                    yield _decompressed(raw)
+        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise ValueError(f"{self.name} is damaged: {str(error).rstrip('.')}.") from None
+
+
+@contextmanager
+def seekable(opened: Any) -> Iterator[Any]:
+    """Return a file with random access: the opened file, or a temporary copy of a compressed file or a pipe."""
+    if isinstance(opened, BufferedReader) and opened.seekable():
+        yield opened
+        return
+    with tempfile.SpooledTemporaryFile(max_size=SPOOLED) as copy:
+        shutil.copyfileobj(opened, copy)
+        copy.seek(0)
+        yield copy
+
+
+def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
+    """Yield blocks of complete lines: an array of bytes, valid until the next block, and its size."""
+    buffer, filled = bytearray(BLOCK), 0
+    begun = False
+    while True:
+        n_read = file.readinto(memoryview(buffer)[filled:-1])  # type: ignore[attr-defined]
+        filled += n_read
+        if not begun and filled:
+            begun = True
+            if buffer.startswith(b"\xef\xbb\xbf"):  # a byte order mark has no meaning in UTF-8
+                buffer[:filled] = buffer[3:filled] + b"   "
+                filled -= 3
+        if n_read == 0:
+            if filled:
+                buffer[filled] = ord("\n")
+                yield np.frombuffer(buffer, dtype=np.uint8), filled + 1
+            return
+        cut = buffer.rfind(b"\n", 0, filled) + 1
+        if cut:
+            yield np.frombuffer(buffer, dtype=np.uint8), cut
+            buffer[: filled - cut] = buffer[cut:filled]
+            filled -= cut
+        elif filled == len(buffer) - 1:
+            if len(buffer) >= LONGEST_LINE:
+                raise ValueError(
+                    f"{name} has a line of more than {LONGEST_LINE >> 20} MB, the maximum length of a line."
+                )
+            buffer = buffer + bytearray(len(buffer))
+
+
+class _Pipe(RawIOBase):
+    """A pipe or standard input. Reads wait for all requested bytes: format detection needs them."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if str(path) == "-" and sys.stdin is None:
+            raise ValueError("Standard input is closed.")
+        self.is_stdin = str(path) == "-"
+        self.file: Any = sys.stdin.buffer if self.is_stdin else open(path, "rb")  # noqa: SIM115
+
+    def close(self) -> None:
+        if not self.is_stdin:
+            self.file.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return int(self.file.readinto(buffer))
+
+
+def _is_pipe(path: str | os.PathLike[str]) -> bool:
+    """Whether this is the path of a pipe, a device or the like."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def _decompressed(raw: Any) -> Any:
+    file = raw if hasattr(raw, "peek") else BufferedReader(raw)
+    start = file.peek(6)
+    module = next((module for magic, module in COMPRESSIONS.items() if start.startswith(magic)), None)
+    return file if module is None else module.open(file)
+
+
+def _text_format(start: bytes, name: str) -> str:
+    """Detect the format of text from its first line: svmlight if it matches, else CSV if it has delimiters."""
+    lines = (line for line in start.splitlines() if line.strip() and not line.lstrip().startswith(b"#"))
+    line = next(lines, b"")
+    if not line:
+        raise ValueError(f"{name} has no rows.")
+    if _SPARSE_LINE.match(line):
+        return "svmlight"
+    if any(delimiter.encode() in line for delimiter in DELIMITERS):
+        return "csv"
+    if len(line.split()) == 1 and any(map(_SPARSE_LINE.match, lines)):  # a label alone is a row of zeros
+        return "svmlight"
+    raise ValueError(
+        f"{name}: the first line is neither 'label index:value ...' (svmlight) nor a header with commas or tabs (CSV)."
+    )

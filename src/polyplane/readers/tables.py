@@ -1,0 +1,482 @@
+"""`read_table` and `table_batches`: raw tables with columns of any kind, read from CSV, TSV and Parquet by Arrow."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from polyplane.readers.rows import MAX_BATCH_VALUES, parse_header
+from polyplane.readers.source import BLOCK, InputFile, seekable
+from polyplane.tables.encoder import GAPS
+
+TABLE_FORMATS = ("csv", "parquet")
+#: Names of an unnamed index column written by pandas: empty, as read again by pandas, or in Parquet.
+_INDEX = re.compile(r"(Unnamed: 0)?|__index_level_\d+__")
+#: An additional last row: if a quotation mark is not closed, Arrow does not return it, and raises no error.
+_END = "\x1fend of the rows\x1f"
+#: Byte order marks of encodings other than UTF-8, the longer ones first.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+#: The same rules as in `TableEncoder`: numbers by decimal separator; strings that would lose leading zeros.
+_NUMBERS = {sign: rf"^[+-]?(\d+({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?$" for sign, mark in ((".", r"\."), (",", ","))}
+_LEADING_ZERO = r"^[+-]?0\d+$"
+#: A comma followed by three digits may be a thousands separator.
+_THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+$"
+
+
+class TableBatches:
+    """Iterable over the batches of a table, returned by `table_batches`; it can be iterated over repeatedly.
+
+    Attributes
+    ----------
+    index : tuple of str
+        Index columns written by pandas, omitted unless `keep_index`. Available once the first batch has been read.
+    """
+
+    def __init__(
+        self,
+        input_file: InputFile,
+        batch_size: int | None,
+        format: str | None,
+        encoding: str | None,
+        columns: Collection[str] | None,
+        keep_index: bool,
+    ) -> None:
+        self.input_file, self.batch_size = input_file, batch_size
+        self.format = format or table_format(input_file)
+        self.encoding, self.columns, self.keep_index = encoding, columns, keep_index
+        self.index: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        import_pyarrow(self.input_file.name)
+        pieces = self._parquet() if self.format == "parquet" else self._csv()
+        return _regroup(pieces, self.batch_size)
+
+    def _csv(self) -> Iterator[Any]:
+        import pyarrow
+
+        with self.input_file.open() as file:
+            text = _DelimitedText(file, self.input_file, self.encoding)
+            names = [name or ("" if j == 0 else f"Unnamed: {j}") for j, name in enumerate(text.names)]
+            indices = self._column_indices(names, [])
+            for batch in text.batches(indices):
+                yield pyarrow.Table.from_batches([batch]).rename_columns([names[j] for j in indices])
+
+    def _parquet(self) -> Iterator[Any]:
+        import pyarrow
+
+        with self.input_file.open() as opened, seekable(opened) as file:
+            table = open_parquet(file, self.input_file.name)
+            schema = table.schema_arrow
+            indices = self._column_indices(schema.names, (schema.pandas_metadata or {}).get("index_columns", []))
+            for field in (schema.field(j) for j in indices):
+                if pyarrow.types.is_nested(field.type):
+                    raise ValueError(
+                        f"{self.input_file.name}: column {field.name!r} has the unsupported type {field.type}; columns "
+                        "must be numbers, text, booleans or dates. Omit it, or split it into such columns."
+                    )
+            names, n_rows = [schema.names[j] for j in indices], max(1, MAX_BATCH_VALUES // 8 // len(indices))
+            for batch in table.iter_batches(n_rows, columns=names):
+                yield pyarrow.Table.from_batches([batch]).select(names).replace_schema_metadata(None)
+
+    def _column_indices(self, names: Sequence[str], index: Sequence[Any]) -> list[int]:
+        """Return the indices of the columns to read."""
+        name = self.input_file.name
+        twice = [cell for cell, n in Counter(names).items() if n > 1]
+        if twice:
+            raise ValueError(f"{name}: the column {twice[0]!r} occurs twice in the header.")
+        is_index = [(j == 0 or cell[:2] == "__") and _INDEX.fullmatch(cell) is not None for j, cell in enumerate(names)]
+        self.index = tuple(cell for cell, found in zip(names, is_index, strict=True) if found or cell in index)
+        if self.columns is not None:
+            wanted = set(self.columns)
+            indices = [j for j, cell in enumerate(names) if cell in wanted]
+        else:
+            indices = [j for j, cell in enumerate(names) if self.keep_index or cell not in self.index]
+        if not indices:
+            raise ValueError(f"{name} has none of the requested columns; its columns are {', '.join(names[:10])}.")
+        return indices
+
+
+def read_table(
+    path: str | os.PathLike[str] | InputFile,
+    *,
+    format: str | None = None,
+    encoding: str | None = None,
+    columns: Collection[str] | None = None,
+    keep_index: bool = False,
+    numbers: bool = True,
+    decimal: str | None = None,
+) -> Any:
+    r"""Read a raw table with columns of any kind.
+
+    Parameters
+    ----------
+    path : str or path
+        A file in CSV or TSV (with a header; separated by comma, semicolon, tab or bar) or Parquet format, plain or
+        compressed by gzip, bzip2 or xz; ``"-"`` is standard input.
+    format : {"csv", "parquet"}, default=None
+        The format. None: detected from content and extension.
+    encoding : str, default=None
+        CSV: the text encoding, such as "latin-1". None: UTF-8, or as indicated by a byte order mark. Bytes that cannot
+        be decoded are an error.
+    columns : collection of str, default=None
+        The columns to read, if the file has them. None: all.
+    keep_index : bool, default=False
+        Keep the column of an unnamed index written by pandas.
+    numbers : bool, default=True
+        CSV: parse columns that contain only numbers and missing values ("", "?", "NA", ...) as numbers, unless that
+        loses information, as in 00501. False: keep all values as strings.
+    decimal : {".", ","}, default=None
+        CSV: the decimal separator. None: a comma if some column uses it and none uses a point.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        The table. Parquet columns keep their types; CSV columns are numbers or strings, and `TableClassifier` and
+        `TableEncoder` infer categories, booleans and dates.
+
+    Raises
+    ------
+    ValueError
+        If the file is invalid; the message names the line and the problem.
+
+    See Also
+    --------
+    table_batches : Read a table in batches, in bounded memory.
+    read : Read numeric data as a matrix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from polyplane.readers import read_table
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write('work;age;city\nState;39;"Paris; France"\n?;;Oslo\nPrivate;50;\n')
+    ...     file.flush()
+    ...     table = read_table(file.name)
+    >>> table.to_pydict()
+    {'work': ['State', '?', 'Private'], 'age': [39, None, 50], 'city': ['Paris; France', 'Oslo', '']}
+    """
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"decimal={decimal!r} must be '.' or ','.")
+    parts = table_batches(path, None, format=format, encoding=encoding, columns=columns, keep_index=keep_index)
+    table = whole_table(parts)
+    return typed(table, set(table.column_names), decimal or find_decimal(table, GAPS), GAPS) if numbers else table
+
+
+def table_batches(
+    path: str | os.PathLike[str] | InputFile,
+    batch_size: int | None = 65_536,
+    *,
+    format: str | None = None,
+    encoding: str | None = None,
+    columns: Collection[str] | None = None,
+    keep_index: bool = False,
+) -> TableBatches:
+    r"""Read a raw table in batches, in bounded memory.
+
+    Parameters
+    ----------
+    path : str or path
+        As for `read_table`.
+    batch_size : int or None, default=65536
+        Rows per batch, fewer if they have more than 8 million cells. None: batches of a few MB.
+    format, encoding, columns, keep_index
+        As for `read_table`.
+
+    Returns
+    -------
+    parts : TableBatches
+        An iterable of ``pyarrow.Table``. It can be iterated over repeatedly, except for standard input. Values of CSV
+        files are strings, because a batch does not determine the type of a whole column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from polyplane.readers import table_batches
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("work,age\nState,39\nPrivate,50\nPrivate,38\n")
+    ...     file.flush()
+    ...     [part.column("age").to_pylist() for part in table_batches(file.name, batch_size=2)]
+    [['39', '50'], ['38']]
+    """
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"batch_size={batch_size} must be 1 or more.")
+    if format is not None and format not in TABLE_FORMATS:
+        raise ValueError(f"format={format!r} must be one of {', '.join(map(repr, TABLE_FORMATS))}.")
+    if encoding is not None and not _is_text_encoding(encoding):
+        raise ValueError(f"encoding={encoding!r} is not a known encoding; common ones are utf-8 and latin-1.")
+    input_file = path if isinstance(path, InputFile) else InputFile(path)
+    return TableBatches(input_file, batch_size, format, encoding, columns, keep_index)
+
+
+def whole_table(parts: TableBatches) -> Any:
+    """Read all batches into one table."""
+    found = list(parts)
+    return import_pyarrow(parts.input_file.name).concat_tables(found)
+
+
+def table_format(input_file: InputFile) -> str:
+    """Return the format, "csv" or "parquet"; other formats are an error."""
+    found = input_file.format()
+    if found not in TABLE_FORMATS:
+        raise ValueError(f"{input_file.name} is in {found} format; tables are read from CSV, TSV and Parquet files.")
+    return found
+
+
+def import_pyarrow(name: str) -> Any:
+    """Import Arrow, which reads tables."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(f'{name} is a table: pip install "polyplane[tables]" to read it.') from None
+    return pyarrow
+
+
+def _regroup(pieces: Iterator[Any], n_rows: int | None) -> Iterator[Any]:
+    """Yield the same rows in batches of `n_rows` (None: as they are read); without rows, one empty batch."""
+    import pyarrow
+
+    held, piece, is_empty = [], None, True
+    for piece in pieces:
+        if not len(piece):
+            continue
+        most = len(piece) if n_rows is None else max(1, min(n_rows, MAX_BATCH_VALUES // piece.num_columns))
+        held.append(piece)
+        while sum(map(len, held)) >= most:
+            whole = pyarrow.concat_tables(held)
+            yield whole.slice(0, most)
+            held, is_empty = [whole.slice(most)], False
+    rest = pyarrow.concat_tables(held) if held else piece
+    if rest is not None and (len(rest) or is_empty):
+        yield rest
+
+
+def open_parquet(file: Any, name: str) -> Any:
+    """Open a Parquet file with Arrow."""
+    import_pyarrow(name)
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(file)
+    except (ValueError, OSError) as error:  # base classes of Arrow's errors
+        raise ValueError(f"{name} is not a Parquet file, or is damaged: {error}") from None
+
+
+def _is_text_encoding(encoding: str) -> bool:
+    try:
+        return bool(codecs.lookup(encoding)._is_text_encoding)
+    except LookupError:
+        return False
+
+
+class _DelimitedText(io.RawIOBase):
+    """A delimited text: its header is parsed, and its rows are a binary file in UTF-8, with an additional last row."""
+
+    def __init__(self, file: Any, input_file: InputFile, encoding: str | None) -> None:
+        self.input_file, self.name = input_file, input_file.name
+        if encoding is None:
+            start = file.peek(4)
+            encoding = next((found for mark, found in _MARKS.items() if start.startswith(mark)), "utf-8")
+        self.encoding = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding  # a mark may be present
+        parts = self._decoded(file)
+        text = next((part for part in parts if part.strip()), "")
+        if not text:
+            raise ValueError(f"{self.name} is empty.")
+        header = io.StringIO(text, newline="")
+        self.delimiter, self.names, self.header_lines = parse_header(header, self.name)
+        end = f"\n{_END}{self.delimiter * (len(self.names) - 1)}\n"
+        self._parts, self._held = chain([header.read()], parts, [end]), bytearray()
+
+    def _decoded(self, file: Any) -> Iterator[str]:
+        """Yield the decoded text; invalid bytes are an error that names their line."""
+        decoder, line, raw = codecs.getincrementaldecoder(self.encoding)(), 1, b"\n"
+        while raw:
+            raw = file.read(BLOCK)
+            try:
+                text = decoder.decode(raw, final=not raw)
+            except UnicodeDecodeError as error:
+                line += error.object[: error.start].decode(self.encoding, errors="replace").count("\n")
+                shown = "UTF-8" if self.encoding == "utf-8-sig" else self.encoding
+                raise ValueError(
+                    f"{self.name}, line {line}: byte 0x{error.object[error.start]:02x} is not {shown}; specify the "
+                    "encoding of the file (for instance --encoding latin-1)."
+                ) from None
+            before, zero, _ = text.partition("\0")
+            line += before.count("\n")
+            if zero:
+                raise ValueError(f"{self.name}, line {line}: the file contains a zero byte, so it is not a text file.")
+            yield text
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        while size < 0 or len(self._held) < size:
+            part = next(self._parts, None)
+            if part is None:
+                break
+            self._held += part.encode()
+        size = len(self._held) if size < 0 else size
+        found = bytes(self._held[:size])
+        del self._held[:size]
+        return found
+
+    def batches(self, indices: Collection[int]) -> Iterator[Any]:
+        """Yield the rows as record batches of strings; columns are selected, and named, by their indices `indices`."""
+        import pyarrow
+        from pyarrow import csv as arrow_csv
+
+        wrong: list[Any] = []
+
+        def keep_wrong_row(row: Any) -> str:
+            wrong.append(row)
+            return "error"
+
+        names = [str(j) for j in range(len(self.names))]
+        taken = [str(j) for j in sorted({0, *indices})]  # the first column marks the last row
+        parsing = {"delimiter": self.delimiter, "newlines_in_values": True, "invalid_row_handler": keep_wrong_row}
+        converting = {
+            "column_types": dict.fromkeys(names, pyarrow.string()),
+            "include_columns": taken,
+            "strings_can_be_null": False,
+            "check_utf8": False,  # encoded here, so it is valid
+        }
+        try:
+            reader = arrow_csv.open_csv(
+                pyarrow.PythonFile(self, mode="r"),
+                arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=names),
+                arrow_csv.ParseOptions(**parsing),
+                arrow_csv.ConvertOptions(**converting),
+            )
+            is_complete = False
+            for batch in reader:  # to its end: Arrow reads ahead in a thread, which must not outlive the interpreter
+                is_last = bool(len(batch)) and batch.column(0)[-1].as_py() == _END
+                yield batch.slice(0, len(batch) - is_last).select([str(j) for j in indices])
+                is_complete = is_complete or is_last
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(self._message(wrong, error)) from None
+        if not is_complete:
+            raise ValueError(f"{self._where()}: a closing quotation mark is missing.")
+
+    def _message(self, wrong: list[Any], error: Exception) -> str:
+        """Return the message for an error of Arrow."""
+        if "straddl" in str(error):
+            size = f"{BLOCK >> 20} MB"
+            return f"{self._where()}: a row of more than {size} starts here; a closing quotation mark may be missing."
+        if not wrong:
+            return f"{self.name} cannot be read: {str(error).rstrip('.')}."
+        row = wrong[0]
+        if _END in row.text:
+            return f"{self._where()}: a closing quotation mark is missing."
+        where = self._where(len(self.names), f"{self.name}, row {row.number - 1} (from 0)")
+        amount = "fewer" if row.actual_columns < row.expected_columns else "more"
+        return f"{where}: {amount} columns than the {len(self.names)} of the header."
+
+    def _where(self, n_columns: int | None = None, unknown: str | None = None) -> str:
+        """Return the first line of the last row, or of the first row with other than `n_columns` columns.
+
+        If the text cannot be read again: `unknown`, or the name of the file.
+        """
+        start = found = None
+        try:
+            with self.input_file.open() as file:
+                text = io.TextIOWrapper(file, self.encoding, newline="")
+                rows = csv.reader(text, delimiter=self.delimiter)
+                start = 1
+                for cells in rows:
+                    if cells and start > self.header_lines:
+                        found = start
+                        if n_columns is not None and len(cells) != n_columns:
+                            break
+                    start = rows.line_num + 1
+                text.detach()
+        except csv.Error:  # a cell is too long for Python's parser: this is the invalid row
+            found = start
+        except ValueError:  # a pipe
+            found = None
+        return f"{self.name}, line {found}" if found is not None else unknown or self.name
+
+
+def typed(table: Any, columns: Collection[str], decimal: str, gaps: Collection[str]) -> Any:
+    """Convert those string columns to numbers that contain only numbers and missing values.
+
+    The fitted state of a `TableEncoder` is the same before and after the conversion, which Arrow does a hundred times
+    as fast as Python.
+    """
+    import pyarrow
+
+    found = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        texts = _texts(column, gaps) if name in columns else None
+        numbers = None if texts is None else _numbers(texts, decimal)
+        found.append(column if numbers is None else numbers)
+    return pyarrow.table(found, names=table.column_names)
+
+
+def find_decimal(table: Any, gaps: Collection[str]) -> str:
+    """Return a comma if it is the decimal separator of some column and the point of none; otherwise a point."""
+    from pyarrow import compute
+
+    decimal = "."
+    for column in table.columns:
+        texts = _texts(column, gaps)
+        if texts is None:
+            continue
+        with_point, with_comma = (texts.filter(compute.match_substring(texts, sign)) for sign in ".,")
+        if len(with_point) and _matches(texts, _NUMBERS["."], compute.all):
+            return "."
+        if len(with_comma) and _matches(texts, _NUMBERS[","], compute.all):
+            decimal = decimal if _matches(with_comma, _THOUSANDS, compute.all) else ","
+    return decimal
+
+
+def _texts(column: Any, gaps: Collection[str]) -> Any:
+    """Return trimmed strings with missing values as nulls; None if the column has no strings or only missing values."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+        return None
+    texts = compute.utf8_trim_whitespace(column)
+    is_missing = compute.is_in(texts, value_set=pyarrow.array(sorted(gaps), texts.type))
+    texts = compute.if_else(is_missing, pyarrow.scalar(None, texts.type), texts)
+    return None if texts.null_count == len(texts) else texts
+
+
+def _matches(texts: Any, pattern: str, reduce: Callable[..., Any]) -> bool:
+    """Whether all or any of the strings match a pattern."""
+    from pyarrow import compute
+
+    return bool(reduce(compute.match_substring_regex(texts, pattern), min_count=0).as_py())
+
+
+def _numbers(texts: Any, decimal: str) -> Any:
+    """Convert strings to integers or floats; None if one of them is not a number."""
+    import pyarrow
+    from pyarrow import compute
+
+    if not _matches(texts, _NUMBERS[decimal], compute.all) or _matches(texts, _LEADING_ZERO, compute.any):
+        return None
+    plain = texts if decimal == "." else compute.replace_substring(texts, decimal, ".")
+    try:
+        values = plain.cast(pyarrow.float64())
+    except pyarrow.ArrowInvalid:  # "+5", which Arrow does not support
+        return None
+    extremes = compute.min_max(values).as_py()
+    if extremes["min"] == extremes["max"]:  # constant: an encoder treats it as a level, identified by its string
+        return None
+    try:
+        return values.cast(pyarrow.int64())
+    except pyarrow.ArrowInvalid:  # not all of them are integers
+        return values

@@ -1,0 +1,175 @@
+"""Data files that are wrong, or were made to do harm: one sentence, in little time and memory."""
+
+import gzip
+import os
+import threading
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from polyplane.readers import batches, read
+from tests.readers.helpers import refused
+
+WIDE = [2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
+
+
+# Labels are never merged.
+
+
+@pytest.mark.parametrize("repeat", [1, 20_000])
+def test_text_that_is_not_utf8_is_refused(file, repeat):
+    rows = ["1,été", "2,ètè"] * repeat
+    latin = "\n".join(["a,label", *rows, ""])
+    assert "line 2, the label: the text is not UTF-8; convert" in refused(file("x.csv", latin.encode("latin-1")))
+    assert set(read(file("y.csv", latin)).y.tolist()) == {"été", "ètè"}
+    assert "line 1, the label: the text" in refused(file("x.svm", "été 1:2\nètè 1:1\n".encode("latin-1")))
+    assert "the header: the text is not UTF-8" in refused(file("h.csv", "é,è,label\n1,2,3\n".encode("latin-1")))
+
+
+@pytest.mark.parametrize("repeat", [1, 5000])
+def test_whole_labels_beyond_a_float_stay_apart(file, repeat):
+    """A float64 holds no whole number between 2**53 and 2**53 + 2."""
+    expected = WIDE * repeat
+    rows = read(file("x.csv", "a,label\n" + "".join(f"1,{label}\n" for label in expected)))
+    assert rows.y.dtype == np.int64
+    assert rows.y.tolist() == expected
+    rows = read(file("x.svm", "".join(f"{label:+d} 1:2\n" for label in expected)))
+    assert rows.y.tolist() == expected
+
+
+def test_whole_labels_of_parquet_stay_apart(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"a": WIDE, "label": WIDE}), tmp_path / "x.parquet")
+    rows = read(tmp_path / "x.parquet")
+    assert rows.y.tolist() == WIDE
+    assert rows.X.ravel().tolist() == [float(value) for value in WIDE]
+
+
+def test_labels_that_no_number_holds_are_text(file):
+    table = "a,label\n" + "".join(f"1,{label}\n" for label in (2**63, 2**63 + 1, 1))
+    assert read(file("x.csv", table)).y.tolist() == [str(2**63), str(2**63 + 1), "1"]
+    assert "64-bit integers" in refused(file("x.csv", table), labels="number")
+    mixed = file("y.csv", f"a,label\n1,0.5\n1,{2**53 + 1}\n")
+    assert read(mixed).y.tolist() == ["0.5", str(2**53 + 1)]
+
+
+def test_fractions_and_wide_labels_in_different_parts_of_a_file(file, small_blocks):
+    rows = ["1,0.5"] * 1000 + [f"1,{2**53 + 1}"] * 1000
+    assert "beyond 2**53" in refused(file("x.csv", "\n".join(["a,label", *rows])), labels="number")
+
+
+# Tables that do not fit.
+
+
+def test_carriage_returns_alone_do_not_end_lines(file):
+    assert "lines end with a carriage return alone" in refused(file("x.csv", "a,label\r1,2\r3,4\r"))
+
+
+def test_a_very_long_name_of_a_column(file):
+    message = refused(file("x.csv", f"{'a' * 200_000},label\n1,2\n"))
+    assert "the header cannot be read, field larger than field limit" in message
+    assert len(message) < 300
+
+
+def test_features_of_the_same_name_cannot_be_matched(file):
+    assert "feature names must be unique" in refused(file("x.csv", "a,b,label\n1,2,3\n"), feature_names=["a", "a", "b"])
+
+
+# Time.
+
+
+def seconds(function, *arguments, **options):
+    began = time.perf_counter()
+    function(*arguments, **options)
+    return time.perf_counter() - began
+
+
+def test_headers_cost_time_by_the_column(file):
+    """100,000 columns took 159 s; ten times as many columns may take at most some 30 times as long."""
+    names = [f"column {j}" for j in range(100_000)]
+
+    def table(n):
+        return file(f"{n}.csv", ",".join([*names[:n], "label"]) + "\n" + "1," * n + "0\n")
+
+    few, many = table(10_000), table(100_000)
+    read(few)
+    times = [seconds(read, path, feature_names=names[:n]) for path, n in ((few, 10_000), (many, 100_000))]
+    assert times[1] < 30 * max(times[0], 0.05)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " " * 1_000_000 + "\na,label\n1,2\n",
+        "a,label\n" + "1" * 60_000 + "x,2\n",
+        "1 1:" + "1" * 60_000 + "x\n",
+        "1 " + "1:1 " * 15_000 + "x\n",
+        "1" + " " * 60_000 + "x\n",
+    ],
+)
+def test_no_text_takes_time_by_the_square(file, text):
+    def attempt():
+        try:
+            read(file("x", text), labels="ignore", format="csv" if "label" in text else "svmlight")
+        except ValueError:
+            return
+
+    attempt()
+    assert seconds(attempt) < 1.0
+
+
+# Memory.
+
+
+def peak(function):
+    """The most memory that NumPy and Python held at a time."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+#: What SECURITY.md states for the parts of a file.
+STATED = 1 << 29
+
+
+@pytest.mark.parametrize("cell", [b",", b"a,", b"\t"])
+def test_packed_headers_stay_within_the_stated_memory(file, cell):
+    """Tens of MB of header in some KB: it did not end."""
+    path = file("x.csv.gz", gzip.compress(cell * (50_000_000 // len(cell)) + b"\n1\n", 1))
+    assert peak(lambda: refused(path)) < STATED
+
+
+def test_one_long_label_does_not_widen_the_others(file):
+    rows = ["1,a"] * 400_000 + [f"1,{'b' * 100_000}"]
+    path = file("x.csv", "\n".join(["x,label", *rows]))
+    assert peak(lambda: read(path)) < STATED
+    assert set(read(path).y.tolist()) == {"a", "b" * 100_000}
+
+
+# Pipes.
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_named_pipe_is_read_once(tmp_path, packed):
+    path, raw = tmp_path / "pipe", b"".join(b"%d 1:%d\n" % (i % 2, i) for i in range(1, 5000))
+
+    def opened(way):
+        os.mkfifo(path)
+        writer = threading.Thread(target=path.write_bytes, args=[gzip.compress(raw) if packed else raw])
+        writer.start()
+        try:
+            return way()
+        finally:
+            writer.join()
+            path.unlink()
+
+    assert opened(lambda: read(path)).X.sum() == sum(range(1, 5000))
+    assert opened(lambda: sum(part.X.sum() for part in batches(path, 700))) == sum(range(1, 5000))
