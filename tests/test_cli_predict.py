@@ -102,7 +102,7 @@ def test_files_are_written_whole(files, tmp_path):
 
 
 def test_many_blocks_and_pipes(files, monkeypatch):
-    monkeypatch.setattr(source, "BLOCK", 1 << 10)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 10)
     expected = run("predict", files / "svm.model", files / "test.svm").stdout
     packed = gzip.compress((files / "test.svm").read_bytes())
     assert run("predict", files / "svm.model", "-", text=packed).stdout == expected

@@ -17,4 +17,4 @@ def file(tmp_path):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(source, "BLOCK", 1 << 12)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 12)

@@ -187,8 +187,8 @@ def test_a_stream_has_the_rows_of_the_file_again_and_again(file, small_blocks):
 
 
 def test_a_long_line_needs_no_more_than_itself(file, monkeypatch):
-    monkeypatch.setattr(source, "BLOCK", 1 << 10)
-    monkeypatch.setattr(source, "LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(source, "MAX_LINE_BYTES", 1 << 16)
     row = " ".join(f"{j}:1" for j in range(1, 2000))
     assert read(file("x.svm", f"1 {row}\n0 1:1\n")).X.nnz == 2000
     assert "has a line of more than" in refused(file("y.svm", "1 1:" + "1" * 200_000))

@@ -30,7 +30,7 @@ decimals = st.one_of(
 def way(request, monkeypatch):
     """All tests are run with the kernel alone, and with short texts read by plain Python where that can."""
     if request.param == "kernel":
-        monkeypatch.setattr(text_reader, "SMALL", 0)
+        monkeypatch.setattr(text_reader, "SMALL_TEXT_BYTES", 0)
 
 
 @given(st.lists(decimals.filter(lambda text: np.isfinite(float(text))), min_size=1, max_size=30))
@@ -196,7 +196,7 @@ def test_short_texts_are_read_alike_by_both_ways(tmp_path_factory, name_and_text
     outcomes = []
     for limit in (0, 1 << 16):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(text_reader, "SMALL", limit)
+            patch.setattr(text_reader, "SMALL_TEXT_BYTES", limit)
             try:
                 rows = read(path)
             except ValueError as error:

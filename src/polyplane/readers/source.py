@@ -29,9 +29,9 @@ EXTENSIONS = {
     ".parquet": "parquet",
 }
 #: Block size for reading and parsing text, and maximum length of a line.
-BLOCK, LONGEST_LINE = 1 << 22, 1 << 26
+BLOCK_BYTES, MAX_LINE_BYTES = 1 << 22, 1 << 26
 #: Larger compressed or piped files are copied to disk if random access is needed.
-SPOOLED = 1 << 26
+MAX_SPOOLED_BYTES = 1 << 26
 #: How compressed files begin.
 COMPRESSIONS: dict[bytes, Any] = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
 DELIMITERS = ",;\t|"
@@ -115,7 +115,7 @@ def seekable(opened: Any) -> Iterator[Any]:
     if isinstance(opened, BufferedReader) and opened.seekable():
         yield opened
         return
-    with tempfile.SpooledTemporaryFile(max_size=SPOOLED) as copy:
+    with tempfile.SpooledTemporaryFile(max_size=MAX_SPOOLED_BYTES) as copy:
         shutil.copyfileobj(opened, copy)
         copy.seek(0)
         yield copy
@@ -123,7 +123,7 @@ def seekable(opened: Any) -> Iterator[Any]:
 
 def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
     """Yield blocks of complete lines: an array of bytes, valid until the next block, and its size."""
-    buffer, filled = bytearray(BLOCK), 0
+    buffer, filled = bytearray(BLOCK_BYTES), 0
     begun = False
     while True:
         n_read = file.readinto(memoryview(buffer)[filled:-1])  # type: ignore[attr-defined]
@@ -144,9 +144,9 @@ def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
             buffer[: filled - cut] = buffer[cut:filled]
             filled -= cut
         elif filled == len(buffer) - 1:
-            if len(buffer) >= LONGEST_LINE:
+            if len(buffer) >= MAX_LINE_BYTES:
                 raise ValueError(
-                    f"{name} has a line of more than {LONGEST_LINE >> 20} MB, the maximum length of a line."
+                    f"{name} has a line of more than {MAX_LINE_BYTES >> 20} MB, the maximum length of a line."
                 )
             buffer = buffer + bytearray(len(buffer))
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from polyplane.readers.rows import MAX_BATCH_VALUES, parse_header
-from polyplane.readers.source import BLOCK, InputFile, seekable
+from polyplane.readers.source import BLOCK_BYTES, InputFile, seekable
 from polyplane.tables.encoder import GAPS
 
 TABLE_FORMATS = ("csv", "parquet")
@@ -302,7 +302,7 @@ class _DelimitedText(io.RawIOBase):
         """Yield the decoded text; invalid bytes are an error that names their line."""
         decoder, line, raw = codecs.getincrementaldecoder(self.encoding)(), 1, b"\n"
         while raw:
-            raw = file.read(BLOCK)
+            raw = file.read(BLOCK_BYTES)
             try:
                 text = decoder.decode(raw, final=not raw)
             except UnicodeDecodeError as error:
@@ -355,7 +355,7 @@ class _DelimitedText(io.RawIOBase):
         try:
             reader = arrow_csv.open_csv(
                 pyarrow.PythonFile(self, mode="r"),
-                arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=names),
+                arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=names),
                 arrow_csv.ParseOptions(**parsing),
                 arrow_csv.ConvertOptions(**converting),
             )
@@ -372,7 +372,7 @@ class _DelimitedText(io.RawIOBase):
     def _message(self, wrong: list[Any], error: Exception) -> str:
         """Return the message for an error of Arrow."""
         if "straddl" in str(error):
-            size = f"{BLOCK >> 20} MB"
+            size = f"{BLOCK_BYTES >> 20} MB"
             return f"{self._where()}: a row of more than {size} starts here; a closing quotation mark may be missing."
         if not wrong:
             return f"{self.name} cannot be read: {str(error).rstrip('.')}."

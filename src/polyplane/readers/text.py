@@ -38,9 +38,9 @@ LINE, POSITION, COLUMN, N_ROWS, N_HARD = range(5)
 #: The reason why parsing of a block stopped.
 DONE, BAD_VALUE, BAD_INDEX, LARGE_INDEX, EMPTY, FEW_COLUMNS, MANY_COLUMNS, BAD_QUOTE = range(8)
 #: A hard number has at least five characters ("1e281"), and one after it.
-HARD_LENGTH = 6
+MIN_HARD_LENGTH = 6
 #: Shorter texts are parsed in plain Python, which is faster than importing Numba and loading the kernels.
-SMALL = 1 << 16
+SMALL_TEXT_BYTES = 1 << 16
 #: The message for other encodings, which cannot be detected; with a wrong guess, distinct labels could become equal.
 NOT_UTF8 = "the text is not UTF-8; convert the file first (for instance iconv -f LATIN1 -t UTF-8)"
 
@@ -153,7 +153,7 @@ def _allocate(
         np.empty(n_rows),
         np.empty((n_rows, 2), dtype=np.int64),
         np.empty(n_rows, dtype=np.int64),
-        np.empty((size // HARD_LENGTH + 1, 4), dtype=np.int64),
+        np.empty((size // MIN_HARD_LENGTH + 1, 4), dtype=np.int64),
         np.zeros(5, dtype=np.int64),
     )
 
@@ -315,7 +315,7 @@ def _parse_delimited(text: np.ndarray, line: int, delimiter: str, columns: Colum
 
 def _parse_small_svmlight(text: np.ndarray, limit: int) -> Parsed | None:
     """Parse complete lines; None if they are many or not in the common form, which is left to the kernel."""
-    if len(text) > SMALL:
+    if len(text) > SMALL_TEXT_BYTES:
         return None
     raw, start, indptr = text.tobytes(), 0, [0]
     values: list[float] = []
@@ -343,7 +343,7 @@ def _parse_small_svmlight(text: np.ndarray, limit: int) -> Parsed | None:
 
 def _parse_small_table(text: np.ndarray, line: int, delimiter: str, uses: Sequence[int]) -> Parsed | None:
     """Parse complete lines of a table with columns `uses`; `line` is the number of the first line."""
-    if len(text) > SMALL:
+    if len(text) > SMALL_TEXT_BYTES:
         return None
     raw, start = text.tobytes(), 0
     values, labels, spans, lines = [], [], [], []
