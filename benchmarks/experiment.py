@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -144,7 +143,10 @@ class Experiment:
     plots : callable, optional
         ``plots(figures)`` makes the pictures likewise.
     settings : dict
-        What all figures depend on; with other settings they are stale.
+        What all figures depend on; with other settings they are stale. If the code that measures is changed so that
+        figures may change, change a setting, too, such as ``protocol=2``.
+    uses : sequence of str
+        The methods and generators (`versions.toml`) of the figures that do not say theirs.
     """
 
     script: str
@@ -154,14 +156,15 @@ class Experiment:
     tables: Callable[[dict[str, Any]], Iterable[Table]]
     plots: Callable[[dict[str, Any]], Iterable[Plot]] = lambda figures: ()
     settings: dict[str, Any] = field(default_factory=dict)
+    uses: Sequence[str] = ()
 
     def results(self, quick: bool, only: str = "") -> KeptFigures:
         """Where its figures are kept; those with `only` in their names are measured."""
-        return KeptFigures(self.script, quick=quick, only=only, **self.settings)
+        return KeptFigures(self.script, quick=quick, only=only, uses=self.uses, **self.settings)
 
     def looked_through(self, quick: bool, root: Path | None = None) -> KeptFigures:
         """Its figures with their states; nothing is measured."""
-        results = KeptFigures(self.script, quick=quick, root=root, only=None, **self.settings)
+        results = KeptFigures(self.script, quick=quick, root=root, only=None, uses=self.uses, **self.settings)
         self.measure(results)
         return results
 
@@ -184,8 +187,6 @@ def show(table: Table) -> str:
 
 def main(experiment: Experiment) -> None:
     """Run one experiment from its own module and print its tables; it goes on where it stopped."""
-    # As ``__main__`` the functions of the module would have other names, and its figures other fingerprints.
-    experiment = import_module(".".join(Path(experiment.script).with_suffix("").parts[-4:])).EXPERIMENT
     parser = argparse.ArgumentParser(description=f"{experiment.title}. {experiment.protocol}")
     parser.add_argument("--quick", action="store_true", help="smaller repeats, kept apart from the full results")
     parser.add_argument("--only", default="", metavar="TEXT", help="measure only figures with this in their names")

@@ -183,10 +183,10 @@ TERMS = {
     "and shows the command that measures it",
 }
 CURRENCY = (
-    "Each of our figures is kept with a fingerprint of its settings, of the code that measures it and of the versions "
-    "of the methods. † marks a *stale* figure: one of these has changed since it was measured. ‡ marks an "
-    "*unverified* one: it was measured before fingerprints were kept, or is taken from another experiment. `make "
-    "reproduce` measures both again, and says how long that takes. *Current* figures have neither mark."
+    "Each of our figures is kept with its settings and with the versions of the methods and of the synthetic data that "
+    "it was measured with. † marks a *stale* figure: one of these has changed since. ‡ marks an *unverified* one: it "
+    "is not known what it was measured with, or it is taken from another experiment. `make reproduce` measures both "
+    "again, and says how long that takes. *Current* figures have neither mark."
 )
 
 

@@ -1,26 +1,33 @@
 """The results of experiments as JSON: figures with their settings, seeds and versions.
 
-The figures of the papers also have fingerprints (`KeptFigures`), which tell when the code behind them has changed.
+The figures of the papers (`KeptFigures`) also have the versions of the methods that they were measured with.
 """
 
+from __future__ import annotations
+
+import hashlib
+import inspect
 import json
 import os
 import platform
 import sys
 import time
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Sequence
 from datetime import date
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.fingerprint import Fingerprint, Unknown, fingerprint
+import numpy as np
 
 from polyplane import __version__
 
+ROOT = Path(__file__).parents[1]
 PACKAGES = ("polyplane", "numpy", "scipy", "scikit-learn", "numba")
 #: Where a quick run keeps its results; git ignores it.
-QUICK = Path(__file__).parents[1] / "build" / "reproduce-quick"
+QUICK = ROOT / "build" / "reproduce-quick"
 
 
 def environment() -> dict[str, Any]:
@@ -92,14 +99,76 @@ class Results:
 
 
 CURRENT, STALE, UNKNOWN = "current", "stale", "unverified"
+DECLARED: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "versions.toml").read_text())
+#: The versions of methods and generators, by name (`benchmarks.versions`).
+VERSIONS: dict[str, int] = {name: found["version"] for name, found in DECLARED.items()}
+
+
+class Unknown:
+    """Stands for a figure that has not been measured: each of its values is unknown, too."""
+
+    def __getitem__(self, key: Any) -> Unknown:
+        return self
+
+    def get(self, key: Any, default: Any = None) -> Unknown:
+        """An unknown value."""
+        return self
+
+    def __or__(self, other: Any) -> Unknown:
+        return self
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def plain(value: Any) -> Any:
+    """Settings as plain data. Of a function only its bound arguments count, so that it may be renamed or moved."""
+    if isinstance(value, Unknown):
+        return "?"
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [plain(item) for item in value]
+    if isinstance(value, partial):
+        return [plain(value.func), plain(value.args), plain(value.keywords)]
+    if callable(value):
+        inner = inspect.unwrap(value)
+        return None if inner is value else plain(inner)
+    raise TypeError(f"{value!r} cannot be a setting of a figure.")
+
+
+class Key(NamedTuple):
+    """What a kept figure depends on besides its name.
+
+    Parameters
+    ----------
+    settings : str
+        Digest of the settings of the experiment and of the arguments of the call that measures the figure.
+    versions : dict
+        Versions of the methods and generators that it uses.
+    """
+
+    settings: str
+    versions: dict[str, int]
+
+
+def key_of(measure: Callable[[], Any], settings: dict[str, Any], uses: Sequence[str]) -> Key:
+    """The key of the figure that `measure` gives."""
+    text = json.dumps([plain(settings), plain(measure)], sort_keys=True)
+    return Key(hashlib.sha256(text.encode()).hexdigest()[:16], {name: VERSIONS[name] for name in sorted(uses)})
 
 
 class KeptFigures(Results):
-    """Figures with the fingerprints of what they depend on (`benchmarks.fingerprint`).
+    """Figures with the settings and the versions (`benchmarks.versions`) that they were measured with.
 
-    A figure whose fingerprint is that of today is not measured again. Others are kept, too, and shown as what they are,
-    until they are measured again: *stale* are those whose settings, protocol or methods have changed since,
-    *unverified* those that were measured before fingerprints were kept.
+    A figure with today's settings and versions is *current* and not measured again. Others are kept, too, and shown as
+    what they are, until they are measured again: *stale* if settings or versions have changed since, *unverified* if it
+    is not known with which they were measured. Data sets are part of the settings or of the name of a figure; the
+    loaders check their contents.
 
     Parameters
     ----------
@@ -110,41 +179,51 @@ class KeptFigures(Results):
     root : Path or None, default=None
         Another checkout whose figures are read.
     only : str or None, default=""
-        Measure only figures with this text in their names; "": all. None: none, `get` only computes fingerprints.
+        Measure only figures with this text in their names; "": all. None: none, `get` only looks them up.
+    uses : sequence of str, default=()
+        The methods and generators of figures that do not say theirs.
     **settings
         What all figures depend on.
     """
 
     def __init__(
-        self, script: str, *, quick: bool = False, root: Path | None = None, only: str | None = "", **settings: Any
+        self,
+        script: str,
+        *,
+        quick: bool = False,
+        root: Path | None = None,
+        only: str | None = "",
+        uses: Sequence[str] = (),
+        **settings: Any,
     ) -> None:
         super().__init__(script, quick=quick)
         if root is not None:
-            self.path = root / Path(script).parent.relative_to(Path(__file__).parents[1]) / "results" / self.path.name
-        self.content |= {"settings": settings, "figures": {}, "environment": environment()}
+            self.path = root / Path(script).parent.relative_to(ROOT) / "results" / self.path.name
+        self.content |= {"settings": plain(settings), "figures": {}, "environment": environment()}
         if self.path.exists():
             before = json.loads(self.path.read_text())
             self.content |= {key: before[key] for key in ("environment", "figures")}
         self.only = only
-        self.wanted: dict[str, Fingerprint] = {}
+        self.uses = uses
+        self.wanted: dict[str, Key] = {}
 
-    def get(self, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def get(
+        self, name: str, measure: Callable[[], dict[str, Any]], uses: Sequence[str] | None = None
+    ) -> dict[str, Any] | Unknown:
         """The figures called `name`, measured now unless they are current."""
-        self.wanted[name] = fingerprint(measure, self.content["settings"])
+        self.wanted[name] = key_of(measure, self.content["settings"], self.uses if uses is None else uses)
         if self.only is None or self.only not in name:
             return self.figures.get(name, Unknown())
         if self.state(name) != CURRENT:
-            wanted = self.wanted[name]
-            made = {"fingerprint": wanted.text, "methods": wanted.methods, "when": date.today().isoformat()}
-            self._measure(name, measure, made=made)
+            self._measure(name, measure, made=self.wanted[name]._asdict() | {"when": date.today().isoformat()})
         return self.figures[name]
 
     def vouch(self, reason: str) -> list[str]:
-        """Give the figures asked for the current fingerprints: the changes since do not affect them."""
+        """Give the figures asked for the current settings and versions: the changes since do not affect them."""
         stamped = [name for name in self.wanted if (self.only or "") in name and self.state(name) in (STALE, UNKNOWN)]
         for name in stamped:
-            made = self.figures[name].setdefault("made", {"when": "before fingerprints were kept"})
-            made |= {"fingerprint": self.wanted[name].text, "methods": self.wanted[name].methods, "vouched": reason}
+            made = self.figures[name].setdefault("made", {"when": "not recorded"})
+            made |= self.wanted[name]._asdict() | {"vouched": reason}
         self.write()
         return stamped
 
@@ -157,15 +236,15 @@ class KeptFigures(Results):
         """The state of a figure after `get`: current, stale, unverified, or "" if it has not been measured."""
         if name not in self.figures:
             return ""
-        made = self.figures[name].get("made")
-        if made is None:
+        made = self.figures[name].get("made", {})
+        if "settings" not in made:
             return UNKNOWN
-        return CURRENT if name in self.wanted and made["fingerprint"] == self.wanted[name].text else STALE
+        return CURRENT if Key(made["settings"], made["versions"]) == self.wanted.get(name) else STALE
 
     def changed(self, name: str) -> str:
         """What has changed since a stale figure was measured."""
         if name not in self.wanted:
             return "it is no longer part of the experiment"
-        before, now = self.figures[name]["made"]["methods"], self.wanted[name].methods
-        methods = [f"{m} {before.get(m, '-')} to {now.get(m, '-')}" for m in now if before.get(m) != now[m]]
-        return ", ".join(methods) or "its settings or its protocol"
+        before, now = self.figures[name]["made"]["versions"], self.wanted[name].versions
+        differing = [name for name in before | now if before.get(name) != now.get(name)]
+        return ", ".join(f"{n} {before.get(n, '-')} to {now.get(n, '-')}" for n in differing) or "its settings"

@@ -163,7 +163,8 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     plots=plots,
-    settings={"n_rows": N_ROWS},
+    settings={"n_rows": N_ROWS, "alpha_visits": ALPHA_VISITS},
+    uses=("ConvexPolytopeClassifier",),
 )
 
 if __name__ == "__main__":

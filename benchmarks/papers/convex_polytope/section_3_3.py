@@ -165,6 +165,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     settings={"n_planes": N_PLANES, "n_epochs": N_EPOCHS, "alphas": ALPHAS, "n_folds": N_FOLDS, "n_rows": N_ROWS},
+    uses=("ConvexPolytopeClassifier", "WorstCasePolytopeClassifier"),
 )
 
 if __name__ == "__main__":

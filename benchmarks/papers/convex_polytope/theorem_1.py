@@ -95,6 +95,7 @@ EXPERIMENT = Experiment(
     ),
     measure=measure,
     tables=tables,
+    uses=("ConvexPolytopeClassifier",),
 )
 
 if __name__ == "__main__":

@@ -140,6 +140,7 @@ EXPERIMENT = Experiment(
     tables,
     plots,
     {"C": 1.0, "tol": 0.01, "clock": "processor"},
+    uses=("CuttingPlaneSVC",),
 )
 
 if __name__ == "__main__":

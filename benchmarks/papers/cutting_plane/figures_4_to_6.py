@@ -230,6 +230,7 @@ EXPERIMENT = Experiment(
     tables,
     plots,
     {"max_iter": MAX_ITER, "split_seed": 0, "n_jobs": 1},
+    uses=("CuttingPlaneSVC",),
 )
 
 if __name__ == "__main__":

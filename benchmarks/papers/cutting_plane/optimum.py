@@ -132,6 +132,7 @@ EXPERIMENT = Experiment(
     measure,
     tables,
     settings={"all_tol": ALL_TOL},
+    uses=("CuttingPlaneSVC",),
 )
 
 if __name__ == "__main__":

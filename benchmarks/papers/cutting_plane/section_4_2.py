@@ -123,6 +123,7 @@ EXPERIMENT = Experiment(
     tables,
     plots,
     {"C": 1.0, "tol": 0.01, "max_iter": MAX_ITER, "kept": "gap"},
+    uses=("CuttingPlaneSVC",),
 )
 
 if __name__ == "__main__":

@@ -115,6 +115,7 @@ EXPERIMENT = Experiment(
     tables=tables,
     plots=plots,
     settings={"seed": SEED},
+    uses=("AdaptiveMultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

@@ -89,7 +89,8 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     plots=plots,
-    settings={"seed": SEED},
+    settings={"seed": SEED, "adaptive": ADAPTIVE},
+    uses=("AdaptiveMultiHyperplaneClassifier", "MultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

@@ -150,7 +150,8 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     plots=plots,
-    settings={"seeds": list(SEEDS), "svm_rows": SVM_ROWS},
+    settings={"seeds": SEEDS, "svm_rows": SVM_ROWS, "machines": MACHINES},
+    uses=("AdaptiveMultiHyperplaneClassifier", "MultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

@@ -216,7 +216,8 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     plots=plots,
-    settings={"svm_rows": SVM_ROWS},
+    settings={"choice_seed": CHOICE_SEED, "machines": MACHINES},
+    uses=("AdaptiveMultiHyperplaneClassifier", "MultiHyperplaneClassifier", "make_weights"),
 )
 
 if __name__ == "__main__":

@@ -65,6 +65,7 @@ EXPERIMENT = Experiment(
     tables=tables,
     plots=plots,
     settings={"examples": EXAMPLES},
+    uses=("make_weights",),
 )
 
 if __name__ == "__main__":

@@ -166,6 +166,7 @@ EXPERIMENT = Experiment(
         "alphas": ALPHAS,
         "choice_seeds": list(CHOICE_SEEDS),
     },
+    uses=("AdaptiveMultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

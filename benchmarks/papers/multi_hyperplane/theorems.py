@@ -88,6 +88,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     settings={"alpha": ALPHA, "seed": SEED, "tangent_rows": TANGENT_ROWS},
+    uses=("AdaptiveMultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

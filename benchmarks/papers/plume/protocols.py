@@ -109,6 +109,7 @@ EXPERIMENT = Experiment(
     measure,
     tables,
     settings={"outer_folds": 10},
+    uses=("PolyhedralMixtureClassifier",),
 )
 
 if __name__ == "__main__":

@@ -79,6 +79,7 @@ EXPERIMENT = Experiment(
     measure,
     tables,
     settings={"gamma": GAMMA},
+    uses=("PolyhedralMixtureClassifier",),
 )
 
 if __name__ == "__main__":

@@ -113,6 +113,7 @@ EXPERIMENT = Experiment(
     tables,
     plots,
     {"seeds": list(SEEDS), "max_passes": MAX_PASSES},
+    uses=("PolyceptronClassifier", "make_polyceptron_1", "make_polyceptron_2"),
 )
 
 if __name__ == "__main__":

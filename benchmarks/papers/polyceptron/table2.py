@@ -166,7 +166,14 @@ EXPERIMENT = Experiment(
     measure,
     tables,
     plots,
-    {"outer_folds": 10, "seed": 0},
+    {"outer_folds": 10, "seed": 0, "sets": SETS},
+    uses=(
+        "PolyceptronClassifier",
+        "PolyhedralMixtureClassifier",
+        "SuccessiveLPClassifier",
+        "make_polyceptron_1",
+        "make_polyceptron_2",
+    ),
 )
 
 if __name__ == "__main__":
