@@ -13,10 +13,10 @@ import warnings
 from functools import partial
 
 import numpy as np
-from benchmarks import tables
-from benchmarks.data import STANDARDISED, real
-from benchmarks.results import Results
-from benchmarks.revisions.worktree import checked_out, run_in
+from benchmarks.data import tables
+from benchmarks.data.splits import STANDARDISED, real
+from benchmarks.harness.results import Results
+from benchmarks.harness.worktree import checked_out, run_in
 from sklearn.datasets import make_gaussian_quantiles, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline

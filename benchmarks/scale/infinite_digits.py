@@ -10,7 +10,7 @@ import argparse
 import time
 
 import numpy as np
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 from benchmarks.scale.measuring import peak_memory
 
 from polyplane import ConvexPolytopeClassifier

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from benchmarks.datasets.malicious_urls import make_url_stream
-from benchmarks.results import Results
+from benchmarks.data.malicious_urls import make_url_stream
+from benchmarks.harness.results import Results
 from benchmarks.scale.measuring import in_a_fresh_process, peak_memory
 
 from polyplane import ConvexPolytopeClassifier, PegasosSVC

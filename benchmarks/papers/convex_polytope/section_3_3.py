@@ -4,8 +4,8 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from benchmarks.choosing import choose, grid
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.polyhedra import load, prepared
 from sklearn.datasets import load_digits, make_moons
 from sklearn.model_selection import StratifiedKFold

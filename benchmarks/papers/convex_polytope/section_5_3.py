@@ -6,10 +6,10 @@ from itertools import combinations
 from math import sqrt
 
 import numpy as np
-from benchmarks.baselines import baseline, baseline_errors
-from benchmarks.choosing import choose, grid
-from benchmarks.data import digits, pixels
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import digits, pixels
+from benchmarks.harness.baselines import baseline, baseline_errors
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.convex_polytope.protocol import (
     ALPHA_VISITS,
     BACK_OFF,

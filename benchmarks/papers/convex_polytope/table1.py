@@ -3,9 +3,9 @@
 from functools import cache, partial
 from math import sqrt
 
-from benchmarks.baselines import baseline_errors
-from benchmarks.data import digits, one_class, pixels, rcv1, url
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import digits, one_class, pixels, rcv1, url
+from benchmarks.harness.baselines import baseline_errors
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.convex_polytope.cells import (
     AGAIN,
     ALL_ROWS,

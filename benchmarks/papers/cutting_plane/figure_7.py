@@ -6,7 +6,7 @@
 from functools import partial
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.cutting_plane import pictures, sets
 
 LOADERS = {"mnist": sets.mnist, "rcv1": sets.rcv1}

@@ -6,7 +6,7 @@
 import warnings
 from functools import cache, partial
 
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.cutting_plane import pictures, sets
 from benchmarks.papers.cutting_plane.checks import (
     ALL_C,

@@ -8,7 +8,7 @@ import warnings
 from functools import partial
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler, normalize

@@ -4,9 +4,9 @@ import time
 from functools import cache, partial
 
 import numpy as np
-from benchmarks.choosing import choose, grid
-from benchmarks.data import board, prepared, real
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import board, prepared, real
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier

@@ -3,8 +3,8 @@
 from functools import partial
 
 import numpy as np
-from benchmarks.data import board
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.data.splits import board
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 from benchmarks.papers.multi_hyperplane.looks import FIELDS, POINTS
 

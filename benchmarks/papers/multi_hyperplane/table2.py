@@ -8,10 +8,10 @@ from math import sqrt
 from pathlib import Path
 
 import numpy as np
-from benchmarks.baselines import baseline, baseline_errors
-from benchmarks.choosing import choose, grid
-from benchmarks.data import STANDARDISED, digits, one_class, prepared, rcv1, real
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import STANDARDISED, digits, one_class, prepared, rcv1, real
+from benchmarks.harness.baselines import baseline, baseline_errors
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier

@@ -9,7 +9,7 @@ import tomllib
 from functools import partial
 from pathlib import Path
 
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.plume import cart, protocols
 from benchmarks.papers.plume.cells import CHOICE_ROWS, KERNEL_ROWS, METHODS, OTHERS, cell
 from benchmarks.papers.polyhedra import TITLES, accuracy_tables, chosen_planes, dot_plot, time_table

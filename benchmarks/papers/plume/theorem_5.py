@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.polyhedra import NOT_YET, TITLES, fitted, load, prepared
 from sklearn.model_selection import StratifiedKFold
 

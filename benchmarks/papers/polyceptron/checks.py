@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.synthetic import make_polyceptron_1, make_polyceptron_2
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.polyhedra import TITLES, fitted, load, prepared
-from benchmarks.papers.synthetic import make_polyceptron_1, make_polyceptron_2
 from sklearn.model_selection import StratifiedKFold
 
 from polyplane import PolyceptronClassifier, PolyhedralMixtureClassifier

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.choosing import grid
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.choosing import grid
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.polyceptron import checks
 from benchmarks.papers.polyceptron.oblique_tree import ObliqueTreeClassifier
 from benchmarks.papers.polyhedra import TITLES, accuracy_tables, dot_plot, load, nested_cv, time_table

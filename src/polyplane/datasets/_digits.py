@@ -96,7 +96,7 @@ class InfiniteDigits:
     rows and errors measured on the last 10,000. After two million images, polytopes that separate "2" from the other
     digits (48 planes) have an error of 0.50 %, and a classifier of ten classes with 30 planes each has an error of
     1.85 %. After as many visits to the original images, the errors are 0.55 % and 2.38 %.
-    ``benchmarks/datasets/digit_strengths.py`` measures them.
+    ``benchmarks/data/digit_strengths.py`` measures them.
 
     References
     ----------
