@@ -1,156 +1,209 @@
-"""How much code there is, now and at an earlier revision.
+"""How much code there is, and how much of it one call passes through, now and at an earlier revision.
 
-Run ``python -m benchmarks.harness.size REVISION``; it prints the figures of both and writes results/size.json.
+``python -m benchmarks.harness.size REVISION`` prints the figures of both: code lines and files of each package, the
+points at which methods extend `Method`, tests of the kind of a model, imports of other packages' private modules,
+training loops, and the files and functions of one call. Without a revision only those of this checkout.
 """
 
 from __future__ import annotations
 
 import ast
-import inspect
 import json
+import pkgutil
 import sys
+import threading
 import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.harness.worktree import ROOT, checked_out, run_in
+from benchmarks.harness.results import ROOT
+from benchmarks.harness.same_planes import table
+from benchmarks.harness.worktree import checked_out, output
 
-import polyplane
-
-SAVING = (
-    "model_files/*.py", "io/_model.py", "io/_state.py", "io/_description.py", "io/_schema.py", "io/_safetensors.py",
-    "io/_values.py",
-)  # fmt: skip
-#: Functions in which steps follow one another until training ends; found by calls of a method's step in a loop.
-STEPS = {"step", "_step", "epoch"}
-
-
-def estimators() -> dict[str, Any]:
-    """The learners by name."""
-    from polyplane.base import PlaneClassifier
-
-    public = {name: getattr(polyplane, name) for name in polyplane.__all__}
-    return {
-        name: value for name, value in public.items() if inspect.isclass(value) and issubclass(value, PlaneClassifier)
-    }
+#: Classes of fitted models, of any revision: code that asks for one of them chooses between kinds of models.
+KINDS = {
+    "CommitteeClassifier", "CompressedClassifier", "CompressedTables", "Model", "PlaneClassifier", "PlaneCommittee",
+    "PlanePrediction", "PlaneSet", "TableClassifier", "TableModel",
+}  # fmt: skip
+ESTIMATORS = ("MultiHyperplaneClassifier", "ConvexPolytopeClassifier", "TableClassifier")
 
 
-def n_lines(paths: list[Path]) -> int:
-    """Lines of some files."""
-    return sum(len(path.read_text().splitlines()) for path in paths)
+def code_lines(path: Path) -> int:
+    """Lines without docstrings, comments and blank ones."""
+    text = path.read_text()
+    documented: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        has_docstring = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if has_docstring and ast.get_docstring(node, clean=False) is not None:
+            documented |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), start=1)
+    return sum(bool(line.strip()) and not line.strip().startswith("#") and i not in documented for i, line in lines)
 
 
-def overridable_names(package: Path) -> list[str]:
-    """Names of the base class, or of its own bases in the package, that a learner redefines."""
-    from polyplane.base import PlaneClassifier
-
-    bases = [base for base in PlaneClassifier.__mro__ if base.__module__.startswith("polyplane")]
-    known = {name for base in bases for name in vars(base) if not name.startswith("__")}
-    known -= {"_parameter_constraints", "_abc_impl", *(name for name in known if name.endswith("_request"))}
-    redefined = set()
-    for learner in estimators().values():
-        for part in learner.__mro__:
-            if part not in bases and part.__module__.startswith("polyplane"):
-                redefined |= known & vars(part).keys()
-    return sorted(redefined)
+def package_of(path: Path, root: Path) -> str:
+    """The package in which a file lies; a module beside the packages is one of its own."""
+    return path.relative_to(root).parts[0].removesuffix(".py")
 
 
-def training_loops(package: Path) -> list[str]:
-    """Where a step of training is called in a loop."""
-    found = []
-    for path in sorted(package.rglob("*.py")):
-        for function in ast.walk(ast.parse(path.read_text())):
-            if isinstance(function, ast.FunctionDef):
-                loops = [node for node in ast.walk(function) if isinstance(node, ast.For | ast.While)]
-                calls = [node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Call)]
-                if any(_is_step(call) for call in calls):
-                    found.append(f"{path.relative_to(package)}:{function.name}")
-    return found
+def kind_checks(path: Path) -> Iterator[str]:
+    """Where ``isinstance`` asks for a kind of model."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance" and len(node.args) == 2:
+            names = {ast.unparse(part).split(".")[-1] for part in ast.walk(node.args[1]) if hasattr(part, "ctx")}
+            if names & KINDS:
+                yield f"{path.parent.name}/{path.name}:{node.lineno}"
+
+
+def private_imports(path: Path, root: Path) -> Iterator[str]:
+    """Imports from a private module of another package."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("polyplane."):
+            package, *inner = (node.module or "").split(".")[1:]
+            is_private = any(name.startswith("_") for name in [*inner, *(alias.name for alias in node.names)])
+            if is_private and package != package_of(path, root):
+                yield f"{path.parent.name}/{path.name}:{node.lineno}"
+
+
+def training_loops(path: Path) -> Iterator[str]:
+    """Functions with a loop over passes, or over steps of a method: ``x.step(state, data)``, a run's ``step(data)``.
+
+    k-means is one of them; the inner loops of kernels are not.
+    """
+    if path.parent.name == "kernels":
+        return
+    for function in ast.walk(ast.parse(path.read_text())):
+        if isinstance(function, ast.FunctionDef):
+            loops = [node for node in ast.walk(function) if isinstance(node, ast.For | ast.While)]
+            headers = [ast.unparse(loop.iter if isinstance(loop, ast.For) else loop.test) for loop in loops]
+            calls = [node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Call)]
+            over_passes = any(name in header for header in headers for name in ("max_iter", "n_passes"))
+            if over_passes or any(_is_step(call) for call in calls):
+                yield f"{path.parent.name}/{path.name}:{function.name}"
 
 
 def _is_step(call: ast.Call) -> bool:
-    """Whether this goes from a state to the next on some rows: ``x.step(state, data)``, or a run's ``step(data)``."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     arguments = {ast.unparse(argument) for argument in call.args}
-    return name in STEPS and bool(arguments & {"state", "data", "self.state", "trial"})
+    return name in {"step", "_step"} and bool(arguments & {"state", "data", "self.state", "trial"})
 
 
-def walk_of_fit(learner: Any, package: Path) -> dict[str, Any]:
-    """What one `fit` passes through: files (of compiled kernels too), and lines of the Python functions that run."""
-    X = np.random.default_rng(0).normal(size=(300, 4))
-    y = (X[:, 0] > 0.3).astype(int)
-    few = {name: 3 for name in ("max_iter",) if name in inspect.signature(learner).parameters}
-    codes = set()
+def extension_points() -> list[str]:
+    """Names of `Method` that one of its subclasses defines anew."""
+    import polyplane
+    from polyplane.engine.method import Method
+
+    for module in pkgutil.walk_packages(polyplane.__path__, "polyplane."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    names = {name for name in {**vars(Method), **Method.__annotations__} if not name.startswith("_")}
+    below, found = [Method], set()
+    while below:
+        subclasses = [cls for parent in below for cls in parent.__subclasses__()]
+        found |= {name for cls in subclasses for name in names & vars(cls).keys()}
+        below = subclasses
+    return sorted(found)
+
+
+def passed_through(call: Callable[[], Any], package: Path) -> dict[str, int]:
+    """Files and functions of the package in a call, all threads included, and the depth of its own calls."""
+    codes: set[Any] = set()
+    depth = [0]
 
     def note(frame: Any, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
+        if event == "call" and frame.f_code.co_filename.startswith(str(package)):
             codes.add(frame.f_code)
+            level = 0
+            while frame is not None:
+                level += frame.f_code.co_filename.startswith(str(package))
+                frame = frame.f_back
+            depth[0] = max(depth[0], level)
 
-    machine = learner(**few)
-    compiled = set(sys.modules)
+    threading.setprofile(note)
     sys.setprofile(note)
     try:
-        machine.fit(X, y)
+        call()
     finally:
         sys.setprofile(None)
-    new = set(sys.modules) - compiled
-    kernels = {sys.modules[name].__file__ for name in new if name.startswith("polyplane.kernels.")}
-    ours = [code for code in codes if Path(code.co_filename).is_relative_to(package)]
-    files = {Path(code.co_filename) for code in ours} | {Path(name) for name in kernels if name}
-    lines = {(code.co_filename, line) for code in ours for *_, line in code.co_lines() if line}
-    return {"files": sorted(str(path.relative_to(package)) for path in files), "lines": len(lines)}
+        threading.setprofile(None)
+    functions = {code for code in codes if not code.co_name.startswith("<")}
+    return {"files": len({code.co_filename for code in codes}), "functions": len(functions), "depth": depth[0]}
 
 
-def probe(name: str | None = None) -> None:
-    """Print the figures of the package that is imported, as JSON; with a name, the way of its fit."""
+def calls(package: Path) -> dict[str, dict[str, int]]:
+    """What the second `fit` and the second `predict` of the main estimators pass through, on 300 rows."""
+    import polyplane
+
+    numbers = np.random.default_rng(0).normal(size=(300, 4))
+    frame, labels = table()
+    found = {}
+    for name in ESTIMATORS:
+        is_table = name == "TableClassifier"
+        X, y = (frame[:300], labels[:300]) if is_table else (numbers, (numbers[:, 0] > 0.3).astype(int))
+        estimator = getattr(polyplane, name)(random_state=0)
+        estimator.fit(X, y).predict(X)
+        found[f"{name}.fit"] = passed_through(partial(estimator.fit, X, y), package)
+        found[f"{name}.predict"] = passed_through(partial(estimator.predict, X), package)
+    return found
+
+
+def probe() -> None:
+    """Print the figures of the package that is imported, as JSON."""
+    import polyplane
+
     warnings.simplefilter("ignore")
-    package = Path(polyplane.__file__).parent
-    if name is not None:
-        print(json.dumps(walk_of_fit(estimators()[name], package)))
-        return
-    sources = list(package.rglob("*.py"))
+    root = Path(polyplane.__file__).parent
+    sources = sorted(root.rglob("*.py"))
+    by_package = {path: package_of(path, root) for path in sources}
+    lines, files = Counter[str](), Counter(by_package.values())
+    for path in sources:
+        lines[by_package[path]] += code_lines(path)
     figures = {
-        "files of src": len(sources),
-        "lines of src": n_lines(sources),
-        "lines of saving": n_lines([path for pattern in SAVING for path in package.glob(pattern)]),
-        "overridable names of the base": overridable_names(package),
-        "training loops": training_loops(package),
-        "parameters": {
-            name: len(inspect.signature(learner).parameters) for name, learner in sorted(estimators().items())
-        },
+        "code lines": lines.total(),
+        "files": len(sources),
+        "lines, files by package": {name: [lines[name], files[name]] for name in sorted(files)},
+        "extension points of Method": extension_points(),
+        "isinstance of kinds of models": [site for path in sources for site in kind_checks(path)],
+        "private imports across packages": [site for path in sources for site in private_imports(path, root)],
+        "training loops": [site for path in sources for site in training_loops(path)],
+        "files, functions, depth of a second call": calls(root),
     }
     print(json.dumps(figures))
 
 
-def measured(tree: Path) -> dict[str, Any]:
-    """The figures of a tree; each fit in a process of its own."""
-    figures: dict[str, Any] = run_in(tree, "benchmarks.harness.size", "probe")
-    walks = {name: run_in(tree, "benchmarks.harness.size", "probe", name) for name in figures["parameters"]}
-    figures["files of a fit"] = {name: walk["files"] for name, walk in walks.items()}
-    figures["lines of code of a fit"] = {name: walk["lines"] for name, walk in walks.items()}
-    return figures
-
-
-def main(revision: str) -> None:
-    """Print both."""
-    with checked_out(revision) as tree:
-        both = {"before": measured(tree), "now": measured(ROOT)}
+def show(both: dict[str, dict[str, Any]]) -> None:
+    """Print a line for each figure, and for each entry of one that has several."""
     for figure in both["now"]:
-        for when, figures in both.items():
-            value = figures[figure]
-            if isinstance(value, dict):
-                value = {name: len(item) if isinstance(item, list) else item for name, item in value.items()}
-            elif isinstance(value, list):
-                value = f"{len(value)}: {', '.join(value)}"
-            print(f"{figure:<32} {when:<7} {value}")
-    path = Path(__file__).parent / "results" / "size.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"revision": revision, **both}, indent=1) + "\n")
+        values = {when: figures[figure] for when, figures in both.items()}
+        if isinstance(values["now"], dict):
+            print(f"{figure}:")
+            for name in sorted({name for entries in values.values() for name in entries}):
+                entries = [entries.get(name, "-") for entries in values.values()]
+                texts = [list(entry.values()) if isinstance(entry, dict) else entry for entry in entries]
+                print(f"  {name:<36}" + " -> ".join(map(str, texts)))
+        else:
+            counts = [len(value) if isinstance(value, list) else value for value in values.values()]
+            print(f"{figure:<38}" + " -> ".join(map(str, counts)))
+            if isinstance(values["now"], list):
+                print(f"  now: {', '.join(values['now']) or 'none'}")
+
+
+def main(revision: str | None) -> None:
+    """Print the figures of this checkout, after those of a revision."""
+    script = ("-m", "benchmarks.harness.size", "probe")
+    both = {}
+    if revision:
+        with checked_out(revision) as tree:
+            both["before"] = json.loads(output(tree, *script).splitlines()[-1])
+    show(both | {"now": json.loads(output(ROOT, *script).splitlines()[-1])})
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["probe"]:
-        probe(*sys.argv[2:])
+        probe()
     else:
-        main(sys.argv[1] if len(sys.argv) > 1 else "HEAD~1")
+        main(sys.argv[1] if len(sys.argv) > 1 else None)

@@ -1,14 +1,14 @@
 """No slower than an earlier revision: both are timed in turn, in one run.
 
-Run ``python -m benchmarks.harness.speed REVISION``; it prints, for each case, the seconds of both and their ratio
-(the median over pairs of neighbouring measurements), and writes results/speed.json.
+``python -m benchmarks.harness.speed REVISION [WORD ...]`` prints, for each case or those with one of the words in their
+names, the seconds of both and their ratio: the median over nine pairs of neighbouring measurements, processor time.
+Without words it also writes results/speed.json.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.harness.same_planes import adaptive
-from benchmarks.harness.worktree import ROOT, checked_out
+from benchmarks.harness.results import ROOT
+from benchmarks.harness.same_planes import committee, table
+from benchmarks.harness.worktree import checked_out, output, process
 from scipy import sparse
 from sklearn.datasets import make_classification
 
@@ -54,6 +55,17 @@ def fits(machine: Callable[[], Any], data: Callable[[], tuple[Any, np.ndarray]])
     return lambda: machine().fit(*data())
 
 
+def predicts(machine: Callable[[], Any], data: Callable[[], tuple[Any, Any]], n_rows: int, repeats: int = 1) -> Any:
+    """`predict` of the first rows; the model is fitted once."""
+    model = cache(lambda: machine().fit(*data()))
+
+    def run() -> None:
+        for _ in range(repeats):
+            model().predict(data()[0][:n_rows])
+
+    return run
+
+
 def steps(machine: Callable[[], Any], n_steps: int = 200) -> Callable[[], None]:
     """`partial_fit` on 100 rows again and again."""
 
@@ -84,16 +96,22 @@ def cases() -> dict[str, Callable[[], None]]:
     two, ten = (lambda: rows(20_000, 50, 2)), (lambda: rows(20_000, 50, 10))
     wide = lambda: sparse_rows(20_000, 20_000, 60)  # noqa: E731
     seed: dict[str, Any] = {"random_state": 0}
+    adaptive = polyplane.AdaptiveMultiHyperplaneClassifier
+    mixed, small = cache(table), (lambda: rows(300, 10, 2))
+    one_table = lambda: polyplane.TableClassifier(max_iter=20, **seed)  # noqa: E731
     return {
         "CPM, dense": fits(lambda: cpm(16, max_iter=20, **seed), two),
         "CPM, ten classes": fits(lambda: cpm(8, max_iter=5, **seed), ten),
         "CPM, CSR": fits(lambda: cpm(16, max_iter=5, **seed), wide),
+        "CPM, defaults, 300 rows": fits(lambda: cpm(**seed), small),
         "Pegasos, dense": fits(lambda: pegasos(max_iter=100, **seed), two),
         "Pegasos, CSR": fits(lambda: pegasos(max_iter=40, **seed), wide),
         "multi-hyperplane": fits(lambda: mh(16, max_iter=5, **seed), ten),
         "multi-hyperplane, planes chosen": fits(lambda: mh(max_iter=3, **seed), lambda: rows(4_000, 20, 4)),
         "multi-hyperplane, hinge": fits(lambda: mh(16, loss="hinge", max_iter=5, **seed), ten),
-        "GAMM": fits(lambda: adaptive(max_iter=5), two),
+        "committee of 5": fits(lambda: committee(n_planes=8, max_iter=5), ten),
+        "table": fits(one_table, mixed),
+        "GAMM": fits(lambda: adaptive(max_iter=5, **seed), two),
         "PLUME": fits(lambda: mixture(4, max_iter=40, tol=None, **seed), two),
         "SPLA1": fits(lambda: mixture(4, gating="hard", max_iter=40, tol=None, **seed), two),
         "Polyceptron": fits(lambda: polyceptron(4, max_iter=60, tol=None, **seed), two),
@@ -103,11 +121,15 @@ def cases() -> dict[str, Callable[[], None]]:
         "OCA-E, dense": fits(lambda: svc(C=1e-3, max_iter=40, tol=1e-4, line_search="exact"), two),
         "OCA-T, CSR": fits(lambda: svc(C=1e-2, max_iter=60, tol=1e-4), wide),
         "OCA-T, ten classes": fits(lambda: svc(C=1e-3, max_iter=40, tol=1e-4), ten),
+        "predict, multi-hyperplane, 20,000 rows": predicts(lambda: mh(16, max_iter=2, **seed), ten, 20_000, 5),
+        "predict, CPM, one row": predicts(lambda: cpm(4, max_iter=2, **seed), small, 1, 300),
+        "predict, table, 900 rows": predicts(one_table, mixed, 900, 5),
+        "predict, table, one row": predicts(one_table, mixed, 1, 50),
         "partial_fit, CPM": steps(lambda: cpm(8, **seed)),
         "partial_fit, Pegasos": steps(lambda: pegasos(**seed)),
         "partial_fit, multi-hyperplane": steps(lambda: mh(4, **seed)),
         "partial_fit, multi-hyperplane, hinge": steps(lambda: mh(4, loss="hinge", **seed)),
-        "partial_fit, GAMM": steps(lambda: adaptive()),
+        "partial_fit, GAMM": steps(lambda: adaptive(**seed)),
         "partial_fit, PLUME": steps(lambda: mixture(3, **seed)),
         "partial_fit, Polyceptron": steps(lambda: polyceptron(3, **seed)),
         "fit_stream, Pegasos, a million features": streams(lambda: pegasos(average=False, **seed)),
@@ -155,25 +177,18 @@ def worker() -> None:
 @contextlib.contextmanager
 def working(tree: Path) -> Any:
     """A function that times a case, or code in a process of its own, with the package of `tree`."""
-    environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "benchmarks.harness.speed", "worker"]
-    with subprocess.Popen(
-        command, cwd=tree, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    with process(tree, "-m", "benchmarks.harness.speed", "worker", stdin=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
 
         def timed(name: str) -> float:
             if name in PROCESSES:
-                done = subprocess.run(
-                    [sys.executable, "-c", PROCESSES[name]], cwd=tree, env=environment, check=True, capture_output=True
-                )
-                return float(done.stdout)
-            print(name, file=process.stdin, flush=True)
-            return float(json.loads(process.stdout.readline()))
+                return float(output(tree, "-c", PROCESSES[name]))
+            print(name, file=running.stdin, flush=True)
+            return float(json.loads(running.stdout.readline()))
 
         yield timed
-        process.stdin.close()
+        running.stdin.close()
 
 
 def main(revision: str, wanted: list[str]) -> None:

@@ -1,8 +1,7 @@
-"""Scripts run with the package of an earlier revision."""
+"""Scripts of this checkout, run with the package of another revision."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from benchmarks.harness.results import ROOT
 
 
 @contextmanager
@@ -29,9 +28,17 @@ def checked_out(revision: str) -> Iterator[Path]:
             subprocess.run(["git", "worktree", "remove", "--force", path], cwd=ROOT, check=True)
 
 
-def run_in(tree: Path, module: str, *arguments: str) -> Any:
-    """The JSON that a script of this revision prints when it sees the package of `tree`."""
-    environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", module, *arguments]
-    ran = subprocess.run(command, cwd=tree, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(ran.stdout.splitlines()[-1])
+def process(tree: Path, *arguments: str, **how: Any) -> subprocess.Popen[str]:
+    """Python with these arguments; it imports the package of `tree`, and the scripts of this checkout."""
+    variables = {"PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, *arguments]
+    return subprocess.Popen(command, cwd=ROOT, env=os.environ | variables, stdout=subprocess.PIPE, text=True, **how)
+
+
+def output(tree: Path, *arguments: str) -> str:
+    """What this process prints."""
+    with process(tree, *arguments) as running:
+        printed, _ = running.communicate()
+    if running.returncode:
+        raise SystemExit(f"{' '.join(arguments)} failed with the package of {tree}.")
+    return printed
