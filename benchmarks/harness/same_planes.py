@@ -160,7 +160,10 @@ def planes_of(estimator: Any, X: Any) -> np.ndarray:
 
 
 def scores_of(estimator: Any, X: Any) -> np.ndarray:
-    return np.concatenate([np.ravel(estimator.decision_function(X)), np.ravel(estimator.predict_proba(X))])
+    """Class scores and, if it is not a compressed model, probabilities."""
+    parts = [estimator.decision_function(X)]
+    parts += [] if hasattr(estimator, "max_bytes") else [estimator.predict_proba(X)]
+    return np.concatenate([np.ravel(part) for part in parts])
 
 
 Case = tuple[str, Callable[[], np.ndarray]]
@@ -197,11 +200,16 @@ def cases() -> Iterator[Case]:
 
 
 def _found(numbers: Any, train: Any, make: Callable[[], Any], X: Any, y: np.ndarray) -> np.ndarray:
-    return numbers(train(make(), X, y), X)
+    """The numbers of a model; a text if the revision does not offer this way of training."""
+    try:
+        model = train(make(), X, y)
+    except (ValueError, AttributeError, TypeError) as error:
+        return np.array(f"refused, {type(error).__name__}")
+    return numbers(model, X)
 
 
 def probe(path: str, words: list[str]) -> None:
-    """Write the numbers of the cases to a file; a text is the reason why there are none."""
+    """Write the numbers of the cases to a file."""
     warnings.simplefilter("ignore")
     from dask.distributed import Client
 
@@ -209,10 +217,7 @@ def probe(path: str, words: list[str]) -> None:
     with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
         for name, numbers in cases():
             if all(word in name for word in words):
-                try:
-                    found[name] = numbers()
-                except (ValueError, AttributeError, TypeError) as error:  # not offered, in both revisions
-                    found[name] = np.array(f"refused, {type(error).__name__}")
+                found[name] = numbers()
                 if len(found) % 50 == 0:
                     print(f"{len(found)} cases: {name}", file=sys.stderr, flush=True)
     np.savez(path, **found)
