@@ -83,12 +83,12 @@ bench: .venv/dev  ## run the benchmarks against other libraries (needs POLYPLANE
 # experiments at a time (minutes). FRESH=1: measure all figures again. DRY=1: list stale figures and their expected time,
 # and write the report.
 reproduce: .venv/dev  ## measure the stale figures of the papers and write the report (PAPER=cpm, QUICK=1, FRESH=1, DRY=1)
-	$(TEST_ENV) $(BIN)/python -m benchmarks.reproduce $(PAPER) $(if $(ONLY),--only "$(ONLY)") \
+	$(TEST_ENV) $(BIN)/python -m benchmarks.harness.reproduce $(PAPER) $(if $(ONLY),--only "$(ONLY)") \
 		$(if $(QUICK),--quick --jobs 2) $(if $(FRESH),--fresh) $(if $(DRY),--dry-run)
 
 # After make reproduce FRESH=1: compare each figure with that of the last commit, within its standard deviation.
 compare: .venv/dev  ## compare the figures of the papers with those of the last commit (AGAINST=HEAD)
-	$(BIN)/python -m benchmarks.compare $(or $(AGAINST),HEAD)
+	$(BIN)/python -m benchmarks.harness.compare $(or $(AGAINST),HEAD)
 
 docs: .venv/docs  ## build the documentation in build/docs, run its guides and examples, and check each page in a browser
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -j auto -b html docs build/docs

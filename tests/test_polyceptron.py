@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.papers.synthetic import make_polyceptron_1, make_polyceptron_2
+from benchmarks.data.synthetic import make_polyceptron_1, make_polyceptron_2
 from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.model_selection import StratifiedKFold, cross_val_score

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.papers.synthetic import make_polyceptron_1, make_polyceptron_2
+from benchmarks.data.synthetic import make_polyceptron_1, make_polyceptron_2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

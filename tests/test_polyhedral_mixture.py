@@ -3,7 +3,7 @@ import warnings
 
 import numpy as np
 import pytest
-from benchmarks.papers.synthetic import make_polyceptron_1
+from benchmarks.data.synthetic import make_polyceptron_1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse

@@ -17,11 +17,11 @@ os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn asks for it, before SciPy is
 
 import numpy as np
 import torch
-from benchmarks.data import STANDARDISED, real
 from benchmarks.data.infinite_digits import InfiniteDigits
+from benchmarks.data.splits import STANDARDISED, real
 from benchmarks.gpu.clock import beside_floors, ceilings, products, seconds
 from benchmarks.gpu.device_digits import DeviceDigits
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 from sklearn import config_context
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits

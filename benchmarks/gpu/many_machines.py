@@ -16,7 +16,7 @@ os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn asks for it, before SciPy is
 import numpy as np
 import torch
 from benchmarks.gpu.clock import seconds
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 from scipy.stats import loguniform
 from sklearn import config_context
 from sklearn.datasets import make_classification

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from benchmarks.experiment import Figure, Row, Table
-from benchmarks.papers.synthetic import make_polyceptron_1, make_polyceptron_2
+from benchmarks.data.synthetic import make_polyceptron_1, make_polyceptron_2
+from benchmarks.harness.experiment import Figure, Row, Table
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer

@@ -10,9 +10,9 @@ after each number of passes, averaged planes and last ones.
 from dataclasses import replace
 
 import numpy as np
-from benchmarks.data import one_class, pixels, rcv1, real_sparse
-from benchmarks.results import Results
-from benchmarks.tables import TABLES, splits
+from benchmarks.data.splits import one_class, pixels, rcv1, real_sparse
+from benchmarks.data.tables import TABLES, splits
+from benchmarks.harness.results import Results
 
 from polyplane import ConvexPolytopeClassifier, PegasosSVC
 

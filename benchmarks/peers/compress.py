@@ -18,8 +18,8 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import numpy as np
-from benchmarks.data import real
-from benchmarks.results import Results
+from benchmarks.data.splits import real
+from benchmarks.harness.results import Results
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.svm import SVC
 

@@ -6,7 +6,7 @@ Needs POLYPLANE_DATA. All on one thread; times of one run are compared as ratios
 import time
 
 import numpy as np
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 

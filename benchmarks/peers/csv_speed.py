@@ -14,12 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from benchmarks.harness.results import Results
 from pyarrow import csv
 
 from polyplane.readers import read
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from results import Results
 
 REPEATS = 7
 FILES = {"6 digits": (100_000, 100), "17 digits": (50_000, 100), "pixels": (20_000, 784)}

@@ -28,8 +28,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from benchmarks.results import Results
-from benchmarks.tables import folds
+from benchmarks.data.tables import folds
+from benchmarks.harness.results import Results
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC

@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 
 import polyplane
 

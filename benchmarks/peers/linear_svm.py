@@ -10,7 +10,7 @@ import time
 import warnings
 
 import numpy as np
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 from scipy import sparse
 from sklearn.svm import LinearSVC
 

@@ -12,9 +12,9 @@ import warnings
 from functools import partial
 
 import numpy as np
-from benchmarks.choosing import choose, grid
-from benchmarks.data import prepared, real
-from benchmarks.results import Results
+from benchmarks.data.splits import prepared, real
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.results import Results
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split

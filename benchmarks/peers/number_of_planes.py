@@ -13,10 +13,10 @@ import warnings
 from functools import partial
 
 import numpy as np
-from benchmarks import tables
-from benchmarks.data import STANDARDISED, real
-from benchmarks.results import Results
-from benchmarks.revisions.worktree import checked_out, run_in
+from benchmarks.data import tables
+from benchmarks.data.splits import STANDARDISED, real
+from benchmarks.harness.results import Results
+from benchmarks.harness.worktree import checked_out, output
 from sklearn.datasets import make_gaussian_quantiles, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -184,8 +184,8 @@ def main(before):
     for name, measure in CHOICES.items():
         row = {}
         if before:
-            probe = partial(run_in, before, "benchmarks.peers.number_of_planes", "probe", name)
-            row["before"] = results.get(f"{name}, before", probe)
+            probe = partial(output, before, "-m", "benchmarks.peers.number_of_planes", "probe", name)
+            row["before"] = results.get(f"{name}, before", lambda probe=probe: json.loads(probe()))
         row["now"] = results.get(f"{name}, now", measure)
         others = results.get(f"{name}, others", OTHERS[name]) if name in OTHERS else {}
         show(name, row, {label: error for label, error in others.items() if label != "seconds"})

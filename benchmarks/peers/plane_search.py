@@ -10,8 +10,8 @@ import time
 import warnings
 
 import numpy as np
-from benchmarks.data import real
-from benchmarks.results import Results
+from benchmarks.data.splits import real
+from benchmarks.harness.results import Results
 from sklearn.model_selection import RandomizedSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 

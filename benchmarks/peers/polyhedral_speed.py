@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from benchmarks.harness.results import Results
 from benchmarks.papers.polyhedra import load
-from benchmarks.results import Results
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline

@@ -14,14 +14,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from benchmarks.data.rows_as_text import Shape, write_rows
+from benchmarks.harness.results import Results
 from sklearn.linear_model import SGDClassifier
 
 import polyplane
 from polyplane.readers import read
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from results import Results
-from rows_as_text import Shape, write_rows
 
 SHAPE = Shape(n_features=10_000, n_values=25, digits=4)
 REPEATS = 3

@@ -9,8 +9,8 @@ import time
 import warnings
 
 import numpy as np
-from benchmarks.results import Results
-from benchmarks.tables import TABLES, encoded
+from benchmarks.data.tables import TABLES, encoded
+from benchmarks.harness.results import Results
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import FunctionTransformer
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 
 import polyplane
 from polyplane import serving

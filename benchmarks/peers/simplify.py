@@ -10,8 +10,8 @@ import sys
 import time
 
 import numpy as np
-from benchmarks.data import prepared, real
-from benchmarks.results import Results
+from benchmarks.data.splits import prepared, real
+from benchmarks.harness.results import Results
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 from polyplane.explain.geometry import simplify

@@ -4,19 +4,16 @@ Three files are made in a temporary folder: binary features as in a9a, 75 values
 Both readers take them in turns, in one thread; what counts is the ratio of the medians.
 """
 
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from benchmarks.data.rows_as_text import A9A, DENSE, RCV1, write_rows
+from benchmarks.harness.results import Results
 from sklearn.datasets import load_svmlight_file
 
 from polyplane.readers import batches, read
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from results import Results
-from rows_as_text import A9A, DENSE, RCV1, write_rows
 
 FILES = {"a9a-like": (A9A, 200_000), "rcv1-like": (RCV1, 20_000), "dense": (DENSE, 20_000)}
 REPEATS = 5

@@ -12,9 +12,8 @@ standardised. A table and a model are measured once, and the run resumes where i
 processor, on one thread: set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1. Needs POLYPLANE_DATA; LightGBM, CatBoost and
 EBM need ``pip install lightgbm catboost interpret-core``, and are left out where they are not installed.
 
-What did not pay is in ``results/table_classifier_ablations.json``: label smoothing, a second-moment decay of 0.95, the
-cosine-log schedule and learnable feature scales of RealMLP (Holzmueller et al., arXiv 2407.04491), other starts, and
-students of the committee.
+Tried, and no better: label smoothing, a second-moment decay of 0.95, the cosine-log schedule and learnable feature
+scales of RealMLP (Holzmueller et al., arXiv 2407.04491), other starts, and students of the committee.
 """
 
 import argparse
@@ -25,8 +24,8 @@ from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
-from benchmarks.results import Results
-from benchmarks.tables import OTHER_TABLES, TABLES, adult_rows, covtype_rows, encoded
+from benchmarks.data.tables import OTHER_TABLES, TABLES, adult_rows, covtype_rows, encoded
+from benchmarks.harness.results import Results
 from sklearn.datasets import load_breast_cancer, load_wine, make_gaussian_quantiles
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression

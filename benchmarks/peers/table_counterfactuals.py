@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 
 from polyplane import TableClassifier
 from polyplane.explain.geometry import table_counterfactual

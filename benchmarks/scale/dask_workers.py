@@ -11,8 +11,8 @@ import time
 import dask
 import dask.array as da
 import numpy as np
-from benchmarks.data import Split, real
-from benchmarks.results import Results
+from benchmarks.data.splits import Split, real
+from benchmarks.harness.results import Results
 from distributed import Client, LocalCluster
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler

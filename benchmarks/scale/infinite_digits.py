@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 from benchmarks.data.infinite_digits import InfiniteDigits
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 from benchmarks.scale.measuring import peak_memory
 
 from polyplane import ConvexPolytopeClassifier

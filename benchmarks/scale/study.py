@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 from benchmarks.scale.measuring import in_a_fresh_process, peak_memory
 from scipy import sparse
 

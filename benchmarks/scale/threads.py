@@ -9,7 +9,7 @@ import argparse
 import time
 
 import numpy as np
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 from benchmarks.scale.measuring import least_seconds
 from joblib import parallel_config
 from scipy import sparse

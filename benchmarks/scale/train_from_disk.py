@@ -18,9 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from results import Results
-from rows_as_text import Shape, write_rows
+from benchmarks.data.rows_as_text import Shape, write_rows
+from benchmarks.harness.results import Results
 
 SHAPE = Shape(n_features=20_000, n_values=40, digits=4)
 PASSES = 3

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.data.malicious_urls import make_url_stream
-from benchmarks.results import Results
+from benchmarks.harness.results import Results
 from benchmarks.scale.measuring import in_a_fresh_process, peak_memory
 
 from polyplane import ConvexPolytopeClassifier, PegasosSVC

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from benchmarks.papers.synthetic import make_weights
+from benchmarks.data.synthetic import make_weights
 
 from polyplane.datasets import make_checkerboard, make_loans
 

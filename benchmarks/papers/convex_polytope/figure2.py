@@ -4,8 +4,8 @@ from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
-from benchmarks.data import one_class, pixels
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.data.splits import one_class, pixels
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.convex_polytope.protocol import ALPHA_VISITS, PAPERS_LOOP, budgeted
 from sklearn.model_selection import train_test_split
 
@@ -163,7 +163,8 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     plots=plots,
-    settings={"n_rows": N_ROWS},
+    settings={"n_rows": N_ROWS, "alpha_visits": ALPHA_VISITS},
+    uses=("ConvexPolytopeClassifier",),
 )
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from benchmarks.experiment import Figure, Row, Table
+from benchmarks.harness.experiment import Figure, Row, Table
 from benchmarks.papers.convex_polytope.cells import (
     AGAIN,
     AVERAGED,

@@ -4,8 +4,8 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from benchmarks.choosing import choose, grid
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.polyhedra import load, prepared
 from sklearn.datasets import load_digits, make_moons
 from sklearn.model_selection import StratifiedKFold
@@ -165,6 +165,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     settings={"n_planes": N_PLANES, "n_epochs": N_EPOCHS, "alphas": ALPHAS, "n_folds": N_FOLDS, "n_rows": N_ROWS},
+    uses=("ConvexPolytopeClassifier", "WorstCasePolytopeClassifier"),
 )
 
 if __name__ == "__main__":

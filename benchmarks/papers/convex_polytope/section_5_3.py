@@ -6,10 +6,10 @@ from itertools import combinations
 from math import sqrt
 
 import numpy as np
-from benchmarks.baselines import baseline, baseline_errors
-from benchmarks.choosing import choose, grid
-from benchmarks.data import digits, pixels
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import digits, pixels
+from benchmarks.harness.baselines import baseline, baseline_errors
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.convex_polytope.protocol import (
     ALPHA_VISITS,
     BACK_OFF,
@@ -185,14 +185,15 @@ def measure(results):
         results.get(QUICK_PER_CLASS, partial(mnist_per_class, 16, 1e6, range(1)))
         return
     results.get(PER_CLASS, partial(mnist_per_class, 48, 8e6, SEEDS))
-    results.get(SVM, svm)
-    results.get(SVM_FINER, finer_svm)
-    results.get(SVM_TIED, tied_svm)
+    results.get(SVM, svm, uses=())
+    results.get(SVM_FINER, finer_svm, uses=())
+    results.get(SVM_TIED, tied_svm, uses=())
     results.get(OURS, our_pairs)
     chosen = results.get(PAIRS, mnist_pairs)
     settings = chosen["alpha_visits"], chosen["min_entropy"]
-    results.get(DEFORMED, partial(deformed_pairs, *settings))
-    results.get(BY_ROWS, partial(deformed_by_rows, *settings, (75_000, 600_000)))
+    deformed = (*results.uses, "InfiniteDigits")
+    results.get(DEFORMED, partial(deformed_pairs, *settings), deformed)
+    results.get(BY_ROWS, partial(deformed_by_rows, *settings, (75_000, 600_000)), deformed)
     results.get(BUDGETS, partial(by_budget, *settings))
 
 
@@ -330,7 +331,16 @@ EXPERIMENT = Experiment(
     ),
     measure=measure,
     tables=tables,
-    settings={"seeds": list(SEEDS)},
+    settings={
+        "seeds": SEEDS,
+        "n_planes": N_PLANES,
+        "visits": [VISITS, OUR_VISITS],
+        "alpha_visits": ALPHA_VISITS,
+        "pair_rows": PAIR_ROWS,
+        "digits_rows": DIGITS_ROWS,
+        "tied": TIED,
+    },
+    uses=("ConvexPolytopeClassifier",),
 )
 
 if __name__ == "__main__":

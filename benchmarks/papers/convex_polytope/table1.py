@@ -3,9 +3,9 @@
 from functools import cache, partial
 from math import sqrt
 
-from benchmarks.baselines import baseline_errors
-from benchmarks.data import digits, one_class, pixels, rcv1, url
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import digits, one_class, pixels, rcv1, url
+from benchmarks.harness.baselines import baseline_errors
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.convex_polytope.cells import (
     AGAIN,
     ALL_ROWS,
@@ -33,6 +33,7 @@ from benchmarks.papers.convex_polytope.cells import (
     name_of,
 )
 from benchmarks.papers.convex_polytope.protocol import (
+    ALPHA_VISITS,
     BACK_OFF,
     SEEDS,
     amm_errors,
@@ -108,9 +109,11 @@ def digits_by_visits():
     return visits_curve(digits_2(), 96, 1000, 0.8, (1e6, 4e6, 16e6))
 
 
-def measure(results):
-    if results.quick:
-        return measure_quickly(results)
+#: The generators of sets that are not read from files.
+GENERATORS = {"URL stream": "make_url_stream", "deformed digits": "InfiniteDigits"}
+
+
+def all_cells():
     k96 = partial(mnist_2_cpm, 96, 32e6, 5000)
     cells = {
         CELLS["MNIST-2", CPM]: mnist_cpm_largest,
@@ -142,18 +145,29 @@ def measure(results):
         for prefix, rows in tasks.items():
             if prefix != "URL stream" or name == "linear SVM":
                 cells[f"{prefix}: {name}"] = partial(baseline_cell, name, rows)
-    for name, cell in cells.items():
-        results.get(name, cell)
+    return cells
 
 
-def measure_quickly(results):
+def measure(results):
+    for name, cell in (few_cells() if results.quick else all_cells()).items():
+        if name.endswith(BASELINES):
+            method = []
+        else:
+            method = ["AdaptiveMultiHyperplaneClassifier" if ": AMM" in name else "ConvexPolytopeClassifier"]
+        generators = [generator for prefix, generator in GENERATORS.items() if name.startswith(prefix)]
+        results.get(name, cell, [*method, *generators])
+
+
+def few_cells():
     """Two orders of the rows, smaller budgets for the choice, few baselines."""
     seeds = SEEDS[:2]
-    results.get(CELLS["MNIST-2", K48], partial(mnist_2_cpm, 48, 8e6, 1000, 0.8, seeds))
-    results.get(CELLS["RCV1-bin", CPM], partial(rcv1_cpm, seeds, choice_visits=2e5))
-    results.get("RCV1 topic subsets: AMM", partial(amm_cell, rcv1, 1000, seeds))
-    results.get("RCV1 topic subsets: linear SVM", partial(baseline_cell, "linear SVM", rcv1))
-    results.get("deformed digits: AMM", partial(amm_cell, partial(digits_2, 100_000), 10_000, seeds, epochs=1))
+    return {
+        CELLS["MNIST-2", K48]: partial(mnist_2_cpm, 48, 8e6, 1000, 0.8, seeds),
+        CELLS["RCV1-bin", CPM]: partial(rcv1_cpm, seeds, choice_visits=2e5),
+        "RCV1 topic subsets: AMM": partial(amm_cell, rcv1, 1000, seeds),
+        "RCV1 topic subsets: linear SVM": partial(baseline_cell, "linear SVM", rcv1),
+        "deformed digits: AMM": partial(amm_cell, partial(digits_2, 100_000), 10_000, seeds, epochs=1),
+    }
 
 
 def rows_of(figures, paper_key, our_key):
@@ -233,7 +247,7 @@ EXPERIMENT = Experiment(
     ),
     measure=measure,
     tables=tables,
-    settings={"seeds": list(SEEDS)},
+    settings={"seeds": SEEDS, "alpha_visits": ALPHA_VISITS, "digits_rows": DIGITS_ROWS},
 )
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from functools import cache, partial
 
 import numpy as np
-from benchmarks.data import one_class, pixels
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import one_class, pixels
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.convex_polytope.protocol import PAPERS_LOOP
 from sklearn.model_selection import train_test_split
 
@@ -95,6 +95,7 @@ EXPERIMENT = Experiment(
     ),
     measure=measure,
     tables=tables,
+    uses=("ConvexPolytopeClassifier",),
 )
 
 if __name__ == "__main__":

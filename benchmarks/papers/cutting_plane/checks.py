@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from benchmarks.experiment import Figure, Row, Table
+from benchmarks.harness.experiment import Figure, Row, Table
 from benchmarks.papers.cutting_plane.sets import EXPECTED, TITLES
 
 ALL_C = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2]

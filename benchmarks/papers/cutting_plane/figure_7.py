@@ -6,7 +6,7 @@
 from functools import partial
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.cutting_plane import pictures, sets
 
 LOADERS = {"mnist": sets.mnist, "rcv1": sets.rcv1}
@@ -140,6 +140,7 @@ EXPERIMENT = Experiment(
     tables,
     plots,
     {"C": 1.0, "tol": 0.01, "clock": "processor"},
+    uses=("CuttingPlaneSVC",),
 )
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 import warnings
 from functools import cache, partial
 
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.cutting_plane import pictures, sets
 from benchmarks.papers.cutting_plane.checks import (
     ALL_C,
@@ -230,6 +230,7 @@ EXPERIMENT = Experiment(
     tables,
     plots,
     {"max_iter": MAX_ITER, "split_seed": 0, "n_jobs": 1},
+    uses=("CuttingPlaneSVC",),
 )
 
 if __name__ == "__main__":

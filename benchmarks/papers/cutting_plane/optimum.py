@@ -8,7 +8,7 @@ import warnings
 from functools import partial
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler, normalize
@@ -132,6 +132,7 @@ EXPERIMENT = Experiment(
     measure,
     tables,
     settings={"all_tol": ALL_TOL},
+    uses=("CuttingPlaneSVC",),
 )
 
 if __name__ == "__main__":

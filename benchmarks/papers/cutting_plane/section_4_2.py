@@ -6,7 +6,7 @@
 from functools import partial
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.cutting_plane import pictures, sets
 
 MAX_ITER = 20_000
@@ -123,6 +123,7 @@ EXPERIMENT = Experiment(
     tables,
     plots,
     {"C": 1.0, "tol": 0.01, "max_iter": MAX_ITER, "kept": "gap"},
+    uses=("CuttingPlaneSVC",),
 )
 
 if __name__ == "__main__":

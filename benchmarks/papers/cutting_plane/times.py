@@ -1,6 +1,6 @@
 """What the paper says of the time of OCA-E and OCA-T, and of their iterations."""
 
-from benchmarks.experiment import Figure, Row, Table
+from benchmarks.harness.experiment import Figure, Row, Table
 from benchmarks.papers.cutting_plane import sets
 from benchmarks.papers.cutting_plane.checks import ALL_C, OF_THE_FILE, PART, at_c
 from benchmarks.papers.cutting_plane.sets import EXPECTED, TITLES

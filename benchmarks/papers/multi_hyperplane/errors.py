@@ -4,9 +4,9 @@ import time
 from functools import cache, partial
 
 import numpy as np
-from benchmarks.choosing import choose, grid
-from benchmarks.data import board, prepared, real
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import board, prepared, real
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
@@ -63,15 +63,20 @@ def errors(name, learner, settings, seeds):
 def measure(results):
     """A quick run has the defaults alone; mnist, too."""
     adaptive, tangent = AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
+
+    def figures(label, measured, learner, *how):
+        generator = ["make_checkerboard"] if name.startswith("board") else []
+        return results.get(f"{name}: {label}", partial(measured, name, learner, *how), [learner.__name__, *generator])
+
     for name in QUICK_SETS if results.quick else SETS:
         seeds = SEEDS[:2] if results.quick else SEEDS
-        results.get(f"{name}: tangent start, defaults", partial(errors, name, tangent, {}, seeds))
+        figures("tangent start, defaults", errors, tangent, {}, seeds)
         if results.quick or name == "mnist":
             continue
-        gamm = results.get(f"{name}: choice for GAMM", partial(chosen, name, adaptive, GAMM))
-        results.get(f"{name}: GAMM", partial(errors, name, adaptive, gamm["settings"], seeds))
-        best = results.get(f"{name}: choice for the tangent start", partial(chosen, name, tangent, tangent_grid(name)))
-        results.get(f"{name}: tangent start, tuned", partial(errors, name, tangent, best["settings"], seeds))
+        gamm = figures("choice for GAMM", chosen, adaptive, GAMM)
+        figures("GAMM", errors, adaptive, gamm["settings"], seeds)
+        best = figures("choice for the tangent start", chosen, tangent, tangent_grid(name))
+        figures("tangent start, tuned", errors, tangent, best["settings"], seeds)
 
 
 MACHINES = {

@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.multi_hyperplane.looks import FIELDS, POINTS, plain
 
 from polyplane import AdaptiveMultiHyperplaneClassifier
@@ -115,6 +115,7 @@ EXPERIMENT = Experiment(
     tables=tables,
     plots=plots,
     settings={"seed": SEED},
+    uses=("AdaptiveMultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

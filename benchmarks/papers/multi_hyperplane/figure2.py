@@ -3,8 +3,8 @@
 from functools import partial
 
 import numpy as np
-from benchmarks.data import board
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.data.splits import board
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 from benchmarks.papers.multi_hyperplane.looks import FIELDS, POINTS
 
@@ -89,7 +89,8 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     plots=plots,
-    settings={"seed": SEED},
+    settings={"seed": SEED, "adaptive": ADAPTIVE},
+    uses=("AdaptiveMultiHyperplaneClassifier", "MultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

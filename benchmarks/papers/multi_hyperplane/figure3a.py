@@ -3,9 +3,9 @@
 from functools import partial
 
 import numpy as np
-from benchmarks.choosing import choose, grid
-from benchmarks.data import board
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.data.splits import board
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.multi_hyperplane.looks import LOOKS, plain
 from sklearn.svm import SVC
 
@@ -150,7 +150,8 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     plots=plots,
-    settings={"seeds": list(SEEDS), "svm_rows": SVM_ROWS},
+    settings={"seeds": SEEDS, "svm_rows": SVM_ROWS, "machines": MACHINES},
+    uses=("AdaptiveMultiHyperplaneClassifier", "MultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

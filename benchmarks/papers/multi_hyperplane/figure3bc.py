@@ -4,10 +4,10 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from benchmarks.baselines import baseline
-from benchmarks.choosing import choose, grid
-from benchmarks.data import weights
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.data.splits import weights
+from benchmarks.harness.baselines import baseline
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.multi_hyperplane.looks import LOOKS, plain
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
@@ -216,7 +216,8 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     plots=plots,
-    settings={"svm_rows": SVM_ROWS},
+    settings={"choice_seed": CHOICE_SEED, "machines": MACHINES},
+    uses=("AdaptiveMultiHyperplaneClassifier", "MultiHyperplaneClassifier", "make_weights"),
 )
 
 if __name__ == "__main__":

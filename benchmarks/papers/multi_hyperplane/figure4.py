@@ -3,9 +3,9 @@
 from functools import partial
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.data.synthetic import make_weights
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.multi_hyperplane.looks import FIELDS, POINTS
-from benchmarks.papers.synthetic import make_weights
 
 #: Planes of the example and its seed: the paper's complexities are lost, these show few and many regions.
 EXAMPLES = {"10 weights": (10, 1), "50 weights": (50, 1)}
@@ -65,6 +65,7 @@ EXPERIMENT = Experiment(
     tables=tables,
     plots=plots,
     settings={"examples": EXAMPLES},
+    uses=("make_weights",),
 )
 
 if __name__ == "__main__":

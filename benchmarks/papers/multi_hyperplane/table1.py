@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from benchmarks.data import board
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import board
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 from sklearn.model_selection import train_test_split
 
@@ -166,6 +166,7 @@ EXPERIMENT = Experiment(
         "alphas": ALPHAS,
         "choice_seeds": list(CHOICE_SEEDS),
     },
+    uses=("AdaptiveMultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from math import sqrt
 from pathlib import Path
 
 import numpy as np
-from benchmarks.baselines import baseline, baseline_errors
-from benchmarks.choosing import choose, grid
-from benchmarks.data import STANDARDISED, digits, one_class, prepared, rcv1, real
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import STANDARDISED, digits, one_class, prepared, rcv1, real
+from benchmarks.harness.baselines import baseline, baseline_errors
+from benchmarks.harness.choosing import choose, grid
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
@@ -116,24 +116,26 @@ def amm_by_rows(settings):
 def measure(results):
     for name in ("usps", "letter") if results.quick else EPOCHS:
         seeds = SEEDS[: 2 if results.quick else FEWER_RUNS.get(name)]
+        uses = [*results.uses, *(["InfiniteDigits"] if name == "mnist" else [])]
         for machine in MACHINES:
-            settings = results.get(f"{name}: choice for {machine}", partial(chosen, name, machine))["settings"]
-            results.get(f"{name}: {machine}", partial(errors, name, machine, settings, seeds))
+            settings = results.get(f"{name}: choice for {machine}", partial(chosen, name, machine), uses)["settings"]
+            results.get(f"{name}: {machine}", partial(errors, name, machine, settings, seeds), uses)
             if name == "rcv1":
                 averaged = settings | {"average_fraction": 1 / 3}
                 results.get(f"{name}: {machine}, averaged", partial(errors, name, machine, averaged, seeds))
         if name in SHORT:
             passes = {"max_iter": EPOCHS[name], "n_planes": 16}
-            results.get(f"{name}: tangent start", partial(errors, name, "tangent start", passes, SEEDS[:1]))
+            results.get(f"{name}: tangent start", partial(errors, name, "tangent start", passes, SEEDS[:1]), uses)
             continue
         results.get(f"{name}: tangent start", partial(errors, name, "tangent start", {}, seeds))
-        results.get(f"{name}: RBF-SVM", partial(svm_cell, name, 2_000 if results.quick else 6_000))
+        results.get(f"{name}: RBF-SVM", partial(svm_cell, name, 2_000 if results.quick else 6_000), uses=())
     if not results.quick:
         for name, machine in COUNTED:
             settings = results.figures[f"{name}: choice for {machine}"]["settings"] | {"prune_every": NEVER}
             results.get(f"{name}: {machine}, never pruned", partial(errors, name, machine, settings, SEEDS[:3]))
-        results.get(FINER, finer_svm)
-        results.get(CURVE, partial(amm_by_rows, results.figures["mnist: choice for AMM"]["settings"]))
+        results.get(FINER, finer_svm, uses=())
+        curve = partial(amm_by_rows, results.figures["mnist: choice for AMM"]["settings"])
+        results.get(CURVE, curve, [*results.uses, "InfiniteDigits"])
 
 
 @cache
@@ -306,7 +308,8 @@ EXPERIMENT = Experiment(
     ),
     measure=measure,
     tables=tables,
-    settings={"seeds": list(SEEDS)},
+    settings={"machines": MACHINES, "alphas": ALPHAS, "epochs": EPOCHS, "digits_rows": DIGITS_ROWS},
+    uses=("AdaptiveMultiHyperplaneClassifier", "MultiHyperplaneClassifier"),
 )
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from functools import partial
 
 import numpy as np
-from benchmarks.data import board
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.splits import board
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.multi_hyperplane.table1 import MACHINES, machine_of, shape_of
 
 from polyplane.theory import growth_regret, multi_hyperplane_bound, tangent_planes
@@ -88,6 +88,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     settings={"alpha": ALPHA, "seed": SEED, "tangent_rows": TANGENT_ROWS},
+    uses=("AdaptiveMultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import tomllib
 from functools import partial
 from pathlib import Path
 
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.polyhedra import NOT_YET, TITLES, load, nested_cv
 from sklearn.tree import DecisionTreeClassifier
 

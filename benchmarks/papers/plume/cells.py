@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from benchmarks.baselines import baseline
-from benchmarks.choosing import grid
+from benchmarks.harness.baselines import baseline
+from benchmarks.harness.choosing import grid
 from benchmarks.papers.polyhedra import load, nested_cv
 from scipy import sparse
 from sklearn.model_selection import train_test_split
@@ -20,7 +20,7 @@ from polyplane import ConvexPolytopeClassifier, PolyhedralMixtureClassifier
 GATINGS = {"soft": "PLUME", "hard": "SPLA1"}
 SOLVERS = {"gradient": "gradient", "newton": "Newton", "bfgs": "BFGS"}
 MIXTURES = {f"{g}_{s}": f"{GATINGS[g]} ({SOLVERS[s]})" for g, s in product(GATINGS, SOLVERS)}
-#: The other methods: title, how one is made (a name of `benchmarks.baselines`), and its settings.
+#: The other methods: title, how one is made (a name of `benchmarks.harness.baselines`), and its settings.
 OTHERS: dict[str, tuple[str, Any, list[dict[str, Any]]]] = {
     "cpm": (
         "CPM",

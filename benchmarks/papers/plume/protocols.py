@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.plume.cells import METHODS, mixture, mixture_settings
 from benchmarks.papers.polyhedra import TITLES, fitted, load, prepared
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -109,6 +109,7 @@ EXPERIMENT = Experiment(
     measure,
     tables,
     settings={"outer_folds": 10},
+    uses=("PolyhedralMixtureClassifier",),
 )
 
 if __name__ == "__main__":

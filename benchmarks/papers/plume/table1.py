@@ -9,9 +9,9 @@ import tomllib
 from functools import partial
 from pathlib import Path
 
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.plume import cart, protocols
-from benchmarks.papers.plume.cells import METHODS, cell
+from benchmarks.papers.plume.cells import CHOICE_ROWS, KERNEL_ROWS, METHODS, OTHERS, cell
 from benchmarks.papers.polyhedra import TITLES, accuracy_tables, chosen_planes, dot_plot, time_table
 
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())
@@ -114,7 +114,8 @@ EXPERIMENT = Experiment(
     measure,
     tables,
     plots,
-    {"outer_folds": 10, "seed": 0},
+    {"outer_folds": 10, "seed": 0, "grids": OTHERS, "choice_rows": CHOICE_ROWS, "kernel_rows": KERNEL_ROWS},
+    uses=("ConvexPolytopeClassifier", "PolyhedralMixtureClassifier"),
 )
 
 if __name__ == "__main__":

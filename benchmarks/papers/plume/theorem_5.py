@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.polyhedra import NOT_YET, TITLES, fitted, load, prepared
 from sklearn.model_selection import StratifiedKFold
 
@@ -79,6 +79,7 @@ EXPERIMENT = Experiment(
     measure,
     tables,
     settings={"gamma": GAMMA},
+    uses=("PolyhedralMixtureClassifier",),
 )
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.data.synthetic import make_polyceptron_1, make_polyceptron_2
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
 from benchmarks.papers.polyhedra import TITLES, fitted, load, prepared
-from benchmarks.papers.synthetic import make_polyceptron_1, make_polyceptron_2
 from sklearn.model_selection import StratifiedKFold
 
 from polyplane import PolyceptronClassifier, PolyhedralMixtureClassifier
@@ -88,7 +88,9 @@ def measure(results):
             name = f"breast cancer, inside={inside}, average={average}"
             results.get(name, partial(breast_cancer, inside, average, 1 if results.quick else 3))
     n_draws, n_init = (2, 5) if results.quick else (20, 20)
-    results.get("dataset 1, draws", partial(draws, n_draws, n_init))
+    results.get(
+        "dataset 1, draws", partial(draws, n_draws, n_init), ("PolyhedralMixtureClassifier", "make_polyceptron_1")
+    )
     results.get("dataset 2, batch, draws", partial(batch_draws, n_draws))
     for name in BATCH:
         for gamma in GAMMAS:
@@ -186,7 +188,8 @@ EXPERIMENT = Experiment(
     PROTOCOL,
     measure,
     tables,
-    settings={"outer_folds": 10},
+    settings={"outer_folds": 10, "batch": BATCH},
+    uses=("PolyceptronClassifier", "make_polyceptron_1", "make_polyceptron_2"),
 )
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.polyhedra import OUR_COLOUR, TITLES, fitted, load
 
 from polyplane import PolyceptronClassifier
@@ -113,6 +113,7 @@ EXPERIMENT = Experiment(
     tables,
     plots,
     {"seeds": list(SEEDS), "max_passes": MAX_PASSES},
+    uses=("PolyceptronClassifier", "make_polyceptron_1", "make_polyceptron_2"),
 )
 
 if __name__ == "__main__":

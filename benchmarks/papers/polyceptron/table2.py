@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.choosing import grid
-from benchmarks.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.harness.choosing import grid
+from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
 from benchmarks.papers.polyceptron import checks
 from benchmarks.papers.polyceptron.oblique_tree import ObliqueTreeClassifier
 from benchmarks.papers.polyhedra import TITLES, accuracy_tables, dot_plot, load, nested_cv, time_table
@@ -166,7 +166,14 @@ EXPERIMENT = Experiment(
     measure,
     tables,
     plots,
-    {"outer_folds": 10, "seed": 0},
+    {"outer_folds": 10, "seed": 0, "sets": SETS},
+    uses=(
+        "PolyceptronClassifier",
+        "PolyhedralMixtureClassifier",
+        "SuccessiveLPClassifier",
+        "make_polyceptron_1",
+        "make_polyceptron_2",
+    ),
 )
 
 if __name__ == "__main__":

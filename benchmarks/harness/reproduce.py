@@ -1,0 +1,195 @@
+"""Every table and figure of the papers: ``make reproduce``, ``make reproduce PAPER=cpm``, ``make reproduce QUICK=1``.
+
+Figures in ``results/`` that are current are not measured again; ``--fresh`` forgets them first. It says at the start
+what is stale and how long that took when it was measured last; stopped, it goes on where it was. A full run writes its
+report to ``docs/reproduction.md``, a quick one, with fewer repetitions and smaller sets, to ``build/reproduce-quick``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from benchmarks.harness import contents, defaults, report
+from benchmarks.harness.experiment import Experiment
+from benchmarks.harness.results import CURRENT, QUICK, ROOT, STALE
+
+TITLE = "The papers, reproduced"
+#: By the name to ask for: folder, name and source of each paper.
+PAPERS = {
+    "cpm": (
+        "convex_polytope",
+        "Convex polytope machine",
+        "A. Kantchelian, M. C. Tschantz, L. Huang, P. L. Bartlett, A. D. Joseph and J. D. Tygar. "
+        "*Large-Margin Convex Polytope Machine.* NIPS 2014.",
+    ),
+    "gamm": (
+        "multi_hyperplane",
+        "Multi-hyperplane machines",
+        "N. Djuric, Z. Wang and S. Vucetic. *Growing Adaptive Multi-hyperplane Machines.* ICML 2020.",
+    ),
+    "plume": (
+        "plume",
+        "PLUME and SPLA1",
+        "K. Shah, P. S. Sastry and N. Manwani. *PLUME: Polyhedral Learning Using Mixture of Experts.* 2019.",
+    ),
+    "polyceptron": (
+        "polyceptron",
+        "Polyceptron",
+        "N. Manwani and P. S. Sastry. *Polyceptron: A Polyhedral Learning Algorithm.* 2011.",
+    ),
+    "cutting-plane": (
+        "cutting_plane",
+        "Cutting planes",
+        "N. A. Arnosti and J. K. Kalita. *Cutting Plane Training for Linear Support Vector Machines.* IEEE TKDE, 2013.",
+    ),
+}
+FOLDERS = {paper: folder for paper, (folder, _, _) in PAPERS.items()}
+#: What stands below the counts.
+EXTRA = (
+    "[Each table and figure of each paper](reproduction_contents.md), row by row, with the reason where one is not "
+    "here. "
+    "[Each default of each estimator](reproduction_defaults.md), with where and on which rows it was chosen. "
+    "`python -m benchmarks.harness.compare HEAD .` compares a fresh run with this one, figure by figure."
+)
+
+
+def experiments(folder: str) -> Iterator[str]:
+    """The names of the modules of a paper that define an experiment."""
+    for path in sorted((ROOT / "benchmarks" / "papers" / folder).glob("*.py")):
+        module = f"benchmarks.papers.{folder}.{path.stem}"
+        if hasattr(importlib.import_module(module), "EXPERIMENT"):
+            yield module
+
+
+def experiment(module: str) -> Experiment:
+    """The experiment that a module defines."""
+    found: Experiment = importlib.import_module(module).EXPERIMENT
+    return found
+
+
+def measure(module: str, quick: bool, fresh: bool, only: str = "") -> str:
+    """Measure the figures that are not current; return the error message, if any."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    one = experiment(module)
+    try:
+        results = one.results(quick, only)
+        if fresh:
+            results.path.unlink(missing_ok=True)
+            results = one.results(quick, only)
+        one.measure(results)
+    except (FileNotFoundError, ImportError, OSError) as error:
+        return f"{one.title}: {error}"
+    return ""
+
+
+def outlook(modules: Sequence[str], quick: bool) -> str:
+    """What will be measured, and how long it took last time."""
+    lines, total, unknown = [], 0.0, 0
+    for module in modules:
+        results = experiment(module).looked_through(quick)
+        due = [name for name in results.wanted if results.state(name) != CURRENT]
+        if not due:
+            continue
+        stale = Counter(results.state(name) or "not measured yet" for name in due)
+        known = [results.figures[name].get("seconds", 0.0) for name in due if name in results.figures]
+        total, unknown = total + sum(known), unknown + len(due) - len(known)
+        told = ", ".join(f"{n} {state}" for state, n in stale.items())
+        lines.append(f"{module}: {told}; about {sum(known) / 60:.0f} minutes")
+        reasons = Counter(results.changed(name) for name in due if results.state(name) == STALE)
+        lines += [f"    stale since a change of {reason}: {n}" for reason, n in reasons.items()]
+    if not lines:
+        return "All figures are current: nothing to measure."
+    rest = f", and {unknown} figures that were never measured" if unknown else ""
+    return "\n".join([*lines, f"In all about {total / 60:.0f} minutes of one core, as measured last{rest}."])
+
+
+def chapters(papers: Sequence[str], quick: bool, root: Path | None = None) -> list[report.Chapter]:
+    """The chapters of the report, from the kept figures, or from those of another checkout, `root`."""
+    return [
+        report.Chapter(
+            name, citation, [report.section(experiment(module), quick, root) for module in experiments(folder)]
+        )
+        for folder, name, citation in (PAPERS[paper] for paper in papers)
+    ]
+
+
+def write(papers: Sequence[str], quick: bool) -> None:
+    """Write the report and print where."""
+    target = QUICK if quick else ROOT / "docs"
+    text = target / ("report.md" if quick else "reproduction.md")
+    single_page = (QUICK if quick else ROOT / "build") / ("report.html" if quick else "reproduction.html")
+    images = target / "images" / ("" if quick else "reproduction")
+    title = TITLE + (" (quick run: fewer repetitions, smaller sets)" if quick else "")
+    found = chapters(papers, quick)
+    report.write(found, title, text, images, single_page, "" if quick else EXTRA)
+    if not quick:
+        for name, page in pages(found).items():
+            (ROOT / "docs" / name).write_text(page, encoding="utf-8")
+    for chapter in found:
+        counts = ", ".join(f"{n} {verdict}" for verdict, n in chapter.verdicts().items() if verdict)
+        print(f"{chapter.name}: {counts}")
+    print(report.inventory(found))
+    print(f"Written: {text.relative_to(ROOT)}, {single_page.relative_to(ROOT)}")
+
+
+def pages(found: Sequence[report.Chapter]) -> dict[str, str]:
+    """The pages beside the report, by their files."""
+    return {
+        "reproduction_contents.md": contents.markdown(dict(zip(PAPERS, found, strict=True)), FOLDERS),
+        "reproduction_defaults.md": defaults.markdown(),
+    }
+
+
+def main() -> int:
+    """Measure, then write the report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"any of {', '.join(PAPERS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="minutes: fewer repetitions, smaller sets")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is current, too")
+    parser.add_argument("--only", default="", metavar="TEXT", help="measure only figures with this in their names")
+    parser.add_argument("--dry-run", action="store_true", help="only list what is stale, and write the report")
+    parser.add_argument("--jobs", type=int, default=1, help="experiments at a time; times are only fair with 1")
+    given = parser.parse_args()
+    unknown = [paper for paper in given.papers if paper not in PAPERS]
+    if unknown:
+        parser.error(f"there is no paper {unknown[0]!r}; choose from {', '.join(PAPERS)}")
+    papers = given.papers or list(PAPERS)
+    modules = [module for paper in papers for module in experiments(FOLDERS[paper])]
+    print(outlook(modules, given.quick), file=sys.stderr)
+    failures = [] if given.dry_run else measured(modules, given)
+    for failure in filter(None, failures):
+        print(f"Not measured. {failure}", file=sys.stderr)
+    write(papers if given.quick else list(PAPERS), given.quick)
+    return 1 if any(failures) else 0
+
+
+def measured(modules: Sequence[str], given: argparse.Namespace) -> list[str]:
+    """Measure, one or several experiments at a time; return the error messages."""
+    if given.jobs == 1:
+        failures = []
+        for done, module in enumerate(modules):
+            print(
+                f"{len(modules) - done} of {len(modules)} experiments left; {_left(modules[done:], given.quick)}",
+                file=sys.stderr,
+            )
+            failures.append(measure(module, given.quick, given.fresh, given.only))
+        return failures
+    with ProcessPoolExecutor(given.jobs) as pool:
+        n = len(modules)
+        return list(pool.map(measure, modules, [given.quick] * n, [given.fresh] * n, [given.only] * n))
+
+
+def _left(modules: Sequence[str], quick: bool) -> str:
+    """The expected time of the rest."""
+    return outlook(modules, quick).splitlines()[-1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
