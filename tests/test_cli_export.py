@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 import polyplane
 from polyplane.cli import app
 from polyplane.exports import to_c, to_javascript, to_json, to_sql
-from tests.machines import METADATA, machine_with_everything, make, some_rows
+from tests.models import METADATA, make, model_with_everything, some_rows
 
 
 @pytest.fixture(scope="module")
 def model():
-    return machine_with_everything()
+    return model_with_everything()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import polyplane
-from polyplane import CommitteeClassifier, geometry, theory
+from polyplane import CommitteeClassifier, theory
 from polyplane.explain import (
     HistoryDisplay,
     MarginDisplay,
@@ -21,6 +21,7 @@ from polyplane.explain import (
     RegionsDisplay,
     explain_model,
     explain_row,
+    geometry,
     model_report,
     unwrap,
 )

@@ -20,7 +20,7 @@ from polyplane import PegasosSVC, TableClassifier
 from polyplane.exports import to_c, to_javascript, to_json, to_sql
 from polyplane.learners import LEARNERS
 from polyplane.tables._preparation import RECIPES
-from tests.machines import make
+from tests.models import make
 from tests.programs import FLAGS, needed, opened_chromium, run_c, run_chromium, run_duckdb, run_node, run_sqlite
 
 RUNS = {

@@ -3,101 +3,21 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GridSearchCV
+from sklearn.datasets import load_iris
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 import polyplane
-from polyplane import Model, PlaneSet, TableClassifier, compress
-from polyplane.datasets import make_loans
+from polyplane import Model, PlaneSet
 from polyplane.features import Features
 from polyplane.inputs.encoding import MatrixInputs
-from polyplane.learners import LEARNERS
-
-SHORT = {"PolyceptronClassifier": {"max_iter": 20}, "ConvexPolytopeClassifier": {"n_planes": 3, "alpha": 1e-3}}
-
-
-def learner(name):
-    made = getattr(polyplane, name)(**SHORT.get(name, {}))
-    return made.set_params(random_state=0) if "random_state" in made.get_params() else made
-
-
-def numbers(n_classes=2):
-    X, y = load_breast_cancer(return_X_y=True) if n_classes == 2 else load_iris(return_X_y=True)
-    return StandardScaler().fit_transform(X), np.array(["a", "b", "c"])[y]
-
-
-def with_missing(X):
-    X = X.copy()
-    X[::7, 1], X[3::11, 0] = np.nan, np.nan
-    return X
-
-
-@pytest.fixture(scope="module")
-def models():
-    """Every kind of fitted estimator, with the rows to compare on; built on first use."""
-    found = {}
-
-    def fitted(kind):
-        if kind not in found:
-            found[kind] = KINDS[kind]()
-        return found[kind]
-
-    return fitted
-
-
-def of_learner(name, n_classes=2):
-    X, y = numbers(n_classes)
-    return learner(name).fit(X, y), X
-
-
-def of_pipeline(*steps, missing=False):
-    X, y = load_iris(return_X_y=True)
-    X = with_missing(X) if missing else X
-    return make_pipeline(*steps, polyplane.MultiHyperplaneClassifier(2, random_state=0)).fit(X[:120], y[:120]), X
-
-
-def of_table(preparation):
-    X, y = make_loans(400, random_state=0)
-    return TableClassifier(3, preparation=preparation, max_iter=5, random_state=0).fit(X, y), X
-
-
-def of_compressed(max_bytes):
-    X, y = load_breast_cancer(return_X_y=True)
-    model = polyplane.PegasosSVC(random_state=0).fit(StandardScaler().fit_transform(X), y)
-    return compress(model, X, y, max_bytes=max_bytes, max_iter=3, random_state=0), X
-
-
-def of_search():
-    X, y = load_iris(return_X_y=True)
-    pipeline = make_pipeline(StandardScaler(), polyplane.PegasosSVC(random_state=0))
-    return GridSearchCV(pipeline, {"pegasossvc__alpha": [0.1]}).fit(X, y), X
-
-
-KINDS = {
-    **{name: lambda name=name: of_learner(name) for name in LEARNERS},
-    "three classes": lambda: of_learner("MultiHyperplaneClassifier", 3),
-    "standard scaler": lambda: of_pipeline(StandardScaler()),
-    "two scalers": lambda: of_pipeline(RobustScaler(), MinMaxScaler((-2, 3))),
-    "clipping scaler": lambda: of_pipeline(MinMaxScaler(clip=True)),
-    "imputer alone": lambda: of_pipeline(SimpleImputer(), missing=True),
-    "imputer before a scaler": lambda: of_pipeline(SimpleImputer(strategy="median"), StandardScaler(), missing=True),
-    "imputer after a scaler": lambda: of_pipeline(MaxAbsScaler(), SimpleImputer(), missing=True),
-    "search": of_search,
-    "compressed": lambda: of_compressed(400),
-    "compressed, projected": lambda: of_compressed(150),
-    **{
-        f"table, {p or 'chosen'}": lambda p=p: of_table(p) for p in (None, "standard", "squares", "robust+norm", "bins")
-    },
-}
+from tests.models import KINDS, fitted, numbers
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_model_of_an_estimator_predicts_as_it(kind, models):
-    estimator, X = models(kind)
+def test_the_model_of_an_estimator_predicts_as_it(kind):
+    estimator, X = fitted(kind)
     model = Model.of(estimator)
     assert np.array_equal(model.predict(X), estimator.predict(X))
     expected = estimator.decision_function(X)
@@ -111,8 +31,8 @@ def test_the_model_of_an_estimator_predicts_as_it(kind, models):
 
 
 @pytest.mark.parametrize("kind", ["standard scaler", "imputer after a scaler", "compressed", "compressed, projected"])
-def test_a_flat_model_has_planes_over_the_columns(kind, models):
-    estimator, X = models(kind)
+def test_a_flat_model_has_planes_over_the_columns(kind):
+    estimator, X = fitted(kind)
     model, flat = Model.of(estimator), Model.of(estimator).flat()
     assert flat.features.is_identity
     assert flat.projection is None
@@ -135,13 +55,13 @@ def test_sparse_rows_stay_sparse_and_named_columns_are_matched_by_name():
         named.predict(frame[["b"]])
 
 
-def test_questions_about_a_model(models):
-    assert Model.of(models("PegasosSVC")[0]).is_piecewise_linear
-    assert Model.of(models("standard scaler")[0]).is_piecewise_linear
-    assert not Model.of(models("clipping scaler")[0]).is_piecewise_linear
-    assert not Model.of(models("table, bins")[0]).is_piecewise_linear
-    assert Model.of(models("PegasosSVC")[0]).is_additive
-    assert not Model.of(models("standard scaler")[0]).is_additive
+def test_questions_about_a_model():
+    assert Model.of(fitted("PegasosSVC")[0]).is_piecewise_linear
+    assert Model.of(fitted("standard scaler")[0]).is_piecewise_linear
+    assert not Model.of(fitted("clipping scaler")[0]).is_piecewise_linear
+    assert not Model.of(fitted("table, bins")[0]).is_piecewise_linear
+    assert Model.of(fitted("PegasosSVC")[0]).is_additive
+    assert not Model.of(fitted("standard scaler")[0]).is_additive
 
 
 def test_what_has_no_model_is_refused_in_a_sentence():

@@ -21,7 +21,7 @@ from polyplane.files import ModelFileError
 from polyplane.files.container import DIGEST_AT, ZEROS, parse_json, write_container
 from polyplane.loading import read_model
 from polyplane.scaling import AffineScaling
-from tests.machines import METADATA, machine_with_everything, make, some_rows
+from tests.models import METADATA, make, model_with_everything, some_rows
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small():
-    return machine_with_everything()
+    return model_with_everything()
 
 
 @pytest.fixture(scope="module")

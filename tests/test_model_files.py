@@ -18,7 +18,7 @@ from polyplane.engine.run import Limits
 from polyplane.learners import LEARNERS, find_learner
 from polyplane.loading import read_model
 from polyplane.scaling import FeatureMoments
-from tests.machines import LABELS, METADATA, machine_with_everything, make, some_rows
+from tests.models import LABELS, METADATA, make, model_with_everything, some_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -92,7 +92,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small():
-    return machine_with_everything()
+    return model_with_everything()
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ import threading
 import pytest
 
 import polyplane
-from tests.machines import machine_with_everything, make
+from tests.models import make, model_with_everything
 
 
 @pytest.fixture(scope="module")
 def small():
-    return machine_with_everything()
+    return model_with_everything()
 
 
 def folder_of(path):

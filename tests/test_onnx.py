@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import polyplane
 from polyplane.exports.onnx import NEWEST_OPSET, OLDEST_OPSET, register, to_onnx
 from polyplane.planes import PlaneSet
-from tests.machines import LABELS, make, some_rows
+from tests.models import LABELS, make, some_rows
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -18,7 +18,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 import polyplane
 from polyplane.files import ModelFileError
 from polyplane.loading import read_model
-from tests.machines import make, some_rows
+from tests.models import make, some_rows
 from tests.tables.test_classifier import QUICK
 from tests.test_model_damage import assembled, parts, places, reload, replaced
 from tests.test_model_files import assert_same, assert_same_model

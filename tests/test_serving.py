@@ -27,7 +27,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 import polyplane
 from polyplane import serving
 from polyplane.learners import LEARNERS, PROBABILISTIC, find_learner
-from tests.machines import LABELS, make, some_rows
+from tests.models import LABELS, make, some_rows
 from tests.tables.test_classifier import QUICK, shop
 from tests.test_model_damage import assembled, parts, places, replaced
 

@@ -37,7 +37,7 @@ from sklearn.svm import SVC
 import polyplane
 from polyplane.exports import to_c, to_javascript, to_sql
 from polyplane.learners import LEARNERS
-from tests.machines import make
+from tests.models import make
 from tests.programs import rows_in_c, run_c, run_chromium, run_duckdb, run_node, run_sqlite
 
 N_TRAIN, N_TEST, REPEATS = 2000, 10_000, 3

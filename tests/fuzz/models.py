@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 import polyplane
 from polyplane.base import PlaneClassifier
 from polyplane.files import ModelFileError
-from tests.machines import make, some_rows
+from tests.models import make, some_rows
 from tests.tables.test_classifier import shop
 from tests.test_model_damage import assembled, parts, places
 

@@ -1,0 +1,132 @@
+"""Small fitted models of every kind, for the tests of what is done with them."""
+
+import functools
+import inspect
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+import polyplane
+from polyplane.datasets import make_loans
+from polyplane.learners import LEARNERS
+
+LABELS = {
+    "int64": np.array([-3, 0, 7]),
+    "uint8": np.array([0, 1, 255], dtype=np.uint8),
+    "float64": np.array([-1.0, 0.0, 1.0]),
+    "float32": np.array([-1.0, 3.0, 7.0], dtype=np.float32),
+    "float16": np.array([-1.0, 3.0, 7.0], dtype=np.float16),
+    "text": np.array(["", "naïve", "zebra\x00s"]),
+    "object": np.array(["a", "bb", "long \ud800 one"], dtype=object),
+    "bool": np.array([False, True]),
+}
+
+
+def make(name, params):
+    learner = getattr(polyplane, name)
+    known = inspect.signature(learner).parameters
+    given = {"max_iter": 4, "random_state": 0} | params
+    return learner(**{key: value for key, value in given.items() if key in known})
+
+
+def some_rows(model, seed, dtype=np.float64, labels="int64", as_sparse=False):
+    """Rows of overlapping classes, as many as the learner and the labels allow."""
+    rng = np.random.default_rng(seed)
+    names = LABELS[labels]
+    n_classes = len(names) if model.__sklearn_tags__().classifier_tags.multi_class else 2
+    codes = np.arange(60) % n_classes
+    X = (rng.normal(size=(60, 3)) + 1.5 * np.eye(3)[codes]).astype(dtype)
+    return sparse.csr_array(X) if as_sparse else X, names[codes]
+
+
+def model_with_everything():
+    """A fitted model with all that a model file can hold."""
+    model = polyplane.ConvexPolytopeClassifier(
+        2,
+        enclosed="each",
+        max_iter=3,
+        class_weight={"no": 2.0, "yes": np.float32(0.5)},
+        random_state=np.random.RandomState(3),
+    )
+    X, y = some_rows(model, 0)
+    return model.fit(pd.DataFrame(X, columns=["width", "höhe", 'a "b"']), np.where(y == -3, "no", "yes"))
+
+
+METADATA = {"note": "a", "n": 3, "rate": 0.5, "centre": np.arange(3.0)}
+
+
+SHORT = {"PolyceptronClassifier": {"max_iter": 20}, "ConvexPolytopeClassifier": {"n_planes": 3, "alpha": 1e-3}}
+
+
+def learner(name):
+    made = getattr(polyplane, name)(**SHORT.get(name, {}))
+    return made.set_params(random_state=0) if "random_state" in made.get_params() else made
+
+
+def numbers(n_classes=2):
+    X, y = load_breast_cancer(return_X_y=True) if n_classes == 2 else load_iris(return_X_y=True)
+    return StandardScaler().fit_transform(X), np.array(["a", "b", "c"])[y]
+
+
+def with_missing(X):
+    X = X.copy()
+    X[::7, 1], X[3::11, 0] = np.nan, np.nan
+    return X
+
+
+def of_learner(name, n_classes=2):
+    X, y = numbers(n_classes)
+    return learner(name).fit(X, y), X
+
+
+def of_pipeline(*steps, missing=False):
+    X, y = load_iris(return_X_y=True)
+    X = with_missing(X) if missing else X
+    return make_pipeline(*steps, polyplane.MultiHyperplaneClassifier(2, random_state=0)).fit(X[:120], y[:120]), X
+
+
+def of_table(preparation):
+    X, y = make_loans(400, random_state=0)
+    return polyplane.TableClassifier(3, preparation=preparation, max_iter=5, random_state=0).fit(X, y), X
+
+
+def of_compressed(max_bytes):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = polyplane.PegasosSVC(random_state=0).fit(StandardScaler().fit_transform(X), y)
+    return polyplane.compress(model, X, y, max_bytes=max_bytes, max_iter=3, random_state=0), X
+
+
+def of_search():
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), polyplane.PegasosSVC(random_state=0))
+    return GridSearchCV(pipeline, {"pegasossvc__alpha": [0.1]}).fit(X, y), X
+
+
+KINDS = {
+    **{name: lambda name=name: of_learner(name) for name in LEARNERS},
+    "three classes": lambda: of_learner("MultiHyperplaneClassifier", 3),
+    "standard scaler": lambda: of_pipeline(StandardScaler()),
+    "two scalers": lambda: of_pipeline(RobustScaler(), MinMaxScaler((-2, 3))),
+    "clipping scaler": lambda: of_pipeline(MinMaxScaler(clip=True)),
+    "imputer alone": lambda: of_pipeline(SimpleImputer(), missing=True),
+    "imputer before a scaler": lambda: of_pipeline(SimpleImputer(strategy="median"), StandardScaler(), missing=True),
+    "imputer after a scaler": lambda: of_pipeline(MaxAbsScaler(), SimpleImputer(), missing=True),
+    "search": of_search,
+    "compressed": lambda: of_compressed(400),
+    "compressed, projected": lambda: of_compressed(150),
+    **{
+        f"table, {p or 'chosen'}": lambda p=p: of_table(p) for p in (None, "standard", "squares", "robust+norm", "bins")
+    },
+}
+
+
+@functools.cache
+def fitted(kind):
+    """A fitted estimator of a kind in `KINDS`, and rows to predict; fitted once."""
+    return KINDS[kind]()
