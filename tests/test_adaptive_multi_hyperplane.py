@@ -11,8 +11,8 @@ from polyplane.datasets import make_checkerboard
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
 from polyplane.learners._averaged_part import AveragedPart
-from polyplane.learners._epochs import Schedule
 from polyplane.learners.adaptive_multi_hyperplane import AdaptiveMultiHyperplane
+from polyplane.learners.tangents import Schedule
 from tests.reference.adaptive_multi_hyperplane import train
 
 CONTAINERS = [np.asarray, sparse.csr_matrix]

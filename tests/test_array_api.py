@@ -34,7 +34,7 @@ from polyplane._threads import Team
 from polyplane.datasets import make_checkerboard
 from polyplane.learners._array_sums import ArrayRowSums
 from polyplane.learners._row_sums import RowSums
-from polyplane.learners._tangent import kmeans
+from polyplane.learners.tangents import kmeans
 
 if parse_version(sklearn.__version__) < parse_version("1.8"):
     pytest.skip("scikit-learn 1.7 makes float64 of other libraries' float32", allow_module_level=True)
@@ -431,7 +431,7 @@ class TestBadInput:
         fitted = MultiHyperplaneClassifier(2, max_iter=1, batch_size=128, warm_start=True, random_state=0)
         fitted.fit(on_device(self.X), self.y)
         before = fitted.planes_
-        monkeypatch.setattr("polyplane.learners._log_loss.dense_gradient", full)
+        monkeypatch.setattr("polyplane.learners.log_loss.dense_gradient", full)
         with pytest.raises(MemoryError, match=rf"{re.escape(size)} more.*smaller batch_size than 128"):
             fitted.fit(on_device(self.X), self.y)
         assert fitted.planes_ is before

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from polyplane import CommitteeClassifier, MultiHyperplaneClassifier, PlaneCommittee, PlaneSet
 from polyplane.engine.run import Limits
 from polyplane.explain.geometry import committee_counterfactual, counterfactual
-from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
+from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 
 QUICK = {"n_planes": 3, "max_iter": 4, "random_state": 5}
 

@@ -18,12 +18,19 @@ from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifi
 from polyplane.datasets import make_checkerboard
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
-from polyplane.learners._contested import CONTENDERS, ContestedPass, ContestedRows, renews
-from polyplane.learners._epochs import EpochSampler
-from polyplane.learners._log_loss import Adam, Pace, dense_gradient, sparse_gradient
 from polyplane.learners._one_plane import OnePlanePerClass
-from polyplane.learners._tangent import kmeans, most_planes, tangent_start
+from polyplane.learners.log_loss import (
+    N_CANDIDATES,
+    Adam,
+    CandidatePass,
+    CandidatePlanes,
+    Pace,
+    dense_gradient,
+    renews,
+    sparse_gradient,
+)
 from polyplane.learners.multi_hyperplane import MarginMultiHyperplane, SmoothMultiHyperplane
+from polyplane.learners.tangents import EpochSampler, kmeans, most_planes, tangent_start
 from polyplane.scaling import AffineScaling
 from tests.reference.multi_hyperplane import log_loss, train_log_loss, train_margin
 
@@ -130,7 +137,7 @@ def test_contested_passes_are_adam_on_the_planes_in_contention(n_planes):
     rng = np.random.default_rng(0)
     X, y, W = rng.normal(size=(60, 5)), rng.integers(0, 3, 60), rng.normal(size=(3, n_planes, 6))
     data, rate = data_of(X, y), 0.02
-    rows = ContestedRows(data, shuffle=True, noise=False, n_planes=3 * n_planes)
+    rows = CandidatePlanes(data, shuffle=True, noise=False, n_planes=3 * n_planes)
     adam, orders, met = Adam(np.zeros_like(W), np.zeros_like(W)), [], []
     trained = W.copy()
     for turn in range(5):
@@ -138,14 +145,14 @@ def test_contested_passes_are_adam_on_the_planes_in_contention(n_planes):
         steps = range(4 * turn + 1, 4 * turn + 5)  # batches of 16, 16, 16 and 12 rows
         paces = [Pace(rate * (1 - 0.99**t) ** 0.5 / (1 - 0.9**t), 0.0, 1.0) for t in steps]
         scaling = AffineScaling(np.zeros(5), 1.0)
-        contested = ContestedPass(
+        contested = CandidatePass(
             X, y, data.weight, scaling, trained, adam, None, None, (0.9, 0.99),
-            contenders=rows.contenders, renew=rows.is_renewed(turn, data),
+            candidates=rows.candidates, renew=rows.is_renewed(turn, data),
         )  # fmt: skip
         met.append(contested.run([orders[-1]], 16, paces, averaged_from=4))
         rows.is_new = False
     batches = [[order[first : first + 16] for first in range(0, 60, 16)] for order in orders]
-    inputs, how = np.column_stack([X, np.ones(60)]), (CONTENDERS, [renews(turn) for turn in range(5)])
+    inputs, how = np.column_stack([X, np.ones(60)]), (N_CANDIDATES, [renews(turn) for turn in range(5)])
     expected, probabilities = train_log_loss(inputs, y, W, batches, rate, *how, epsilon=1e-4 / 5**0.5)
     np.testing.assert_allclose(trained, expected, atol=1e-9)
     np.testing.assert_allclose(np.concatenate(met), probabilities, atol=1e-9)

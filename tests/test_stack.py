@@ -15,8 +15,8 @@ from polyplane.engine.data import Data
 from polyplane.engine.run import Run
 from polyplane.learners import _stack
 from polyplane.learners._many import fit_many
-from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
 from polyplane.learners._stack import Job, train_stacked
+from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 
 X, Y = make_classification(900, 8, n_informative=6, n_classes=3, random_state=0)
 #: Folds of 720 rows, and one of 700: as many steps, and a shorter last batch.

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.data.infinite_digits import InfiniteDigits
 
 from polyplane._array_api import astype, at_least, at_most, kind_of, like, namespace, take_rows
-from polyplane.learners._cuda_graph import run_steps
+from polyplane.learners.log_loss import run_steps
 
 #: Images made together: enough to keep a device busy, few enough for its cache.
 BLOCK = 4096

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from polyplane.engine.run import Run
-from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
-from polyplane.learners._tangent import tangent_start
+from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
+from polyplane.learners.tangents import tangent_start
 from polyplane.tables import _committee
 from polyplane.tables._choice import Candidate, EncodedRows, candidates, choose_preparation
 from polyplane.tables._committee import Plan, _held_out_parts, mixed, n_passes, train_committee

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from polyplane.compression._low_rank import LowRank
-from polyplane.learners._tangent import kmeans
+from polyplane.learners.tangents import kmeans
 
 #: Difference of the scores of the two best classes at the start, relative to the gap and the spread of the rows.
 SCALE = 2.5

@@ -10,7 +10,7 @@ import numpy as np
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array
 from polyplane.engine.state import RowMemory, workspace
-from polyplane.learners._margin_loss import KernelRows, PlaneColumns
+from polyplane.learners.multi_hyperplane import KernelRows, PlaneColumns
 from polyplane.planes import PlaneSet
 
 

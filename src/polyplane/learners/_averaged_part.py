@@ -7,8 +7,8 @@ from typing import NamedTuple
 from scipy import sparse
 
 from polyplane.engine.data import Data
-from polyplane.learners._epochs import Schedule
-from polyplane.learners._margin_loss import CHECKS_PER_EPOCH
+from polyplane.learners.multi_hyperplane import CHECKS_PER_EPOCH
+from polyplane.learners.tangents import Schedule
 
 #: In a stream, planes are averaged once per this many dense rows of a batch.
 ROWS_PER_CHECK = 64

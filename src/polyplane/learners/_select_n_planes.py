@@ -9,8 +9,7 @@ import numpy as np
 
 from polyplane._array_api import take_rows, to_numpy
 from polyplane.engine.data import Data
-from polyplane.learners._tangent import most_planes
-from polyplane.learners._tangent_run import run_from_tangents
+from polyplane.learners.tangents import most_planes, run_from_tangents
 from polyplane.scaling import AffineScaling
 
 #: Minimum number of rows of a class per plane of a tangent start.

@@ -18,10 +18,9 @@ from polyplane._array_api import astype, like, namespace, take_rows, to_numpy, w
 from polyplane._threads import in_threads
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
-from polyplane.learners._cuda_graph import run_steps
-from polyplane.learners._epochs import EpochRandomness, EpochSampler
-from polyplane.learners._log_loss import EPSILON, USUAL_BATCH, Adam, decay, log_loss_residual, stretch
-from polyplane.learners._smooth_multi_hyperplane import STEPS_PER_PASS, SmoothMultiHyperplane, SmoothState
+from polyplane.learners.log_loss import EPSILON, USUAL_BATCH, Adam, decay, log_loss_residual, run_steps, stretch
+from polyplane.learners.multi_hyperplane import STEPS_PER_PASS, SmoothMultiHyperplane, SmoothState
+from polyplane.learners.tangents import EpochRandomness, EpochSampler
 from polyplane.planes import PlaneSet
 
 #: Maximum number of scores, and of values of the rows, in a step of a stack; more models form several stacks.

@@ -16,8 +16,8 @@ from polyplane.engine.feature_ranges import OwnScaling
 from polyplane.engine.method import Method
 from polyplane.learners._adaptive_state import AdaptiveState, Assignments
 from polyplane.learners._averaged_part import AveragedPart
-from polyplane.learners._epochs import Schedule
-from polyplane.learners._margin_loss import KernelRows, plane_sums
+from polyplane.learners.multi_hyperplane import KernelRows, plane_sums
+from polyplane.learners.tangents import Schedule
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 

@@ -22,9 +22,8 @@ from polyplane.committee import PlaneCommittee
 from polyplane.engine.data import Data
 from polyplane.engine.interrupt import Interrupt
 from polyplane.engine.run import Limits
-from polyplane.learners._log_loss import USUAL_BATCH
-from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
-from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
+from polyplane.learners.log_loss import USUAL_BATCH
+from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier, SmoothMultiHyperplane
 from polyplane.scaling import AffineScaling
 
 

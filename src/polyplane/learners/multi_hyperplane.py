@@ -2,28 +2,324 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polyplane._array_api import softmax
+from polyplane._array_api import astype, like, namespace, softmax, take_rows, widest_float, within_device_memory
+from polyplane._threads import blas_threads
 from polyplane._validation import check_fitted_matrix
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import MixedNumber
-from polyplane.engine.state import workspace
-from polyplane.learners._epochs import BackoffState, Schedule
-from polyplane.learners._log_loss import USUAL_BATCH
-from polyplane.learners._margin_loss import CHECKS_PER_EPOCH, KernelRows, PlaneColumns, pieces, plane_sums
-from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane
-from polyplane.learners._tangent import Tangents
-from polyplane.learners._tangent_method import TangentMethod
+from polyplane.engine.kinds import Array, CommonScaling, MixedNumber, Seed
+from polyplane.engine.state import State, workspace
+from polyplane.learners._one_plane import OnePlanePerClass
+from polyplane.learners._scaled_rows import ScaledRows
+from polyplane.learners.log_loss import (
+    USUAL_BATCH,
+    Adam,
+    AdamPass,
+    CandidatePass,
+    CandidatePlanes,
+    Pace,
+    decay,
+    stretch,
+)
+from polyplane.learners.tangents import BackoffState, EpochSampler, Schedule, TangentMethod, Tangents, update_mean
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
+
+#: A row whose class has this probability has a sufficient margin: it hardly changes the planes.
+AMPLE = 0.99
+#: Minimum number of steps per pass with larger batches than usual: fewer steps would train too slowly.
+STEPS_PER_PASS = 64
+
+_WEIGHTS = Array("f", "classes", "planes", "features+1", mixed=True)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothState(State):
+    """The state of training with the log-loss. Its arrays are on the device of the rows."""
+
+    W: Annotated[Any, _WEIGHTS]  # the planes over scaled rows
+    adam: Adam
+    tangents: Tangents  # the initial planes
+    scaling: CommonScaling
+    seed: Seed
+    epoch: int = 0
+    turn: int = 0  # epochs of the current schedule
+    loss: MixedNumber = np.inf
+    mean: Annotated[Any, _WEIGHTS] | None = None  # average over the last steps
+    n_averaged: int = 0
+    is_minimum: bool = False  # whether the minimum of the convex problem is reached
+    rows: BackoffState | None = None
+    workspace: EpochSampler | OnePlanePerClass | None = workspace()
+
+    @property
+    def n_planes(self) -> int:
+        """Number of planes."""
+        return int(self.tangents.mask.sum())
+
+
+@dataclass(frozen=True)
+class SmoothMultiHyperplane(TangentMethod[SmoothState]):
+    """Training with the log-loss; the score of a class is the log-sum-exp of the scores of its planes."""
+
+    alpha: float = 0.0
+    noise: float | None = None
+    batch_size: int = USUAL_BATCH
+
+    state = SmoothState
+    adjustable = TangentMethod.adjustable | {"alpha", "noise", "batch_size"}
+
+    @property
+    def trial(self) -> SmoothMultiHyperplane:
+        """The method for comparing numbers of planes, with defaults for the other parameters."""
+        return type(self)(scale=self.scale, noise=self.noise, backoff=self.backoff)
+
+    def begin(self, tangents: Tangents, scaling: AffineScaling, seed: int) -> SmoothState:
+        """The state before the first step, from given planes."""
+        W = tangents.planes()
+        xp = namespace(W)
+        return SmoothState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), tangents, scaling, seed)
+
+    def prepare(self, state: SmoothState, data: Data) -> SmoothState:
+        """Add the memory of the rows and the random orders, or the convex problem."""
+        if self._is_convex(state, data):
+            return replace(state, rows=None, workspace=OnePlanePerClass(data, state.scaling))
+        noise = self.noise_level(state) > 0
+        sampler = EpochSampler(data, self.shuffle, noise)
+        if self.backoff and isinstance(data.X, np.ndarray):
+            sampler = CandidatePlanes(data, self.shuffle, noise, state.tangents.mask.size)
+        return replace(state, rows=self._backoff_state(state, data), workspace=sampler)
+
+    def _is_convex(self, state: SmoothState, data: Data) -> bool:
+        """Whether training is the convex problem of one plane per class, on rows in memory."""
+        return self.is_convex(state.W.shape[1]) and not (data.stream or data.is_part)
+
+    def is_convex(self, most_planes: int) -> bool:
+        """Whether the problem is convex with at most `most_planes` per class; the seed then has no effect."""
+        return most_planes == 1 and not (self.alpha or self.noise)
+
+    def converged(self, state: SmoothState) -> bool:
+        """Whether the minimum of the convex problem is reached."""
+        return state.is_minimum
+
+    def step(self, state: SmoothState, data: Data) -> SmoothState:
+        """One pass over the rows."""
+        problem = state.workspace
+        if isinstance(problem, OnePlanePerClass):
+            with self.products(state), within_device_memory("Train on fewer rows at a time with partial_fit."):
+                found = problem.improve(state.W)
+            return replace(state, **found._asdict(), mean=None, n_averaged=0, epoch=state.epoch + 1, turn=0)
+        return self._pass(state, data)
+
+    def _pass(self, state: SmoothState, data: Data) -> SmoothState:
+        """One pass over the rows in mini-batches."""
+        clocks, sampler = state.rows, state.workspace
+        assert clocks is not None
+        assert isinstance(sampler, EpochSampler)
+        schedule = Schedule.of(self.max_iter, state, data)
+        drawn = sampler.draw(state.seed, state.epoch, more=schedule.next_turn > 0)
+        rows = clocks.visited(like(drawn.order, sampler.y))
+        size = min(self.batch_size, max(USUAL_BATCH, rows.shape[0] // STEPS_PER_PASS))
+        paces, averaged_from = self._paces(state, schedule, rows.shape[0], size)
+        state = replace(state, mean=_mean_to_add_to(state, averaged_from, len(paces)))
+        advice = f"Use a smaller batch_size than {self.batch_size}, or fewer rows at a time with partial_fit."
+        with self.products(state), within_device_memory(advice):
+            the_pass = self._prepared_pass(state, data, size)
+            inputs = [rows]
+            if drawn.noise is not None:
+                the_pass.noise = like(drawn.noise, state.W)
+                the_pass.noise *= self.noise_level(state) * state.tangents.margin
+                inputs.append(like(drawn.noise_rows, sampler.y)[: rows.shape[0]])
+            probability = the_pass.run(inputs, size, paces, averaged_from)
+            loss = _log_loss(take_rows(sampler.weight, rows), probability)
+            if self.backoff:
+                clocks.note(rows, probability > AMPLE, self.backoff)
+        return replace(
+            state,
+            epoch=state.epoch + 1,
+            turn=schedule.next_turn,
+            loss=loss / sampler.total_weight,
+            is_minimum=False,
+            adam=replace(state.adam, t=state.adam.t + len(paces)),
+            n_averaged=int(paces[-1].n_averaged) if averaged_from < len(paces) else state.n_averaged,
+        )
+
+    def _prepared_pass(self, state: SmoothState, data: Data, size: int) -> AdamPass | CandidatePass:
+        sampler = state.workspace
+        assert isinstance(sampler, EpochSampler)
+        anchor = state.tangents.planes() if self.alpha else None
+        needed = (
+            data.X, sampler.y, sampler.weight, state.scaling, state.W, state.adam, state.mean, anchor, decay(size),
+        )  # fmt: skip
+        if not isinstance(sampler, CandidatePlanes):
+            return AdamPass(*needed)
+        renew, sampler.is_new = sampler.is_renewed(state.turn, data), False
+        return CandidatePass(*needed, candidates=sampler.candidates, renew=renew)
+
+    def noise_level(self, state: SmoothState) -> float:
+        """The standard deviation of the noise, relative to the margin of the start."""
+        if self.noise is not None:
+            return self.noise
+        _, n_planes, n_features = state.tangents.centres.shape
+        return 0.2 * max(0.0, 1.0 - 2.0 / n_features) if n_planes > 1 else 0.0
+
+    def _paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[Pace], int]:
+        """The settings of each step, and the first step after which planes are averaged."""
+        unit = state.tangents.step / (state.W.shape[2] - 1) ** 0.5
+        b1, b2 = decay(size)
+        paces: list[Pace] = []
+        averaged_from, t, n_averaged = 0, state.adam.t, state.n_averaged if state.mean is not None else 0
+        for first in range(0, n_rows, size):
+            fraction = first / n_rows
+            t += 1
+            rate = self.eta0 * stretch(size) * schedule.rate(fraction)
+            if schedule.averages(fraction, self.average_fraction):
+                n_averaged = min(n_averaged + 1, schedule.window)
+            else:
+                averaged_from, n_averaged = len(paces) + 1, 0
+            corrected = rate * unit * (1 - b2**t) ** 0.5 / (1 - b1**t)
+            paces.append(Pace(corrected, min(1.0, rate * self.alpha), float(n_averaged)))
+        return paces, averaged_from
+
+    def products(self, state: SmoothState) -> AbstractContextManager[Any]:
+        """Set the number of threads of the matrix products of training."""
+        return blas_threads(self.batch_size * state.W.size) if namespace(state.W) is np else nullcontext()
+
+    def planes(self, state: SmoothState) -> PlaneSet:
+        """The model in a state, over the rows of X."""
+        W = state.W if state.mean is None else state.mean
+        own = (take_rows(W[c, :, :], np.flatnonzero(mask)) for c, mask in enumerate(state.tangents.mask))
+        return PlaneSet.of_classes(state.scaling.to_input_space(planes[:, :-1], planes[:, -1]) for planes in own)
+
+    @property
+    def takes_device_arrays(self) -> bool:
+        """Training consists of matrix products."""
+        return True
+
+
+def _mean_to_add_to(state: SmoothState, averaged_from: int, n_steps: int) -> Any:
+    """The average to update in a pass: a new one if averaging starts in this pass, or None if it has not started."""
+    if n_steps == 0 or (state.mean is not None and averaged_from == 0):
+        return state.mean
+    return None if averaged_from == n_steps else namespace(state.W).zeros_like(state.W)
+
+
+def _log_loss(weight: Any, probability: Any) -> float:
+    xp = namespace(probability)
+    return -float(xp.sum(astype(weight * xp.log(probability), widest_float(probability))))
+
+
+#: Planes are averaged this many times in an epoch.
+CHECKS_PER_EPOCH = 8
+
+_BY_COLUMN = Array("f", "columns", mixed=True)
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneColumns(State):
+    """Planes over scaled rows, one per column, as in the kernels; see `polyplane.kernels.rows`."""
+
+    coef: Annotated[np.ndarray, Array("f", "features", "columns", mixed=True)]
+    intercept: Annotated[np.ndarray, _BY_COLUMN]
+    shift: Annotated[np.ndarray, _BY_COLUMN]
+    owner: Annotated[np.ndarray, Array("i", "columns", below="classes")]  # class of each column, -1: still free
+    counts: Annotated[np.ndarray, Array("i", "classes")]  # planes of each class
+    scaling: CommonScaling
+    seed: Seed
+    epoch: int = 0
+    turn: int = 0  # epochs of the current schedule
+    loss: MixedNumber = np.inf
+    #: The average of the last planes, over the rows of X.
+    mean: (
+        tuple[
+            Annotated[np.ndarray, Array("f", "planes", "features", mixed=True)],
+            Annotated[np.ndarray, Array("f", "planes", mixed=True)],
+        ]
+        | None
+    ) = None
+    n_averaged: int = 0
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """The first columns belong to classes, in agreement with `counts`; the others are free."""
+        counts, n_columns = self.counts, len(self.owner)
+        if (counts < 0).any() or (counts > n_columns).any() or counts.sum() > n_columns:
+            return False
+        owner, free = np.split(self.owner, [self.n_planes])
+        averaged = self.mean is None or len(self.mean[1]) == self.n_planes
+        owned = (owner >= 0).all() and np.array_equal(np.bincount(owner, minlength=len(counts)), counts)
+        return bool(averaged and owned and (free == -1).all())
+
+    @property
+    def n_planes(self) -> int:
+        """Number of planes."""
+        return int(self.counts.sum())
+
+    def input_planes(self, factor: float) -> tuple[np.ndarray, np.ndarray]:
+        """Normals and offsets of the planes over the rows of X: `factor` times the stored arrays."""
+        coef = self.coef[:, : self.n_planes].T - np.multiply.outer(self.shift[: self.n_planes], self.scaling.centre)
+        return coef * factor, self.intercept[: self.n_planes] * factor
+
+    def averaged(self, factor: float, window: int) -> Self:
+        """The state with the current planes included in the average."""
+        now = self.input_planes(factor)
+        if self.mean is None:
+            return replace(self, mean=now, n_averaged=1)
+        n_averaged = min(self.n_averaged + 1, window)
+        for mean, new in zip(self.mean, now, strict=True):
+            update_mean(mean, new, n_averaged)
+        return replace(self, n_averaged=n_averaged)
+
+    def plane_set(self, factor: float) -> PlaneSet:
+        """The model; a class without planes owns the zero plane."""
+        coef, intercept = self.mean or self.input_planes(factor)
+        owner = self.owner[: self.n_planes]
+        zero = (np.zeros_like(coef, shape=(1, coef.shape[1])), np.zeros_like(intercept, shape=1))
+        own = ((coef[owner == c], intercept[owner == c]) for c in range(len(self.counts)))
+        return PlaneSet.of_classes(planes if len(planes[0]) else zero for planes in own)
+
+
+class KernelRows:
+    """The rows as arguments of the kernels, computed once."""
+
+    def __init__(self, data: Data, scaling: AffineScaling) -> None:
+        from polyplane.kernels.multi_hyperplane import Targets
+        from polyplane.kernels.rows import CentredRows, as_rows
+
+        centre = scaling.centre
+        along = np.asarray(data.X @ centre).ravel()
+        self.X = CentredRows(as_rows(data.X), along, float(centre @ centre), scaling.factor)
+        self.targets = Targets(data.y, data.weight)
+        self._scaled = ScaledRows(data.X, np.arange(len(data.y)), scaling)
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The norms of the scaled rows, including a constant feature of 1."""
+        lengths: np.ndarray = np.sqrt(self._scaled.square_norms().astype(np.float64) + 1.0)
+        return lengths
+
+
+def pieces(order: np.ndarray, length: int) -> Iterator[np.ndarray]:
+    """Split an order into parts of a given length."""
+    for first in range(0, len(order), length):
+        yield order[first : first + length]
+
+
+def plane_sums(state: PlaneColumns) -> Any:
+    """The planes as an argument of the kernels, which update them in place."""
+    from polyplane.kernels.rows import PlaneSums
+
+    return PlaneSums(state.coef, state.intercept, 1.0, state.shift)
+
 
 #: Of the most that an epoch like the last one could change a margin, the part that it is taken to change: rows whose
 #: margin would hold for some epochs are not visited in these.

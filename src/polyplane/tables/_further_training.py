@@ -10,7 +10,7 @@ import numpy as np
 
 from polyplane._threads import in_threads
 from polyplane.engine.run import Run
-from polyplane.learners._smooth_multi_hyperplane import SmoothState
+from polyplane.learners.multi_hyperplane import SmoothState
 from polyplane.tables._choice import EncodedRows
 from polyplane.tables._model import Member, TableModel
 from polyplane.tables._probabilities import best_temperature

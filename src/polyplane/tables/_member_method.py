@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyplane.engine.data import Data
-from polyplane.learners._contested import NOISE, ContestedPass, ContestedRows
-from polyplane.learners._epochs import Schedule
-from polyplane.learners._log_loss import USUAL_BATCH, decay
-from polyplane.learners._smooth_multi_hyperplane import AMPLE, SmoothMultiHyperplane, SmoothState
+from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay
+from polyplane.learners.multi_hyperplane import AMPLE, SmoothMultiHyperplane, SmoothState
+from polyplane.learners.tangents import Schedule
 
 
 @dataclass(frozen=True)
@@ -60,22 +59,22 @@ class MemberMethod(SmoothMultiHyperplane):
         return {"loss": rows.loss if isinstance(rows, MemberRows) else state.loss}
 
 
-class MemberRows(ContestedRows):
+class MemberRows(CandidatePlanes):
     """What the passes of a run share: the generator, the noise and the arrays of the kernel."""
 
     def __init__(self, method: MemberMethod, state: SmoothState, data: Data) -> None:
         level = method.noise_level(state) * state.tangents.margin
         super().__init__(data, method.shuffle, level > 0, state.tangents.mask.size)
         self.n_rows, self.probability = len(data.train), np.empty(0)  # of the class of each visited row
-        self.is_new = False  # the first pass of a schedule finds the contenders
+        self.is_new = False  # the first pass of a schedule finds the candidates
         W, noise = state.W, None
         self.rng = np.random.default_rng(state.seed)
         if level > 0:
             noise = self.rng.standard_normal(NOISE + W.shape[2] - 1, dtype=W.dtype.type)
             noise *= level
-        self.one_pass = ContestedPass(
+        self.one_pass = CandidatePass(
             data.X, data.y, data.weight, state.scaling, W, state.adam, np.zeros_like(W), None, decay(USUAL_BATCH),
-            noise=noise, contenders=self.contenders, renew=not self.all_contend,
+            noise=noise, candidates=self.candidates, renew=not self.all_are_candidates,
         )  # fmt: skip
 
     @property

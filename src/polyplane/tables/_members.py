@@ -11,7 +11,7 @@ import numpy as np
 from polyplane._threads import in_threads
 from polyplane.engine.data import Data
 from polyplane.engine.progress import Progress
-from polyplane.learners._tangent_run import run_from_tangents
+from polyplane.learners.tangents import run_from_tangents
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 from polyplane.tables._member_method import MemberMethod

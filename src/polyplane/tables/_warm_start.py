@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from polyplane.learners._smooth_multi_hyperplane import SmoothMultiHyperplane, SmoothState
-from polyplane.learners._tangent import tangent_start
+from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane, SmoothState
+from polyplane.learners.tangents import tangent_start
 from polyplane.scaling import AffineScaling
 from polyplane.tables._choice import EncodedRows
 from polyplane.tables._model import Member

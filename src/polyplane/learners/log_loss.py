@@ -1,24 +1,78 @@
-"""The log-loss of a multi-hyperplane model, its gradient, and Adam, as matrix products."""
+"""The log-loss of a multi-hyperplane model, its gradient, and passes over the rows by Adam."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from polyplane._array_api import astype, at_least, device_of, like, namespace, take_rows
+from polyplane._array_api import astype, at_least, device_of, is_on_cuda, like, namespace, take_rows
+from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, MixedWhole
 from polyplane.engine.state import State
-from polyplane.learners._cuda_graph import run_steps
-from polyplane.learners._epochs import update_mean
+from polyplane.learners.tangents import EpochRandomness, EpochSampler, update_mean
 from polyplane.scaling import AffineScaling
 
+#: Recording a graph costs as much as a few steps.
+WORTH_RECORDING = 16
+
+
+def run_steps(step: Callable[..., Any], batches: Sequence[Any], paces: Sequence[tuple[float, ...]], out: Any) -> None:
+    """Call ``out[i] = step(*(batch[i] for batch in batches), *paces[i])`` for one `i` after the other.
+
+    Parameters
+    ----------
+    step : callable
+        Updates arrays in place and returns an array, without synchronising with the host.
+    batches : sequence of arrays
+        The inputs of the steps; first axis: steps.
+    paces : sequence of tuples of float
+        Further arguments of each step. A recorded step gets them as zero-dimensional arrays.
+    out : array
+        The results of the steps; first axis: steps.
+    """
+    if is_on_cuda(out) and len(paces) >= WORTH_RECORDING:
+        _run_recorded(step, batches, paces, out)
+        return
+    for i, pace in enumerate(paces):
+        out[i, ...] = step(*(batch[i, ...] for batch in batches), *pace)
+
+
+def _run_recorded(
+    step: Callable[..., Any], batches: Sequence[Any], paces: Sequence[tuple[float, ...]], out: Any
+) -> None:
+    import torch
+
+    numbers = torch.tensor(paces, dtype=out.dtype, device=out.device)
+    at = torch.zeros(1, dtype=torch.int64, device=out.device)
+
+    def numbered_step() -> None:
+        # The recorded step is the same each time: its number is stored on the device.
+        inputs = [batch.index_select(0, at)[0] for batch in batches]
+        out.index_copy_(0, at, step(*inputs, *numbers.index_select(0, at)[0].unbind())[None])
+        at.add_(1)
+
+    stream = torch.cuda.Stream(out.device)
+    stream.wait_stream(torch.cuda.current_stream(out.device))
+    try:
+        with torch.cuda.stream(stream):
+            numbered_step()  # not recorded: libraries are initialised on the first call
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream):
+                numbered_step()
+            for _ in range(len(paces) - 1):
+                graph.replay()
+    finally:
+        # The memory of the graph is released on return, so all steps must have finished, even after an interrupt.
+        stream.synchronize()
+
+
 #: Lower bound of the probability of a row's class; rows below it no longer change the planes of their class.
-LEAST = 1e-30
+LEAST_PROBABILITY = 1e-30
 #: Adam's decay rates of the gradient and of its square.
 DECAY = (0.9, 0.99)
 #: Adam's epsilon for one feature, large enough that planes without a gradient do not move by rounding errors.
@@ -181,7 +235,7 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
     by_class = xp.sum(scores, axis=-1)
     total = xp.sum(by_class, axis=-1)
     probability = xp.sum(by_class * own, axis=-1) / total
-    probability = at_least(probability, LEAST)
+    probability = at_least(probability, LEAST_PROBABILITY)
     factor = (1.0 - own / probability[..., None]) * (weight / total)[..., None]
     scores *= factor[..., None]
     return scores, probability
@@ -228,3 +282,97 @@ def sparse_gradient(
         result[:, :-1] += ((which == np.arange(len(used))[:, None]).astype(W.dtype) @ residual).T @ shared
     result[:, -1] = total
     return probability, result.reshape(W.shape)
+
+
+#: Number of candidate planes of a row. With 32, errors are the same; with 8, some are larger.
+N_CANDIDATES = 16
+#: Candidates are updated in the passes 0, 1, 3, 7 and then every this many passes. Without the late updates, training
+#: fails for some seeds, because the planes have moved in the meantime.
+RENEWED_EVERY = 8
+#: Length of the noise of an epoch; each row gets a random slice of it.
+NOISE = 1 << 16
+#: Multiplications after which the kernel returns to Python, so that Ctrl-C is handled.
+MULTIPLICATIONS = 1 << 33
+
+
+@cache
+def _kernels() -> Any:
+    """The compiled kernels, imported when they are first used."""
+    from polyplane.kernels import log_loss
+
+    return log_loss
+
+
+def renews(turn: int) -> bool:
+    """Whether candidates are updated in pass `turn`."""
+    return turn in (0, 1, 3) or turn % RENEWED_EVERY == RENEWED_EVERY - 1
+
+
+class CandidatePlanes(EpochSampler):
+    """The candidate planes of each row, those with the best scores, and the order and the noise of each epoch."""
+
+    def __init__(self, data: Data, shuffle: bool, noise: bool, n_planes: int) -> None:
+        super().__init__(data, shuffle, noise)
+        self.candidates = np.zeros((len(data.y), min(n_planes, N_CANDIDATES)), dtype=np.int32)
+        self.all_are_candidates = n_planes <= N_CANDIDATES
+        self.is_new = not self.all_are_candidates
+        if self.all_are_candidates:
+            self.candidates[:] = np.arange(n_planes)
+
+    def is_renewed(self, turn: int, data: Data) -> bool:
+        """Whether to update the candidates."""
+        return not self.all_are_candidates and (self.is_new or data.stream or renews(turn))
+
+    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
+        n_features = self._n_features
+        noise = rng.standard_normal(min(len(order) * n_features, NOISE) + n_features, dtype=self._dtype)
+        return EpochRandomness(order, noise, rng.integers(0, len(noise) - n_features + 1, len(order)))
+
+
+@dataclass
+class CandidatePass(Pass):
+    """One pass over dense rows on the host."""
+
+    candidates: np.ndarray = field(kw_only=True)
+    renew: bool = field(kw_only=True)
+    _parts: tuple[Any, Any, Any] | None = field(default=None, init=False, repr=False)
+
+    def run(self, inputs: Sequence[Any], size: int, paces: Any, averaged_from: int) -> np.ndarray:
+        """Make all steps, `size` rows each; return the probability of each row's class just before it was learned from.
+
+        `inputs` are the indices of the rows to visit and, if there is noise, the start of the noise of each row. Planes
+        are averaged from step `averaged_from` on.
+        """
+        kernels = _kernels()
+        rate, shrink, n_averaged = np.array(paces, dtype=float).reshape(-1, 3).T.copy()
+        n_averaged[:averaged_from] = 0
+        visited, starts = inputs[0], inputs[-1]
+        probability = np.empty(len(visited), dtype=self.W.dtype)
+        rows, machine, room = self._kernel_arguments(size)
+        at_once = max(1, MULTIPLICATIONS // (size * self.W.size))
+        for first in range(0, len(paces), at_once):
+            steps, part = slice(first, first + at_once), slice(first * size, (first + at_once) * size)
+            kernels.train(
+                rows, kernels.Visits(visited[part], starts[part], probability[part]), self.candidates, machine,
+                kernels.Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), room,
+                self.renew,
+            )  # fmt: skip
+        return probability
+
+    def _kernel_arguments(self, size: int) -> tuple[Any, Any, Any]:
+        """The arguments of the kernel, reused by the next pass."""
+        if self._parts is None:
+            kernels = _kernels()
+            W, nothing = self.W, self.W[:0]
+            noise = np.empty(0, dtype=W.dtype) if self.noise is None else self.noise
+            mean, anchor = (nothing if array is None else array for array in (self.mean, self.anchor))
+            room = kernels.Room(
+                gradient=np.zeros((W.shape[0] * W.shape[1], W.shape[2]), dtype=W.dtype),
+                inputs=np.empty((size, W.shape[2]), dtype=W.dtype),
+                all_scores=np.empty((size if self.renew else 0, W.shape[0] * W.shape[1]), dtype=W.dtype),
+                largest=np.empty(W.shape[0] * W.shape[1] // kernels.BLOCK, dtype=W.dtype),
+                scores=np.empty(self.candidates.shape[1], dtype=W.dtype),
+            )
+            rows = kernels.Rows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
+            self._parts = rows, kernels.Machine(W, self.adam.first, self.adam.second, mean, anchor), room
+        return self._parts

@@ -1,0 +1,405 @@
+"""The tangent start, and what methods that start from it share: decreasing steps, skipped rows, random orders.
+
+By Theorem 1 of Djuric, Wang and Vucetic (2020), the tangent planes of a convex function at given points divide the
+space into one cell around each point. With the paraboloid :math:`s |x|^2` and the k-means centres :math:`m` of each
+class, the planes are :math:`w = 2 s m`, :math:`b = -s |m|^2`, and the start is the nearest-centre classifier.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Annotated, Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from polyplane._array_api import (
+    astype,
+    at_least,
+    at_most,
+    host_dtype,
+    kind_of,
+    like,
+    namespace,
+    put,
+    take_rows,
+    to_numpy,
+    within_device_memory,
+)
+from polyplane.engine.data import Data
+from polyplane.engine.feature_ranges import OwnScaling
+from polyplane.engine.kinds import Array
+from polyplane.engine.method import Method
+from polyplane.engine.run import Observer, Run
+from polyplane.engine.state import RowMemory, State
+from polyplane.learners._scaled_rows import ScaledRows
+from polyplane.scaling import AffineScaling
+
+#: Number of consecutive rows that share a window of the noise; unless they have many features, each has its own row.
+WINDOW = 256
+#: Size of a window in numbers, and minimum size in rows: rows with many features share rows of noise. New noise for
+#: each row would cost more than the matrix products, and even more for sparse rows, which must stay sparse.
+WINDOW_NUMBERS, LEAST_NOISE_ROWS = 1 << 15, 32
+#: Windows of noise per epoch.
+WINDOWS = 8
+
+_CLOCK = Array("uint8", "rows")
+
+
+class Schedule(NamedTuple):
+    """Step sizes that decrease linearly to 0 over `passes`, and then start again; in a stream, to a third, and stay."""
+
+    passes: int
+    done: int  # number of passes made
+    stream: bool
+
+    @classmethod
+    def of(cls, passes: int, state: Any, data: Data) -> Schedule:
+        """The schedule of a state after `epoch` passes, `turn` of them by the current schedule."""
+        return cls(passes, state.epoch if data.stream else state.turn % passes, data.stream)
+
+    def rate(self, fraction: float) -> float:
+        """Step size relative to the first, after a `fraction` of the next pass."""
+        return max(1.0 - (self.done + fraction) / self.passes, 1 / 3 if self.stream else 0.0)
+
+    def averages(self, fraction: float, last: float) -> bool:
+        """Whether planes are averaged after a `fraction` of the next pass: in the `last` fraction of the passes."""
+        return last > 0 and self.done + fraction >= (1.0 - last) * self.passes
+
+    @property
+    def window(self) -> int:
+        """Maximum number of states in an average: unlimited, or in a stream about the last thirty."""
+        return 30 if self.stream else 1 << 62
+
+    @property
+    def next_turn(self) -> int:
+        """Number of passes made after the next one; 0 at the end of the schedule, and in a stream."""
+        return 0 if self.stream else (self.done + 1) % self.passes
+
+
+def update_mean(mean: Any, new: Any, n: Any) -> None:
+    """Update a mean in place with the `n`-th array, `new`."""
+    mean += (new - mean) / n
+
+
+@dataclass(frozen=True, eq=False)
+class BackoffState(RowMemory):
+    """For each row, the number of visits still to skip, and the number to skip next time."""
+
+    skip: Annotated[Any, _CLOCK]
+    patience: Annotated[Any, _CLOCK]
+
+    @classmethod
+    def fresh(cls, data: Data) -> BackoffState:
+        """The state in which no row is skipped, on the device of the rows."""
+        kind = kind_of(data.X)
+        return cls(*(like(np.zeros(len(data.y), dtype=np.uint8), kind) for _ in range(2)))
+
+    def visited(self, order: Any) -> Any:
+        """Return the rows of `order` to visit in this epoch, and count one skipped visit for the others."""
+        skip = take_rows(self.skip, order)
+        skipped = skip > 0
+        put(self.skip, order[skipped], skip[skipped] - 1)
+        return order[~skipped]
+
+    def note(self, rows: Any, is_ample: Any, longest: int) -> None:
+        """Skip visited rows with a sufficient margin for 1, 3, 7, ... epochs: `kernels.backoff` for arrays of rows."""
+        half = at_most(take_rows(self.patience, rows), longest // 2)  # so that no uint8 overflows
+        patience = namespace(rows).where(is_ample, at_most(2 * half + 1, longest), 0 * half)
+        put(self.patience, rows, patience)
+        put(self.skip, rows, patience)
+
+
+class EpochRandomness(NamedTuple):
+    """The random numbers of an epoch, drawn on the host, so that they do not depend on the device."""
+
+    order: np.ndarray
+    noise: np.ndarray | None = None  # noise of variance 1
+    noise_rows: np.ndarray | None = None  # the row of the noise for each visited row, in the order of the visits
+
+
+class EpochSampler:
+    """Labels and weights on the device of the rows, and the order and the noise of each epoch."""
+
+    def __init__(self, data: Data, shuffle: bool, noise: bool) -> None:
+        kind = kind_of(data.X)
+        self.y, self.weight = like(data.y, kind), like(data.weight, kind)
+        self.total_weight = float(data.weight[data.train].sum())
+        self._train, self._shuffle = data.train, shuffle
+        n_rows, n_features = len(data.train), data.X.shape[1]
+        self._n_features = n_features
+        self._window = min(n_rows, max(LEAST_NOISE_ROWS, min(WINDOW, WINDOW_NUMBERS // n_features)))
+        self._noise_shape = (self._window * min(-(-n_rows // WINDOW), WINDOWS), n_features) if noise else None
+        self._dtype = host_dtype(kind)
+        # While an epoch runs on a device, the host draws the random numbers of the next one.
+        self._helper = None if namespace(kind) is np else ThreadPoolExecutor(1)
+        self._ahead: tuple[tuple[int, int], Future[EpochRandomness]] | None = None
+
+    def draw(self, seed: int, epoch: int, more: bool) -> EpochRandomness:
+        """Return the random numbers of an epoch; if `more` epochs follow, draw those of the next one in advance."""
+        ahead = self._ahead
+        drawn = ahead[1].result() if ahead is not None and ahead[0] == (seed, epoch) else self._draw(seed, epoch)
+        if self._helper is not None and more:
+            self._ahead = (seed, epoch + 1), self._helper.submit(self._draw, seed, epoch + 1)
+        return drawn
+
+    def _draw(self, seed: int, epoch: int) -> EpochRandomness:
+        rng = np.random.default_rng([seed, epoch])
+        order = rng.permutation(self._train) if self._shuffle else self._train
+        return EpochRandomness(order) if self._noise_shape is None else self._draw_noise(rng, order)
+
+    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
+        noise = rng.standard_normal(self._noise_shape, dtype=self._dtype)
+        first = np.repeat(rng.integers(0, len(noise), -(-len(order) // WINDOW)), WINDOW)[: len(order)]
+        return EpochRandomness(order, noise, (first + np.arange(len(order)) % self._window) % len(noise))
+
+
+#: Maximum number of rows per centre for k-means.
+ROWS_PER_CENTRE = 256
+#: Number of rows from which gap, spread and margin are estimated.
+SAMPLE = 800
+
+
+@dataclass(frozen=True, eq=False)
+class Tangents(State):
+    """Centres of the classes and the tangent planes at them, over scaled rows.
+
+    Classes may have different numbers of centres; the arrays are padded to the largest.
+    """
+
+    centres: Annotated[Any, Array("f", "classes", "planes", "features", in_place=False)]  # on the device of the rows
+    mask: Annotated[np.ndarray, Array("b", "classes", "planes", in_place=False)]  # False: padding
+    scale: float
+    spread: float  # mean squared distance of a row to the nearest centre of its class
+    margin: float  # median distance of a row to the boundary between its nearest own and rival centres
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """Each class has a centre."""
+        return bool(self.mask.any(axis=1).all())
+
+    def planes(self) -> Any:
+        """The planes, shape (n_classes, n_planes, n_features + 1); padding never has the highest score."""
+        xp, centres = namespace(self.centres), self.centres
+        square = xp.sum(centres**2, axis=2, keepdims=True)
+        W = self.scale * xp.concat([2 * centres, -square], axis=2)
+        W[:, :, -1] = xp.where(like(self.mask, W), W[:, :, -1], xp.full_like(W[:, :, -1], -1e30))
+        return W
+
+    @property
+    def step(self) -> float:
+        """The unit of step sizes: the change of a plane from a row to its centre, or by a quarter of the margin."""
+        return 2 * self.scale * max(self.spread**0.5, self.margin / 4, 1e-6)
+
+
+def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scale: float, seed: int) -> Tangents:
+    """Find the centres of the classes and the scale of the paraboloid.
+
+    `scale`, relative to the sum of the gap and the spread, determines the difference of the scores of the two best
+    classes at the start: large enough to be useful, small enough that training can change it.
+    """
+    X, y, rows = data.X, data.y, data.train
+    xp, rng = namespace(X), np.random.default_rng(seed)
+    shape = (len(n_planes), int(n_planes.max()))
+    centres = like(np.zeros((*shape, X.shape[1]), dtype=host_dtype(X)), X)
+    mask = np.zeros(shape, dtype=bool)
+    for c, k in enumerate(n_planes):
+        own = rows[y[rows] == c]
+        if len(own) > ROWS_PER_CENTRE * k:
+            own = np.sort(rng.choice(own, ROWS_PER_CENTRE * int(k), replace=False))
+        # A class without rows starts with one plane at the centre of all rows.
+        found = _centres_of(X, own, scaling, int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
+        centres[c, : found.shape[0], :] = found
+        mask[c, : found.shape[0]] = True
+    sample = np.sort(rng.choice(rows, min(len(rows), SAMPLE), replace=False))
+    gap, spread, margin = _measure(centres, mask, ScaledRows(X, sample, scaling), y[sample])
+    return Tangents(centres, mask, scale / max(gap + spread, 1e-6), spread, margin)
+
+
+def most_planes(data: Data) -> int:
+    """Maximum number of planes per class: no more weights than the rows have nonzero values."""
+    X = data.X
+    numbers = X.count_nonzero() if sparse.issparse(X) else int(namespace(X).count_nonzero(X))
+    return max(1, numbers * len(data.train) // (X.shape[0] * X.shape[1] * data.n_classes))
+
+
+def _centres_of(X: Any, rows: np.ndarray, scaling: AffineScaling, n_centres: int, rng: np.random.Generator) -> Any:
+    """The k-means centres of the scaled rows; sparse rows stay sparse, and their centres are scaled instead."""
+    if not sparse.issparse(X):
+        return kmeans(scaling.take(X, rows), n_centres, rng)
+    return (kmeans(X[rows], n_centres, rng) - scaling.centre) * X.dtype.type(scaling.factor)
+
+
+def kmeans(X: Any, n_centres: int, rng: np.random.Generator, max_iter: int = 10) -> Any:
+    """Centres by a few passes of Lloyd's algorithm; an empty centre moves to the row farthest from its centre.
+
+    k-means need not converge here: scikit-learn's takes five times as long and leads to the same error.
+    """
+    xp, n_rows = namespace(X), X.shape[0]
+    if n_rows <= n_centres:
+        return xp.asarray(_dense(X), copy=True)
+    centres = _dense(take_rows(X, rng.choice(n_rows, n_centres, replace=False)))
+    for _ in range(max_iter if n_centres > 1 else 1):
+        cost = X @ (-2.0 * centres.T)
+        cost += xp.sum(centres * centres, axis=1)
+        nearest = xp.argmin(cost, axis=1)
+        sums, count = _sums_of_groups(X, nearest, n_centres)
+        centres = sums / at_least(count, 1.0)[:, None]
+        idle = np.flatnonzero(to_numpy(count) == 0)
+        if len(idle):
+            norms = X.multiply(X).sum(axis=1) if sparse.issparse(X) else xp.sum(X * X, axis=1)
+            distance = xp.min(cost, axis=1) + xp.reshape(xp.asarray(norms), (-1,))
+            put(centres, like(idle, centres), _dense(take_rows(X, xp.argsort(distance)[n_rows - len(idle) :])))
+    return centres
+
+
+def _sums_of_groups(X: Any, group: Any, n_groups: int) -> tuple[Any, Any]:
+    """Sum of the rows of each group, and their number, by a matrix product."""
+    xp = namespace(X)
+    if sparse.issparse(X):
+        ones, rows = np.ones(len(group), dtype=X.dtype), np.arange(len(group))
+        member = sparse.csr_array((ones, (group, rows)), shape=(n_groups, len(group)))
+        return (member @ X).toarray(), np.asarray(member.sum(axis=1)).ravel()
+    member = astype(group[None, :] == like(np.arange(n_groups), group)[:, None], X.dtype)
+    return member @ X, xp.sum(member, axis=1)
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def _measure(centres: Any, mask: np.ndarray, sample: ScaledRows, y: np.ndarray) -> tuple[float, float, float]:
+    """Estimate the gap, the spread and the margin from a sample of rows.
+
+    The gap is the median absolute difference of the squared distances to the nearest own and the nearest rival centre.
+    """
+    rows, flat = np.arange(len(y)), namespace(centres).reshape(centres, (-1, centres.shape[2]))
+    products, inner = to_numpy(sample.times(flat)), to_numpy(flat @ flat.T).astype(np.float64)
+    squares = np.diagonal(inner)
+    closeness = (2 * products - squares).reshape(len(y), *mask.shape)
+    closeness[:, ~mask] = -np.inf
+    own = closeness[rows, y]
+    best, own_centre = own.max(axis=1), y * mask.shape[1] + own.argmax(axis=1)
+    closeness[rows, y] = -np.inf
+    rivals = closeness.reshape(len(y), -1)
+    rival = rivals.argmax(axis=1)
+    apart = np.sqrt(np.maximum(squares[own_centre] + squares[rival] - 2 * inner[own_centre, rival], 0))
+    gaps = np.abs(best - rivals.max(axis=1))
+    spread = max(float((to_numpy(sample.square_norms()) - best).mean()), 0.0)
+    return float(np.median(gaps)), spread, float(np.median(gaps / (2 * apart + 1e-12)))
+
+
+S = TypeVar("S", bound=Any)
+
+
+@dataclass(frozen=True)
+class TangentMethod(Method[S]):
+    """Training from the tangent planes at the k-means centres of each class, with step sizes that decrease to 0."""
+
+    n_planes: int | tuple[int, ...] | None = None  # of each class, the same for all or class by class; None: chosen
+    scale: float = 2.5
+    eta0: float = 0.3
+    backoff: int = 31
+    max_iter: int = 60
+    average_fraction: float = 0.2  # the last part of the passes, whose planes are averaged
+    shuffle: bool = True
+
+    adjustable = frozenset({"eta0", "backoff", "max_iter", "average_fraction", "shuffle"})
+    mixable = True
+
+    @property
+    def own_scaling(self) -> OwnScaling:
+        """Rows are centred, and multiplied by a common factor."""
+        return "common"
+
+    @property
+    @abstractmethod
+    def trial(self) -> Any:
+        """The method for comparing numbers of planes."""
+
+    def products(self, state: S) -> AbstractContextManager[Any]:
+        """Set the number of threads of the matrix products of training."""
+        return nullcontext()
+
+    @abstractmethod
+    def begin(self, tangents: Tangents, scaling: AffineScaling, seed: int) -> S:
+        """The state before the first step, from given planes."""
+
+    def start(self, data: Data, seed: int) -> S:
+        """The state before the first step."""
+        with within_device_memory("Train on fewer rows at a time with partial_fit."):
+            scaling = AffineScaling.common(data.X, data.training_weight)
+            n_planes = self._planes_per_class(data, scaling, seed)
+            return self.begin(tangent_start(data, n_planes, scaling, self.scale, seed), scaling, seed)
+
+    def settled(self, data: Data, seed: int) -> Self:
+        """The same with the number of planes chosen."""
+        if self.n_planes is not None:
+            return self
+        chosen = self._planes_per_class(data, AffineScaling.common(data.X, data.training_weight), seed)
+        return replace(self, n_planes=tuple(chosen.tolist()))
+
+    def _planes_per_class(self, data: Data, scaling: AffineScaling, seed: int) -> np.ndarray:
+        if self.n_planes is None:
+            from polyplane.learners._select_n_planes import select_n_planes  # which trains by these methods
+
+            return select_n_planes(data, scaling, self.trial, seed)
+        if isinstance(self.n_planes, tuple):
+            return np.array(self.n_planes)
+        n_rows = data.class_counts
+        if (n_rows < self.n_planes).any() and not data.stream:
+            few = int(n_rows.argmin())
+            warnings.warn(
+                f"n_planes={self.n_planes} is more than the {n_rows[few]} rows of class {few} (counted from 0 in the "
+                "order of the labels); such a class gets one plane per row.",
+                UserWarning,
+                stacklevel=8,
+            )
+        return np.clip(n_rows, 1, self.n_planes)
+
+    def _backoff_state(self, state: S, data: Data) -> BackoffState:
+        """The back-off state; when a schedule starts, steps are large again, so no row is skipped."""
+        return BackoffState.fresh(data) if state.rows is None or state.turn == 0 else state.rows
+
+    def figures(self, state: S) -> Mapping[str, float]:
+        """The mean loss over the visits of the last epoch, and the number of planes."""
+        return {"loss": state.loss, "planes": state.n_planes}
+
+    def monitored(self, state: S) -> float:
+        """The loss."""
+        return state.loss
+
+
+def run_from_tangents(
+    method: Any,
+    data: Data,
+    n_planes: np.ndarray,
+    scaling: AffineScaling,
+    seed: int,
+    observers: Sequence[Observer] = (),
+) -> Run:
+    """Make all passes of a `TangentMethod`, from the tangent planes at the centres of each class.
+
+    Parameters
+    ----------
+    method : TangentMethod
+        The training method.
+    data : Data
+        The rows.
+    n_planes : ndarray of shape (n_classes,)
+        Number of planes of each class.
+    scaling : AffineScaling
+        The scaling of the rows in training.
+    seed : int
+        Seed of the centres, the order of the rows and the noise.
+    observers : sequence of Observer, default=()
+        Called after each step; without observers, the run is not tracked.
+    """
+    state = method.begin(tangent_start(data, n_planes, scaling, method.scale, seed), scaling, seed)
+    with method.products(state):
+        return Run(method, state, observers=observers, tracked=bool(observers)).go(repeat(data, method.max_iter))
