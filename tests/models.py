@@ -85,6 +85,11 @@ def of_learner(name, n_classes=2):
     return learner(name).fit(X, y), X
 
 
+def of_committee():
+    X, y = numbers(3)
+    return polyplane.MultiHyperplaneClassifier(2, n_estimators=3, max_iter=10, random_state=0).fit(X, y), X
+
+
 def of_pipeline(*steps, missing=False):
     X, y = load_iris(return_X_y=True)
     X = with_missing(X) if missing else X
@@ -110,6 +115,7 @@ def of_search():
 
 KINDS = {
     **{name: lambda name=name: of_learner(name) for name in LEARNERS},
+    "committee": lambda: of_committee(),
     "three classes": lambda: of_learner("MultiHyperplaneClassifier", 3),
     "standard scaler": lambda: of_pipeline(StandardScaler()),
     "two scalers": lambda: of_pipeline(RobustScaler(), MinMaxScaler((-2, 3))),

@@ -16,7 +16,6 @@ from sklearn.utils.fixes import parse_version
 
 from polyplane import (
     AdaptiveMultiHyperplaneClassifier,
-    CommitteeClassifier,
     ConvexPolytopeClassifier,
     CuttingPlaneSVC,
     MultiHyperplaneClassifier,
@@ -87,7 +86,10 @@ CASES = {
         2,
     ),
     "multi-hyperplane, one plane": (MultiHyperplaneClassifier(1, backoff=0, random_state=0), 3),
-    "committee": (CommitteeClassifier(2, n_planes=3, max_iter=4, batch_size=64, backoff=0, random_state=0), 3),
+    "committee": (
+        MultiHyperplaneClassifier(3, n_estimators=2, max_iter=4, batch_size=64, backoff=0, random_state=0),
+        3,
+    ),
     "mixture": (PolyhedralMixtureClassifier(3, max_iter=8), 2),
     "mixture, hard": (PolyhedralMixtureClassifier(2, gating="hard", n_init=2, random_state=0, max_iter=8), 2),
     "mixture, newton": (PolyhedralMixtureClassifier(3, solver="newton", max_iter=4), 2),
@@ -137,8 +139,6 @@ class TestLearners:
     def test_goes_on_at_home(self, array, case):
         learner, n_classes = CASES[case]
         X, y = blobs(n_classes)
-        if learner._declaration.committee:
-            pytest.skip("a committee has no training to go on with")
         if not hasattr(learner, "partial_fit"):
             learner = clone(learner).set_params(warm_start=True, tol=None, max_iter=3)
         expected = a_step(a_step(clone(learner), X, y), X, y)

@@ -12,7 +12,6 @@ from sklearn.datasets import make_blobs, make_classification
 
 from polyplane import (
     AdaptiveMultiHyperplaneClassifier,
-    CommitteeClassifier,
     ConvexPolytopeClassifier,
     CuttingPlaneSVC,
     MultiHyperplaneClassifier,
@@ -298,7 +297,6 @@ class TestRefusals:
             (PolyhedralMixtureClassifier(n_init=3), "n_init=3 is not supported on a cluster"),
             (AdaptiveMultiHyperplaneClassifier(), "models of different partitions cannot be averaged"),
             (PegasosSVC(tol=1e-3), "set tol to None"),
-            (CommitteeClassifier(), "combine their planes in a PlaneCommittee"),
             (ConvexPolytopeClassifier(early_stopping=True), "early_stopping is not supported on a cluster"),
             (ConvexPolytopeClassifier(alpha=-1.0), "The 'alpha' parameter of ConvexPolytopeClassifier must be"),
             (SuccessiveLPClassifier(), "its steps are not sums over rows"),

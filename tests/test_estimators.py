@@ -19,7 +19,6 @@ EXPECTED_FAILURES = {
     }
     for name, reason in [
         ("AdaptiveMultiHyperplaneClassifier", SGD_WEIGHTS),
-        ("CommitteeClassifier", SGD_WEIGHTS),
         ("ConvexPolytopeClassifier", SGD_WEIGHTS),
         ("MultiHyperplaneClassifier", SGD_WEIGHTS),
         ("PegasosSVC", SGD_WEIGHTS),

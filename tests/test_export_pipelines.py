@@ -11,7 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from polyplane import CommitteeClassifier, MultiHyperplaneClassifier, PegasosSVC, TableClassifier
+from polyplane import MultiHyperplaneClassifier, PegasosSVC, TableClassifier
 from polyplane.exports import to_c, to_javascript, to_json, to_sql
 from tests.programs import run_c, run_duckdb, run_node, run_sqlite
 
@@ -119,7 +119,7 @@ def test_json(name):
 
 
 def test_committees_and_one_byte(tmp_path):
-    pipeline, X = fitted("standard", CommitteeClassifier(2, n_planes=2, max_iter=3, random_state=0))
+    pipeline, X = fitted("standard", MultiHyperplaneClassifier(2, n_estimators=2, max_iter=3, random_state=0))
     assert run_c(pipeline, X, tmp_path).labels == pipeline.predict(X).tolist()
     # Without centring, a year of 2,000 would be all that one byte sees.
     assert np.mean(np.array(run_c(pipeline, X, tmp_path, "int8").labels) == pipeline.predict(X)) > 0.98

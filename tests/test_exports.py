@@ -367,7 +367,7 @@ class TestJavaScript:
             found = opened.evaluate("(rows) => rows.map((row) => fruit.predict(row).label)", frame.to_numpy().tolist())
         assert found == model.predict(frame).tolist()
 
-    @pytest.mark.parametrize("name", ["MultiHyperplaneClassifier", "CommitteeClassifier"])
+    @pytest.mark.parametrize("name", ["MultiHyperplaneClassifier"])
     def test_learners_in_a_browser(self, name):
         model, X = learned(name)
         assert_same(run_chromium(model, X), model, X, 1e-9)

@@ -45,7 +45,7 @@ FORGED = {
     "ConvexPolytopeClassifier": {"n_planes": 2},
     "AdaptiveMultiHyperplaneClassifier": {"random_state": np.random.RandomState(0)},
     "CuttingPlaneSVC": {"warm_start": True, "tol": None, "max_iter": 12},
-    "CommitteeClassifier": {"n_planes": 2, "n_estimators": 3},
+    "MultiHyperplaneClassifier": {"n_planes": 2, "n_estimators": 3},
 }
 
 

@@ -89,7 +89,7 @@ def test_every_scaler(path, scaler, dtype, named):
 @pytest.mark.parametrize("output", [None, "pandas"])
 def test_several_steps(path, output):
     """An imputer that leaves out an empty feature, two scalers, and frames between them."""
-    learner = make("CommitteeClassifier", {"n_planes": 2, "n_estimators": 2})
+    learner = make("MultiHyperplaneClassifier", {"n_planes": 2, "n_estimators": 2})
     X, y = some_rows(learner, 0, labels="text")
     X = np.c_[gappy(X), np.full(len(X), np.nan)]
     X = pd.DataFrame(X, columns=list("abcd"))

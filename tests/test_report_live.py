@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from polyplane import (
-    CommitteeClassifier,
     CuttingPlaneSVC,
     MultiHyperplaneClassifier,
     TableClassifier,
@@ -136,7 +135,7 @@ def test_200_edits_of_a_table_give_the_labels_and_scores_of_python(loans, opened
     "learner",
     [
         MultiHyperplaneClassifier(n_planes=3, random_state=0),
-        CommitteeClassifier(3, n_planes=2, random_state=0),
+        MultiHyperplaneClassifier(2, n_estimators=3, random_state=0),
     ],
     ids=["planes", "committee"],
 )

@@ -253,7 +253,9 @@ FORGED_VALUES = [
 @cache
 def content_of(kind):
     """A model file, as bytes."""
-    machine = make("CommitteeClassifier" if kind == "committee" else "ConvexPolytopeClassifier", {})
+    machine = make(
+        "MultiHyperplaneClassifier" if kind == "committee" else "ConvexPolytopeClassifier", {"n_estimators": 3}
+    )
     X, y = some_rows(machine, 0)
     model = {
         "table": polyplane.TableClassifier(**QUICK),
@@ -413,7 +415,7 @@ def ask(port, body):
 def test_a_fresh_process_predicts_at_once_with_numpy_alone(tmp_path):
     frame, y = shop()
     polyplane.save(polyplane.TableClassifier(**QUICK).fit(frame, y), tmp_path / "table")
-    machine = make("CommitteeClassifier", {"n_estimators": 3})
+    machine = make("MultiHyperplaneClassifier", {"n_estimators": 3})
     X, y = some_rows(machine, 0)
     polyplane.save(make_pipeline(StandardScaler(), machine).fit(X, y), tmp_path / "pipeline")
     row = {"price": 1.5, "colour": "red", "new": True, "sold": "2024-03-01", "noise": None}

@@ -123,7 +123,6 @@ STUDIES = {
     "ConvexPolytopeClassifier": Study(
         {"average": [False], "backoff": [0, 7, 127], "max_iter": [30, 300], "enclosed": ["each"]}
     ),
-    "CommitteeClassifier": Study({"n_estimators": [3, 9]}, method="MultiHyperplaneClassifier"),
     "SuccessiveLPClassifier": Study(
         {"radius": [0.02, 0.1, 0.2], "max_iter": [20, 100], "n_init": [3]}, two_classes=True, most_rows=400
     ),

@@ -271,7 +271,7 @@ if __name__ == "__main__":
         folder = Path(name)
         for learner, fit, X in learners(data):
             results.get(f"agreement, {learner}", lambda fit=fit, X=X: agreement(fit(), X, data.y_test, folder))
-            if learner in ("TableClassifier", "MultiHyperplaneClassifier", "CommitteeClassifier"):
+            if learner in ("TableClassifier", "MultiHyperplaneClassifier"):
                 results.get(f"speed, {learner}", lambda fit=fit, X=X: own_speeds(fit(), X, data.y_test, folder))
         # Ten trees are megabytes of C already, which compilers take long for; and m2cgen takes long for an SVC.
         peers = {

@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC, LinearSVC
 
-from polyplane import AdaptiveMultiHyperplaneClassifier, CommitteeClassifier, MultiHyperplaneClassifier
+from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 
 #: What `--choose` chose: C and gamma of the RBF-SVM out of SVM_GRID, with the least error on held-out fifths of the
 #: training rows (two splits, the second for the best three). Those of mnist are customary and have not been chosen so.
@@ -65,7 +65,7 @@ def machines(name):
     return {
         "SVC(rbf), tuned": SVC(**SVM[name]),
         "tangent start, defaults": planes(),
-        "committee of five": CommitteeClassifier(random_state=0),
+        "committee of five": MultiHyperplaneClassifier(n_estimators=5, random_state=0),
         "tangent start, hinge": planes(loss="hinge"),
         "tangent start, tuned": planes(**TUNED[name]),
         **({"tangent start, quick": planes(**QUICK[name])} if name in QUICK else {}),

@@ -28,6 +28,7 @@ from polyplane._validation import (
     encode,
     to_host,
 )
+from polyplane.committee import PlaneCommittee
 from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import FeatureRanges, OwnScaling, refuse_extremes
 from polyplane.engine.method import Method
@@ -66,8 +67,6 @@ class Declaration:
         difference.
     fitted : dict of str to kind
         Additional fitted attributes that do not follow from the state, as kinds of `polyplane.engine.kinds`.
-    committee : bool
-        Whether `planes_` is a `PlaneCommittee`.
     """
 
     tuning: Mapping[str, list[Any]]
@@ -76,7 +75,6 @@ class Declaration:
     label_parameters: tuple[str, ...] = ()
     probabilities: Literal["softmax", "expit"] | None = None
     fitted: Mapping[str, Any] = field(default_factory=dict)
-    committee: bool = False
 
 
 class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
@@ -305,7 +303,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         observers: list[Observer] = []
         if getattr(self, "early_stopping", False):
             share = HELD_OUT if isinstance(self.early_stopping, bool | np.bool_) else self.early_stopping
-            data, held_out = data.hold_out(share, seed)
+            data, held_out = data.hold_out(share, int(np.ravel(seed)[0]))
             validation = Validation(data, held_out)
             observers.append(validation)
         if getattr(self, "verbose", 0):
@@ -402,7 +400,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         if complaint is not None:
             warnings.warn(complaint[0].upper() + complaint[1:], UserWarning, stacklevel=stacklevel)
 
-    def _new_run(self, seed: int | None = None, method: Method[Any] | None = None, **how: Any) -> Run:
+    def _new_run(self, seed: Any = None, method: Method[Any] | None = None, **how: Any) -> Run:
         """A run that continues from the current state, if there is one."""
         method, state = method or self._method(self.classes_), getattr(self, "_state", None)
         if state is not None:
@@ -427,12 +425,14 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         if self._scaling is not None:
             dtype, wide = planes.coef.dtype, (planes.coef.astype(float), planes.intercept.astype(float))
             coef, intercept = self._scaling.to_input_space(*wide)
-            planes = PlaneSet(coef.astype(dtype), intercept.astype(dtype), planes.indptr)
+            planes = planes.replace(coef=coef.astype(dtype), intercept=intercept.astype(dtype))
+        if planes.n_members > 1:  # until all packages read the members of a PlaneSet
+            planes = PlaneCommittee(planes.members)  # type: ignore[assignment]
         self._state, self._trained_by, self.planes_ = kept, method, planes
         self.__dict__.update(self._fitted_attributes(state, data))
 
-    def _seed(self) -> int:
-        """The seed of all random numbers of a method."""
+    def _seed(self) -> Any:
+        """The seed of all random numbers of a method; of a committee, a tuple of one for each member."""
         return int(check_random_state(getattr(self, "random_state", 0)).randint(2**31))
 
     def _plateau(self) -> Plateau:

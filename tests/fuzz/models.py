@@ -24,7 +24,7 @@ MACHINES = [
     ("CuttingPlaneSVC", {"warm_start": True, "tol": None, "max_iter": 12}),
     ("MultiHyperplaneClassifier", {"n_planes": 2}),
     ("MultiHyperplaneClassifier", {"n_planes": 2, "loss": "hinge"}),
-    ("CommitteeClassifier", {"n_planes": 2, "n_estimators": 3}),
+    ("MultiHyperplaneClassifier", {"n_planes": 2, "n_estimators": 3}),
     ("PolyceptronClassifier", {"n_planes": 2}),
     ("PolyhedralMixtureClassifier", {"n_planes": 2}),
     ("PegasosSVC", {"class_weight": "balanced"}),

@@ -52,7 +52,7 @@ def _about_planes(model: Any) -> dict[str, Any]:
         "features": planes.n_features,
         "feature_names": None if names is None else [str(name) for name in names],
         "dtype": planes.coef.dtype.name,
-        **({"machines": len(members)} if model._declaration.committee else {}),
+        **({"machines": len(members)} if len(members) > 1 else {}),
         "planes": planes.n_planes,
         "classes": _classes(model, members),
         "steps": getattr(model, "n_iter_", None),

@@ -108,11 +108,6 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
             and the classifier keeps the model of the last finished step or round.
         """
         self._validate_params()
-        if self.estimator._declaration.committee:
-            raise ValueError(
-                f"{type(self.estimator).__name__} cannot be trained on a cluster: train MultiHyperplaneClassifier with "
-                "several seeds, and combine their planes in a PlaneCommittee."
-            )
         if getattr(self.estimator, "early_stopping", False):
             raise ValueError("early_stopping is not supported on a cluster; set it to False.")
         client, draft = connected_client(), clone(self.estimator)

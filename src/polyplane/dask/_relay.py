@@ -40,7 +40,7 @@ class Runner:
         """Visit all partitions in the given order; return futures of the new state and of the memory of the rows."""
         state, memories = self.state, list(self.memories)
         for number in order:
-            arguments = self.cluster.partitions[number], self.method, state, memories[number], 1, self.state.seed
+            arguments = self.cluster.partitions[number], self.method, state, memories[number], 1, ()
             result = self.cluster.submit(train_on_partition, *arguments)
             state, memories[number] = (self.cluster.submit(itemgetter(j), result) for j in (0, 1))
         return state, memories

@@ -54,13 +54,13 @@ class Rounds(Method[RoundsState]):
         model: Any = state.model
         task, epochs = train_on_partition, self.epochs[number]
         trained = [
-            cluster.submit(task, partition, self.method, model, memory, epochs, _seed(model, number, i))
+            cluster.submit(task, partition, self.method, model, memory, epochs, (number, i))
             for i, (partition, memory) in enumerate(zip(cluster.partitions, state.memories, strict=True))
         ]
         models = cluster.gather([cluster.submit(itemgetter(0), result) for result in trained])
         memories = [cluster.submit(itemgetter(1), result) for result in trained]  # these stay on the workers
         n_rows = np.array([info.n_rows for info in cluster.infos], dtype=np.float64)
-        model = replace(mix(models, n_rows / n_rows.sum()), seed=model.seed)
+        model = mix(models, n_rows / n_rows.sum()).with_seed_of(model)
         return RoundsState(model, number + 1, memories)
 
     def planes(self, state: RoundsState) -> PlaneSet:
@@ -86,11 +86,6 @@ def in_rounds(method: Method[Any], cluster: Cluster, n_rounds: int, n_epochs: in
     return Rounds(method, cluster, tuple(len(share) for share in shares)), data
 
 
-def _seed(model: Any, number: int, partition: int) -> int:
-    """Return the seed of a partition in a round."""
-    return int(np.random.default_rng([model.seed, number, partition]).integers(2**31))
-
-
 def _start(partition: Partition, method: Method[Any], seed: int) -> Any:
     data = partition.data
     run = Run(method, method.start(data, seed)).go(repeat(data, method.steps_before_mixing))
@@ -98,10 +93,11 @@ def _start(partition: Partition, method: Method[Any], seed: int) -> Any:
 
 
 def train_on_partition(
-    partition: Partition, method: Method[Any], model: Any, memory: Any, n_epochs: int, seed: int
+    partition: Partition, method: Method[Any], model: Any, memory: Any, n_epochs: int, numbers: tuple[int, ...]
 ) -> tuple[Any, Any]:
-    """Train the common model on a partition; return the trained model, and its memory of the rows."""
+    """Train the common model on a partition; return the trained model, and the state with its memory of the rows."""
     data = partition.data
-    state = replace(model, seed=seed) if memory is None else replace(model, seed=seed, rows=memory)
+    state = model.with_seed_of(model, *numbers)
+    state = state if memory is None else state.with_memory_of(memory)
     state = Run(method, state).go(repeat(data, n_epochs)).state.with_rows_of(data)
-    return state.without_rows(), getattr(state, "rows", None)
+    return state.without_rows(), state

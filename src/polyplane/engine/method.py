@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -45,8 +45,16 @@ class Method(ABC, Generic[S]):
         values = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)} | others
         return cls(**{name: _as_declared(value, names.get(name, "")) for name, value in values.items()})
 
+    def settings(self) -> dict[str, Any]:
+        """Return the hyperparameters by name."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    def with_settings(self, values: Mapping[str, Any]) -> Self:
+        """Return the method with other values of some hyperparameters."""
+        return replace(self, **values)
+
     @abstractmethod
-    def start(self, data: Data, seed: int) -> S:
+    def start(self, data: Data, seed: Any) -> S:
         """Return the state before the first step."""
 
     @abstractmethod

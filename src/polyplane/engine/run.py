@@ -120,7 +120,7 @@ class Run:
         method: Method[Any],
         state: Any = None,
         *,
-        seed: int = 0,
+        seed: Any = 0,
         plateau: Plateau | None = None,
         limits: Limits | None = None,
         observers: Iterable[Observer] = (),

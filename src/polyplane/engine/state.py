@@ -122,6 +122,18 @@ class State:
         known: dict[str, Any] = {"rows": memory.replace(fingerprint=data.fingerprint)}
         return self.replace(**known)._mapped(lambda kind, value: value)  # the memory may have workspaces too
 
+    def with_memory_of(self, other: Any) -> Self:
+        """The state with another one's memory of the rows."""
+        known: dict[str, Any] = {"rows": other.rows} if hasattr(self, "rows") else {}
+        return self.replace(**known)
+
+    def with_seed_of(self, other: Any, *numbers: int) -> Self:
+        """The state with another one's seed, or with a seed that follows from it and some numbers."""
+        seed: dict[str, int] = {"seed": other.seed}
+        if numbers:
+            seed = {"seed": int(np.random.default_rng([other.seed, *numbers]).integers(2**31))}
+        return self.replace(**seed)
+
     def _mapped(self, function: Callable[[Any, Any], Any]) -> Self:
         """The state with `function(kind, value)` of each field that is not a state, and without workspaces."""
         changed: dict[int, Any] = {}  # an array that occurs twice stays one array

@@ -6,7 +6,7 @@ Only the common attributes of estimators are used: parameters, `planes_`, `class
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -99,8 +99,8 @@ def _pack_training(model: Any, packer: Packer) -> dict[str, Any]:
             "With the current parameters, the training method differs from that of the fitted model: restore the "
             "parameters, or fit again, before saving."
         )
-    before = {part.name: getattr(trained_by, part.name) for part in fields(method)}
-    changed = {name: value for name, value in before.items() if value != getattr(method, name)}
+    now = method.settings()
+    changed = {name: value for name, value in trained_by.settings().items() if value != now[name]}
     return {
         "changed": {name: pack(Value(), value, f"changed.{name}", packer) for name, value in changed.items()},
         "state": pack(Record(method.state), model._state, "state", packer),
@@ -114,13 +114,11 @@ def _rebuild(learner: Any, description: dict[str, Any], unpacker: Unpacker) -> A
     with possible():
         model = learner(**values)
         model._validate_params()
-        nodes, committee = part_of(description, "planes"), learner._declaration.committee
-        model.planes_ = unpack_model_planes(nodes, unpacker, sizes, committee)
+        nodes = part_of(description, "planes")
+        model.planes_ = unpack_model_planes(nodes, unpacker, sizes, "n_estimators" in values)
         model.classes_ = unpack_labels(description.get("classes"), sizes["classes"], unpacker)
         _restore_attributes(model, description, unpacker, sizes)
         if description.get("training") is not None:
-            if committee:
-                raise DamagedError("contains a training state, which a committee does not have")
             _restore_training(model, part_of(description, "training"), unpacker, sizes)
     return model
 
@@ -160,11 +158,10 @@ def _restore_attributes(model: Any, description: dict[str, Any], unpacker: Unpac
 def _restore_training(model: Any, nodes: dict[str, Any], unpacker: Unpacker, sizes: Sizes) -> None:
     """Restore the state, validated against the planes and the numeric parameters of its method."""
     method, changed = model._method(model.classes_), part_of(nodes, "changed")
-    if not changed.keys() <= {part.name for part in fields(method)}:
+    if not changed.keys() <= method.settings().keys():
         raise DamagedError("contains a changed parameter that its learner does not have")
     before = {name: unpack(Value(), node, f"changed.{name}", unpacker, {}) for name, node in changed.items()}
-    model._trained_by = method = replace(method, **before)
-    numbers = {part.name: getattr(method, part.name) for part in fields(method)}
-    known = {name: int(number) for name, number in numbers.items() if isinstance(number, Integral)}
+    model._trained_by = method = method.with_settings(before)
+    known = {name: int(number) for name, number in method.settings().items() if isinstance(number, Integral)}
     known |= {"features": sizes["features"], "classes": sizes["classes"]}
     model._state = unpack(Record(method.state), nodes.get("state"), "state", unpacker, known)

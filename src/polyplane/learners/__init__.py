@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyplane.learners.adaptive_multi_hyperplane import AdaptiveMultiHyperplaneClassifier
-    from polyplane.learners.committee import CommitteeClassifier
     from polyplane.learners.convex_polytope import ConvexPolytopeClassifier
     from polyplane.learners.cutting_plane import CuttingPlaneSVC
     from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 #: The module of each learner; on the command line it has the name of its module.
 LEARNERS = {
     "AdaptiveMultiHyperplaneClassifier": "adaptive_multi_hyperplane",
-    "CommitteeClassifier": "committee",
     "ConvexPolytopeClassifier": "convex_polytope",
     "CuttingPlaneSVC": "cutting_plane",
     "MultiHyperplaneClassifier": "multi_hyperplane",
@@ -30,13 +28,12 @@ LEARNERS = {
 }
 
 #: Those that have probabilities, so that prediction from a file can know it without importing them.
-PROBABILISTIC = frozenset({"CommitteeClassifier", "MultiHyperplaneClassifier", "PolyhedralMixtureClassifier"})
+PROBABILISTIC = frozenset({"MultiHyperplaneClassifier", "PolyhedralMixtureClassifier"})
 
 __all__ = [
     "LEARNERS",
     "PROBABILISTIC",
     "AdaptiveMultiHyperplaneClassifier",
-    "CommitteeClassifier",
     "ConvexPolytopeClassifier",
     "CuttingPlaneSVC",
     "MultiHyperplaneClassifier",

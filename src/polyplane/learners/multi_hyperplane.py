@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
@@ -17,8 +18,10 @@ from polyplane._array_api import astype, like, namespace, softmax, take_rows, wi
 from polyplane._threads import blas_threads
 from polyplane._validation import check_fitted_matrix
 from polyplane.base import Declaration, PlaneClassifier
+from polyplane.engine.committee import Committee, CommitteeState
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, CommonScaling, MixedNumber, Seed
+from polyplane.engine.method import Method
 from polyplane.engine.state import State, workspace
 from polyplane.learners._one_plane import OnePlanePerClass
 from polyplane.learners._scaled_rows import ScaledRows
@@ -62,6 +65,8 @@ class SmoothState(State):
     rows: BackoffState | None = None
     workspace: EpochSampler | OnePlanePerClass | None = workspace()
 
+    own_sizes = ("planes",)
+
     @property
     def n_planes(self) -> int:
         """Number of planes."""
@@ -93,7 +98,8 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
     def prepare(self, state: SmoothState, data: Data) -> SmoothState:
         """Add the memory of the rows and the random orders, or the convex problem."""
         if self._is_convex(state, data):
-            return replace(state, rows=None, workspace=OnePlanePerClass(data, state.scaling))
+            workspace = OnePlanePerClass(data, state.scaling)
+            return replace(state, rows=None, is_minimum=False, workspace=workspace)
         noise = self.noise_level(state) > 0
         sampler = EpochSampler(data, self.shuffle, noise)
         if self.backoff and isinstance(data.X, np.ndarray):
@@ -401,6 +407,52 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
         return state.plane_set(1.0)
 
 
+@dataclass(frozen=True, eq=False)
+class SmoothCommitteeState(CommitteeState):
+    """The states of members that are trained with the log-loss."""
+
+    members: list[SmoothState]
+
+
+@dataclass(frozen=True)
+class SmoothCommittee(Committee[SmoothCommitteeState]):
+    """A committee of members that are trained with the log-loss."""
+
+    state = SmoothCommitteeState
+
+    def start(self, data: Data, seed: Any) -> SmoothCommitteeState:
+        """The states of all members. The number of planes is chosen once, and a convex problem is solved once."""
+        chosen = replace(self, member=self.member.settled(data, seed[0]))
+        is_convex = chosen.member.is_convex(int(np.max(chosen.member.n_planes)))
+        if is_convex and not (data.stream or data.is_part):
+            seed = seed[:1]  # the others would find the same minimum
+        return super(SmoothCommittee, chosen).start(data, [seed_of(own) for own in seed])
+
+
+@dataclass(frozen=True, eq=False)
+class MarginCommitteeState(CommitteeState):
+    """The states of members that are trained with the margin loss."""
+
+    members: list[MarginState]
+
+
+@dataclass(frozen=True)
+class MarginCommittee(Committee[MarginCommitteeState]):
+    """A committee of members that are trained with the margin loss."""
+
+    state = MarginCommitteeState
+
+    def start(self, data: Data, seed: Any) -> MarginCommitteeState:
+        """The states of all members. The number of planes is chosen once."""
+        chosen = replace(self, member=self.member.settled(data, seed[0]))
+        return super(MarginCommittee, chosen).start(data, [seed_of(own) for own in seed])
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed of a method that a `random_state` gives."""
+    return int(check_random_state(random_state).randint(2**31))
+
+
 @dataclass(eq=False, repr=False)
 class MultiHyperplaneClassifier(PlaneClassifier):
     r"""Multi-hyperplane machine: each class owns as many planes as its shape needs.
@@ -422,8 +474,13 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     With one plane per class the log-loss is that of logistic regression, a convex problem: `fit` then finds its minimum
     by L-BFGS, five iterations for a pass, unless `alpha` or `noise` is given. As in scikit-learn's
     `LogisticRegression`, half the sum of the squared weights is added to the sum of the losses, and nothing depends on
-    `scale`, `eta0`, `batch_size`, `backoff` and `random_state`; so that units matter less, features whose variances
-    sum to more than 25, or less than 5, are treated as if they summed to that.
+    `scale`, `eta0`, `batch_size`, `backoff`, `n_estimators` and `random_state`; so that units matter less, features
+    whose variances sum to more than 25, or less than 5, are treated as if they summed to that.
+
+    With `n_estimators`, the model is a committee: its members are trained on the same rows from different seeds, and
+    the score of a class is the mean of its scores in the members. The number of planes is chosen once for all members.
+    Near a row the committee is a linear classifier, which `PlaneSet.at` returns. Averaging the scores gives the same
+    error as averaging the probabilities, up to noise (letter 2.2 and 2.2 %, usps 4.5 and 4.5 %).
 
     Internally the features are centred and multiplied by one number; the fitted planes apply to `X` itself. Standardise
     features of different kinds; leave pixels as they are. Dense and sparse rows give the same model with
@@ -458,6 +515,9 @@ class MultiHyperplaneClassifier(PlaneClassifier):
         the hinge loss as long as the margin would last if the planes kept moving as in the last epoch. In addition,
         with the log-loss a dense row updates only the 16 planes with the best scores for it, which are determined in
         epochs 0, 1, 3, 7, 15, 23 and so on. 0: visit all rows and update all planes.
+    n_estimators : int, default=1
+        Number of members of the committee. With one plane per class, all members of a `fit` would be the same, and the
+        model has one member.
     max_iter : int, default=60
         Maximum number of passes over the training rows (epochs).
     tol : float or None, default=None
@@ -473,23 +533,25 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     n_iter_no_change : int, default=10
         Number of passes without improvement before training stops.
     random_state : int, RandomState or None, default=None
-        Controls the k-means centres, the order in which rows are visited and the noise.
+        Controls the k-means centres, the order in which rows are visited and the noise, or the seeds of the members.
+    n_jobs : int or None, default=None
+        Number of threads, over members and blocks of rows to predict; results do not depend on it.
     verbose : int, default=0
         If positive, show progress.
 
     Attributes
     ----------
     planes_ : PlaneSet
-        The model.
+        The model; ``planes_.members`` are the planes of the members.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     coef_, intercept_ : ndarray
-        The planes, class by class: those of ``planes_``.
+        The planes, member by member and class by class: those of ``planes_``.
     n_iter_ : int
         Number of passes made.
     history_ : dict
-        After each pass: "time", "loss" (mean of the losses met), "planes", and with `early_stopping`
-        "validation_error".
+        After each pass: "time", "loss" (mean of the losses met, over all members), "planes" (of all members), and with
+        `early_stopping` "validation_error".
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -508,6 +570,9 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     >>> model = MultiHyperplaneClassifier(random_state=0).fit(X_train, y_train)
     >>> print(f"{model.score(X_test, y_test):.2f}")
     0.99
+    >>> committee = MultiHyperplaneClassifier(4, n_estimators=3, max_iter=10, random_state=0).fit(X_train, y_train)
+    >>> committee.planes_.n_members, committee.planes_.n_planes
+    (3, 120)
     """
 
     n_planes: int | None = None
@@ -519,6 +584,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     noise: float | None = None
     batch_size: int | None = None
     backoff: int = 31
+    n_estimators: int = 1
     max_iter: int = 60
     tol: float | None = None
     class_weight: Any = None
@@ -526,6 +592,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     early_stopping: bool | float = False
     n_iter_no_change: int = 10
     random_state: Any = None
+    n_jobs: int | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -538,8 +605,9 @@ class MultiHyperplaneClassifier(PlaneClassifier):
         "noise": [Interval(Real, 0, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "backoff": [Interval(Integral, 0, 255, closed="both")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
     }
-    del _parameter_constraints["fit_intercept"], _parameter_constraints["n_jobs"]
+    del _parameter_constraints["fit_intercept"]
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={
             "n_planes": [None, 1, 2, 4, 8, 16, 32, 64],
@@ -551,17 +619,24 @@ class MultiHyperplaneClassifier(PlaneClassifier):
         probabilities="softmax",
     )
 
-    def _method(self, classes: np.ndarray) -> SmoothMultiHyperplane | MarginMultiHyperplane:
+    def _method(self, classes: np.ndarray) -> Method[Any]:
         if self.loss == "log":
             batch_size = USUAL_BATCH if self.batch_size is None else self.batch_size
-            return SmoothMultiHyperplane.of(self, alpha=self.alpha or 0.0, batch_size=batch_size)
+            smooth = SmoothMultiHyperplane.of(self, alpha=self.alpha or 0.0, batch_size=batch_size)
+            return smooth if self.n_estimators == 1 else SmoothCommittee(smooth, self.n_estimators, self.n_jobs)
         for name in ("alpha", "noise", "batch_size"):
             if getattr(self, name) is not None:
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} belongs to the log-loss and means nothing for loss='hinge'; leave "
                     "it at None."
                 )
-        return MarginMultiHyperplane.of(self)
+        margin = MarginMultiHyperplane.of(self)
+        return margin if self.n_estimators == 1 else MarginCommittee(margin, self.n_estimators, self.n_jobs)
+
+    def _seed(self) -> Any:
+        if self.n_estimators == 1:
+            return super()._seed()
+        return tuple(check_random_state(self.random_state).randint(2**31, size=self.n_estimators).tolist())
 
     @available_if(lambda self: self.loss == "log")
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -578,4 +653,4 @@ class MultiHyperplaneClassifier(PlaneClassifier):
             Softmax of the class scores, so that the most probable class is the predicted one.
         """
         X = check_fitted_matrix(self, X)
-        return softmax(self.planes_.class_scores(X))
+        return softmax(self.planes_.class_scores(X, self.n_jobs))
