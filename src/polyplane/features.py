@@ -153,20 +153,27 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A linear map of the features to fewer ones, which compressed models end their features with.
+    """The end of the features of a compressed model: a linear map to fewer features, or a factor for each feature.
+
+    The weights of the planes over projected features are whole numbers from -127 to 127.
 
     Parameters
     ----------
-    matrix : ndarray of shape (n_projected, n_features)
-        The matrix; of dtype int8 in compressed models.
+    matrix : ndarray of shape (n_projected, n_features) and dtype int8, or None
+        The matrix. None: the features are only multiplied by the factors.
     scale : ndarray of shape (n_projected,)
         A factor for each projected feature.
     """
 
-    matrix: np.ndarray
+    matrix: np.ndarray | None
     scale: np.ndarray
 
-    @cached_property
-    def coef(self) -> np.ndarray:
-        """The matrix times the factors, in float64."""
-        return self.matrix.astype(np.float64) * self.scale.astype(np.float64)[:, None]
+    def transform(self, values: Any) -> Any:
+        """Project the features of rows, shape (n_rows, n_projected)."""
+        scale = self.scale.astype(np.float64)
+        return values * scale if self.matrix is None else values @ (self.matrix.astype(np.float64) * scale[:, None]).T
+
+    def fold(self, coef: np.ndarray) -> np.ndarray:
+        """Return the weights of planes over the features, given those over the projected features."""
+        inner: np.ndarray = coef * self.scale.astype(np.float64)
+        return inner if self.matrix is None else inner @ self.matrix.astype(np.float64)

@@ -199,7 +199,7 @@ class Model:
         if is_sparse(Z) and not self.features.is_identity:
             Z = Z.toarray()
         values = self.features.transform(Z)
-        return values if self.projection is None else values @ self.projection.coef.T
+        return values if self.projection is None else self.projection.transform(values)
 
     def plane_scores(self, Z: Any) -> np.ndarray:
         """Compute the scores of the planes for encoded rows, shape (n_rows, n_planes)."""
@@ -256,27 +256,27 @@ class Model:
 
     # The same model, simpler.
 
+    def unprojected(self) -> Model:
+        """Return the same model with its projection, if any, included in the planes."""
+        if self.projection is None:
+            return self
+        planes = self.planes.replace(coef=self.projection.fold(self.planes.coef))
+        return replace(self, projection=None, planes=planes)
+
     def flat(self) -> Model:
         """Return the same model with planes over the encoded columns themselves where features are affine.
 
         A projection is multiplied out, and scalers are included in the planes. Other features stay as they are.
         """
-        coef = self.planes.coef.astype(np.float64)
-        intercept = self.planes.intercept.astype(np.float64)
-        features, projection = self.features, self.projection
-        if projection is not None:
-            coef = coef @ projection.coef
-        if features.is_affine and not features.is_identity:
-            coef = coef * features.factor
-            intercept = intercept - coef @ features.centre
-            wide = np.zeros((features.n_inputs, len(coef)))
-            np.add.at(wide, features.source, coef.T)
-            coef, features = wide.T, Features.identity(features.n_inputs)
-        elif projection is None:
-            return self
-        return replace(
-            self, features=features, projection=None, planes=self.planes.replace(coef=coef, intercept=intercept)
-        )
+        model, features = self.unprojected(), self.features
+        if not features.is_affine or features.is_identity:
+            return model
+        coef = model.planes.coef * features.factor
+        intercept = model.planes.intercept - coef @ features.centre
+        wide = np.zeros((features.n_inputs, len(coef)))
+        np.add.at(wide, features.source, coef.T)
+        planes = model.planes.replace(coef=wide.T, intercept=intercept)
+        return replace(model, features=Features.identity(features.n_inputs), planes=planes)
 
     def __repr__(self) -> str:
         members = f"n_members={self.planes.n_members}, " if self.planes.n_members > 1 else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -76,11 +76,8 @@ class CompressedTables:
         """Return the features, the projection and the planes of the `Model`; the weights of its planes are integers."""
         scaling = {} if self.factors is None else {"centre": self.centres, "factor": self.factors}
         features = Features.of(self.kept, n_inputs=self.n_features, **scaling)
-        projection = None if self.projection is None else Projection(self.projection, self.units)
-        if projection is None:
-            features = replace(features, factor=features.factor * self.units)
         planes = PlaneSet(self.weights.astype(np.float64), self.intercept.astype(np.float64), self.indptr)
-        return {"features": features, "projection": projection, "planes": planes}
+        return {"features": features, "projection": Projection(self.projection, self.units), "planes": planes}
 
     def n_bytes(self, classes: np.ndarray) -> int:
         """Size in bytes of the tables as constants of a compiled program, including the labels."""
