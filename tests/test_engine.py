@@ -11,7 +11,7 @@ from scipy import sparse
 
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, MixedNumber, MixedWhole
-from polyplane.engine.method import Method
+from polyplane.engine.method import Method, Traits, refuse_changes
 from polyplane.engine.mixing import mix
 from polyplane.engine.progress import Progress
 from polyplane.engine.run import Limits, Observer, Plateau, Run
@@ -53,16 +53,14 @@ class Summing(Method[Sums]):
     fail_at: int = -1
     error: type[BaseException] = field(default=RuntimeError)
 
-    state = Sums
-    adjustable = frozenset({"fail_at"})
+    traits = Traits(Sums, frozenset({"fail_at"}))
 
     def start(self, data, seed):
         return Sums(np.zeros(data.X.shape[1]), np.full(data.X.shape[1], float(seed)))
 
-    def prepare(self, state, data):
-        return replace(state, rows=state.rows or Seen(np.zeros(len(data.y), dtype=int)), notes=[])
-
     def step(self, state, data):
+        if state.notes is None:
+            state = replace(state, rows=state.rows or Seen(np.zeros(len(data.y), dtype=int)), notes=[])
         state.total[:] += np.asarray(data.X.sum(axis=0)).ravel()
         state.rows.visits[:] += 1
         state.notes.append("step")
@@ -73,10 +71,10 @@ class Summing(Method[Sums]):
     def planes(self, state):
         return PlaneSet(np.stack([state.total, -state.total]), np.zeros(2), np.arange(3))
 
-    def figures(self, state):
+    def metrics(self, state):
         return {"error": state.error}
 
-    def monitored(self, state):
+    def done(self, state):
         return state.error
 
 
@@ -123,8 +121,8 @@ class TestRun:
             def before_step(self, run, data):
                 return {"before": run.n_steps}
 
-            def after_step(self, run, figures):
-                return {"after": run.n_steps, "seen": figures["error"]}
+            def after_step(self, run, metrics):
+                return {"after": run.n_steps, "seen": metrics["error"]}
 
         run = Run(Summing(), observers=[Watch()]).go(repeat(rows(), 2))
         assert run.history["before"] == [0.0, 1.0]
@@ -132,15 +130,15 @@ class TestRun:
         assert run.history["seen"] == run.history["error"]
 
     def test_going_on_with_another_parameter_is_refused(self):
-        Summing(fail_at=7).refuse_changes_from(Summing())
+        refuse_changes(Summing(fail_at=7), Summing())
         with pytest.raises(ValueError, match=r"floor=1.0.*floor=0.0"):
-            Summing(floor=0.0).refuse_changes_from(Summing(floor=1.0))
+            refuse_changes(Summing(floor=0.0), Summing(floor=1.0))
 
     def test_an_untracked_run_takes_the_same_steps_and_keeps_nothing_else(self):
         seen = []
 
         class Watch(Observer):
-            def after_step(self, run, figures):
+            def after_step(self, run, metrics):
                 seen.append(run.n_steps)
                 return {}
 

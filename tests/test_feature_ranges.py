@@ -31,7 +31,7 @@ def make(learner, **params):
 
 
 def own_scaling(learner):
-    return make(learner)._method(np.array([0, 1])).own_scaling
+    return make(learner)._method(np.array([0, 1])).traits.own_scaling
 
 
 MINDING = [learner for learner in LEARNERS if own_scaling(learner) != "standard"]

@@ -494,9 +494,9 @@ class TestOnePlane:
         X, y = make_blobs(300, centers=2, random_state=0)
         data, method = data_of(X, y), SmoothMultiHyperplane(1)
         state = method.start(data, 0)
-        assert isinstance(method.prepare(state, data).workspace, OnePlanePerClass)
+        assert isinstance(method.step(state, data).workspace, OnePlanePerClass)
         for others in ({"stream": True}, {"is_part": True}):
-            assert isinstance(method.prepare(state, replace(data, **others)).workspace, EpochSampler)
+            assert isinstance(method.step(state, replace(data, **others)).workspace, EpochSampler)
 
     def test_what_was_learned_can_go_on(self):
         X, y = make_blobs(300, centers=3, cluster_std=3.0, random_state=0)

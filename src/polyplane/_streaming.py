@@ -159,7 +159,7 @@ class StreamTraining(Observer):
                 return
             self.run = self._next[0]._new_run(limits=limits, observers=[self], seconds=self._seconds)
             self.run.history = self.history
-            if self.options.half_life is not None and not self.run.method.fades:
+            if self.options.half_life is not None and not self.run.method.traits.fades:
                 raise ValueError(f"half_life is not supported by {type(self.draft).__name__}; set it to None.")
             self.run.go(chain([first], stream))
         except BaseException as error:
@@ -215,16 +215,16 @@ class StreamTraining(Observer):
     def before_step(self, run: Run, data: Data) -> Mapping[str, float]:
         """Test the model on the next batch before training on it."""
         _, position, n_rows = self._next
-        figures = {"reading": self._reading, "rows": n_rows, "pass": position.passes + 1}
+        metrics = {"reading": self._reading, "rows": n_rows, "pass": position.passes + 1}
         if self.options.progressive:
-            figures["progressive_error"] = np.nan if run.state is None else self._error(run, data)
-        return figures
+            metrics["progressive_error"] = np.nan if run.state is None else self._error(run, data)
+        return metrics
 
     def _error(self, run: Run, data: Data) -> float:
         wrong = to_numpy(run.method.predict(run.state, data.X)) != data.y
         return float(np.average(wrong, weights=data.weight))
 
-    def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
+    def after_step(self, run: Run, metrics: Mapping[str, float]) -> Mapping[str, float]:
         """Record the position, test on held-out rows, and write a checkpoint, when they are due."""
         self.draft, self.position, self.n_rows = self._next
         self.n_batches += 1
@@ -255,7 +255,7 @@ class StreamTraining(Observer):
         record(self.history, {"validation_rows": self.n_rows, "validation_error": wrong / total})
 
     def _shown(self, run: Run) -> dict[str, float]:
-        """Return the figures for the progress bar."""
+        """Return the metrics for the progress bar."""
         shown = {"rows/s": (self.n_rows - self._rows_before) / (run.seconds - self._seconds)}
         recent = self.history.get("progressive_error", [])[-20:]
         if len(recent) > 1:

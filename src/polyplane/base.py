@@ -31,7 +31,7 @@ from polyplane._validation import (
 from polyplane.committee import PlaneCommittee
 from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import FeatureRanges, OwnScaling, refuse_extremes
-from polyplane.engine.method import Method
+from polyplane.engine.method import Method, refuse_changes
 from polyplane.engine.progress import Progress
 from polyplane.engine.run import Limits, Observer, Plateau, Run, record
 from polyplane.engine.validation import Validation
@@ -92,7 +92,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
     n_iter_ : int
         Steps made by the last `fit`, or all steps since the first `partial_fit`.
     history_ : dict of str to list of float
-        The figures after each step, and the time in seconds since the start.
+        The metrics after each step, and the time in seconds since the start.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -128,6 +128,10 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
     def _fitted_attributes(self, state: Any, data: Data) -> Mapping[str, Any]:
         """Fitted attributes of the learner's own, after a step on `data`; those that the `Declaration` names."""
         return {}
+
+    def _concluded(self, method: Any, state: Any, data: Data) -> Any:
+        """The state after the last step of a `fit` on `data`, where it differs from that of the step."""
+        return state
 
     # Public methods.
 
@@ -182,7 +186,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         draft._settle(run.method, run.state.without_rows(), run.state, data)
         draft.n_iter_ = getattr(self, "n_iter_", 0) + 1
         draft.history_ = getattr(self, "history_", {})
-        record(draft.history_, run.method.figures(run.state))
+        record(draft.history_, run.method.metrics(run.state))
         return self._become(draft)
 
     @available_if(lambda self: self._declaration.streams)
@@ -250,7 +254,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         self : object
             The fitted estimator. Its ``history_`` holds, for each batch, "time", "reading" (seconds waited for the
             batch), "rows" (up to here), "pass", "progressive_error" (of the batch, before training on it; NaN for
-            the first) and the learner's own figures; and "validation_error" with "validation_rows".
+            the first) and the learner's own metrics; and "validation_error" with "validation_rows".
 
         Examples
         --------
@@ -372,7 +376,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
                 f"Only binary classification is supported. The type of the target is multiclass ({len(self.classes_)} "
                 f"classes): wrap the estimator, OneVsRestClassifier({type(self).__name__}(...)) of sklearn.multiclass."
             )
-        if is_foreign(X) and not self._method(self.classes_).takes_device_arrays:
+        if is_foreign(X) and not self._method(self.classes_).traits.takes_device_arrays:
             raise TypeError(
                 f"{type(self).__name__} with these parameters trains row by row, in loops that are compiled for the "
                 f"CPU, and X is {describe(X)}: pass a NumPy array."
@@ -388,7 +392,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
 
     def _judge_scales(self, X: Any) -> None:
         """Remove scales and shifts that would cost precision, if the method allows it; otherwise warn."""
-        ranges, scaling = FeatureRanges.of(X), self._method(self.classes_).own_scaling
+        ranges, scaling = FeatureRanges.of(X), self._method(self.classes_).traits.own_scaling
         ranges.refuse_tiny(host_dtype(X))
         if scaling != "none" and isinstance(X, np.ndarray):
             self._scaling = ranges.nearer(X.dtype)
@@ -404,7 +408,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         """A run that continues from the current state, if there is one."""
         method, state = method or self._method(self.classes_), getattr(self, "_state", None)
         if state is not None:
-            method.refuse_changes_from(self._trained_by)
+            refuse_changes(method, self._trained_by)
         elif seed is None:
             seed = self._seed()
         return Run(method, state, seed=seed or 0, **how)
@@ -413,7 +417,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         """Set the model of a run that has ended."""
         assert run.data is not None
         best = None if validation is None else validation.planes
-        state = run.state if best is not None else run.method.conclude(run.state, run.data)
+        state = run.state if best is not None else self._concluded(run.method, run.state, run.data)
         kept = state.with_rows_of(run.data) if self.warm_start else state.without_rows()
         self._settle(run.method, kept, state, run.data, best)
         self.n_iter_, self.history_ = run.n_steps, run.history

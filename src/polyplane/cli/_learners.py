@@ -78,12 +78,14 @@ def set_known(model: Any, **values: Any) -> bool:
 
 def check_resumable(model: Any, settings: Mapping[str, Any]) -> None:
     """Raise an error for parameters that cannot change when training is resumed."""
+    from polyplane.engine.method import refuse_changes
+
     for name, value in settings.items():
         changed = copy(model).set_params(**{name: value})
         match_labels(changed, model.classes_)
         method = changed._method(model.classes_)
         try:
-            method.refuse_changes_from(model._trained_by)
+            refuse_changes(method, model._trained_by)
         except ValueError:
             raise UserError(
                 f"--set {name}: this parameter cannot change when training is resumed; omit it, or omit --resume."

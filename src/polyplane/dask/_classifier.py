@@ -17,7 +17,7 @@ from polyplane.base import PlaneClassifier
 from polyplane.dask import _cutting_plane, _polyhedra
 from polyplane.dask._lazy import lazily
 from polyplane.dask._partitions import Cluster, blocks_of, connected_client, explain_lost_cluster, scatter
-from polyplane.dask._rounds import in_rounds
+from polyplane.dask._rounds import Rounds, in_rounds
 from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import FeatureRanges
 from polyplane.engine.method import Method
@@ -126,7 +126,7 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
         name = type(self.estimator).__name__
         if type(method) in EXACT:
             return
-        if not method.mixable:
+        if not method.traits.mixable:
             raise ValueError(
                 f"{name} cannot be trained on a cluster: its steps are not sums over rows, and models of different "
                 "partitions cannot be averaged."
@@ -158,7 +158,8 @@ class DaskPlaneClassifier(ClassifierMixin, BaseEstimator):
     def _keep(self, draft: PlaneClassifier, run: Run, n_iter: int) -> None:
         """Keep the model of a run."""
         assert run.data is not None
-        state = run.method.conclude(run.state, run.data)
+        was_in_rounds = isinstance(run.method, Rounds)
+        state = run.state.model if was_in_rounds else draft._concluded(run.method, run.state, run.data)
         draft._settle(draft._method(draft.classes_), state.without_rows(), state, run.data)
         draft.n_iter_, draft.history_ = n_iter, run.history
         self.__dict__.update(estimator_=draft, classes_=draft.classes_, n_features_in_=draft.n_features_in_)
@@ -212,5 +213,5 @@ def _judge_scales(draft: PlaneClassifier, cluster: Cluster) -> None:
     ranges = FeatureRanges.union([info.ranges for info in cluster.infos])
     ranges.refuse_tiny(cluster.dtype)
     near = ranges.nearer(cluster.dtype) is None
-    scaling = draft._method(cluster.classes).own_scaling
+    scaling = draft._method(cluster.classes).traits.own_scaling
     draft._warn_of_scales(ranges, scaling if near else "none", stacklevel=4)

@@ -12,7 +12,7 @@ import numpy as np
 
 from polyplane.dask._partitions import Cluster, Partition
 from polyplane.engine.data import Data
-from polyplane.engine.method import Method
+from polyplane.engine.method import Method, Traits
 from polyplane.engine.mixing import mix
 from polyplane.engine.run import Run
 from polyplane.engine.state import State, workspace
@@ -36,7 +36,7 @@ class Rounds(Method[RoundsState]):
     cluster: Cluster
     epochs: tuple[int, ...]  # of each round
 
-    state = RoundsState
+    traits = Traits(RoundsState)
 
     def start(self, data: Data, seed: int) -> RoundsState:
         """Return the common initial state, from the largest partition that has rows of all classes."""
@@ -67,13 +67,9 @@ class Rounds(Method[RoundsState]):
         """Return the planes of the common model."""
         return self.method.planes(state.model)
 
-    def figures(self, state: RoundsState) -> Mapping[str, float]:
-        """Return the number of epochs so far, and the averages of the figures of the method."""
-        return {"epochs": sum(self.epochs[: state.n_rounds]), **self.method.figures(state.model)}
-
-    def conclude(self, state: RoundsState, data: Data) -> Any:
-        """Return the common model, as a state of the method without memory of rows."""
-        return self.method.prepare(state.model, data)
+    def metrics(self, state: RoundsState) -> Mapping[str, float]:
+        """Return the number of epochs so far, and the averages of the metrics of the method."""
+        return {"epochs": sum(self.epochs[: state.n_rounds]), **self.method.metrics(state.model)}
 
 
 def in_rounds(method: Method[Any], cluster: Cluster, n_rounds: int, n_epochs: int) -> tuple[Rounds, Data]:
@@ -88,7 +84,7 @@ def in_rounds(method: Method[Any], cluster: Cluster, n_rounds: int, n_epochs: in
 
 def _start(partition: Partition, method: Method[Any], seed: int) -> Any:
     data = partition.data
-    run = Run(method, method.start(data, seed)).go(repeat(data, method.steps_before_mixing))
+    run = Run(method, method.start(data, seed)).go(repeat(data, method.traits.steps_before_mixing))
     return run.state.without_rows()
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from polyplane._threads import in_threads
 from polyplane.engine.data import Data
-from polyplane.engine.feature_ranges import OwnScaling
-from polyplane.engine.method import Method
+from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import State
 from polyplane.planes import PlaneSet
 
@@ -74,78 +73,38 @@ class Committee(Method[S]):
     n_estimators: int = 1
     n_jobs: int | None = None
 
-    adjustable = frozenset({"n_jobs"})
+    state_type: ClassVar[type[CommitteeState]]
 
     @property
-    def takes_device_arrays(self) -> bool:
-        """Whether the members train on device arrays."""
-        return bool(self.member.takes_device_arrays)
-
-    @property
-    def own_scaling(self) -> OwnScaling:
-        """The scaling that the members apply."""
-        scaling: OwnScaling = self.member.own_scaling
-        return scaling
-
-    @property
-    def mixable(self) -> bool:  # type: ignore[override]
-        """Whether partitions can be trained separately."""
-        return bool(self.member.mixable)
-
-    def settings(self) -> dict[str, Any]:
-        """The hyperparameters by name, including those of the member."""
-        return {**self.member.settings(), "n_estimators": self.n_estimators, "n_jobs": self.n_jobs}
-
-    def with_settings(self, values: Mapping[str, Any]) -> Self:
-        """The method with other values of some hyperparameters."""
-        own = {part.name for part in fields(self)}
-        member = self.member.with_settings({name: value for name, value in values.items() if name not in own})
-        return replace(self, member=member, **{name: value for name, value in values.items() if name in own})
-
-    def refuse_changes_from(self, before: Method[Any]) -> None:
-        """Raise a ValueError if training that started with the method `before` cannot continue with this one."""
-        same_member = replace(before, member=self.member) if isinstance(before, Committee) else before
-        super().refuse_changes_from(same_member)
-        if isinstance(before, Committee):
-            self.member.refuse_changes_from(before.member)
+    def traits(self) -> Traits:
+        """Those of the member, whose own settings are compared by `refuse_changes`."""
+        return replace(self.member.traits, state=self.state_type, adjustable=frozenset({"n_jobs"}))
 
     def start(self, data: Data, seed: Any) -> S:
         """The states of all members before the first step."""
         states = in_threads(lambda own: self.member.start(data, own), seed, self.n_jobs)
-        return self.state(members=states)  # type: ignore[call-arg, return-value]
-
-    def prepare(self, state: S, data: Data) -> S:
-        """Add the workspaces of the members."""
-        return state.with_members(lambda own: self.member.prepare(own, data))
+        return self.state_type(members=states)  # type: ignore[return-value]
 
     def step(self, state: S, data: Data) -> S:
         """One step of each member, in threads; those that have converged wait for the others."""
 
         def advance(own: Any) -> Any:
-            return own if self.member.converged(own) else self.member.step(own, data)
+            return own if self.member.done(own) is True else self.member.step(own, data)
 
         return state.replace(members=in_threads(advance, state.members, self.n_jobs))
-
-    def conclude(self, state: S, data: Data) -> S:
-        """The final states of the members."""
-        return state.with_members(lambda own: self.member.conclude(own, data))
 
     def planes(self, state: S) -> PlaneSet:
         """The planes of all members."""
         return PlaneSet.of_members([self.member.planes(own) for own in state.members])
 
-    def figures(self, state: S) -> Mapping[str, float]:
-        """The means of the figures of the members, and the number of planes of all of them."""
-        figures = [self.member.figures(own) for own in state.members]
+    def metrics(self, state: S) -> Mapping[str, float]:
+        """The means of the metrics of the members, and the number of planes of all of them."""
+        metrics = [self.member.metrics(own) for own in state.members]
         return {
-            name: (np.sum if name == "planes" else np.mean)([each[name] for each in figures]) for name in figures[0]
+            name: (np.sum if name == "planes" else np.mean)([each[name] for each in metrics]) for name in metrics[0]
         }
 
-    def monitored(self, state: S) -> float | None:
-        """The mean over the members."""
-        values = [self.member.monitored(own) for own in state.members]
-        return None if None in values else float(np.mean(values))
-
-    def converged(self, state: S) -> bool:
-        """Whether all members have converged."""
-        return all(self.member.converged(own) for own in state.members)
+    def done(self, state: S) -> bool | float:
+        """Whether all members have converged; otherwise the mean over those that have not."""
+        values = [value for own in state.members if (value := self.member.done(own)) is not True]
+        return float(np.mean(values)) if values else True

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import OwnScaling
@@ -14,29 +14,49 @@ from polyplane.engine.state import State
 from polyplane.planes import PlaneSet
 
 S = TypeVar("S", bound=State)
+M = TypeVar("M", bound="Method[Any]")
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What others must know of a method.
+
+    Parameters
+    ----------
+    state : type
+        The type of its states.
+    adjustable : frozenset of str
+        Fields of the method that may change when training continues.
+    fades : bool
+        Whether old rows of a stream can be given less weight, by `half_life`.
+    mixable : bool
+        Whether partitions can be trained separately from a common state, and the fields declared as mixed be averaged.
+        Each partition has its own random numbers, from the field `seed` of the state.
+    steps_before_mixing : int
+        Steps on one partition before the first average, for initial states that are symmetric in the planes, whose
+        averages would otherwise combine unrelated planes.
+    takes_device_arrays : bool
+        Whether training consists of matrix products, so that it runs on arrays of other libraries and on a GPU.
+    own_scaling : {"none", "common", "standard"}
+        The scaling that the method applies itself; for other differences in scale, users get a warning.
+    """
+
+    state: type[State]
+    adjustable: frozenset[str] = frozenset()
+    fades: bool = False
+    mixable: bool = False
+    steps_before_mixing: int = 0
+    takes_device_arrays: bool = False
+    own_scaling: OwnScaling = "none"
 
 
 @dataclass(frozen=True)
 class Method(ABC, Generic[S]):
     """A training algorithm with its hyperparameters.
 
-    Subclasses implement `start`, `step` and `planes`; the other methods have defaults. A method does not depend on
-    scikit-learn, files, signals or clusters. A `step` returns a new state and may write into the arrays of the old one;
-    see `polyplane.engine.state`.
+    Subclasses implement `start`, `step` and `planes`, and declare their `traits`; the other methods have defaults. A
+    method does not depend on scikit-learn, files, signals or clusters, and chooses nothing.
     """
-
-    #: The type of the states.
-    state: ClassVar[type[State]]
-    #: Whether old rows of a stream can be given less weight, by `half_life`.
-    fades: ClassVar[bool] = False
-    #: Fields that may change when training continues.
-    adjustable: ClassVar[frozenset[str]] = frozenset()
-    #: Whether partitions can be trained separately from a common state, and the fields declared as mixed be averaged.
-    #: Each partition has its own random numbers, from the field `seed` of the state.
-    mixable: ClassVar[bool] = False
-    #: Steps on one partition before the first average, for initial states that are symmetric in the planes, whose
-    #: averages would otherwise combine unrelated planes.
-    steps_before_mixing: ClassVar[int] = 0
 
     @classmethod
     def of(cls, estimator: Any, **others: Any) -> Self:
@@ -45,51 +65,41 @@ class Method(ABC, Generic[S]):
         values = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)} | others
         return cls(**{name: _as_declared(value, names.get(name, "")) for name, value in values.items()})
 
-    def settings(self) -> dict[str, Any]:
-        """Return the hyperparameters by name."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
-
-    def with_settings(self, values: Mapping[str, Any]) -> Self:
-        """Return the method with other values of some hyperparameters."""
-        return replace(self, **values)
+    @property
+    @abstractmethod
+    def traits(self) -> Traits:
+        """What others must know of the method; in most methods a class attribute."""
 
     @abstractmethod
     def start(self, data: Data, seed: Any) -> S:
-        """Return the state before the first step."""
+        """Return the state before the first step; a ValueError if the method cannot learn from these rows."""
 
     @abstractmethod
     def step(self, state: S, data: Data) -> S:
-        """Return the state after one more epoch, EM step or cut."""
+        """Return the state after one more epoch, EM step or cut.
+
+        A step may write into the arrays of the old state; see `polyplane.engine.state`. Workspaces are empty in the
+        first step on new rows.
+        """
 
     @abstractmethod
     def planes(self, state: S) -> PlaneSet:
         """Return the model of a state."""
 
-    def settled(self, data: Data, seed: int) -> Self:
-        """Return the method with the choices that `start` makes on these rows, for many starts on the same rows."""
-        return self
+    def predict(self, state: S, X: Any) -> Any:
+        """Predict the classes of rows, as integers."""
+        return self.planes(state).predict(X)
 
-    def check(self, data: Data) -> None:
-        """Raise a ValueError with the reason if the method cannot learn from these rows."""
-
-    def prepare(self, state: S, data: Data) -> S:
-        """Return the state with its workspace for these rows."""
-        return state
-
-    def conclude(self, state: S, data: Data) -> S:
-        """Return the final state of a `fit`."""
-        return state
-
-    def figures(self, state: S) -> Mapping[str, float]:
-        """Return the figures of a state for the history."""
+    def metrics(self, state: S) -> Mapping[str, float]:
+        """Return the numbers of a state for the history."""
         return {}
 
-    def monitored(self, state: S) -> float | None:
-        """Return the figure whose decrease is compared with `tol`; None if no decrease can be expected yet."""
-        return None
+    def done(self, state: S) -> bool | float:
+        """Return whether training has converged.
 
-    def converged(self, state: S) -> bool:
-        """Whether training has converged by the method's own criterion."""
+        If only a plateau can tell, return the value whose decrease is compared with `tol`; infinity as long as no
+        decrease can be expected.
+        """
         return False
 
     def widen(self, state: S, n_features: int) -> S:
@@ -99,34 +109,39 @@ class Method(ABC, Generic[S]):
             "the same columns."
         )
 
-    def predict(self, state: S, X: Any) -> Any:
-        """Predict the classes of rows, as integers."""
-        return self.planes(state).predict(X)
 
-    @property
-    def takes_device_arrays(self) -> bool:
-        """Whether training consists of matrix products, so that it runs on arrays of other libraries and on a GPU."""
-        return False
+def settings_of(method: Method[Any]) -> dict[str, Any]:
+    """Return the hyperparameters by name, including those of a method within the method."""
+    settings: dict[str, Any] = {}
+    for part in fields(method):
+        value = getattr(method, part.name)
+        settings |= settings_of(value) if isinstance(value, Method) else {part.name: value}
+    return settings
 
-    @property
-    def own_scaling(self) -> OwnScaling:
-        """The scaling that the method applies itself; for other differences in scale, users get a warning."""
-        return "none"
 
-    def refuse_changes_from(self, before: Method[Any]) -> None:
-        """Raise a ValueError if training that started with the method `before` cannot continue with this one."""
-        if type(self) is not type(before):
+def with_settings(method: M, values: Mapping[str, Any]) -> M:
+    """Return the method with other values of some hyperparameters, including those of a method within the method."""
+    own = {part.name: getattr(method, part.name) for part in fields(method)}
+    inner = {name: with_settings(value, values) for name, value in own.items() if isinstance(value, Method)}
+    return replace(method, **{name: value for name, value in values.items() if name in own}, **inner)
+
+
+def refuse_changes(method: Method[Any], before: Method[Any]) -> None:
+    """Raise a ValueError if training that started with the method `before` cannot continue with `method`."""
+    if type(method) is not type(before):
+        raise ValueError(
+            "With the current parameters, the training method differs from that of the fitted model; fit again with "
+            "warm_start=False."
+        )
+    for part in fields(method):
+        was, now = getattr(before, part.name), getattr(method, part.name)
+        if isinstance(now, Method):
+            refuse_changes(now, was)
+        elif part.name not in method.traits.adjustable and was != now:
             raise ValueError(
-                "With the current parameters, the training method differs from that of the fitted model; fit again "
-                "with warm_start=False."
+                f"Training started with {part.name}={was!r} and cannot continue with {part.name}={now!r}: restore the "
+                "value, or fit again with warm_start=False."
             )
-        for part in fields(self):
-            was, now = getattr(before, part.name), getattr(self, part.name)
-            if part.name not in self.adjustable and was != now:
-                raise ValueError(
-                    f"Training started with {part.name}={was!r} and cannot continue with {part.name}={now!r}: restore "
-                    "the value, or fit again with warm_start=False."
-                )
 
 
 def _as_declared(value: Any, declared: str) -> Any:

@@ -37,7 +37,7 @@ class Progress(Observer):
         self._is_shown = True
         if sys.stdout is not None and sys.stdout.isatty():
             self._bar = _rich_bar()
-            self._task = self._bar.add_task(self.title, total=self.total, figures="")
+            self._task = self._bar.add_task(self.title, total=self.total, metrics="")
             self._bar.start()
 
     def end(self) -> None:
@@ -48,16 +48,16 @@ class Progress(Observer):
         if self._bar is not None:
             self._bar.stop()
 
-    def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
-        """Show the figures of the last step."""
+    def after_step(self, run: Run, metrics: Mapping[str, float]) -> Mapping[str, float]:
+        """Show the metrics of the last step."""
         self.update(run.n_steps, {name: values[-1] for name, values in run.history.items() if name != "time"})
         return {}
 
-    def update(self, done: int, figures: Mapping[str, float]) -> None:
-        """Show the number of completed steps, and the figures of the last one."""
-        text = "  ".join(f"{name} {value:.5g}" for name, value in figures.items())
+    def update(self, done: int, metrics: Mapping[str, float]) -> None:
+        """Show the number of completed steps, and the metrics of the last one."""
+        text = "  ".join(f"{name} {value:.5g}" for name, value in metrics.items())
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, figures=text)
+            self._bar.update(self._task, completed=done, metrics=text)
         elif done == self.total or time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + 0.5
             place = f"{done}" if self.total is None else f"{done}/{self.total}"
@@ -73,5 +73,5 @@ def _rich_bar() -> Any:
         progress.MofNCompleteColumn(),
         progress.TimeElapsedColumn(),
         progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[figures]}"),
+        progress.TextColumn("{task.fields[metrics]}"),
     )

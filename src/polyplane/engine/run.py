@@ -13,7 +13,7 @@ from polyplane.engine.method import Method
 
 
 class Plateau:
-    """Detects when a figure to be minimised has stopped falling.
+    """Detects when a value to be minimised has stopped falling.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Plateau:
 
 
 class Observer:
-    """Is called during a run. The figures that it returns are added to the history."""
+    """Is called during a run. The metrics that it returns are added to the history."""
 
     def begin(self) -> None:
         """Called before the first step."""
@@ -48,8 +48,8 @@ class Observer:
         """Called before each step."""
         return {}
 
-    def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
-        """Called after each step, with the figures so far."""
+    def after_step(self, run: Run, metrics: Mapping[str, float]) -> Mapping[str, float]:
+        """Called after each step, with the metrics so far."""
         return {}
 
     def end(self) -> None:
@@ -94,7 +94,7 @@ class Run:
     seed : int, default=0
         For `Method.start`.
     plateau : Plateau, default=None
-        Stopping rule for the figure that the method, or an observer as "validation_error", reports.
+        Stopping rule for the value that the method, or an observer as "validation_error", reports.
     limits : Limits, default=no limits
         Time limit and signals.
     observers : sequence of Observer
@@ -110,7 +110,7 @@ class Run:
     n_steps : int
         Number of finished steps.
     history : dict of str to list of float
-        The figures after each step.
+        The metrics after each step.
     reason : str
         Why the run ended: "end of data", "converged", "time limit", "interrupted".
     """
@@ -184,9 +184,9 @@ class Run:
         if not self.tracked:
             self._advance(self._ready(data), data)
             return
-        figures: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         for observer in self.observers:
-            figures |= observer.before_step(self, data)
+            metrics |= observer.before_step(self, data)
         done, state = self.done, self._ready(data)
         saved = state.save(data)
         try:
@@ -195,10 +195,10 @@ class Run:
             if self.done is done:
                 saved.restore()
             raise
-        figures |= self.method.figures(self.state)
-        record(self.history, {"time": self.seconds, **figures})
+        metrics |= self.method.metrics(self.state)
+        record(self.history, {"time": self.seconds, **metrics})
         for observer in self.observers:
-            record(self.history, observer.after_step(self, figures))
+            record(self.history, observer.after_step(self, metrics))
 
     def _advance(self, state: Any, data: Data) -> None:
         self.done = Done(self.method.step(state, data), data, self.done.n_steps + 1)
@@ -208,13 +208,11 @@ class Run:
         self.done = self.done._replace(state=self.method.widen(self.state, n_features))
 
     def _ready(self, data: Data) -> Any:
-        """The state before a step, with the workspace that these rows need."""
+        """The state before a step on these rows."""
         state = self.done.state
-        if data is self.done.data:
-            return state
-        self.method.check(data)
-        state = self.method.start(data, self.seed) if state is None else state.for_rows(data)
-        return self.method.prepare(state, data)
+        if state is None:
+            return self.method.start(data, self.seed)
+        return state if data is self.done.data else state.for_rows(data)
 
     def _over(self) -> bool:
         interrupt, seconds = self.limits.interrupt, self.limits.seconds
@@ -230,17 +228,15 @@ class Run:
         state, data, _ = self.done
         if data is None or data.stream:
             return False
-        if self.method.converged(state):
-            return True
-        if self.plateau.tol is None:
-            return False
-        watched = self.method.monitored(state)
-        if watched is not None and "validation_error" in self.history:
+        watched = self.method.done(state)
+        if isinstance(watched, bool) or self.plateau.tol is None:
+            return watched is True
+        if watched < float("inf") and "validation_error" in self.history:
             watched = self.history["validation_error"][-1]
-        return watched is not None and self.plateau.reached(watched)
+        return self.plateau.reached(watched)
 
 
 def record(history: dict[str, list[float]], row: Mapping[str, float]) -> None:
-    """Append a row of figures to a history."""
+    """Append a row of metrics to a history."""
     for name, value in row.items():
         history.setdefault(name, []).append(float(value))

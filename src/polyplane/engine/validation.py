@@ -21,7 +21,7 @@ class Validation(Observer):
         self._X = take_rows(data.X, held_out)
         self._y, self._weight = data.y[held_out], data.weight[held_out]
 
-    def after_step(self, run: Run, figures: Mapping[str, float]) -> Mapping[str, float]:
+    def after_step(self, run: Run, metrics: Mapping[str, float]) -> Mapping[str, float]:
         """Evaluate the planes."""
         planes = run.method.planes(run.state)
         wrong = to_numpy(planes.predict(self._X)) != self._y

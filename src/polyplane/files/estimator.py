@@ -14,6 +14,7 @@ import numpy as np
 
 from polyplane.committee import PlaneCommittee
 from polyplane.engine.kinds import Array, Maybe, Record, Tuple, Whole
+from polyplane.engine.method import settings_of, with_settings
 from polyplane.files.container import DamagedError
 from polyplane.files.parts import (
     pack_labels,
@@ -99,11 +100,11 @@ def _pack_training(model: Any, packer: Packer) -> dict[str, Any]:
             "With the current parameters, the training method differs from that of the fitted model: restore the "
             "parameters, or fit again, before saving."
         )
-    now = method.settings()
-    changed = {name: value for name, value in trained_by.settings().items() if value != now[name]}
+    now = settings_of(method)
+    changed = {name: value for name, value in settings_of(trained_by).items() if value != now[name]}
     return {
         "changed": {name: pack(Value(), value, f"changed.{name}", packer) for name, value in changed.items()},
-        "state": pack(Record(method.state), model._state, "state", packer),
+        "state": pack(Record(method.traits.state), model._state, "state", packer),
     }
 
 
@@ -158,10 +159,10 @@ def _restore_attributes(model: Any, description: dict[str, Any], unpacker: Unpac
 def _restore_training(model: Any, nodes: dict[str, Any], unpacker: Unpacker, sizes: Sizes) -> None:
     """Restore the state, validated against the planes and the numeric parameters of its method."""
     method, changed = model._method(model.classes_), part_of(nodes, "changed")
-    if not changed.keys() <= method.settings().keys():
+    if not changed.keys() <= settings_of(method).keys():
         raise DamagedError("contains a changed parameter that its learner does not have")
     before = {name: unpack(Value(), node, f"changed.{name}", unpacker, {}) for name, node in changed.items()}
-    model._trained_by = method = method.with_settings(before)
-    known = {name: int(number) for name, number in method.settings().items() if isinstance(number, Integral)}
+    model._trained_by = method = with_settings(method, before)
+    known = {name: int(number) for name, number in settings_of(method).items() if isinstance(number, Integral)}
     known |= {"features": sizes["features"], "classes": sizes["classes"]}
-    model._state = unpack(Record(method.state), nodes.get("state"), "state", unpacker, known)
+    model._state = unpack(Record(method.traits.state), nodes.get("state"), "state", unpacker, known)

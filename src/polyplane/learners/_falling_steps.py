@@ -22,6 +22,9 @@ from polyplane.learners._backoff import MeasuredRows
 Holder = TypeVar("Holder", bound=Any)
 S = TypeVar("S", bound=Any)
 
+#: Fields of these methods that may change when training continues.
+ADJUSTABLE = frozenset({"min_entropy", "backoff", "average", "shuffle", "n_jobs"})
+
 #: Window of steps 1 / (alpha t) that always decrease.
 FOREVER = 1 << 60
 #: With a half-life, stored sums grow by at most this factor before they are scaled down, far below the float32 maximum.
@@ -116,17 +119,20 @@ def _padded(array: np.ndarray, n_rows: int) -> np.ndarray:
     return padded
 
 
-def last_is_better(method: Method[Any], state: Any, data: Data) -> bool:
-    """Whether the last planes make clearly fewer errors on the training rows than their average.
+def better_planes(method: Any, state: S, data: Data) -> S:
+    """The state, with the last planes instead of their average if they make clearly fewer errors on the training rows.
 
     If the data have no structure to fit, planes keep exchanging their roles, and their average fits no rows.
     """
+    if not method.average:
+        return replace(state, prefers_last=False)
     rows = data.train[:: max(1, len(data.train) // ROWS_TO_JUDGE)]
     X, y = data.X[rows], data.y[rows]
     mean_error, last_error = (
         float(np.mean(method.planes(replace(state, prefers_last=last)).predict(X) != y)) for last in (False, True)
     )
-    return last_error + 3.0 * math.sqrt(mean_error * (1.0 - mean_error) / len(rows)) < mean_error
+    deviation = math.sqrt(mean_error * (1.0 - mean_error) / len(rows))
+    return replace(state, prefers_last=last_error + 3.0 * deviation < mean_error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,10 +149,6 @@ class FallingSteps(Method[S]):
     fit_intercept: bool = True
     shuffle: bool = True
     n_jobs: int | None = None
-
-    fades = True
-    adjustable = frozenset({"min_entropy", "backoff", "average", "shuffle", "n_jobs"})
-    mixable = True
 
     @property
     def _bias_input(self) -> float:
@@ -179,10 +181,6 @@ class FallingSteps(Method[S]):
     def _without_mean(self, state: S) -> S:
         """The state without averages."""
 
-    def conclude(self, state: S, data: Data) -> S:
-        """Prefer the last planes to their average where they make clearly fewer errors on the training rows."""
-        return replace(state, prefers_last=self.average and last_is_better(self, state, data))
-
-    def figures(self, state: S) -> Mapping[str, float]:
+    def metrics(self, state: S) -> Mapping[str, float]:
         """Mean loss, fraction of the visits that updated a plane, and last step size."""
         return {"loss": state.loss, "updates": state.updates, "step": state.step}

@@ -10,9 +10,11 @@ import numpy as np
 
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed
+from polyplane.engine.method import Traits
 from polyplane.engine.state import RowMemory, State, workspace
 from polyplane.learners._backoff import MeasuredRows
 from polyplane.learners._falling_steps import (
+    ADJUSTABLE,
     FOREVER,
     LARGEST_GROWTH,
     FallingSteps,
@@ -109,7 +111,7 @@ class JointPolytope(FallingSteps[JointState]):
     alpha: float | None = None
     start_weight: float = 10.0  # each initial plane counts as an update by this many rows
 
-    state = JointState
+    traits = Traits(JointState, ADJUSTABLE, fades=True, mixable=True)
 
     def start(self, data: Data, seed: int) -> JointState:
         """Start from the tangent planes above the centres of each class."""
@@ -125,13 +127,11 @@ class JointPolytope(FallingSteps[JointState]):
         counts, t = np.zeros(len(intercept), dtype=np.int64), len(data.train)
         return JointState(coef, intercept, counts, data.n_classes, self.alpha, seed, self.alpha * t, t)
 
-    def prepare(self, state: JointState, data: Data) -> JointState:
-        """Add the memory of the rows."""
-        rows = state.rows or JointMemory.fresh(len(data.y))
-        return replace(state, rows=rows, workspace=self._measured_rows(data))
-
     def step(self, state: JointState, data: Data) -> JointState:
         """One epoch: all rows, in a random order."""
+        if state.rows is None or state.workspace is None:
+            rows = state.rows or JointMemory.fresh(len(data.y))
+            state = replace(state, rows=rows, workspace=self._measured_rows(data))
         order = self._permutation(state.seed, state.epoch, data)
         state = _paced(state, window_of(data.half_life))
         state, movement = self._measured(state, data)
@@ -206,7 +206,7 @@ class JointPolytope(FallingSteps[JointState]):
         """Add capacity for more features."""
         return widened(state, n_features)
 
-    def monitored(self, state: JointState) -> float | None:
+    def done(self, state: JointState) -> float:
         """The loss."""
         return state.loss
 

@@ -41,6 +41,9 @@ class PolyhedronState(State):
 
 S = TypeVar("S", bound=PolyhedronState)
 
+#: Fields of these methods that may change when training continues.
+ADJUSTABLE = frozenset({"n_init", "trial_steps"})
+
 
 @dataclass(frozen=True)
 class PolyhedronMethod(Method[S]):
@@ -51,8 +54,6 @@ class PolyhedronMethod(Method[S]):
     n_init: int = 1
     trial_steps: int = 20  # steps from each start before the best one is chosen
     labels: tuple[Any, ...] = (0, 1)  # the class labels, for messages
-
-    adjustable = frozenset({"n_init", "trial_steps"})
 
     def candidates(self, data: Data) -> tuple[int, ...]:
         """The classes that may be inside; the first one is preferred in case of ties."""
@@ -90,6 +91,7 @@ class PolyhedronMethod(Method[S]):
 
     def best_start(self, starts: Callable[[int], Iterable[S]], data: Data, cost: Callable[[S], float]) -> S:
         """The start with the lowest cost after a trial, among all starts for each class that may be inside."""
+        self.check(data)
         candidates = self.candidates(data)
         if self.n_init * len(candidates) == 1:
             return next(iter(starts(candidates[0])))
@@ -105,7 +107,7 @@ class PolyhedronMethod(Method[S]):
     def _trial(self, start: S, data: Data) -> S:
         run = Run(self, start)
         # In a stream, a run does not check convergence; a trial does.
-        run.go(takewhile(lambda _: not self.converged(run.state), repeat(data, self.trial_steps)))
+        run.go(takewhile(lambda _: not self.done(run.state), repeat(data, self.trial_steps)))
         state: S = run.state
         return state
 

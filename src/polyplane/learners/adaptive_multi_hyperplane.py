@@ -12,8 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
-from polyplane.engine.feature_ranges import OwnScaling
-from polyplane.engine.method import Method
+from polyplane.engine.method import Method, Traits
 from polyplane.learners._adaptive_state import AdaptiveState, Assignments
 from polyplane.learners._averaged_part import AveragedPart
 from polyplane.learners.multi_hyperplane import KernelRows, plane_sums
@@ -40,9 +39,10 @@ class AdaptiveMultiHyperplane(Method[AdaptiveState]):
     max_iter: int = 60
     shuffle: bool = True
 
-    state = AdaptiveState
-    adjustable = frozenset(
-        {"assignment", "growth_decay", "prune", "prune_every", "average_fraction", "max_iter", "shuffle"}
+    traits = Traits(
+        AdaptiveState,
+        frozenset({"assignment", "growth_decay", "prune", "prune_every", "average_fraction", "max_iter", "shuffle"}),
+        own_scaling="common",
     )
 
     @property
@@ -76,17 +76,10 @@ class AdaptiveMultiHyperplane(Method[AdaptiveState]):
             duplication=self.growth,
         )
 
-    @property
-    def own_scaling(self) -> OwnScaling:
-        """Rows are centred, and multiplied by one number."""
-        return "common"
-
-    def prepare(self, state: AdaptiveState, data: Data) -> AdaptiveState:
-        """With what the kernel needs to know of the rows."""
-        return replace(state, workspace=KernelRows(data, state.scaling))
-
     def step(self, state: AdaptiveState, data: Data) -> AdaptiveState:
         """One pass over the rows. In the averaged part of a fit no plane is added or pruned, and no row assigned."""
+        if state.workspace is None:
+            state = replace(state, workspace=KernelRows(data, state.scaling))
         rng = np.random.default_rng([state.seed, state.epoch])
         order = rng.permutation(data.train) if self.shuffle else data.train
         draws = rng.random(len(order))
@@ -159,11 +152,11 @@ class AdaptiveMultiHyperplane(Method[AdaptiveState]):
         """The model in a state."""
         return state.plane_set(1.0 / (self.alpha * state.t))
 
-    def figures(self, state: AdaptiveState) -> Mapping[str, float]:
+    def metrics(self, state: AdaptiveState) -> Mapping[str, float]:
         """The mean of the losses met, and the number of planes."""
         return {"loss": state.loss, "planes": state.n_planes}
 
-    def monitored(self, state: AdaptiveState) -> float:
+    def done(self, state: AdaptiveState) -> float:
         """The loss."""
         return state.loss
 

@@ -15,9 +15,12 @@ from polyplane._threads import in_threads
 from polyplane.base import Declaration, PlaneClassifier, class_index
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array
+from polyplane.engine.method import Traits
 from polyplane.learners._falling_steps import (
+    ADJUSTABLE,
     LARGEST_GROWTH,
     FallingSteps,
+    better_planes,
     blended,
     last_planes,
     pieces,
@@ -48,8 +51,7 @@ class ConvexPolytope(FallingSteps[PolytopeState]):
     n_planes: int = 16
     alpha: float = 1e-4
 
-    state = PolytopeState
-    steps_before_mixing = 2
+    traits = Traits(PolytopeState, ADJUSTABLE, fades=True, mixable=True, steps_before_mixing=2)
 
     def start(self, data: Data, seed: int) -> PolytopeState:
         """Zero planes."""
@@ -65,13 +67,15 @@ class ConvexPolytope(FallingSteps[PolytopeState]):
         ]
         return PolytopeState(polytopes, data.n_classes, seed)
 
-    def prepare(self, state: PolytopeState, data: Data) -> PolytopeState:
-        """Add the memory of the rows, and threads."""
+    def _prepared(self, state: PolytopeState, data: Data) -> PolytopeState:
+        """The state with a memory of these rows, and threads."""
         rows = state.rows or PolytopeMemory.fresh(len(state.polytopes), len(data.y))
         return replace(state, rows=rows, workspace=Workspace(self.n_jobs, self._measured_rows(data)))
 
     def step(self, state: PolytopeState, data: Data) -> PolytopeState:
         """One epoch: all rows, in a random order, on each polytope."""
+        if state.workspace is None:
+            state = self._prepared(state, data)
         assert state.workspace is not None
         workspace, order = state.workspace, self._order(state, data)
         state = _paced(state, window_of(data.half_life), self.alpha)
@@ -175,9 +179,9 @@ class ConvexPolytope(FallingSteps[PolytopeState]):
             state.polytopes[i] = widened(polytope, n_features)
         return state
 
-    def monitored(self, state: PolytopeState) -> float | None:
+    def done(self, state: PolytopeState) -> float:
         """The loss, once the steps 1 / (alpha t) have fallen to 1: before that, the planes move too much."""
-        return state.loss if state.step <= 1.0 else None
+        return state.loss if state.step <= 1.0 else math.inf
 
 
 def _paced(state: PolytopeState, window: int, alpha: float) -> PolytopeState:
@@ -348,6 +352,9 @@ class ConvexPolytopeClassifier(PlaneClassifier):
                 )
             outer = (1 - class_index("enclosed", self.enclosed, classes),)
         return ConvexPolytope.of(self, outer=outer, n_planes=self.n_planes or SIDES, alpha=self.alpha or ALPHA)
+
+    def _concluded(self, method: Any, state: Any, data: Data) -> Any:
+        return better_planes(method, state, data)
 
     def _fitted_attributes(self, state: PolytopeState | JointState, data: Data) -> Mapping[str, Any]:
         assignments = np.full(len(data.y), -1)

@@ -17,7 +17,7 @@ from polyplane._array_api import host_dtype, kind_of, like, namespace, within_de
 from polyplane._threads import Team
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
-from polyplane.engine.method import Method
+from polyplane.engine.method import Method, Traits
 from polyplane.learners._array_sums import ArrayRowSums
 from polyplane.learners._cut_state import Clock, CutMemory, Cuts, CutState, Solution, StepSeconds, Workspace
 from polyplane.learners._cuts import Bundle
@@ -45,15 +45,11 @@ class CuttingPlane(Method[CutState]):
     fit_intercept: bool = True
     n_jobs: int | None = None
 
-    state = CutState
-    adjustable = frozenset(
-        {"C", "multi_class", "line_search", "cut_point", "tol", "max_iter", "fit_intercept", "n_jobs"}
+    traits = Traits(
+        CutState,
+        frozenset({"C", "multi_class", "line_search", "cut_point", "tol", "max_iter", "fit_intercept", "n_jobs"}),
+        takes_device_arrays=True,
     )
-
-    @property
-    def takes_device_arrays(self) -> bool:
-        """Sums over rows are computed on the device of the rows."""
-        return True
 
     def start(self, data: Data, seed: int) -> CutState:
         """Zero planes."""
@@ -61,8 +57,7 @@ class CuttingPlane(Method[CutState]):
         zero = np.zeros((n_planes, data.X.shape[1] + 1))
         return CutState([Solution(zero) for _ in self._positives(data.n_classes)], kind_of(data.X))
 
-    @_on_device
-    def prepare(self, state: CutState, data: Data) -> CutState:
+    def _prepared(self, state: CutState, data: Data) -> CutState:
         """Start at the best planes so far. Cuts of other rows, or of another problem, are removed."""
         workspace, solutions = self._workspace(data), state.solutions
         bundles = self._known_bundles(state, data)
@@ -77,6 +72,8 @@ class CuttingPlane(Method[CutState]):
     @_on_device
     def step(self, state: CutState, data: Data) -> CutState:
         """One cut for each SVM that is not yet proven to be close enough to its optimum."""
+        if state.workspace is None:
+            state = self._prepared(state, data)
         memory, workspace = state.rows, state.workspace
         assert memory is not None
         assert workspace is not None
@@ -105,18 +102,7 @@ class CuttingPlane(Method[CutState]):
         coef, intercept = np.ascontiguousarray(best[:, :-1]), best[:, -1].copy()
         return PlaneSet(like(coef, state.rows_like), like(intercept, state.rows_like), np.arange(len(best) + 1))
 
-    def conclude(self, state: CutState, data: Data) -> CutState:
-        """Warn if the tolerance was not reached."""
-        if self.tol is not None and state.gap >= self.tol and state.n_steps == self.max_iter:
-            warnings.warn(
-                f"max_iter={self.max_iter} cuts were made and the objective is proven to be within {state.gap:.2g} of "
-                f"the optimum, not within tol={self.tol:g}. Raise max_iter or tol, or scale the features.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        return state
-
-    def figures(self, state: CutState) -> Mapping[str, float]:
+    def metrics(self, state: CutState) -> Mapping[str, float]:
         """The bounds, the number of cuts kept, and the time of each part."""
         cuts = [] if state.rows is None else state.rows.cuts
         return {
@@ -127,7 +113,7 @@ class CuttingPlane(Method[CutState]):
             **vars(state.seconds),
         }
 
-    def converged(self, state: CutState) -> bool:
+    def done(self, state: CutState) -> bool:
         """Whether all SVMs are proven to be close to their optima."""
         return self._is_close(state.gap)
 
@@ -341,6 +327,16 @@ class CuttingPlaneSVC(PlaneClassifier):
 
     def _method(self, classes: np.ndarray) -> CuttingPlane:
         return CuttingPlane.of(self)
+
+    def _concluded(self, method: Any, state: CutState, data: Data) -> CutState:
+        if self.tol is not None and state.gap >= self.tol and state.n_steps == self.max_iter:
+            warnings.warn(
+                f"max_iter={self.max_iter} cuts were made and the objective is proven to be within {state.gap:.2g} of "
+                f"the optimum, not within tol={self.tol:g}. Raise max_iter or tol, or scale the features.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return state
 
     @property
     def gap_(self) -> float:

@@ -21,7 +21,7 @@ from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.committee import Committee, CommitteeState
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, CommonScaling, MixedNumber, Seed
-from polyplane.engine.method import Method
+from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import State, workspace
 from polyplane.learners._one_plane import OnePlanePerClass
 from polyplane.learners._scaled_rows import ScaledRows
@@ -35,7 +35,15 @@ from polyplane.learners.log_loss import (
     decay,
     stretch,
 )
-from polyplane.learners.tangents import BackoffState, EpochSampler, Schedule, TangentMethod, Tangents, update_mean
+from polyplane.learners.tangents import (
+    ADJUSTABLE,
+    BackoffState,
+    EpochSampler,
+    Schedule,
+    TangentMethod,
+    Tangents,
+    update_mean,
+)
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
@@ -81,8 +89,13 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
     noise: float | None = None
     batch_size: int = USUAL_BATCH
 
-    state = SmoothState
-    adjustable = TangentMethod.adjustable | {"alpha", "noise", "batch_size"}
+    traits = Traits(
+        SmoothState,
+        ADJUSTABLE | {"alpha", "noise", "batch_size"},
+        mixable=True,
+        takes_device_arrays=True,
+        own_scaling="common",
+    )
 
     @property
     def trial(self) -> SmoothMultiHyperplane:
@@ -95,7 +108,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         xp = namespace(W)
         return SmoothState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), tangents, scaling, seed)
 
-    def prepare(self, state: SmoothState, data: Data) -> SmoothState:
+    def _prepared(self, state: SmoothState, data: Data) -> SmoothState:
         """Add the memory of the rows and the random orders, or the convex problem."""
         if self._is_convex(state, data):
             workspace = OnePlanePerClass(data, state.scaling)
@@ -114,12 +127,14 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         """Whether the problem is convex with at most `most_planes` per class; the seed then has no effect."""
         return most_planes == 1 and not (self.alpha or self.noise)
 
-    def converged(self, state: SmoothState) -> bool:
-        """Whether the minimum of the convex problem is reached."""
-        return state.is_minimum
+    def done(self, state: SmoothState) -> bool | float:
+        """Whether the minimum of the convex problem is reached; otherwise the loss."""
+        return (state.is_minimum and state.workspace is not None) or state.loss
 
     def step(self, state: SmoothState, data: Data) -> SmoothState:
         """One pass over the rows."""
+        if state.workspace is None:
+            state = self._prepared(state, data)
         problem = state.workspace
         if isinstance(problem, OnePlanePerClass):
             with self.products(state), within_device_memory("Train on fewer rows at a time with partial_fit."):
@@ -206,11 +221,6 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         W = state.W if state.mean is None else state.mean
         own = (take_rows(W[c, :, :], np.flatnonzero(mask)) for c, mask in enumerate(state.tangents.mask))
         return PlaneSet.of_classes(state.scaling.to_input_space(planes[:, :-1], planes[:, -1]) for planes in own)
-
-    @property
-    def takes_device_arrays(self) -> bool:
-        """Training consists of matrix products."""
-        return True
 
 
 def _mean_to_add_to(state: SmoothState, averaged_from: int, n_steps: int) -> Any:
@@ -346,7 +356,7 @@ class MarginState(PlaneColumns):
 class MarginMultiHyperplane(TangentMethod[MarginState]):
     """The papers' margin loss: stochastic gradient descent, row by row."""
 
-    state = MarginState
+    traits = Traits(MarginState, ADJUSTABLE, mixable=True, own_scaling="common")
 
     @property
     def trial(self) -> SmoothMultiHyperplane:
@@ -362,14 +372,13 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
         coef, shift = np.ascontiguousarray(coef.T), np.zeros_like(intercept)
         return MarginState(coef, intercept, shift, owner, counts, scaling, seed, unit_step=tangents.step)
 
-    def prepare(self, state: MarginState, data: Data) -> MarginState:
-        """With a memory of the rows, and what the kernel needs to know of them."""
-        return replace(state, rows=self._backoff_state(state, data), workspace=KernelRows(data, state.scaling))
-
     def step(self, state: MarginState, data: Data) -> MarginState:
         """One pass over the rows."""
         from polyplane.kernels.multi_hyperplane import Clocks, Steps, margin_epoch
 
+        if state.workspace is None:
+            known_rows = {"rows": self._backoff_state(state, data), "workspace": KernelRows(data, state.scaling)}
+            state = state.replace(**known_rows)
         rows, known = state.rows, state.workspace
         assert rows is not None
         assert known is not None
@@ -418,7 +427,7 @@ class SmoothCommitteeState(CommitteeState):
 class SmoothCommittee(Committee[SmoothCommitteeState]):
     """A committee of members that are trained with the log-loss."""
 
-    state = SmoothCommitteeState
+    state_type = SmoothCommitteeState
 
     def start(self, data: Data, seed: Any) -> SmoothCommitteeState:
         """The states of all members. The number of planes is chosen once, and a convex problem is solved once."""
@@ -440,7 +449,7 @@ class MarginCommitteeState(CommitteeState):
 class MarginCommittee(Committee[MarginCommitteeState]):
     """A committee of members that are trained with the margin loss."""
 
-    state = MarginCommitteeState
+    state_type = MarginCommitteeState
 
     def start(self, data: Data, seed: Any) -> MarginCommitteeState:
         """The states of all members. The number of planes is chosen once."""

@@ -10,6 +10,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from polyplane.base import Declaration, PlaneClassifier
+from polyplane.engine.data import Data
+from polyplane.learners._falling_steps import better_planes
 from polyplane.learners.convex_polytope import ConvexPolytope
 
 
@@ -111,3 +113,6 @@ class PegasosSVC(PlaneClassifier):
     def _method(self, classes: np.ndarray) -> ConvexPolytope:
         outer = (1,) if len(classes) == 2 else tuple(range(len(classes)))
         return ConvexPolytope.of(self, outer=outer, n_planes=1)
+
+    def _concluded(self, method: Any, state: Any, data: Data) -> Any:
+        return better_planes(method, state, data)

@@ -15,8 +15,10 @@ from polyplane._array_api import astype, kind_of, namespace
 from polyplane.base import Declaration
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Seed
+from polyplane.engine.method import Traits
 from polyplane.engine.state import workspace
 from polyplane.learners._polyhedron import (
+    ADJUSTABLE,
     Planes,
     PolyhedronClassifier,
     PolyhedronMethod,
@@ -100,13 +102,11 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
     tol: float | None = 0.0
     shuffle: bool = True
 
-    state = PolyceptronState
-    adjustable = PolyhedronMethod.adjustable | {"mode", "eta0", "average", "pocket", "tol", "shuffle"}
-
     @property
-    def takes_device_arrays(self) -> bool:
+    def traits(self) -> Traits:
         """The batch form is made of matrix products."""
-        return self.mode == "batch"
+        adjustable = ADJUSTABLE | {"mode", "eta0", "average", "pocket", "tol", "shuffle"}
+        return Traits(PolyceptronState, adjustable, takes_device_arrays=self.mode == "batch")
 
     def start(self, data: Data, seed: int) -> PolyceptronState:
         """Planes between the classes."""
@@ -118,8 +118,9 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
 
         return self.best_start(starts, data, lambda state: state.pocket_error)
 
-    def prepare(self, state: PolyceptronState, data: Data) -> PolyceptronState:
-        """On other rows than before: what is in the pocket is tried on them anew."""
+    def _prepared(self, state: PolyceptronState, data: Data) -> PolyceptronState:
+        """The state on other rows than before: what is in the pocket is tried on them anew."""
+        self.check(data)
         evaluator = self._evaluator(data, state.inside)
         return replace(state, pocket_error=evaluator.at(state.pocket).error, evaluator=evaluator)
 
@@ -128,6 +129,8 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
 
     def step(self, state: PolyceptronState, data: Data) -> PolyceptronState:
         """Move the planes, and put them in the pocket unless those there make fewer errors and are to be kept."""
+        if state.evaluator is None:
+            state = self._prepared(state, data)
         assert state.evaluator is not None
         planes, gradient_norm = (self._batch if self.mode == "batch" else self._online)(state, data)
         steps = state.steps + 1
@@ -176,12 +179,12 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
         scaling = AffineScaling.identity(state.pocket.shape[1] - 1)
         return plane_set(state.pocket, scaling, state.inside, state.rows_like)
 
-    def figures(self, state: PolyceptronState) -> Mapping[str, float]:
+    def metrics(self, state: PolyceptronState) -> Mapping[str, float]:
         """Errors of the planes and of those in the pocket, the criterion, and the length of the gradient."""
         names = ("error", "pocket_error", "criterion", "gradient_norm")
         return {name: getattr(state, name) for name in names if self.pocket or name != "pocket_error"}
 
-    def converged(self, state: PolyceptronState) -> bool:
+    def done(self, state: PolyceptronState) -> bool:
         """Whether the gradient is short, or mistakes are few."""
         return self.tol is not None and state.gradient_norm <= self.tol
 

@@ -19,9 +19,11 @@ from polyplane.base import Declaration
 from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import OwnScaling
 from polyplane.engine.kinds import FeatureScaling
+from polyplane.engine.method import Traits
 from polyplane.engine.state import workspace
 from polyplane.learners._mixture import Ascent, Likelihood, soft_gates
 from polyplane.learners._polyhedron import (
+    ADJUSTABLE,
     PolyhedronClassifier,
     PolyhedronMethod,
     PolyhedronState,
@@ -61,18 +63,12 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
     standardize: bool = True
     tol: float | None = 1e-5
 
-    state = MixtureState
-    adjustable = PolyhedronMethod.adjustable | {"gamma", "solver", "alpha", "tol"}
-
     @property
-    def own_scaling(self) -> OwnScaling:
+    def traits(self) -> Traits:
         """Features are standardised, where that is not turned off."""
-        return "standard" if self.standardize else "none"
-
-    @property
-    def takes_device_arrays(self) -> bool:
-        """All is made of matrix products."""
-        return True
+        adjustable = ADJUSTABLE | {"gamma", "solver", "alpha", "tol"}
+        own_scaling: OwnScaling = "standard" if self.standardize else "none"
+        return Traits(MixtureState, adjustable, takes_device_arrays=True, own_scaling=own_scaling)
 
     def check(self, data: Data) -> None:
         """Refuse rows that are too few, and a matrix that is too large."""
@@ -98,8 +94,9 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
         best = self.best_start(starts, data, lambda state: -state.log_likelihood)
         return replace(best, weight_seen=0.0)
 
-    def prepare(self, state: MixtureState, data: Data) -> MixtureState:
-        """On other rows than before, of another likelihood; the best of several starts goes on as it was."""
+    def _prepared(self, state: MixtureState, data: Data) -> MixtureState:
+        """The state on other rows than before, of another likelihood; the best of several starts goes on as it was."""
+        self.check(data)
         weight = self.total_weight(data) + (state.weight_seen if data.stream else 0.0)
         state = replace(state, weight_seen=weight, log_likelihood=-math.inf)
         if state.ascent is not None:
@@ -121,6 +118,8 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
 
     def step(self, state: MixtureState, data: Data) -> MixtureState:
         """The M-step, and the E-step at the new planes."""
+        if state.ascent is None or state.weight_seen == 0.0:
+            state = self._prepared(state, data)
         assert state.ascent is not None
         ascent = state.ascent.advance()
         planes, value = ascent.current.planes, ascent.current.value
@@ -130,23 +129,11 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
         """The planes over the rows as they are."""
         return plane_set(state.planes, state.scaling, state.inside, state.rows_like)
 
-    def conclude(self, state: MixtureState, data: Data) -> MixtureState:
-        """Warn of a likelihood without a maximum."""
-        assert state.ascent is not None
-        if self.alpha == 0 and state.ascent.likelihood.separates(state.planes):
-            warnings.warn(
-                "The rows are perfectly separated, so their likelihood has no maximum: the planes are as steep as tol "
-                "and max_iter let them grow. Set alpha > 0 for planes that do not depend on when training stops.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        return state
-
-    def figures(self, state: MixtureState) -> Mapping[str, float]:
+    def metrics(self, state: MixtureState) -> Mapping[str, float]:
         """The likelihood."""
         return {"log_likelihood": state.log_likelihood}
 
-    def converged(self, state: MixtureState) -> bool:
+    def done(self, state: MixtureState) -> bool:
         """Whether the last step has gained little."""
         return self.tol is not None and state.gain <= self.tol
 
@@ -288,6 +275,17 @@ class PolyhedralMixtureClassifier(PolyhedronClassifier):
         if self.gating == "hard" and self.gamma is not None:
             raise ValueError(f"gamma={self.gamma!r} is for gating='soft'; hard gating has no such parameter.")
         return method_of(PolyhedralMixture, self, classes, gamma=self._gamma)
+
+    def _concluded(self, method: Any, state: MixtureState, data: Data) -> MixtureState:
+        assert state.ascent is not None
+        if self.alpha == 0 and state.ascent.likelihood.separates(state.planes):
+            warnings.warn(
+                "The rows are perfectly separated, so their likelihood has no maximum: the planes are as steep as tol "
+                "and max_iter let them grow. Set alpha > 0 for planes that do not depend on when training stops.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return state
 
     @property
     def _gamma(self) -> float | None:

@@ -16,10 +16,11 @@ from sklearn.utils._param_validation import Interval
 from polyplane._array_api import kind_of
 from polyplane.base import Declaration
 from polyplane.engine.data import Data
-from polyplane.engine.feature_ranges import OwnScaling
 from polyplane.engine.kinds import FeatureScaling
+from polyplane.engine.method import Traits
 from polyplane.engine.state import workspace
 from polyplane.learners._polyhedron import (
+    ADJUSTABLE,
     PolyhedronClassifier,
     PolyhedronMethod,
     PolyhedronState,
@@ -158,13 +159,7 @@ class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
     alpha: float | None = None
     tol: float | None = 1e-6
 
-    state = SuccessiveLPState
-    adjustable = PolyhedronMethod.adjustable | {"radius", "alpha", "tol"}
-
-    @property
-    def own_scaling(self) -> OwnScaling:
-        """Features are scaled to unit variance."""
-        return "standard"
+    traits = Traits(SuccessiveLPState, ADJUSTABLE | {"radius", "alpha", "tol"}, own_scaling="standard")
 
     def start(self, data: Data, seed: int) -> SuccessiveLPState:
         """Planes between the classes."""
@@ -183,14 +178,17 @@ class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
         """How far the first step may go."""
         return math.inf if self.radius is None else self.radius
 
-    def prepare(self, state: SuccessiveLPState, data: Data) -> SuccessiveLPState:
-        """With the programs of these rows, and what planes found on other rows cost on them."""
+    def _prepared(self, state: SuccessiveLPState, data: Data) -> SuccessiveLPState:
+        """The state with the programs of these rows, and what planes found on other rows cost on them."""
+        self.check(data)
         programs = LinearPrograms(data, state.scaling, state.inside, self.alpha)
         objective = programs.objective(state.planes)
         return replace(state, objective=objective, is_stationary=False, programs=programs)
 
     def step(self, state: SuccessiveLPState, data: Data) -> SuccessiveLPState:
         """One program, and others where planes keep rows out equally well and the first does not lead down."""
+        if state.programs is None:
+            state = self._prepared(state, data)
         assert state.programs is not None
         best, enough = state, (1.0 - (self.tol or 0.0)) * state.objective
         for owner in state.programs.owners(state.planes):
@@ -208,11 +206,11 @@ class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
         """The planes over the rows as they are."""
         return plane_set(state.planes, state.scaling, state.inside, state.rows_like)
 
-    def figures(self, state: SuccessiveLPState) -> Mapping[str, float]:
+    def metrics(self, state: SuccessiveLPState) -> Mapping[str, float]:
         """The objective."""
         return {"objective": state.objective}
 
-    def converged(self, state: SuccessiveLPState) -> bool:
+    def done(self, state: SuccessiveLPState) -> bool:
         """Whether the last step has not led down."""
         return self.tol is not None and state.is_stationary
 

@@ -33,7 +33,6 @@ from polyplane._array_api import (
     within_device_memory,
 )
 from polyplane.engine.data import Data
-from polyplane.engine.feature_ranges import OwnScaling
 from polyplane.engine.kinds import Array
 from polyplane.engine.method import Method
 from polyplane.engine.run import Observer, Run
@@ -297,6 +296,10 @@ def _measure(centres: Any, mask: np.ndarray, sample: ScaledRows, y: np.ndarray) 
 S = TypeVar("S", bound=Any)
 
 
+#: Fields of these methods that may change when training continues.
+ADJUSTABLE = frozenset({"eta0", "backoff", "max_iter", "average_fraction", "shuffle"})
+
+
 @dataclass(frozen=True)
 class TangentMethod(Method[S]):
     """Training from the tangent planes at the k-means centres of each class, with step sizes that decrease to 0."""
@@ -308,14 +311,6 @@ class TangentMethod(Method[S]):
     max_iter: int = 60
     average_fraction: float = 0.2  # the last part of the passes, whose planes are averaged
     shuffle: bool = True
-
-    adjustable = frozenset({"eta0", "backoff", "max_iter", "average_fraction", "shuffle"})
-    mixable = True
-
-    @property
-    def own_scaling(self) -> OwnScaling:
-        """Rows are centred, and multiplied by a common factor."""
-        return "common"
 
     @property
     @abstractmethod
@@ -366,11 +361,11 @@ class TangentMethod(Method[S]):
         """The back-off state; when a schedule starts, steps are large again, so no row is skipped."""
         return BackoffState.fresh(data) if state.rows is None or state.turn == 0 else state.rows
 
-    def figures(self, state: S) -> Mapping[str, float]:
+    def metrics(self, state: S) -> Mapping[str, float]:
         """The mean loss over the visits of the last epoch, and the number of planes."""
         return {"loss": state.loss, "planes": state.n_planes}
 
-    def monitored(self, state: S) -> float:
+    def done(self, state: S) -> float:
         """The loss."""
         return state.loss
 

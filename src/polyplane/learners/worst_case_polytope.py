@@ -15,7 +15,7 @@ from sklearn.utils.extmath import row_norms
 from polyplane.base import Declaration, PlaneClassifier, class_index
 from polyplane.engine.data import Data
 from polyplane.engine.kinds import Array, Seed, Whole
-from polyplane.engine.method import Method
+from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import State, workspace
 from polyplane.planes import PlaneSet
 
@@ -63,8 +63,7 @@ class WorstCasePolytopes(Method[WorstCaseState]):
     fit_intercept: bool = True
     longest_alone: bool = True  # False shrinks all planes: the total margin, with these steps, for comparison
 
-    state = WorstCaseState
-    adjustable = frozenset({"average"})
+    traits = Traits(WorstCaseState, frozenset({"average"}))
 
     def start(self, data: Data, seed: int) -> WorstCaseState:
         """Zero planes. The first step, 1 / (alpha t0), is as long as a row of mean norm needs for a margin of 1."""
@@ -73,16 +72,14 @@ class WorstCasePolytopes(Method[WorstCaseState]):
         polytopes = [WorstCasePolytope(c, np.zeros(shape, dtype), np.zeros(shape[1], dtype)) for c in self.outer]
         return WorstCaseState(polytopes, seed, max(1.0, float((weight * squares).mean()) / self.alpha))
 
-    def prepare(self, state: WorstCaseState, data: Data) -> WorstCaseState:
-        """With the norms of the rows."""
-        return replace(state, squares=self._squares(data))
-
     def _squares(self, data: Data) -> np.ndarray:
         squares: np.ndarray = row_norms(data.X, squared=True).astype(np.float64) + float(self.fit_intercept)
         return squares
 
     def step(self, state: WorstCaseState, data: Data) -> WorstCaseState:
         """One epoch: all rows, in a random order, on each polytope."""
+        if state.squares is None:
+            state = replace(state, squares=self._squares(data))
         order = np.random.default_rng([state.seed, state.epoch]).permutation(data.train)
         done = [self._epoch(state, polytope, order, data) for polytope in state.polytopes]
         polytopes, losses, updates = zip(*done, strict=True)
@@ -128,7 +125,7 @@ class WorstCasePolytopes(Method[WorstCaseState]):
         nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
         return PlaneSet.of_classes(owned.get(c, nothing) for c in (0, 1))
 
-    def figures(self, state: WorstCaseState) -> Mapping[str, float]:
+    def metrics(self, state: WorstCaseState) -> Mapping[str, float]:
         """Mean loss, share of the visits that moved a plane, and length of the last step."""
         return {"loss": state.loss, "updates": state.updates, "step": 1.0 / (self.alpha * (state.t0 + state.t))}
 

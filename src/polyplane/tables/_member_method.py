@@ -22,10 +22,10 @@ class MemberMethod(SmoothMultiHyperplane):
     steps matters: a run has one random number generator, draws its noise once and keeps the arrays of its passes.
     """
 
-    def prepare(self, state: SmoothState, data: Data) -> SmoothState:
+    def _prepared(self, state: SmoothState, data: Data) -> SmoothState:
         """Add what the passes of a run share."""
         if self._is_convex(state, data):
-            return super().prepare(state, data)
+            return super()._prepared(state, data)
         return state.replace(rows=self._backoff_state(state, data), workspace=MemberRows(self, state, data))
 
     def _pass(self, state: SmoothState, data: Data) -> SmoothState:
@@ -53,7 +53,7 @@ class MemberMethod(SmoothMultiHyperplane):
             n_averaged=int(paces[-1].n_averaged) if has_mean else state.n_averaged,
         )
 
-    def figures(self, state: SmoothState) -> Mapping[str, float]:
+    def metrics(self, state: SmoothState) -> Mapping[str, float]:
         """The mean log-loss met in the last pass: computed only if somebody asks for it."""
         rows = state.workspace
         return {"loss": rows.loss if isinstance(rows, MemberRows) else state.loss}
