@@ -9,12 +9,12 @@ import sys
 import numpy as np
 import pytest
 
-from polyplane.engine.progress import Progress
+from polyplane.engine.run import Progress
 from polyplane.kernels import notice
 from polyplane.kernels.notice import compilation_shown
 
 LINE = "Compiling for this CPU, once (a few seconds) ...\n"
-SOURCE = "from polyplane.kernels._jit import kernel\n\n\n@kernel\ndef double(x):\n    return x + x\n"
+SOURCE = "from polyplane.kernels.jit import kernel\n\n\n@kernel\ndef double(x):\n    return x + x\n"
 
 
 class Terminal(io.StringIO):

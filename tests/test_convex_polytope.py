@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 from polyplane import ConvexPolytopeClassifier, PegasosSVC
 from polyplane.datasets import make_polyhedron
 from polyplane.engine.data import Data
-from polyplane.kernels.backoff import passes_to_skip
+from polyplane.kernels.convex_polytope import passes_to_skip
 from tests.reference.convex_polytope import sgd_train
 
 

@@ -10,12 +10,9 @@ import pytest
 from scipy import sparse
 
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array, MixedNumber, MixedWhole
 from polyplane.engine.method import Method, Traits, refuse_changes
-from polyplane.engine.mixing import mix
-from polyplane.engine.progress import Progress
-from polyplane.engine.run import Limits, Observer, Plateau, Run
-from polyplane.engine.state import RowMemory, State, kinds_of, workspace
+from polyplane.engine.run import Limits, Observer, Plateau, Progress, Run
+from polyplane.engine.state import Array, MixedNumber, MixedWhole, RowMemory, State, kinds_of, mix, workspace
 from polyplane.planes import PlaneSet
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from polyplane import ConvexPolytopeClassifier, PegasosSVC
-from polyplane.engine.interrupt import Interrupt
+from polyplane.engine.run import Interrupt
 
 ROWS = """
 import os, signal, sys, threading, time

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import polyplane
-from polyplane.kernels import _jit
+from polyplane.kernels import jit
 
-SOURCE = "from polyplane.kernels._jit import kernel\n\n\n@kernel\ndef double(x):\n    return x + x\n"
+SOURCE = "from polyplane.kernels.jit import kernel\n\n\n@kernel\ndef double(x):\n    return x + x\n"
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def import_kernel(tmp_path, monkeypatch):
     (tmp_path / "doubling.py").write_text(SOURCE)
 
     def fresh():
-        _jit._note.cache_clear()
+        jit._note.cache_clear()
         spec = importlib.util.spec_from_file_location("doubling", tmp_path / "doubling.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

@@ -21,9 +21,7 @@ from polyplane._array_api import to_numpy
 from polyplane._validation import check_classes, check_matrix, check_targets, encode, to_host
 from polyplane.engine.batches import Batch, BatchSource, Position, check_batch, fit_width, read_ahead
 from polyplane.engine.data import Data
-from polyplane.engine.interrupt import Interrupt
-from polyplane.engine.progress import Progress
-from polyplane.engine.run import Limits, Observer, Run, record
+from polyplane.engine.run import Interrupt, Limits, Observer, Progress, Run, record
 from polyplane.scaling import AffineScaling
 
 #: Parameters that may differ between the checkpoint and the resumed training.

@@ -32,9 +32,7 @@ from polyplane.committee import PlaneCommittee
 from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import FeatureRanges, OwnScaling, refuse_extremes
 from polyplane.engine.method import Method, refuse_changes
-from polyplane.engine.progress import Progress
-from polyplane.engine.run import Limits, Observer, Plateau, Run, record
-from polyplane.engine.validation import Validation
+from polyplane.engine.run import Limits, Observer, Plateau, Progress, Run, Validation, record
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
@@ -66,7 +64,7 @@ class Declaration:
         How `predict_proba` follows from the scores: softmax of the class scores, or the logistic function of their
         difference.
     fitted : dict of str to kind
-        Additional fitted attributes that do not follow from the state, as kinds of `polyplane.engine.kinds`.
+        Additional fitted attributes that do not follow from the state, as kinds of `polyplane.engine.state`.
     """
 
     tuning: Mapping[str, list[Any]]

@@ -95,8 +95,7 @@ def _train(model: Any, options: TrainOptions, fit: Callable[[Limits], Any]) -> t
 
     If no step was finished, `KeyboardInterrupt` is raised.
     """
-    from polyplane.engine.interrupt import Interrupt
-    from polyplane.engine.run import Limits
+    from polyplane.engine.run import Interrupt, Limits
 
     planes, interrupt = getattr(model, "planes_", None), Interrupt()
     interrupted, began = False, time.perf_counter()

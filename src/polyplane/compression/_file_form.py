@@ -9,7 +9,7 @@ import numpy as np
 
 from polyplane.compression._file_tables import pack_tables, unpack_tables
 from polyplane.compression.classifier import CompressedClassifier
-from polyplane.engine.kinds import Array
+from polyplane.engine.state import Array
 from polyplane.files.container import DamagedError
 from polyplane.files.parts import (
     pack_labels,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyplane.compression._tables import CompressedTables
-from polyplane.engine.kinds import Array, Maybe, Whole
+from polyplane.engine.state import Array, Maybe, Whole
 from polyplane.files.parts import part_of
 from polyplane.files.values import Packer, Sizes, Unpacker, pack, unpack
 

@@ -21,8 +21,7 @@ from polyplane.dask._rounds import Rounds, in_rounds
 from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import FeatureRanges
 from polyplane.engine.method import Method
-from polyplane.engine.progress import Progress
-from polyplane.engine.run import Run
+from polyplane.engine.run import Progress, Run
 from polyplane.learners.cutting_plane import CuttingPlane
 from polyplane.learners.polyceptron import Polyceptron
 from polyplane.learners.polyhedral_mixture import PolyhedralMixture

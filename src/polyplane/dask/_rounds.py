@@ -13,9 +13,8 @@ import numpy as np
 from polyplane.dask._partitions import Cluster, Partition
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
-from polyplane.engine.mixing import mix
 from polyplane.engine.run import Run
-from polyplane.engine.state import State, workspace
+from polyplane.engine.state import State, mix, workspace
 from polyplane.planes import PlaneSet
 
 

@@ -19,7 +19,7 @@ from polyplane.dask._lazy import lazily
 from polyplane.dask._partitions import blocks_of, connected_client, explain_lost_cluster, submit
 from polyplane.dask._relay import Runner, train_pass
 from polyplane.dask._tables import ClusterTable, column, without
-from polyplane.engine.progress import Progress
+from polyplane.engine.run import Progress
 from polyplane.tables._choice import EncodedRows
 from polyplane.tables._committee import n_passes
 from polyplane.tables._model import Member, TableModel

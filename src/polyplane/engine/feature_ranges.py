@@ -75,7 +75,7 @@ class FeatureRanges(NamedTuple):
         if not sparse.issparse(X):
             ends = xp.min(X, axis=0), xp.max(X, axis=0)
             return cls(*(np.asarray(to_numpy(end), dtype=np.float64) for end in ends))
-        from polyplane.kernels.feature_ranges import widen_ranges
+        from polyplane.kernels.rows import widen_ranges
 
         low, high = np.zeros((2, X.shape[1]))
         widen_ranges(X.data, X.indices, low, high)

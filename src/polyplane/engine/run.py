@@ -1,15 +1,65 @@
-"""`Run`: the one training loop."""
+"""`Run`: the one training loop, what ends it, and what observes it."""
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from polyplane._array_api import take_rows, to_numpy
 from polyplane.engine.data import Data
-from polyplane.engine.interrupt import Interrupt
 from polyplane.engine.method import Method
+from polyplane.kernels.notice import begin_waiting, end_waiting
+from polyplane.planes import PlaneSet
+
+
+class Interrupt:
+    """Turns the first signal into a request to stop after the current step; a second signal is raised at once.
+
+    Parameters
+    ----------
+    *signals : int
+        Signals to handle in addition to Ctrl-C, such as ``signal.SIGTERM``.
+
+    Attributes
+    ----------
+    requested : int or None
+        The first signal received.
+    """
+
+    def __init__(self, *signals: int) -> None:
+        self.requested: int | None = None
+        self._signals = (signal.SIGINT, *signals)
+
+    def _handle(self, signum: int, frame: Any) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = signum
+
+    @contextmanager
+    def watched(self) -> Iterator[Interrupt]:
+        """Handle the signals, in the main thread (the only one that receives them) and if no other handler is set."""
+        defaults = (signal.default_int_handler, signal.SIG_DFL)
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        before = {
+            signum: signal.getsignal(signum)
+            for signum in self._signals
+            if in_main_thread and signal.getsignal(signum) in defaults
+        }
+        for signum in before:
+            signal.signal(signum, self._handle)
+        try:
+            yield self
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
 
 
 class Plateau:
@@ -240,3 +290,88 @@ def record(history: dict[str, list[float]], row: Mapping[str, float]) -> None:
     """Append a row of metrics to a history."""
     for name, value in row.items():
         history.setdefault(name, []).append(float(value))
+
+
+class Validation(Observer):
+    """The error on held-out rows after each step, and the planes that were best on them."""
+
+    def __init__(self, data: Data, held_out: np.ndarray) -> None:
+        self.planes: PlaneSet | None = None
+        self._error = float("inf")
+        self._X = take_rows(data.X, held_out)
+        self._y, self._weight = data.y[held_out], data.weight[held_out]
+
+    def after_step(self, run: Run, metrics: Mapping[str, float]) -> Mapping[str, float]:
+        """Evaluate the planes."""
+        planes = run.method.planes(run.state)
+        wrong = to_numpy(planes.predict(self._X)) != self._y
+        error = float(np.average(wrong, weights=self._weight))
+        if error < self._error:
+            self._error, self.planes = error, planes
+        return {"validation_error": error}
+
+
+class Progress(Observer):
+    """A progress bar with the estimated remaining time on a terminal, plain lines otherwise.
+
+    Except for the first and the last, lines are at least half a second apart.
+
+    Parameters
+    ----------
+    title : str
+        Title of the progress bar.
+    total : int or None
+        Number of steps; None if unknown.
+    """
+
+    def __init__(self, title: str, total: int | None) -> None:
+        self.title = title
+        self.total = total
+        self._bar: Any = None
+        self._next_line = 0.0
+        self._is_shown = False
+
+    def begin(self) -> None:
+        """Show the bar, if there is a terminal, and a message if kernels are compiled."""
+        begin_waiting()
+        self._is_shown = True
+        if sys.stdout is not None and sys.stdout.isatty():
+            self._bar = _rich_bar()
+            self._task = self._bar.add_task(self.title, total=self.total, metrics="")
+            self._bar.start()
+
+    def end(self) -> None:
+        """Stop updating the bar."""
+        if self._is_shown:
+            end_waiting()
+            self._is_shown = False
+        if self._bar is not None:
+            self._bar.stop()
+
+    def after_step(self, run: Run, metrics: Mapping[str, float]) -> Mapping[str, float]:
+        """Show the metrics of the last step."""
+        self.update(run.n_steps, {name: values[-1] for name, values in run.history.items() if name != "time"})
+        return {}
+
+    def update(self, done: int, metrics: Mapping[str, float]) -> None:
+        """Show the number of completed steps, and the metrics of the last one."""
+        text = "  ".join(f"{name} {value:.5g}" for name, value in metrics.items())
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, metrics=text)
+        elif done == self.total or time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + 0.5
+            place = f"{done}" if self.total is None else f"{done}/{self.total}"
+            print(f"{self.title}  {place}  {text}", flush=True)
+
+
+def _rich_bar() -> Any:
+    from rich import progress
+
+    return progress.Progress(
+        progress.TextColumn("[bold]{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[metrics]}"),
+    )

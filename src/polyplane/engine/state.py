@@ -16,29 +16,171 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from polyplane._array_api import is_foreign, to_numpy
+from polyplane._array_api import is_foreign, is_sparse, namespace, put, to_numpy
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import (
-    Array,
-    Digest,
-    Flag,
-    FloatType,
-    Many,
-    Maybe,
-    Number,
-    Prototype,
-    Record,
-    Tuple,
-    Whole,
-)
-from polyplane.engine.snapshot import Snapshot, copy_array
+from polyplane.scaling import AffineScaling
+
+
+class Array:
+    """An array of a state.
+
+    Parameters
+    ----------
+    dtype : {"f", "i", "b", "int32", "uint8"}
+        "f" is float32 or float64, "i" int64, "b" bool; the others are the dtypes themselves.
+    *shape : str
+        The names of its sizes. Equal names are equal sizes; a size with the name of a field of the method has the value
+        of that field. "n+1" is one more than "n".
+    in_place : bool, default=True
+        Whether steps write into the array. If False, a step replaces the array and never changes its content, so it
+        need not be saved before a step.
+    by_feature : bool, default=False
+        Whether the first axis corresponds to the features and a step on sparse rows writes only to features that occur
+        in them: if these are few, only they are saved before a step.
+    mixed : bool, default=False
+        Whether the arrays of partitions are averaged; otherwise they are the same in all partitions.
+    scaled_by : str, default=None
+        The field of the same state by which the array is scaled; the array divided by that field is averaged.
+    below : str, default=None
+        For indices: the name of the size that bounds them; -1 stands for none.
+    """
+
+    def __init__(
+        self,
+        dtype: str,
+        *shape: str,
+        in_place: bool = True,
+        by_feature: bool = False,
+        mixed: bool = False,
+        scaled_by: str | None = None,
+        below: str | None = None,
+    ) -> None:
+        self.dtype, self.shape, self.below = dtype, shape, below
+        self.in_place, self.by_feature = in_place, by_feature
+        self.mixed, self.scaled_by = mixed, scaled_by
+
+
+class Number:
+    """Any number; if `mixed`, it is averaged over partitions."""
+
+    def __init__(self, mixed: bool = False) -> None:
+        self.mixed = mixed
+
+
+class Whole:
+    """An integer from 0 to `below` - 1, where `below` is a number or the name of a size."""
+
+    def __init__(self, below: int | str = 2**62, mixed: bool = False) -> None:
+        self.below, self.mixed = below, mixed
+
+
+class Flag:
+    """True or False."""
+
+
+class FloatType:
+    """float32 or float64, as a dtype."""
+
+
+class Digest:
+    """A SHA-256 digest, as bytes."""
+
+
+class Prototype:
+    """An array without rows, with the library, device and dtype of the training rows."""
+
+
+class Maybe:
+    """A kind, or None."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+
+class Tuple:
+    """A fixed number of kinds, as a tuple or as the NamedTuple that `build` returns."""
+
+    def __init__(self, kinds: tuple[Any, ...], build: Callable[..., Any] = lambda *parts: parts) -> None:
+        self.kinds, self.build = kinds, build
+
+
+class Many:
+    """A non-empty list of one kind."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+
+class Record:
+    """A nested state."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+
+#: A seed; below 2**31, because scikit-learn draws 32-bit integers.
+Seed = Annotated[int, Whole(2**31)]
+#: A number that is averaged over partitions.
+MixedNumber = Annotated[float, Number(mixed=True)]
+#: An integer that is averaged over partitions.
+MixedWhole = Annotated[int, Whole(mixed=True)]
+#: An array without rows that identifies the library and device of the rows.
+RowsLike = Annotated[Any, Prototype()]
+_BY_FEATURE = Array("f", "features", in_place=False)
+#: A scaling with one factor for all features, and one with a factor for each.
+CommonScaling = Annotated[AffineScaling, Tuple((_BY_FEATURE, Number()), AffineScaling)]
+FeatureScaling = Annotated[AffineScaling, Tuple((_BY_FEATURE, _BY_FEATURE), AffineScaling)]
+
+
+class Snapshot:
+    """The values of what a step may overwrite, before the step."""
+
+    def __init__(self, written: Sequence[tuple[Array, Any]], data: Data) -> None:
+        touched = _touched_features(data) if any(kind.by_feature for kind, _ in written) else None
+        self._saved: list[tuple[Any, Any, Any]] = []
+        for kind, array in written:
+            at = touched if kind.by_feature else None
+            self._saved.append((array, at, copy_array(array) if at is None else np.take(array, at, axis=0)))
+
+    def restore(self) -> None:
+        """Restore the values. Ctrl-C is raised after this is done."""
+        interrupt = None
+        while True:
+            try:
+                for array, at, before in self._saved:
+                    if at is None:
+                        array[...] = before
+                    else:
+                        put(array, at, before)
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+
+def _touched_features(data: Data) -> np.ndarray | None:
+    """The features that occur in sparse rows, possibly repeated, if they are few; else None."""
+    if not is_sparse(data.X) or data.X.nnz > data.X.shape[1]:
+        return None
+    if 8 * data.X.nnz < data.X.shape[1]:  # a pass over all features would take longer than saving some twice
+        indices: np.ndarray = data.X.indices
+        return indices
+    seen = np.zeros(data.X.shape[1], dtype=bool)
+    seen[data.X.indices] = True
+    return np.flatnonzero(seen)
+
+
+def copy_array(array: Any) -> Any:
+    """A copy with the same memory layout: BLAS sums in another order over a transposed array."""
+    return np.array(array, order="K") if isinstance(array, np.ndarray) else namespace(array).asarray(array, copy=True)
 
 
 def workspace() -> Any:
@@ -252,3 +394,42 @@ def _holds_written(kind: Any) -> bool:
         case Record():
             return bool(_written_kinds(kind.state))
     return _is_written(kind)
+
+
+def mix(states: Sequence[Any], share: np.ndarray) -> Any:
+    """The average, weighted by `share`, of the fields declared as mixed; the states come from a common one."""
+    first = states[0]
+    kinds = kinds_of(first.__class__)
+    mixed = {
+        name: _mix(kind, [getattr(state, name) for state in states], share, states) for name, kind in kinds.items()
+    }
+    for name, kind in kinds.items():
+        if isinstance(kind, Array) and kind.scaled_by is not None:
+            mixed[name] = mixed[name] * mixed[name].dtype.type(mixed[kind.scaled_by])
+    return first.replace(**mixed).without_workspaces()
+
+
+def _mix(kind: Any, values: Sequence[Any], share: np.ndarray, states: Sequence[Any]) -> Any:
+    if isinstance(kind, Maybe):
+        return None if any(value is None for value in values) else _mix(kind.kind, values, share, states)
+    if isinstance(kind, Tuple):
+        parts = zip(kind.kinds, zip(*values, strict=True), strict=True)
+        return kind.build(*(_mix(inner, part, share, states) for inner, part in parts))
+    if isinstance(kind, Many):
+        return [_mix(kind.kind, part, share, states) for part in zip(*values, strict=True)]
+    if isinstance(kind, Record):
+        return mix(values, share)
+    if not getattr(kind, "mixed", False):
+        return values[0]
+    if isinstance(kind, Array) and kind.scaled_by is not None:
+        values = [value / getattr(state, kind.scaled_by) for value, state in zip(values, states, strict=True)]
+    return _average(values, share)
+
+
+def _average(values: Sequence[Any], share: np.ndarray) -> Any:
+    """The average of arrays or numbers, in float64; integers are rounded."""
+    first = values[0]
+    total = sum(s * np.asarray(value, dtype=np.float64) for s, value in zip(share, values, strict=True))
+    if isinstance(first, np.ndarray):
+        return (np.rint(total) if first.dtype.kind == "i" else total).astype(first.dtype)
+    return round(float(total)) if isinstance(first, int) else float(total)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from polyplane.committee import PlaneCommittee
-from polyplane.engine.kinds import Array, Maybe, Record, Tuple, Whole
 from polyplane.engine.method import settings_of, with_settings
+from polyplane.engine.state import Array, Maybe, Record, Tuple, Whole
 from polyplane.files.container import DamagedError
 from polyplane.files.parts import (
     pack_labels,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polyplane.engine.kinds import Array
+from polyplane.engine.state import Array
 from polyplane.files.container import DamagedError
 from polyplane.files.values import Packer, Sizes, Unpacker, Value, pack, unpack
 from polyplane.planes import PlaneSet

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.engine.kinds import Array, Maybe
+from polyplane.engine.state import Array, Maybe
 from polyplane.files.container import DamagedError
 from polyplane.files.parts import part_of, unpack_names
 from polyplane.files.values import FLOATS, Sizes, Unpacker, Value, unpack

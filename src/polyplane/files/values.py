@@ -14,8 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.engine.kinds import Array, Digest, Flag, FloatType, Many, Maybe, Number, Prototype, Record, Tuple, Whole
-from polyplane.engine.state import kinds_of
+from polyplane.engine.state import (
+    Array,
+    Digest,
+    Flag,
+    FloatType,
+    Many,
+    Maybe,
+    Number,
+    Prototype,
+    Record,
+    Tuple,
+    Whole,
+    kinds_of,
+)
 from polyplane.files.container import NAMES, DamagedError
 from polyplane.scaling import AffineScaling
 

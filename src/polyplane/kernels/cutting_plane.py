@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.kernels._jit import kernel, part, summing_kernel
+from polyplane.kernels.jit import kernel, part, summing_kernel
 from polyplane.kernels.rows import PlaneSums, add_to, borrowed, score, scores
 
 # There are separate kernels for one plane and for several, so that a fit compiles only those that it needs. `current`

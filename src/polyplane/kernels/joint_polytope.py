@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.kernels._jit import kernel, part
-from polyplane.kernels.backoff import passes_to_skip
-from polyplane.kernels.convex_polytope import TINY, Memory, Pace, _assign, _recount
+from polyplane.kernels.convex_polytope import TINY, Memory, Pace, _assign, _recount, passes_to_skip
+from polyplane.kernels.jit import kernel, part
 from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from polyplane.kernels._jit import PART, inlined_part, kernel, part, summing_part
+from polyplane.kernels.jit import PART, inlined_part, kernel, part, summing_part
 from polyplane.kernels.rows import borrowed
 
 #: A row does not update planes with a smaller derivative of its loss.

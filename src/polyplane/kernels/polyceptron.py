@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.kernels._jit import kernel, part
+from polyplane.kernels.jit import kernel, part
 from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
 
 

@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import intrinsic, overload
 from scipy import sparse
 
-from polyplane.kernels._jit import PART, part, summing_part
+from polyplane.kernels.jit import PART, kernel, part, summing_part
 
 # Positions in sparse rows are unsigned: for signed ones, Numba checks at each use whether they count from the end.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -279,3 +279,12 @@ def _centred_add(rows: Any, i: int, planes: PlaneSums, k: int, amount: float) ->
     add(rows.rows, i, planes, k, part)
     planes.intercept[k] += (amount - part) * planes.bias_input - part * (rows.along[i] - rows.square)
     planes.shift[k] += part
+
+
+@kernel
+def widen_ranges(data: np.ndarray, indices: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    """Update the minimum `low` and the maximum `high` of each feature by the values of a CSR matrix."""
+    for p in range(data.shape[0]):
+        j, x = indices[p], data[p]
+        low[j] = min(low[j], x)
+        high[j] = max(high[j], x)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.kernels._jit import inlined_part, kernel, part, summing_part
+from polyplane.kernels.jit import inlined_part, kernel, part, summing_part
 from polyplane.kernels.rows import borrowed
 
 #: A cut whose pivot is smaller, relative to its diagonal, is an affine combination of the support.

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.kernels._jit import kernel, part
+from polyplane.kernels.jit import kernel, part
 from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
 
 #: Scores and norms closer than this, relative to the best, are equal.

@@ -8,8 +8,7 @@ from typing import Annotated, Self
 import numpy as np
 
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array
-from polyplane.engine.state import RowMemory, workspace
+from polyplane.engine.state import Array, RowMemory, workspace
 from polyplane.learners.multi_hyperplane import KernelRows, PlaneColumns
 from polyplane.planes import PlaneSet
 

@@ -11,8 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from polyplane._threads import Team
-from polyplane.engine.kinds import Array, RowsLike
-from polyplane.engine.state import RowMemory, State, workspace
+from polyplane.engine.state import Array, RowMemory, RowsLike, State, workspace
 from polyplane.learners._cuts import FIRST_ROOM, Bundle
 
 #: Planes have the weight of the constant feature in their last column.

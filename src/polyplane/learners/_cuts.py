@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from polyplane.engine.kinds import Array
-from polyplane.engine.state import State, workspace
+from polyplane.engine.state import Array, State, workspace
 
 #: The factor of the reduced problem is recomputed after this many solutions, to limit rounding errors.
 REFACTOR = 16

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed
 from polyplane.engine.method import Traits
-from polyplane.engine.state import RowMemory, State, workspace
+from polyplane.engine.state import Array, MixedNumber, MixedWhole, RowMemory, Seed, State, workspace
 from polyplane.learners._backoff import MeasuredRows
 from polyplane.learners._falling_steps import (
     ADJUSTABLE,

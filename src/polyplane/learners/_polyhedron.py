@@ -14,10 +14,9 @@ from sklearn.utils._param_validation import Interval
 from polyplane._array_api import host_dtype
 from polyplane.base import PlaneClassifier, class_index
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array, RowsLike, Whole
 from polyplane.engine.method import Method
 from polyplane.engine.run import Run
-from polyplane.engine.state import State
+from polyplane.engine.state import Array, RowsLike, State, Whole
 from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, blind_start, random_start, split_start
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling

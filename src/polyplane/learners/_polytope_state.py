@@ -10,8 +10,7 @@ import numpy as np
 
 from polyplane._threads import Team
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array, MixedNumber, MixedWhole, Seed, Whole
-from polyplane.engine.state import RowMemory, State, workspace
+from polyplane.engine.state import Array, MixedNumber, MixedWhole, RowMemory, Seed, State, Whole, workspace
 from polyplane.learners._backoff import MeasuredRows
 from polyplane.learners._falling_steps import FOREVER, share_of_last
 

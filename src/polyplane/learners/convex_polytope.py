@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval
 from polyplane._threads import in_threads
 from polyplane.base import Declaration, PlaneClassifier, class_index
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array
 from polyplane.engine.method import Traits
+from polyplane.engine.state import Array
 from polyplane.learners._falling_steps import (
     ADJUSTABLE,
     LARGEST_GROWTH,

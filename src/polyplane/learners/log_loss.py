@@ -12,8 +12,7 @@ from scipy import sparse
 
 from polyplane._array_api import astype, at_least, device_of, is_on_cuda, like, namespace, take_rows
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array, MixedWhole
-from polyplane.engine.state import State
+from polyplane.engine.state import Array, MixedWhole, State
 from polyplane.learners.tangents import EpochRandomness, EpochSampler, update_mean
 from polyplane.scaling import AffineScaling
 

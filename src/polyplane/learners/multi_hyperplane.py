@@ -20,9 +20,8 @@ from polyplane._validation import check_fitted_matrix
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.committee import Committee, CommitteeState
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array, CommonScaling, MixedNumber, Seed
 from polyplane.engine.method import Method, Traits
-from polyplane.engine.state import State, workspace
+from polyplane.engine.state import Array, CommonScaling, MixedNumber, Seed, State, workspace
 from polyplane.learners._one_plane import OnePlanePerClass
 from polyplane.learners._scaled_rows import ScaledRows
 from polyplane.learners.log_loss import (

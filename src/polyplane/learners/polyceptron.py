@@ -14,9 +14,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from polyplane._array_api import astype, kind_of, namespace
 from polyplane.base import Declaration
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Seed
 from polyplane.engine.method import Traits
-from polyplane.engine.state import workspace
+from polyplane.engine.state import Seed, workspace
 from polyplane.learners._polyhedron import (
     ADJUSTABLE,
     Planes,

@@ -18,9 +18,8 @@ from polyplane._validation import check_fitted_matrix
 from polyplane.base import Declaration
 from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import OwnScaling
-from polyplane.engine.kinds import FeatureScaling
 from polyplane.engine.method import Traits
-from polyplane.engine.state import workspace
+from polyplane.engine.state import FeatureScaling, workspace
 from polyplane.learners._mixture import Ascent, Likelihood, soft_gates
 from polyplane.learners._polyhedron import (
     ADJUSTABLE,

@@ -16,9 +16,8 @@ from sklearn.utils._param_validation import Interval
 from polyplane._array_api import kind_of
 from polyplane.base import Declaration
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import FeatureScaling
 from polyplane.engine.method import Traits
-from polyplane.engine.state import workspace
+from polyplane.engine.state import FeatureScaling, workspace
 from polyplane.learners._polyhedron import (
     ADJUSTABLE,
     PolyhedronClassifier,

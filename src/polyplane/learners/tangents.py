@@ -33,10 +33,9 @@ from polyplane._array_api import (
     within_device_memory,
 )
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array
 from polyplane.engine.method import Method
 from polyplane.engine.run import Observer, Run
-from polyplane.engine.state import RowMemory, State
+from polyplane.engine.state import Array, RowMemory, State
 from polyplane.learners._scaled_rows import ScaledRows
 from polyplane.scaling import AffineScaling
 

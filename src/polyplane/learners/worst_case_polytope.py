@@ -14,9 +14,8 @@ from sklearn.utils.extmath import row_norms
 
 from polyplane.base import Declaration, PlaneClassifier, class_index
 from polyplane.engine.data import Data
-from polyplane.engine.kinds import Array, Seed, Whole
 from polyplane.engine.method import Method, Traits
-from polyplane.engine.state import State, workspace
+from polyplane.engine.state import Array, Seed, State, Whole, workspace
 from polyplane.planes import PlaneSet
 
 _MEAN = Array("f", "features", "n_planes", in_place=False)

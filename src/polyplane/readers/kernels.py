@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from polyplane.kernels._jit import kernel
+from polyplane.kernels.jit import kernel
 from polyplane.readers.rows import LABEL, SKIPPED
 from polyplane.readers.text import (
     BAD_INDEX,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from polyplane.engine.progress import Progress
+from polyplane.engine.run import Progress
 from polyplane.search._candidates import Settings
 from polyplane.search._checkpoint import Checkpoint
 from polyplane.search._fitting import Evaluation

@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 from polyplane._array_api import to_numpy
 from polyplane._validation import check_classes, check_matrix, check_targets, encode, to_host
 from polyplane.base import PlaneClassifier
-from polyplane.engine.progress import Progress
+from polyplane.engine.run import Progress
 from polyplane.search._candidates import Settings, declared_space, draw_candidates, machine_of
 from polyplane.search._checkpoint import Checkpoint, fingerprint
 from polyplane.search._fitting import Evaluation

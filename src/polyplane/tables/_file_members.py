@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.engine.kinds import Array
+from polyplane.engine.state import Array
 from polyplane.files.container import DamagedError
 from polyplane.files.parts import unpack_planes
 from polyplane.files.values import Packer, Sizes, Unpacker, pack, unpack

@@ -10,7 +10,7 @@ import numpy as np
 
 from polyplane._threads import in_threads
 from polyplane.engine.data import Data
-from polyplane.engine.progress import Progress
+from polyplane.engine.run import Progress
 from polyplane.learners.tangents import run_from_tangents
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling

@@ -13,8 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from polyplane._validation import check_classes, check_targets, check_weights, encode
 from polyplane.engine.batches import Batch, BatchSource, Position, read_ahead
-from polyplane.engine.progress import Progress
-from polyplane.engine.run import record
+from polyplane.engine.run import Progress, record
 from polyplane.inputs.concatenation import concatenated, loaded
 from polyplane.inputs.conversion import as_numbers
 from polyplane.inputs.encoding import positions_of
