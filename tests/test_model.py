@@ -126,3 +126,16 @@ class TestCommittee:
             planes.replace(member_weight=np.full(2, 0.5))
         with pytest.raises(ValueError, match="pooling='mean'"):
             planes.replace(pooling="mean")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("table")])
+def test_rows_far_outside_the_training_range_have_the_scores_of_the_estimator(kind):
+    """Where one class is e^69 times less likely than another in a member, its score is limited."""
+    estimator, X = fitted(kind)
+    far = X.copy()
+    for name in X.select_dtypes("number"):
+        far[name] = X[name] * 40.0
+    expected = estimator.decision_function(far)
+    np.testing.assert_allclose(Model.of(estimator).decision_function(far), expected, rtol=1e-5, atol=1e-5)
+    if kind in ("table, standard", "table, squares"):
+        assert np.abs(expected).max() > 20

@@ -29,6 +29,9 @@ from polyplane._threads import in_threads
 #: Number of scores in a block of rows, which bounds the memory. A block on a device must be large enough for thousands
 #: of threads, and its scores should fit into the cache.
 BLOCK_SCORES, DEVICE_BLOCK_SCORES = 1 << 21, 1 << 23
+#: With "logsumexp", how far a class score can lie below the largest plane score of a member: log(1e30). No member of a
+#: committee can outvote all others by more than this.
+MAX_LEAD = 69.07755278982137
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +44,8 @@ class PlaneSet:
 
     A class without learned planes owns one zero plane. In a committee, each member has planes of all classes, and the
     score of a class is the weighted mean of its scores in the members. With ``pooling="logsumexp"``, the score of a
-    class in a member is :math:`\log \sum_k e^{w_k \cdot x + b_k}`, a smooth maximum.
+    class in a member is :math:`\log \sum_k e^{w_k \cdot x + b_k}`, a smooth maximum, and at least the largest score of
+    the member's planes minus :math:`\log 10^{30}`.
 
     Parameters
     ----------
@@ -323,7 +327,9 @@ class PlaneSet:
 
     def pooled(self, scores: Any) -> Any:
         """Compute the scores of the classes from the scores of the planes, shape (n_rows, n_classes)."""
-        pooled = scores if self.n_planes == len(self.indptr) - 1 else self._pooled_in_members(scores)
+        pooled = scores if self.n_planes == len(self.indptr) - 1 else self.pooled_in_members(scores)
+        if self.pooling == "logsumexp":
+            pooled = self._limited(pooled, scores)
         if self.n_members == 1:
             return pooled
         xp = namespace(scores)
@@ -333,7 +339,8 @@ class PlaneSet:
         weight = like(self.member_weight.astype(host_dtype(pooled)), pooled)
         return xp.sum(apart * weight[:, None], axis=1)
 
-    def _pooled_in_members(self, scores: Any) -> Any:
+    def pooled_in_members(self, scores: Any) -> Any:
+        """Compute the scores of the classes in each member, shape (n_rows, n_members * n_classes), without limits."""
         xp, sizes = namespace(scores), np.diff(self.indptr)
         if xp is np:
             best = np.maximum.reduceat(scores, self.indptr[:-1], axis=1)
@@ -345,6 +352,13 @@ class PlaneSet:
             return self._pool(xp.reshape(scores, (scores.shape[0], len(sizes), int(sizes[0]))), xp)
         edges = pairwise(self.indptr.tolist())
         return xp.stack([self._pool(scores[:, start:stop], xp) for start, stop in edges], axis=1)
+
+    def _limited(self, pooled: Any, scores: Any) -> Any:
+        """Limit how far class scores lie below the largest plane score of their member."""
+        xp, edges = namespace(scores), self.indptr[:: self.n_classes].tolist()
+        top = xp.stack([xp.max(scores[:, start:stop], axis=1) for start, stop in pairwise(edges)], axis=1)
+        apart = xp.reshape(pooled, (-1, self.n_members, self.n_classes))
+        return xp.reshape(xp.maximum(apart, top[:, :, None] - MAX_LEAD), pooled.shape)
 
     def _pool(self, scores: Any, xp: Any) -> Any:
         """Pool the scores along the last axis."""
