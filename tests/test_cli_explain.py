@@ -73,7 +73,7 @@ def test_why_a_row(files):
     assert told["row"] == 19
     assert told["label"] == "benign"
     assert told["flip"]["label"] == "malignant"
-    flipped = X.iloc[[19]].assign(**told["flip"]["changes"])
+    flipped = X.iloc[[19]].assign(**{name: pair["to"] for name, pair in told["flip"]["changes"].items()})
     assert machine.predict(flipped)[0] == "malignant"
 
 

@@ -123,12 +123,10 @@ def test_a_table_classifier_may_be_the_last_step(path):
 
 
 def test_unscaled_planes_are_the_same(path):
-    from polyplane.explain import unwrap
-
     X, y = some_rows(make("PegasosSVC", {}), 0)
     pipeline = make_pipeline(RobustScaler(), make("PegasosSVC", {})).fit(X, y)
     polyplane.save(pipeline, path)
-    assert unwrap(polyplane.load(path)).planes == unwrap(pipeline).planes
+    assert polyplane.Model.of(polyplane.load(path)).flat().planes == polyplane.Model.of(pipeline).flat().planes
 
 
 class TestRefusal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -100,6 +100,10 @@ class Features:
     def is_affine(self) -> bool:
         """Whether all features are affine functions of the encoded columns."""
         return bool(not self.op.any() and np.isinf(self.low).all() and np.isinf(self.high).all())
+
+    def replace(self, **changes: Any) -> Features:
+        """Return a copy with other arrays."""
+        return replace(self, **changes)
 
     def take(self, features: Any) -> Features:
         """Return some of the features."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ from polyplane.planes import PlaneSet
 
 #: Number of values of a block of rows, which bounds the memory and keeps the features of a block in the cache.
 BLOCK_VALUES = 1 << 17
+#: Number of points on the path from a reference to a row: increased until the sum of the contributions is accurate.
+MIN_PATH_POINTS, MAX_PATH_POINTS, PATH_TOLERANCE = 16, 1024, 1e-7
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,10 +181,14 @@ class Model:
         return self.temperature is not None
 
     @property
+    def has_winners(self) -> bool:
+        """Whether the class of each row is decided by one plane, the one with the largest score."""
+        return self.planes.n_members == 1 and self.planes.pooling == "max"
+
+    @property
     def is_piecewise_linear(self) -> bool:
         """Whether the class scores are maxima of planes over the columns: exact geometry holds for such models."""
-        single = self.planes.n_members == 1 and self.planes.pooling == "max"
-        return single and self.features.is_affine and not self.inputs.is_table
+        return self.has_winners and self.features.is_affine and not self.inputs.is_table
 
     @property
     def is_additive(self) -> bool:
@@ -254,6 +261,96 @@ class Model:
         """Compute class scores; for two classes, the score of the second class minus that of the first."""
         return decision(self.class_scores(self.encode(X)))
 
+    # What the class scores are made of.
+
+    @property
+    def unit(self) -> float:
+        """Class scores divided by this are log-odds, if the model has probabilities; otherwise 1."""
+        return 1.0 if self.temperature is None else self.temperature
+
+    @cached_property
+    def column_of_feature(self) -> np.ndarray:
+        """Index of the column in use that each feature is a function of, shape (n_features,)."""
+        return self.inputs.column_of_encoded[self.features.source]
+
+    def contributions(self, Z: Any, reference: np.ndarray) -> np.ndarray:
+        r"""Compute the contribution of each column to the class scores, relative to a reference row.
+
+        The score of a plane changes from the reference :math:`r` to the row :math:`x` by a sum over the columns,
+        :math:`\sum_j \Delta_{kj}`. The contribution of column :math:`j` to the score of a class is the mean over the
+        members of :math:`\sum_k p_k \Delta_{kj}` over the planes of the class. With ``pooling="max"``, :math:`p_k` is 1
+        for the plane with the largest score at the row, and the contributions sum to the difference of the scores of
+        this plane. With ``pooling="logsumexp"``, :math:`p_k` is the mean weight of the plane on the straight line from
+        the reference to the row: contributions are Aumann-Shapley values, whose sum is the difference of the class
+        scores.
+
+        Parameters
+        ----------
+        Z : ndarray or sparse matrix of shape (n_rows, n_encoded)
+            Encoded rows.
+        reference : ndarray of shape (n_encoded,)
+            The encoded reference row.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_rows, n_columns, n_classes)
+            For the columns in use, exactly 0 where a column has its reference value.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from polyplane import PegasosSVC
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = PegasosSVC(random_state=0).fit(X, y).model_
+        >>> parts, scores = model.contributions(X[:1], X.mean(axis=0)), model.class_scores(X[[0]])
+        >>> bool(abs(scores - model.class_scores(X.mean(axis=0)[None]) - parts.sum(axis=1)).max() < 1e-9)
+        True
+        """
+        model = self if self.projection is None else self.flat()
+        Z = (Z.toarray() if is_sparse(Z) else np.asarray(Z)).astype(np.float64)
+        reference = np.asarray(reference, dtype=np.float64)[None]
+        planes, at_reference = model.planes, model.transform(reference)
+        change = model.transform(Z) - at_reference
+        coef = planes.coef.astype(np.float64)
+        start = (at_reference @ coef.T + planes.intercept)[0]
+        weight = _mean_shares(planes, start, change @ coef.T)
+        weight *= np.repeat(np.repeat(planes.member_weight, planes.n_classes), np.diff(planes.indptr))
+        column, n_columns = model.column_of_feature, int(model.inputs.column_of_encoded[-1]) + 1
+        order = np.argsort(column, kind="stable")
+        present, starts = np.unique(column[order], return_index=True)
+        contributions = np.zeros((len(Z), n_columns, planes.n_classes))
+        for c in range(planes.n_classes):
+            own = planes.owners == c
+            parts = (weight[:, own] @ coef[own]) * change
+            contributions[:, present, c] = np.add.reduceat(parts[:, order], starts, axis=1)
+        return contributions
+
+    def bounds(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Compute bounds of the class scores over all rows whose encoded numbers are within a range.
+
+        Parameters
+        ----------
+        low, high : ndarray of shape (n_encoded,)
+            The smallest and the largest value of each encoded number.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_classes,)
+            No row in the range has a class score outside of these bounds; for a single plane they are attained.
+        """
+        model = self if self.projection is None else self.flat()
+        inner = np.clip(model.features.centre, *(np.asarray(end)[model.features.source] for end in (low, high)))
+        # Features are monotone on either side of their centre, so their extremes are at the ends or nearest to it.
+        ends = [np.asarray(end, dtype=np.float64)[model.features.source] for end in (low, high)]
+        each = model.features.replace(n_inputs=model.features.n_features, source=np.arange(model.features.n_features))
+        values = each.transform(np.stack([*ends, inner]))
+        least, most = values.min(axis=0), values.max(axis=0)
+        coef = model.planes.coef.astype(np.float64)
+        up, down = np.maximum(coef, 0.0), np.minimum(coef, 0.0)
+        scores = np.stack([up @ least + down @ most, up @ most + down @ least]) + model.planes.intercept
+        lowest, highest = model.planes.pooled(scores)
+        return lowest, highest
+
     # The same model, simpler.
 
     def unprojected(self) -> Model:
@@ -284,6 +381,25 @@ class Model:
             f"Model({self.learner!r}, n_columns={self.n_columns}, {members}n_features={self.features.n_features}, "
             f"n_planes={self.planes.n_planes}, n_classes={self.n_classes})"
         )
+
+
+def _mean_shares(planes: PlaneSet, start: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Compute the weights of the planes in the scores of their classes, shape (n_rows, n_planes).
+
+    For "max" they are those at the rows, for "logsumexp" their means on the lines from the reference to the rows.
+    """
+    if planes.pooling == "max" or planes.n_planes == len(planes.indptr) - 1:
+        return planes.shares(start + change)
+    rise = planes.pooled_in_members(start + change) - planes.pooled_in_members(start[None])
+    n_points = MIN_PATH_POINTS
+    while True:
+        shares = np.zeros_like(change)
+        for node, size in zip(*np.polynomial.legendre.leggauss(n_points), strict=True):
+            shares += 0.5 * size * planes.shares(start + 0.5 * (1.0 + node) * change)
+        error = np.abs(np.add.reduceat(shares * change, planes.indptr[:-1], axis=1) - rise).max(initial=0.0)
+        if error <= PATH_TOLERANCE * (1.0 + np.abs(rise).max(initial=0.0)) or n_points >= MAX_PATH_POINTS:
+            return shares
+        n_points *= 2
 
 
 def decision(scores: np.ndarray) -> np.ndarray:

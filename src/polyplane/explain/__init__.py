@@ -4,12 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyplane.explain._committee_explanation import CommitteeExplanation
-    from polyplane.explain._model_explanation import ModelExplanation, PlaneRule
-    from polyplane.explain._row_explanation import Flip, RowExplanation
-    from polyplane.explain._table_effects import ColumnEffect
-    from polyplane.explain._table_explanation import TableExplanation, TablePlane
-    from polyplane.explain._table_row_explanation import ChangedRow, TableRowExplanation
     from polyplane.explain.displays import (
         EffectsDisplay,
         HistoryDisplay,
@@ -20,42 +14,14 @@ if TYPE_CHECKING:
         ReasonsDisplay,
         RegionsDisplay,
     )
-    from polyplane.explain.model import explain_model
+    from polyplane.explain.effects import ColumnEffect
+    from polyplane.explain.model import ModelExplanation, explain_model
     from polyplane.explain.report import model_report
-    from polyplane.explain.row import explain_row
-    from polyplane.explain.unscaled import UnscaledModel, unwrap
-
-#: The module of each name. Modules are imported on first use, so that the command line starts quickly.
-_HOMES = {
-    "ChangedRow": "_table_row_explanation",
-    "ColumnEffect": "_table_effects",
-    "CommitteeExplanation": "_committee_explanation",
-    "EffectsDisplay": "displays",
-    "Flip": "_row_explanation",
-    "HistoryDisplay": "displays",
-    "ImportanceDisplay": "displays",
-    "MarginDisplay": "displays",
-    "ModelExplanation": "_model_explanation",
-    "PlaneRule": "_model_explanation",
-    "PlaneUsageDisplay": "displays",
-    "PlaneWeightsDisplay": "displays",
-    "ReasonsDisplay": "displays",
-    "RegionsDisplay": "displays",
-    "RowExplanation": "_row_explanation",
-    "TableExplanation": "_table_explanation",
-    "TablePlane": "_table_explanation",
-    "TableRowExplanation": "_table_row_explanation",
-    "UnscaledModel": "unscaled",
-    "explain_model": "model",
-    "explain_row": "row",
-    "model_report": "report",
-    "unwrap": "unscaled",
-}
+    from polyplane.explain.row import Flip, RowExplanation, explain_row
+    from polyplane.explain.rules import PlaneRule
 
 __all__ = [
-    "ChangedRow",
     "ColumnEffect",
-    "CommitteeExplanation",
     "EffectsDisplay",
     "Flip",
     "HistoryDisplay",
@@ -68,18 +34,25 @@ __all__ = [
     "ReasonsDisplay",
     "RegionsDisplay",
     "RowExplanation",
-    "TableExplanation",
-    "TablePlane",
-    "TableRowExplanation",
-    "UnscaledModel",
     "explain_model",
     "explain_row",
     "model_report",
-    "unwrap",
 ]
+
+#: The modules of the names other than displays, which are imported on first use: the command line starts quickly.
+_MODULES = {
+    "ColumnEffect": "effects",
+    "Flip": "row",
+    "ModelExplanation": "model",
+    "PlaneRule": "rules",
+    "RowExplanation": "row",
+    "explain_model": "model",
+    "explain_row": "row",
+    "model_report": "report",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"polyplane.explain.{_HOMES[name]}"), name)
+    return getattr(import_module(f"polyplane.explain.{_MODULES.get(name, 'displays')}"), name)

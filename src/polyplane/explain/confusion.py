@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +37,9 @@ class ConfusionMatrix:
     @classmethod
     def of(cls, classes: np.ndarray, truth: Any, predicted: Any) -> ConfusionMatrix:
         """Compute the matrix from true and predicted class indices."""
-        n_classes = len(classes)
-        pairs = np.asarray(truth, dtype=np.intp) * n_classes + np.asarray(predicted, dtype=np.intp)
-        counts = np.bincount(pairs, minlength=n_classes**2)
-        return cls(classes, counts.reshape(n_classes, n_classes))
+        if len(truth) == 0:  # scikit-learn refuses it, but batches are added to an empty matrix
+            return cls(classes, np.zeros((len(classes), len(classes)), dtype=np.intp))
+        return cls(classes, confusion_matrix(truth, predicted, labels=np.arange(len(classes))))
 
     def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
         return ConfusionMatrix(self.classes, self.counts + other.counts)

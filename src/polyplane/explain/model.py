@@ -1,24 +1,378 @@
-"""`explain_model`: a model as rules in the units of the data."""
+"""`explain_model`: a model as rules, or as importance and effects of its columns."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from polyplane.committee import PlaneCommittee
-from polyplane.explain._committee_explanation import CommitteeExplanation
-from polyplane.explain._estimators import refuse_given, table_classifier
-from polyplane.explain._explain_table import explain_table
-from polyplane.explain._model_explanation import ModelExplanation, PlaneRule
-from polyplane.explain._table_explanation import TableExplanation
-from polyplane.explain.rounding import influence_of, round_planes
-from polyplane.explain.rules import inequalities, single_sided
-from polyplane.explain.unscaled import UnscaledModel, unwrap
+from polyplane._plain import plain
+from polyplane.explain.columns import ModelColumns, Value
+from polyplane.explain.effects import ColumnEffect, Effects
+from polyplane.explain.rounding import RoundedPlanes
+from polyplane.explain.rules import PlaneRule, Rules
+from polyplane.explain.text import Explanation, data_frame, listed, quoted, signed
+from polyplane.model import Model
+from polyplane.planes import PlaneSet
 
-#: A committee is evaluated at evenly spaced rows: largest number of rows, and of weights of their planes.
-MOST_ROWS, MOST_WEIGHTS = 1000, 1 << 28
+#: Largest number of classes for which effects are printed; with more, only the importance of columns.
+MAX_CLASSES = 6
+#: Largest number of columns whose effects `to_dict` contains.
+MAX_COLUMNS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class ModelExplanation(Explanation):
+    r"""A model as rules in the units of the data, and the importance and effects of its columns.
+
+    Effects refer to the score of a class minus the mean score of the other classes; for two classes, minus the score of
+    the other class. If the model has probabilities, scores are in log-odds: the difference of the scores of two classes
+    is the logarithm of the ratio of their probabilities.
+
+    Parameters
+    ----------
+    learner : str
+        Class name of the estimator.
+    classes : list
+        Class labels.
+    columns : tuple of str
+        Names of the columns that the model uses.
+    dropped : dict of str to str
+        Columns of a table that are not used, with the reason.
+    n_members : int
+        Number of members of a committee; 1 for a single model.
+    n_rows : int or None
+        Number of rows that the model is evaluated on; None without rows.
+    shares : ndarray of shape (n_classes,) or None
+        Fraction of the rows for which each class is predicted.
+    typical : list of tuple of int
+        Indices of the rows nearest to the mean of the rows of each predicted class.
+    rules : tuple of PlaneRule
+        The planes of a piecewise linear model, or of a single member with several planes per class, ordered by class.
+
+    Attributes
+    ----------
+    importance : ndarray of shape (n_columns,)
+        Standard deviation over rows of the contribution of each column to the score of a class, as the root mean square
+        over the classes. Without rows, it is estimated from the distribution of the columns: from the counts of levels,
+        and from the centre and the spread of numbers, assuming a normal distribution.
+    by_class : ndarray of shape (n_columns, n_classes)
+        The same for each class.
+    effects : tuple of ColumnEffect
+        Effects of the values of each column. If each class has one plane in each member, the sum of the effects and the
+        base is exactly the score. Otherwise the effects depend on the other columns: they are means over the rows, or
+        without rows, effects at the reference row.
+    base : ndarray of shape (n_classes,)
+        Scores of the classes at the reference row, minus the mean of the other classes.
+    reference : dict of str to float or str
+        The reference row: medians and most frequent levels of a table, means of the columns of a matrix.
+    """
+
+    _printed: ClassVar[int] = 8
+    learner: str
+    classes: list[Any]
+    columns: tuple[str, ...]
+    dropped: dict[str, str]
+    n_members: int
+    n_rows: int | None
+    shares: np.ndarray | None
+    typical: list[tuple[int, ...]]
+    rules: tuple[PlaneRule, ...]
+    _written: Rules | None
+    _effects: Effects
+
+    # What can be asked of every model.
+
+    @property
+    def importance(self) -> np.ndarray:
+        """Importance of each column."""
+        return self._effects.importance
+
+    @property
+    def by_class(self) -> np.ndarray:
+        """Importance of each column for each class."""
+        return self._effects.by_class
+
+    @property
+    def base(self) -> np.ndarray:
+        """Scores of the classes at the reference row, minus the mean of the other classes."""
+        return self._effects.base
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether each class has one plane in each member, so that scores are sums of effects."""
+        return self._effects.is_additive
+
+    @property
+    def score_name(self) -> str:
+        """What effects change: "log-odds", or "score" if the model has no probabilities."""
+        return "log-odds" if self._effects.model.has_probabilities else "score"
+
+    @property
+    def reference(self) -> dict[str, Value]:
+        """The reference row."""
+        return dict(zip(self.columns, self._effects.columns.reference.values, strict=True))
+
+    @cached_property
+    def effects(self) -> tuple[ColumnEffect, ...]:
+        """Effects of the values of all columns."""
+        return tuple(effect for name in self.columns for effect in self.of_column(name))
+
+    @cached_property
+    def _of_column(self) -> dict[str, list[ColumnEffect]]:
+        return {}
+
+    def of_column(self, column: str) -> list[ColumnEffect]:
+        """Return the effects of a column: one, or one for each part of a date."""
+        if column not in self.columns:
+            reason = f": it was dropped because {self.dropped[column]}" if column in self.dropped else ""
+            raise ValueError(f"{column!r} is not a column that the model uses{reason}.")
+        if column not in self._of_column:
+            self._of_column[column] = self._effects.of_column(self.columns.index(column))
+        return self._of_column[column]
+
+    def by_importance(self) -> list[int]:
+        """Return the columns, the most important first."""
+        return np.argsort(-self.importance, kind="stable").tolist()
+
+    def shown_classes(self) -> list[int]:
+        """Return the classes whose effects are shown: for two classes, only the second."""
+        return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
+
+    def busiest(self) -> list[PlaneRule]:
+        """Return the planes, those that decide the most rows first."""
+        return sorted(self.rules, key=lambda rule: -(rule.share or 0.0))
+
+    def typical_rows(self) -> list[int]:
+        """Return typical rows, alternating between the planes or classes."""
+        groups = [rule.typical for rule in self.busiest()] if self._written is not None else self.typical
+        return [i for rank in range(3) for rows in groups for i in rows[rank : rank + 1]]
+
+    def class_weights(self) -> np.ndarray:
+        """Return the mean weights of the columns of each class over the rows where it is predicted."""
+        model, Z = self._effects.model, self._effects.Z
+        scores = model.plane_scores(Z)
+        shares = model.planes.shares(scores)
+        shares *= np.repeat(np.repeat(model.planes.member_weight, model.n_classes), np.diff(model.planes.indptr))
+        predicted = model.planes.pooled(scores).argmax(axis=1)
+        weights = np.zeros((model.n_classes, model.planes.n_features))
+        for c in np.unique(predicted):
+            own = model.planes.owners == c
+            weights[c] = shares[predicted == c][:, own].mean(axis=0) @ model.planes.coef[own]
+        return weights
+
+    # Rules.
+
+    @property
+    def inside(self) -> int | None:
+        """The class that is predicted if all inequalities hold; None if rules are scores, or without rules."""
+        return None if self._written is None else self._written.inside
+
+    @property
+    def rounded(self) -> RoundedPlanes | None:
+        """The rounded planes of the rules, and the effect of rounding."""
+        return None if self._written is None else self._written.rounded
+
+    @property
+    def planes(self) -> PlaneSet:
+        """The exact planes over the features that they are linear in; for a piecewise linear model, its columns."""
+        return self._effects.model.planes
+
+    def rule(self, plane: int, top: int | None = None) -> str:
+        """Return the rule of a plane as text, with its `top` leading terms; if None, with all."""
+        if self._written is None:
+            raise ValueError("This model has no rules: its planes are not linear in the columns of the rows.")
+        return self._written.rule(plane, top)
+
+    # Text, dict and frame.
+
+    def to_text(self, top: int | None = None) -> str:
+        """Return the explanation as text, with the `top` leading terms or most important columns; if None, with all."""
+        if self._written is not None:
+            return "\n".join([*self._rule_lines(self._written, top), "", self._written.note()])
+        members = f"{self.n_members} members" if self.n_members > 1 else "one member"
+        scores = "Scores are in log-odds. " if self.score_name == "log-odds" else ""
+        lines = [
+            f"{self.learner}: {members}, {len(self.columns)} columns, {len(self.classes)} classes. "
+            f"{scores}{self.about_effects()}",
+            self.meaning(),
+        ]
+        if len(self.classes) > MAX_CLASSES:
+            order = self.by_importance()[:top]
+            named = [f"  {self.importance[j]:6.3f}  {quoted(self.columns[j])}" for j in order]
+            lines += ["", "Importance of the columns:", *named, *self._rest(len(order))]
+        else:
+            for c in self.shown_classes():
+                lines += ["", *self._class_lines(c, top)]
+        return "\n".join([*lines, *(["", *self.plane_lines(top)] if self.rules else [])])
+
+    def meaning(self) -> str:
+        """Return a definition of the importance, in a sentence."""
+        if self.n_rows is None:
+            return (
+                "Importance is the standard deviation of a column's contribution, estimated from the counts of levels "
+                "and the spread of numbers in training; pass rows to compute it on them."
+            )
+        return f"Importance is the standard deviation of a column's contribution over {self._n_sampled:,} rows."
+
+    @property
+    def _n_sampled(self) -> int:
+        return 0 if self._effects.Z is None else int(self._effects.Z.shape[0])
+
+    def about_effects(self, brackets: bool = True) -> str:
+        """Return a definition of the effects, in a sentence; `brackets` adds the meaning of numbers in brackets."""
+        if self.is_additive:
+            return "Effects are relative to the reference value; the score is exactly their sum."
+        if self.n_rows is None:
+            return "Effects are relative to the reference value, with all other columns at their reference values."
+        means = f"Effects are relative to the reference value, averaged over {self._n_sampled:,} rows"
+        return means + ("; in brackets, the range of the middle 80 % of the rows if it is wide." if brackets else ".")
+
+    def _rule_lines(self, rules: Rules, top: int | None) -> list[str]:
+        if rules.inside is None:
+            lines = ["The predicted class is that of the plane with the highest score."]
+            for plane in self.rules:
+                share = "" if plane.share is None else f", {_share_of_rows(plane)}"
+                lines.append(f"Plane {plane.number} of class {plane.label!r}{share}:")
+                lines.append(f"  {rules.rule(plane.plane, top)}")
+            return lines
+        around = [plane for plane in self.rules if plane.plane != rules.own_plane]
+        [home] = [plane for plane in self.rules if plane.plane == rules.own_plane]
+        other = self.classes[1 - rules.inside]
+        if len(around) == 1:
+            lines = [f"Class {other!r} if {rules.rule(around[0].plane, top)}, otherwise class {home.label!r}."]
+        else:
+            lines = [f"Class {home.label!r} if all of:"]
+            for plane in around:
+                share = "" if plane.share is None else f"   (else {other!r}: {_share_of_rows(plane)})"
+                lines.append(f"  {plane.number}. {rules.rule(plane.plane, top)}{share}")
+            lines.append(f"otherwise class {other!r}.")
+        known = [plane for plane in (around if len(around) == 1 else []) + [home] if plane.share is not None]
+        return lines + [f"Class {plane.label!r} is predicted for {_share_of_rows(plane)}." for plane in known]
+
+    def _class_lines(self, c: int, top: int | None) -> list[str]:
+        rival = f"class {self.classes[1 - c]!r}" if len(self.classes) == 2 else "the mean of the other classes"
+        order = np.argsort(-self.by_class[:, c], kind="stable")[:top].tolist()
+        lines = [f"Class {self.classes[c]!r} against {rival}; importance, column, effects:"]
+        for j in order:
+            effects = self.of_column(self.columns[j])
+            told = "; ".join(effect.to_text(effect.effect[:, c], c) for effect in effects)
+            missing = "" if effects[0].missing is None else f", {signed(effects[0].missing[c])} missing"
+            lines.append(f"  {self.by_class[j, c]:6.3f}  {quoted(self.columns[j])}: {told}{missing}")
+        lines += self._rest(len(order))
+        return [*lines, f"  {self.base[c]:+6.3f}  at the reference row, where all effects are 0"]
+
+    def plane_lines(self, top: int | None = None) -> list[str]:
+        """Return the planes by the effects of columns on their scores, with the `top` largest; if None, with all."""
+        lines = [
+            "Planes, relative to the mean of all planes and the reference row. The score of a class is the "
+            + ("largest one" if self._effects.model.has_winners else "logarithm of the sum of exp(score)")
+            + " over its planes:"
+        ]
+        weights = [effect.weights() for effect in self.effects]
+        for plane in self.rules:
+            share = "" if plane.share is None else f", which decides {plane.percent} % of the rows"
+            base = f"{signed(plane.base)} at the reference row"
+            lines.append(f"Plane {plane.number} of class {plane.label!r}{share}: {base}")
+            parts = [np.zeros(0) if e.by_plane is None else e.by_plane[:, plane.plane] for e in self.effects]
+            sizes = [float(weight @ np.abs(part)) for weight, part in zip(weights, parts, strict=True)]
+            order = np.argsort(-np.array(sizes), kind="stable")[:top].tolist()
+            lines += [f"  {self.effects[i].name}: {self.effects[i].to_text(parts[i])}" for i in order]
+            left = len(parts) - len(order)
+            lines += [f"  and smaller contributions of {left} other terms"] if left else []
+        return lines
+
+    def _rest(self, n_shown: int) -> list[str]:
+        left = len(self.columns) - n_shown
+        return [f"          {left} other {'column is' if left == 1 else 'columns are'} less important"] if left else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as a dict of JSON types; effects are those of the 100 most important columns."""
+        kept = sorted(self.by_importance()[:MAX_COLUMNS])
+        effects = [
+            {
+                "column": effect.column,
+                "type": effect.column_type,
+                "part": effect.part,
+                "reference": effect.reference,
+                "values": list(effect.values),
+                "effect": effect.effect,
+                "missing": effect.missing,
+                "rows": None if effect.counts is None else list(effect.counts),
+                "by_plane": effect.by_plane,
+            }
+            for j in kept
+            for effect in self.of_column(self.columns[j])
+        ]
+        by_class = [
+            {"class": label, "share": None if self.shares is None else self.shares[c], "typical_rows": self.typical[c]}
+            for c, label in enumerate(self.classes)
+        ]
+        rounding = {}
+        if self._written is not None:
+            rounded = self._written.rounded
+            rounding = {"digits": rounded.digits, "terms_left_out": rounded.dropped}
+            rounding["predictions_changed"] = rounded.changed
+        return plain(
+            {
+                "learner": self.learner,
+                "members": self.n_members,
+                "classes": self.classes,
+                "columns": list(self.columns),
+                "importance": self.importance,
+                "importance_by_class": self.by_class,
+                "reference": self.reference,
+                "base": self.base,
+                "is_additive": self.is_additive,
+                "effects": effects,
+                "by_class": by_class,
+                "inside": None if self.inside is None else self.classes[self.inside],
+                "rules": [self._rule_dict(rule) for rule in self.rules],
+                "dropped": self.dropped,
+                "rows": self.n_rows,
+                **rounding,
+            }
+        )
+
+    def _rule_dict(self, plane: PlaneRule) -> dict[str, Any]:
+        told = {"class": plane.label, "number": plane.number, "plane": plane.plane, "base": plane.base}
+        told |= {"share": plane.share, "typical_rows": plane.typical}
+        if self._written is not None:
+            coef = self._written.rounded.planes.coef[plane.plane]
+            told["rule"] = self._written.rule(plane.plane)
+            told["weights"] = {self.columns[j]: coef[j] for j in np.flatnonzero(coef)}
+            told["offset"] = self._written.rounded.planes.intercept[plane.plane]
+        return told
+
+    def to_frame(self, column: str | None = None) -> Any:
+        """Return a pandas DataFrame with a row for each rule or column, or for each value of a column."""
+        if column is not None:
+            effects = self.of_column(column)
+            rows = [(e.part, v, e.effect[i]) for e in effects for i, v in enumerate(e.values)]
+            rows += [(None, None, effects[0].missing)] if effects[0].missing is not None else []
+            parts = {"part": [part for part, _, _ in rows]} if len(effects) > 1 else {}
+            by_class = {str(self.classes[c]): [effect[c] for _, _, effect in rows] for c in self.shown_classes()}
+            return data_frame({**parts, "value": [value for _, value, _ in rows], **by_class})
+        if self._written is None:
+            order = self.by_importance()
+            return data_frame({"column": [self.columns[j] for j in order], "importance": self.importance[order]})
+        return data_frame(
+            {
+                "class": [plane.label for plane in self.rules],
+                "plane": [plane.number for plane in self.rules],
+                "share": [np.nan if plane.share is None else plane.share for plane in self.rules],
+                "rule": [self._written.rule(plane.plane) for plane in self.rules],
+                "typical_rows": [list(plane.typical) for plane in self.rules],
+            }
+        )
+
+
+def _share_of_rows(rule: PlaneRule) -> str:
+    share = f"{rule.percent} % of the rows"
+    return share + (f", such as {listed(rule.typical)}" if rule.typical else "")
 
 
 def explain_model(
@@ -29,35 +383,36 @@ def explain_model(
     digits: int | None = None,
     n_typical: int = 3,
     feature_names: Any = None,
-) -> ModelExplanation | CommitteeExplanation | TableExplanation:
-    """Explain a model: its planes as rules, or the importance of its features or columns.
+) -> ModelExplanation:
+    """Explain a model: its planes as rules, or the importance and effects of its columns.
 
     If one of two classes owns a single plane (linear SVMs, polyhedra), the rules are inequalities, each divided by the
     weight of its leading feature. For other models, the rules are the scores of the planes; the plane with the largest
-    score determines the class. A committee of several members has no rules; its explanation is the importance of the
-    features. The explanation of a `TableClassifier` consists of the importance of the columns of its table and the
-    effects of their values; for a single member with several planes per class, also of the planes. The parameters
-    after `X` apply to rules only.
+    score determines the class. Other models (tables, committees, clipped columns) have no rules: they are explained by
+    the importance of their columns and the effects of their values; a single member with several planes per class also
+    by its planes. Importance and effects are attributes of all explanations. The parameters `tolerance` and `digits`
+    apply to rules only.
 
     Parameters
     ----------
-    estimator : classifier or Pipeline
-        A `TableClassifier`, or any estimator that `unwrap` accepts.
+    estimator : classifier, Pipeline or Model
+        Any estimator that `Model.of` accepts.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features), default=None
-        Rows to evaluate the rules on. If given, numbers are rounded to the fewest digits (at least two), and small
-        terms are omitted, as long as the predictions do not change; and the percentage of rows is given for each plane.
+        Rows to evaluate the model on. If given, the numbers of rules are rounded to the fewest digits (at least two),
+        and small terms are omitted, as long as the predictions do not change; the percentage of rows is given for each
+        plane or class; and importance and effects are computed over these rows.
     tolerance : float, default=0.0
         Fraction of the rows for which the rounded rules may predict a different class than the model.
     digits : int, default=None
         Number of significant digits. If None, chosen as described for `X`.
     n_typical : int, default=3
-        Number of typical rows to list for each plane.
+        Number of typical rows to list for each plane or class.
     feature_names : sequence of str, default=None
         Names of the features. If None, those seen during `fit`.
 
     Returns
     -------
-    explanation : ModelExplanation, CommitteeExplanation or TableExplanation
+    explanation : ModelExplanation
         The explanation. Print it, or use its methods `to_text`, `to_dict` and `to_frame`.
 
     Examples
@@ -81,108 +436,75 @@ def explain_model(
         raise ValueError(f"tolerance={tolerance!r} must be a fraction of the rows, from 0 to 1.")
     if digits is not None and not 1 <= digits <= 17:
         raise ValueError(f"digits={digits!r} must be from 1 to 17.")
-    table = table_classifier(estimator)
-    if table is not None:
-        given = {"tolerance": tolerance or None, "digits": digits, "feature_names": feature_names}
-        given["n_typical"] = None if n_typical == 3 else n_typical
-        refuse_given(given, "it applies to rules, which a TableClassifier does not have")
-        return explain_table(table, X)
-    model = unwrap(estimator, feature_names)
-    rows = None if X is None else model.rows(X)
-    influence = influence_of(rows, model.scale)
-    if isinstance(model.planes, PlaneCommittee):
-        if tolerance or digits is not None:
-            raise ValueError("tolerance and digits apply to rules, which a committee does not have: omit them.")
-        return _explain_committee(model, model.planes, rows, influence, n_typical)
-    inside = single_sided(model.planes)
-    exact = model.planes if inside is None else inequalities(model.planes, inside, influence)
-    rounded = round_planes(exact, rows, influence, tolerance, digits, apart=inside is not None)
-    winners = None if rows is None else model.planes.winners(rows)
-    shares, typical = _usage(winners, model.planes.n_planes, rows, influence, n_typical)
-    owners, starts = model.planes.owners, model.planes.indptr
+    model = Model.of(estimator)
+    if (tolerance or digits is not None) and not model.is_piecewise_linear:
+        raise TypeError("tolerance and digits cannot be set: they apply to rules, which this model does not have.")
+    return explained_model(ModelColumns.of(model, X, feature_names), tolerance, digits, n_typical)
+
+
+def explained_model(
+    columns: ModelColumns, tolerance: float = 0.0, digits: int | None = None, n_typical: int = 3
+) -> ModelExplanation:
+    """Explain the model of some columns on their rows."""
+    model, Z, effects = columns.model, columns.Z, Effects(columns)
+    planes, winners, predicted = effects.model.planes, None, None
+    has_planes = model.is_piecewise_linear or effects.has_planes
+    if Z is not None and Z.shape[0]:
+        predicted = effects.model.class_scores(Z).argmax(axis=1)
+        if has_planes:
+            winners = _winners(effects.model, Z, predicted)
+    deviations = columns.influence
+    by_class, typical = _usage(predicted, planes.n_classes, Z, deviations, n_typical)
+    by_plane, typical_of_plane = _usage(winners, planes.n_planes, Z, deviations, n_typical)
+    labels = model.classes.tolist()
     rules = tuple(
         PlaneRule(
-            label=model.label(int(owners[p])),
-            number=p - int(starts[owners[p]]) + 1,
+            label=labels[c],
+            number=p - int(planes.indptr[c]) + 1,
             plane=p,
-            coef=rounded.planes.coef[p],
-            intercept=float(rounded.planes.intercept[p]),
-            share=None if shares is None else float(shares[p]),
-            typical=typical[p],
+            share=None if by_plane is None else float(by_plane[p]),
+            typical=typical_of_plane[p],
+            base=float(effects.at_reference[p] - effects.at_reference.mean()),
         )
-        for p in range(model.planes.n_planes)
+        for p, c in enumerate(planes.owners.tolist() if has_planes else [])
     )
     return ModelExplanation(
-        learner=type(model.learner).__name__,
-        classes=model.classes.tolist(),
-        feature_names=model.feature_names,
-        inside=inside,
-        rules=rules,
-        planes=model.planes,
-        rounded=rounded,
-        n_rows=None if rows is None else int(rows.shape[0]),
-        influence=influence,
-    )
-
-
-def _explain_committee(
-    model: UnscaledModel, planes: PlaneCommittee, rows: Any, influence: np.ndarray, n_typical: int
-) -> CommitteeExplanation:
-    predicted = None if rows is None else planes.predict(rows)
-    shares, typical = _usage(predicted, planes.n_classes, rows, influence, n_typical)
-    if shares is None:
-        importance = planes.coef.std(axis=0, dtype=np.float64) * influence
-        owners = np.repeat(np.arange(planes.together.n_classes) % planes.n_classes, np.diff(planes.together.indptr))
-        weights = np.array([planes.coef[owners == c].mean(axis=0) for c in range(planes.n_classes)])
-    else:
-        leads, weights = _local_planes(planes, rows)
-        importance = leads * influence
-    return CommitteeExplanation(
-        learner=type(model.learner).__name__,
-        classes=model.classes.tolist(),
-        feature_names=model.feature_names,
-        planes=planes,
-        importance=importance,
-        weights=weights,
-        n_rows=None if shares is None else int(rows.shape[0]),
-        shares=shares,
+        learner=model.learner,
+        classes=labels,
+        columns=tuple(columns.names),
+        dropped=dict(model.inputs.dropped) if model.inputs.is_table else {},
+        n_members=planes.n_members,
+        n_rows=None if Z is None else int(Z.shape[0]),
+        shares=by_class,
         typical=typical,
+        rules=rules,
+        _written=Rules.of(columns, tolerance, digits) if model.is_piecewise_linear else None,
+        _effects=effects,
     )
 
 
-def _local_planes(planes: PlaneCommittee, rows: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the mean absolute weights of the lead of predicted classes, and the mean plane of each class."""
-    size = planes.n_members * planes.n_classes * planes.n_features
-    n_rows = min(rows.shape[0], MOST_ROWS, max(1, MOST_WEIGHTS // size))
-    lead = np.zeros(planes.n_features)
-    weights, counts = np.zeros((planes.n_classes, planes.n_features)), np.zeros(planes.n_classes)
-    for i in np.linspace(0, rows.shape[0] - 1, n_rows).astype(np.intp):
-        x = rows[[i]].toarray()[0] if sparse.issparse(rows) else rows[i]
-        local, scores = planes.at(x), planes.class_scores(x[None])[0]
-        first, second = (-scores).argsort(kind="stable")[:2]
-        lead += np.abs(local.coef[first] - local.coef[second])
-        weights[first] += local.coef[first]
-        counts[first] += 1
-    return lead / n_rows, weights / np.maximum(counts, 1)[:, None]
+def _winners(model: Model, Z: Any, predicted: np.ndarray) -> np.ndarray:
+    """Return the plane with the largest score of the predicted class for each row."""
+    if model.is_piecewise_linear:
+        winners: np.ndarray = model.planes.winners(Z)
+        return winners
+    return np.where(model.planes.owners == predicted[:, None], model.plane_scores(Z), -np.inf).argmax(axis=1)
 
 
 def _usage(
-    winners: np.ndarray | None, n_winners: int, rows: Any, influence: np.ndarray, n_typical: int
+    winners: np.ndarray | None, n_winners: int, rows: Any, deviations: np.ndarray, n_typical: int
 ) -> tuple[np.ndarray | None, list[tuple[int, ...]]]:
     """Return the fraction of the rows that each plane or class wins, and the rows nearest to their mean."""
-    if winners is None or not len(winners):
+    if winners is None:
         return None, [()] * n_winners
-    shares = np.bincount(winners, minlength=n_winners) / len(winners)
-    factor = np.divide(1.0, influence, out=np.zeros_like(influence), where=influence > 0)
-    return shares, [_typical(rows, np.flatnonzero(winners == p), factor, n_typical) for p in range(n_winners)]
-
-
-def _typical(rows: Any, won: np.ndarray, factor: np.ndarray, count: int) -> tuple[int, ...]:
-    if not len(won):
-        return ()
-    own = rows[won]
-    center = np.asarray(own.mean(axis=0), dtype=np.float64).ravel() * factor**2
-    # |x - m|^2 minus |m|^2, so that sparse rows stay sparse.
-    square = own.multiply(own) @ factor**2 if sparse.issparse(own) else np.square(own) @ factor**2
-    nearest = np.argsort(square - 2.0 * (own @ center), kind="stable")[:count]
-    return tuple(won[nearest].tolist())
+    factor = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
+    typical = []
+    for p in range(n_winners):
+        won = np.flatnonzero(winners == p)
+        own = rows[won]
+        # |x - m|^2 minus |m|^2, so that sparse rows stay sparse.
+        square = own.multiply(own) @ factor**2 if sparse.issparse(own) else np.square(own) @ factor**2
+        centre = np.asarray(own.sum(axis=0), dtype=np.float64).ravel() / max(1, len(won)) * factor**2
+        nearest = np.argsort(square - 2.0 * (own @ centre), kind="stable")[:n_typical]
+        typical.append(tuple(won[nearest].tolist()))
+    return np.bincount(winners, minlength=n_winners) / len(winners), typical

@@ -3,21 +3,256 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
+from polyplane._plain import plain
 from polyplane.base import class_index
 from polyplane.committee import PlaneCommittee
-from polyplane.explain._estimators import refuse_given, table_classifier
-from polyplane.explain._explain_table_row import explain_table_row
-from polyplane.explain._row_explanation import Flip, RowExplanation
-from polyplane.explain._table_row_explanation import TableRowExplanation
-from polyplane.explain.geometry import Counterfactual, committee_counterfactual, counterfactual
-from polyplane.explain.rounding import influence_of
-from polyplane.explain.unscaled import UnscaledModel, unwrap
-from polyplane.planes import PlaneSet
+from polyplane.explain.columns import ModelColumns, Row
+from polyplane.explain.geometry import committee_counterfactual, counterfactual, table_counterfactual
+from polyplane.explain.text import Explanation, data_frame, number, quoted, signed, signed_number
+from polyplane.model import Model
+
+#: Contributions below this fraction of the largest are summed up in one line.
+SMALL = 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class Flip:
+    """Counterfactual: the smallest change of a row that leads to another class.
+
+    Parameters
+    ----------
+    label : object
+        Label of this class.
+    changes : dict of str to pair of values
+        Values before and after the change, by column name, the largest change first.
+    distance : float
+        Size of the change. For rows of numbers, its length, with each column divided by its scale. For rows of a table,
+        the sum of the changes: that of a number or a date in units of the column's spread (the interquartile range of
+        the training rows, or their standard deviation if that is 0), that of a category or a boolean counts 1.
+    proven : bool
+        Whether no smaller change leads to the target class, or to any other class if no target is given. False if the
+        change is found by local search.
+    values : ndarray or list
+        The changed row: a value of each column.
+    """
+
+    label: Any
+    changes: dict[str, tuple[Any, Any]]
+    distance: float
+    proven: bool
+    values: Any
+
+
+@dataclass(frozen=True, eq=False)
+class RowExplanation(Explanation):
+    r"""Explanation of the predicted class of a row.
+
+    The score of the predicted class :math:`c` exceeds that of its rival :math:`d` by
+
+    .. math:: s_c(x) - s_d(x) = \text{base} + \sum_j \phi_j
+
+    where :math:`\phi_j` is the contribution of column :math:`j` relative to the reference row, and 0 if the column has
+    its reference value; see `Model.contributions`. If class scores are maxima of planes, contributions are those of the
+    planes with the largest scores at the row, and the base is the difference of these planes at the reference row.
+    Otherwise the base is the difference of the scores at the reference row. If the model has probabilities, scores are
+    in log-odds: the difference of two is the logarithm of the ratio of the probabilities.
+
+    Parameters
+    ----------
+    label, rival : object
+        The predicted label, and the one with the second-best score or the target class.
+    true_label : object or None
+        The true label of the row, if known.
+    classes : list
+        Class labels.
+    plane, rival_plane : int or None
+        Planes of the two classes with the largest scores, numbered from 1 within each class; None if classes are not
+        decided by single planes.
+    probabilities : ndarray of shape (n_classes,) or None
+        Probabilities of the classes, if the model has them.
+    difference, base : float
+        Score difference of the two classes at the row, and at the reference.
+    contributions : ndarray of shape (n_columns,)
+        Contribution of each column; the contributions and the base sum to the difference.
+    values, reference : ndarray or list
+        The row and the reference row: numbers, strings, or None for missing values.
+    columns : tuple of str
+        Names of the columns.
+    notes : dict of int to str
+        Notes about columns: "imputed", or "rare or unknown level".
+    flip : Flip or None
+        The smallest change that leads to another class; None if none was found within the bounds.
+    searched : bool
+        Whether a change was searched for.
+    n_members : int
+        Number of members of a committee; 1 for a single model.
+    """
+
+    _printed: ClassVar[int] = 10
+    label: Any
+    rival: Any
+    true_label: Any
+    classes: list[Any]
+    plane: int | None
+    rival_plane: int | None
+    probabilities: np.ndarray | None
+    difference: float
+    base: float
+    contributions: np.ndarray
+    values: Any
+    reference: Any
+    columns: tuple[str, ...]
+    notes: dict[int, str]
+    flip: Flip | None
+    searched: bool
+    n_members: int
+    _described: ModelColumns
+
+    @property
+    def probability(self) -> float | None:
+        """Probability of the predicted class, if the model has probabilities."""
+        return None if self.probabilities is None else float(self.probabilities[self.classes.index(self.label)])
+
+    @property
+    def score_name(self) -> str:
+        """What contributions add up to: "log-odds", or "score" if the model has no probabilities."""
+        return "score" if self.probabilities is None else "log-odds"
+
+    @property
+    def is_told_in_odds(self) -> bool:
+        """Whether the text tells probabilities, not scores of planes."""
+        return self.probabilities is not None and self.plane is None
+
+    def by_contribution(self) -> list[int]:
+        """Return the columns with a non-zero contribution, the largest first."""
+        order = np.argsort(-np.abs(self.contributions), kind="stable")
+        return order[self.contributions[order] != 0].tolist()
+
+    def told(self, top: int | None = None) -> tuple[list[int], list[int]]:
+        """Return the columns to list, at most `top`, and the other contributing columns, including small ones."""
+        order = self.by_contribution()
+        if top is None:
+            return order, []
+        sizes = np.abs(self.contributions)
+        large = [j for j in order[:top] if sizes[j] >= SMALL * sizes.max()]
+        return (large, order[len(large) :]) if len(order) > len(large) + 1 else (order, [])
+
+    def shown(self, j: int) -> tuple[str, str]:
+        """Return the value of a column and its reference value as text."""
+        return self._described.shown(j, self.values[j]), self._described.shown(j, self.reference[j])
+
+    def shown_changes(self) -> list[tuple[str, str, str]]:
+        """Return the name of each changed column and its values before and after, as text."""
+        changes = {} if self.flip is None else self.flip.changes
+        pairs = [(name, self._described.shown_change(self.columns.index(name), *two)) for name, two in changes.items()]
+        return [(name, before, after) for name, (before, after) in pairs]
+
+    def reason(self, j: int) -> str:
+        """Return the value of a column and its reference value in a phrase."""
+        value, reference = self.shown(j)
+        note = f"{self.notes[j]}, " if j in self.notes else ""
+        is_value = "is missing" if self.values[j] is None else f"= {value}"
+        return f"{quoted(self.columns[j])} {is_value} ({note}reference {reference})"
+
+    def to_text(self, top: int | None = None) -> str:
+        """Return the explanation as text, with the `top` largest contributions; if None, with all."""
+        large, small = self.told(top)
+        form = signed if self.is_told_in_odds else signed_number
+        parts = [(form(self.contributions[j]), self.reason(j)) for j in large]
+        if small:
+            parts.append((form(float(self.contributions[small].sum())), f"{len(small)} other columns"))
+        parts.append((form(self.base), "at the reference row"))
+        width = max(len(size) for size, _ in parts)
+        lines = [f"  {size:>{width}}  {reason}" for size, reason in parts]
+        return "\n".join([*self.headline(), *lines, *self._flip_lines(top)])
+
+    def headline(self) -> list[str]:
+        """Return the prediction in one or two sentences."""
+        truth = "" if self.true_label is None else f" The true class is {self.true_label!r}."
+        if self.is_told_in_odds:
+            return [
+                f"The predicted class is {self.label!r}, with probability {self.probability:.3f}.{truth}",
+                f"It is {self.odds()} times as probable as class {self.rival!r} (log-odds {self.difference:.2f}):",
+            ]
+        planes = ["" if plane is None else f" (plane {plane})" for plane in (self.plane, self.rival_plane)]
+        return [
+            f"The predicted class is {self.label!r}{planes[0]}.{truth} Its score exceeds that of class "
+            f"{self.rival!r}{planes[1]} by {number(self.difference)}:"
+        ]
+
+    def odds(self) -> str:
+        """Return the ratio of the probabilities of the two classes as text."""
+        odds = float(np.exp(min(self.difference, 50.0)))
+        return number(odds, 2 if odds >= 2 else 3)
+
+    def smallest(self) -> str:
+        """Return what the change is proven to be."""
+        return "The smallest change" if self.flip is None or self.flip.proven else "A small change"
+
+    def _flip_lines(self, top: int | None) -> list[str]:
+        if not self.searched:
+            return []
+        if self.flip is None:
+            found = "leads to another class." if self.plane else "that leads to another class was found."
+            return [f"No change within the bounds {found}"]
+        if not self.flip.changes:
+            return [f"The predicted class is already {self.flip.label!r}."]
+        is_table = self._described.model.inputs.is_table
+        far = f"distance {number(self.flip.distance, 3 if is_table else 4)}"
+        far += ", in interquartile ranges of the columns" if is_table else ""
+        changes = self.shown_changes()
+        lines = [f"{self.smallest()} that leads to class {self.flip.label!r} ({far}):"]
+        lines += [f"  {quoted(name)}: {before} -> {after}" for name, before, after in changes[:top]]
+        left = len(changes) - len(changes[:top])
+        return [*lines, f"  and smaller changes of {left} other columns"] if left else lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as a dict of JSON types."""
+        flip, probabilities = None, None
+        if self.flip is not None:
+            changes = {name: {"from": before, "to": after} for name, (before, after) in self.flip.changes.items()}
+            flip = {"label": self.flip.label, "changes": changes, "values": self.flip.values}
+            flip |= {"distance": self.flip.distance, "proven": self.flip.proven}
+        if self.probabilities is not None:
+            probabilities = dict(zip(map(str, self.classes), self.probabilities.tolist(), strict=True))
+        return plain(
+            {
+                "label": self.label,
+                "true_label": self.true_label,
+                "rival": self.rival,
+                "plane": self.plane,
+                "rival_plane": self.rival_plane,
+                "probabilities": probabilities,
+                "difference": self.difference,
+                "base": self.base,
+                "columns": list(self.columns),
+                "values": self.values,
+                "reference": self.reference,
+                "contributions": self.contributions,
+                "notes": {self.columns[j]: note for j, note in self.notes.items()},
+                "members": self.n_members,
+                "flip": flip,
+            }
+        )
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each column, the largest contribution first."""
+        changes = {} if self.flip is None else self.flip.changes
+        frame = data_frame(
+            {
+                "column": self.columns,
+                "value": self.values,
+                "reference": self.reference,
+                "contribution": self.contributions,
+                "changed": [changes[name][1] if name in changes else None for name in self.columns],
+            }
+        )
+        return frame.sort_values("contribution", key=abs, ascending=False, ignore_index=True, kind="stable")
 
 
 def explain_row(
@@ -37,20 +272,19 @@ def explain_row(
     decreasing: Any = None,
     max_columns: int | None = None,
     search: bool = True,
-) -> RowExplanation | TableRowExplanation:
+) -> RowExplanation:
     """Explain the prediction for a row, and find the smallest change that leads to another class.
 
-    The contributions of the features are exact. The change is exact as well, except for a committee of several members,
-    where it is found by local search and not proven to be the smallest. A row of a table is explained in terms of the
-    columns of the table; changes of one or two columns are proven to be the smallest.
+    The contributions of the columns are exact. The change is exact as well, except for a committee of several members,
+    where it is found by local search and not proven to be the smallest. In a row of a table, changes of one or two
+    columns are proven to be the smallest.
 
     Parameters
     ----------
-    estimator : classifier or Pipeline
-        A `TableClassifier`, or any estimator that `unwrap` accepts. The explanation is in the units of the data.
-    x : array-like of shape (n_features,), or one row of a matrix or data frame
-        The row. Missing values are imputed if the pipeline has an imputer. For a `TableClassifier` also a Series of
-        pandas or a dict of column name to value.
+    estimator : classifier, Pipeline or Model
+        Any estimator that `Model.of` accepts. The explanation is in the units of the data.
+    x : array-like of shape (n_columns,), dict of column name to value, or one row of a matrix or data frame
+        The row. Missing values are imputed if the pipeline has an imputer.
     X : array-like or sparse matrix of shape (n_rows, n_features), default=None
         Rows that determine the default of `reference` and `scale`, for example the training rows.
     reference : array-like of shape (n_features,), default=None
@@ -71,15 +305,15 @@ def explain_row(
     feature_names : sequence of str, default=None
         Names of the features. If None, those seen during `fit`.
     increasing, decreasing : sequence of column names, default=None
-        For a `TableClassifier`: columns that can only increase, or only decrease.
+        For tables: columns that can only increase, or only decrease.
     max_columns : int, default=None
-        For a `TableClassifier`: maximum number of columns that may change.
+        For tables: maximum number of columns that may change.
     search : bool, default=True
         Whether to search for a change. Without the search, an explanation takes a few milliseconds.
 
     Returns
     -------
-    explanation : RowExplanation, or TableRowExplanation for a TableClassifier
+    explanation : RowExplanation
         The explanation. Print it, or use its methods `to_text`, `to_dict` and `to_frame`.
 
     Examples
@@ -113,142 +347,131 @@ def explain_row(
     >>> why.label, why.reason(1), why.flip.changes
     ('reduced', 'member = yes (reference no)', {'member': ('yes', 'no')})
     """
-    table, of_tables = table_classifier(estimator), {"increasing": increasing, "decreasing": decreasing}
-    if table is not None:
-        of_planes = {"X": X, "scale": scale, "feature_names": feature_names}
-        refuse_given(of_planes, "a TableClassifier uses the names, ranges and spreads of its columns")
-        allowed = {"lower": lower, "upper": upper, "frozen": frozen, "max_columns": max_columns, **of_tables}
-        return explain_table_row(
-            table, x, reference=reference, target=target, true_label=true_label, search=search, **allowed
-        )
-    refuse_given({**of_tables, "max_columns": max_columns}, "it applies to a TableClassifier only")
-    model = unwrap(estimator, feature_names)
-    row, imputed = _one_row(model, x)
-    rows = None if X is None else model.rows(X)
-    r = _reference(model, reference, rows)
-    lengths = _scale(model, scale, rows)
-    allowed = {
-        "lower": _by_name(model, lower, -np.inf),
-        "upper": _by_name(model, upper, np.inf),
-        "frozen": _numbers(model, frozen),
-        "scale": lengths,
-    }
-    goal = None if target is None else class_index("target", target, model.classes)
-    if goal is None and true_label is not None:
-        truth = class_index("true_label", true_label, model.classes)
-        goal = truth if truth != int(model.predict(row[None])[0]) else None
-    flip = _flip(model, row, goal, allowed) if search else None
-    lead = _Lead.of(model.planes, row.astype(np.float64))
-    base, shares = float(lead.coef @ r) + lead.intercept, lead.coef * (row - r)
+    model = Model.of(estimator)
+    if model.inputs.is_table and X is not None:
+        raise TypeError("X cannot be set: a table model knows its reference row and the spreads of its columns.")
+    columns = ModelColumns.of(model, X, feature_names, scale)
+    of_tables = {"increasing": increasing, "decreasing": decreasing, "max_columns": max_columns}
+    if not model.inputs.is_table and any(value is not None for value in of_tables.values()):
+        given = next(name for name, value in of_tables.items() if value is not None)
+        raise TypeError(f"{given} cannot be set: it applies to tables only.")
+    allowed = {"lower": lower, "upper": upper, "frozen": frozen, **of_tables}
+    typical = columns.reference if reference is None else columns.read(reference)
+    row = columns.read(x)
+    return explained_row(estimator, columns, row, typical, target, true_label, allowed if search else None)
+
+
+def explained_row(
+    estimator: Any,
+    columns: ModelColumns,
+    row: Row,
+    typical: Row,
+    target: Any = None,
+    true_label: Any = None,
+    allowed: dict[str, Any] | None = None,
+) -> RowExplanation:
+    """Explain a row relative to a reference row; without `allowed` changes, no change is searched for."""
+    model = columns.model
+    scores = model.class_scores(row.z[None].astype(np.float64))[0]
+    c = int(scores.argmax())
+    truth = None if true_label is None else class_index("true_label", true_label, model.classes)
+    goal = class_index("target", target, model.classes) if target is not None else None if truth == c else truth
+    rival = int(np.where(np.arange(len(scores)) == c, -np.inf, scores).argmax()) if goal in (None, c) else goal
+    parts = model.contributions(row.z[None], typical.z)[0]
+    contributions = (parts[:, c] - parts[:, rival]) / model.unit
+    difference = float(scores[c] - scores[rival]) / model.unit
+    plane = rival_plane = None
+    if model.has_winners:
+        best, starts = model.plane_scores(row.z[None].astype(np.float64))[0], model.planes.indptr
+        plane, rival_plane = (int(best[starts[i] : starts[i + 1]].argmax()) + 1 for i in (c, rival))
+    labels = model.classes.tolist()
+    if not (model.inputs.is_table or model.features.is_affine):
+        allowed = None  # a clipped column: neither search applies
     return RowExplanation(
-        label=model.label(lead.c),
-        plane=lead.plane,
-        rival=model.label(lead.rival),
-        rival_plane=lead.rival_plane,
-        difference=base + float(shares.sum()),
-        base=base,
-        shares=shares,
-        values=row,
-        reference=r,
-        feature_names=model.feature_names,
-        imputed=imputed,
-        scale=lengths,
-        flip=flip,
-        searched=search,
-        machines=model.planes.n_members if isinstance(model.planes, PlaneCommittee) else None,
+        label=labels[c],
+        rival=labels[rival],
+        true_label=None if truth is None else labels[truth],
+        classes=labels,
+        plane=plane,
+        rival_plane=rival_plane,
+        probabilities=model.probabilities(scores[None])[0] if model.has_probabilities else None,
+        difference=difference,
+        base=difference - float(contributions.sum()),
+        contributions=contributions,
+        values=row.values,
+        reference=typical.values,
+        columns=tuple(columns.names),
+        notes=row.notes,
+        flip=None if allowed is None else _flip(estimator, columns, row, goal, allowed),
+        searched=allowed is not None,
+        n_members=model.planes.n_members,
+        _described=columns,
     )
 
 
-class _Lead(NamedTuple):
-    """Difference of the planes of the predicted class and of the second-best class."""
-
-    coef: np.ndarray
-    intercept: float
-    c: int
-    rival: int
-    plane: int | None = None
-    rival_plane: int | None = None
-
-    @classmethod
-    def of(cls, planes: PlaneSet | PlaneCommittee, row: np.ndarray) -> _Lead:
-        """Compute the difference at a row; in a committee, of the mean planes there."""
-        if isinstance(planes, PlaneCommittee):
-            local = planes.at(row)
-            c, d = (-planes.class_scores(row[None])[0]).argsort(kind="stable")[:2].tolist()
-            return cls(*_difference(local, c, d), c, d)
-        scores, owners = planes.scores(row[None])[0], planes.owners
-        winner = int(scores.argmax())
-        c = int(owners[winner])
-        rival = int(np.where(owners == c, -np.inf, scores).argmax())
-        d = int(owners[rival])
-        numbers = winner - int(planes.indptr[c]) + 1, rival - int(planes.indptr[d]) + 1
-        return cls(*_difference(planes, winner, rival), c, d, *numbers)
-
-
-def _difference(planes: PlaneSet, p: int, q: int) -> tuple[np.ndarray, float]:
-    """Return one plane minus another."""
-    coef = planes.coef[p].astype(np.float64) - planes.coef[q]
-    return coef, float(planes.intercept[p]) - float(planes.intercept[q])
-
-
-def _flip(model: UnscaledModel, row: np.ndarray, target: int | None, allowed: dict[str, Any]) -> Flip | None:
-    """Return a counterfactual that the estimator itself confirms: its scalers round differently than the planes."""
-    before = int(model.predict(row[None])[0])
-    several = isinstance(model.planes, PlaneCommittee)
+def _flip(estimator: Any, columns: ModelColumns, row: Row, goal: int | None, allowed: dict[str, Any]) -> Flip | None:
+    model = columns.model
+    if model.inputs.is_table:
+        return _table_flip(estimator, columns, row, goal, allowed)
+    flat, several = model.flat(), model.planes.n_members > 1
+    planes: Any = PlaneCommittee(flat.planes.members) if several else flat.planes
     search: Any = committee_counterfactual if several else counterfactual
-    size = float(np.abs(model.planes.scores(row[None])).max()) + 1e-30
+    lower, upper = (_by_index(columns, allowed[name], end) for name, end in (("lower", -np.inf), ("upper", np.inf)))
+    limits = {"lower": lower, "upper": upper, "frozen": _indices(columns, allowed["frozen"]), "scale": columns.scale}
+    before = int(model.class_scores(row.z[None]).argmax())
+    size = float(np.abs(flat.planes.scores(row.z[None])).max()) + 1e-30
+    # The change must convince the model itself, whose scalers round differently than the planes over the columns.
     for margin in (0.0, *(size * 10.0**power for power in range(-10, -2))):
-        found: Counterfactual | None = search(model.planes, row, target, margin=margin, **allowed)
+        found = search(planes, row.z, goal, margin=margin, **limits)
         if found is None:
             return None
-        after = int(model.predict(found.point[None])[0])
-        if after == target or (target is None and after != before):
-            return Flip(model.label(after), found.point, found.change, found.distance, proven=not several)
+        after = int(model.class_scores(found.point[None]).argmax())
+        if after == goal or (goal is None and after != before):
+            sizes = np.abs(found.change) / columns.scale
+            order = np.argsort(-sizes, kind="stable")
+            noticed = order[sizes[order] > 1e-6 * sizes.max()].tolist()
+            changes = {columns.names[j]: (float(row.z[j]), float(found.point[j])) for j in noticed}
+            return Flip(model.classes.tolist()[after], changes, found.distance, not several, found.point)
     return None
 
 
-def _one_row(model: UnscaledModel, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Return the row with missing values imputed, and which these are."""
-    if sparse.issparse(x):
-        x = x.toarray()
-    given = x if hasattr(x, "columns") else np.atleast_2d(np.asarray(x))
-    filled = model.rows(given)
-    if filled.shape[0] != 1:
-        raise ValueError(f"x must be one row, not {filled.shape[0]} rows.")
-    missing = np.isnan(np.asarray(given, dtype=np.float64)[0])
-    return filled[0], tuple(np.flatnonzero(missing).tolist())
+def _table_flip(
+    estimator: Any, columns: ModelColumns, row: Row, goal: int | None, allowed: dict[str, Any]
+) -> Flip | None:
+    for name in ("lower", "upper"):
+        if allowed[name] is not None and not isinstance(allowed[name], Mapping):
+            raise TypeError(f"For tables, {name} must be a dict of column name to bound, not {allowed[name]!r}.")
+    low, high = allowed["lower"] or {}, allowed["upper"] or {}
+    found = table_counterfactual(
+        getattr(estimator, "best_estimator_", estimator).table_model_,
+        row.z,
+        goal,
+        bounds={name: (low.get(name), high.get(name)) for name in {**low, **high}},
+        **{name: allowed[name] or () for name in ("frozen", "increasing", "decreasing")},
+        max_columns=allowed["max_columns"],
+    )
+    if found is None:
+        return None
+    after = {name: after for name, (_, after) in found.changes.items()}
+    values = [after.get(name, value) for name, value in zip(columns.names, row.values, strict=True)]
+    label = columns.model.classes.tolist()[found.target]
+    return Flip(label, found.changes, found.distance, found.proven, values)
 
 
-def _reference(model: UnscaledModel, given: Any, rows: Any) -> np.ndarray:
-    if given is not None:
-        return _one_row(model, given)[0].astype(np.float64)
-    if rows is None:
-        return model.center.astype(np.float64)
-    return np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
-
-
-def _scale(model: UnscaledModel, given: Any, rows: Any) -> np.ndarray:
-    if given is not None:
-        return np.broadcast_to(np.asarray(given, dtype=np.float64), model.planes.n_features)
-    if model.scaled or rows is None:
-        return model.scale
-    deviation = influence_of(rows, model.scale)
-    return np.where(deviation > 0, deviation, 1.0)
-
-
-def _by_name(model: UnscaledModel, given: Any, otherwise: float) -> Any:
+def _by_index(columns: ModelColumns, given: Any, otherwise: float) -> Any:
+    """Return bounds by index, given bounds by name."""
     if not isinstance(given, Mapping):
         return given
-    bounds = np.full(model.planes.n_features, otherwise)
-    bounds[_numbers(model, list(given))] = list(given.values())
+    bounds = np.full(len(columns.names), otherwise)
+    bounds[_indices(columns, list(given))] = list(given.values())
     return bounds
 
 
-def _numbers(model: UnscaledModel, given: Any) -> Any:
-    """Return feature indices, given indices or names."""
+def _indices(columns: ModelColumns, given: Any) -> Any:
+    """Return the indices of columns, given indices or names."""
     if given is None or not any(isinstance(item, str) for item in given):
         return given
-    unknown = [name for name in given if name not in model.feature_names]
+    unknown = [name for name in given if name not in columns.names]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is not a feature of the model.")
-    return [model.feature_names.index(name) for name in given]
+        raise ValueError(f"{unknown[0]!r} is not a column of the model.")
+    return [columns.names.index(name) for name in given]

@@ -1,13 +1,13 @@
 """Displays of models, with the interface of scikit-learn's displays. They require Matplotlib (extra `plot`)."""
 
-from polyplane.explain.displays._effects import EffectsDisplay
-from polyplane.explain.displays._history import HistoryDisplay
-from polyplane.explain.displays._importance import ImportanceDisplay
-from polyplane.explain.displays._margin import MarginDisplay
-from polyplane.explain.displays._reasons import ReasonsDisplay
-from polyplane.explain.displays._regions import RegionsDisplay
-from polyplane.explain.displays._usage import PlaneUsageDisplay
-from polyplane.explain.displays._weights import PlaneWeightsDisplay
+from polyplane.explain.displays.columns import EffectsDisplay, ImportanceDisplay, ReasonsDisplay
+from polyplane.explain.displays.planes import (
+    HistoryDisplay,
+    MarginDisplay,
+    PlaneUsageDisplay,
+    PlaneWeightsDisplay,
+    RegionsDisplay,
+)
 
 __all__ = [
     "EffectsDisplay",

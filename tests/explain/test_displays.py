@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 from polyplane import (
@@ -46,16 +46,16 @@ def iris():
 
 
 @pytest.fixture(scope="module")
-def machine(iris):
+def model(iris):
     return ConvexPolytopeClassifier(n_planes=4, alpha=1e-3, random_state=0).fit(*iris)
 
 
-def test_usage_counts_rows_and_errors(machine, iris):
+def test_usage_counts_rows_and_errors(model, iris):
     X, y = iris
-    display = PlaneUsageDisplay.from_estimator(machine, X, y)
+    display = PlaneUsageDisplay.from_estimator(model, X, y)
     assert display.usage.sum() == pytest.approx(1)
-    assert display.errors.sum() == pytest.approx(1 - machine.score(X, y))
-    winners = machine.planes_.winners(X)
+    assert display.errors.sum() == pytest.approx(1 - model.score(X, y))
+    winners = model.planes_.winners(X)
     bars = [patch for patch in display.ax_.patches if patch.get_facecolor()[:3] != (0, 0, 0)]
     assert len(bars) == len(np.unique(winners))
     assert max(bar.get_height() for bar in bars) == pytest.approx(100 * np.bincount(winners).max() / len(y))
@@ -69,53 +69,53 @@ def test_usage_speaks_of_the_labels(iris):
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == sorted(set(names))
 
 
-def test_margin_bars_left_of_zero_are_the_errors(machine, iris):
+def test_margin_bars_left_of_zero_are_the_errors(model, iris):
     X, y = iris
-    ax = MarginDisplay.from_estimator(machine, X, y).ax_
+    ax = MarginDisplay.from_estimator(model, X, y).ax_
     width = ax.patches[0].get_width()
     left = sum(bar.get_height() for bar in ax.patches if bar.get_x() < -width / 2)
-    assert left == (machine.predict(X) != y).sum()
+    assert left == (model.predict(X) != y).sum()
     assert sum(bar.get_height() for bar in ax.patches) == len(y)
 
 
-def test_history_has_a_panel_for_each_figure(machine):
-    display = HistoryDisplay.from_estimator(machine, against="step")
-    assert len(display.axes_) == len(machine.history_) - 1
+def test_history_has_a_panel_for_each_figure(model):
+    display = HistoryDisplay.from_estimator(model, against="step")
+    assert len(display.axes_) == len(model.history_) - 1
     line = display.axes_[0].get_lines()[0]
-    assert line.get_xdata()[-1] == machine.n_iter_
+    assert line.get_xdata()[-1] == model.n_iter_
     with pytest.raises(ValueError, match="'gap' is not in the history"):
-        HistoryDisplay.from_estimator(machine, figures=["gap"])
+        HistoryDisplay.from_estimator(model, figures=["gap"])
     with pytest.raises(ValueError, match="against='hour'"):
-        HistoryDisplay.from_estimator(machine, against="hour")
+        HistoryDisplay.from_estimator(model, against="hour")
 
 
 def test_weights_of_pixels_are_images():
     X, y = load_digits(return_X_y=True)
-    machine = CuttingPlaneSVC(C=1e-4).fit(X, y)
-    display = PlaneWeightsDisplay.from_estimator(machine, X, image_shape=(8, 8), max_planes=3)
+    model = CuttingPlaneSVC(C=1e-4).fit(X, y)
+    display = PlaneWeightsDisplay.from_estimator(model, X, image_shape=(8, 8), max_planes=3)
     assert len(display.coef) == 3
     np.testing.assert_array_equal(display.axes_[0].get_images()[0].get_array(), display.coef[0].reshape(8, 8))
     with pytest.raises(ValueError, match="does not match the 64 features"):
-        PlaneWeightsDisplay.from_estimator(machine, image_shape=(8, 9))
+        PlaneWeightsDisplay.from_estimator(model, image_shape=(8, 9))
 
 
 def test_weights_of_named_features_are_bars(iris):
     X, y = iris
-    machine = make_pipeline(StandardScaler(), PolyhedralMixtureClassifier()).fit(X[y > 0], y[y > 0])
+    model = make_pipeline(StandardScaler(), PolyhedralMixtureClassifier()).fit(X[y > 0], y[y > 0])
     names = ["a", "b", "c", "a name that is very, very, very long indeed"]
-    display = PlaneWeightsDisplay.from_estimator(machine, X, feature_names=names)
+    display = PlaneWeightsDisplay.from_estimator(model, X, feature_names=names)
     assert len(display.coef) <= 2  # the zero plane has nothing to show
     labels = {label.get_text() for label in display.axes_[0].get_yticklabels()}
     assert {"a", "b", "c"} < labels
     assert all(len(label) <= 28 for label in labels)
 
 
-def test_axes_may_be_given(machine, iris):
+def test_axes_may_be_given(model, iris):
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots()
-    assert MarginDisplay.from_estimator(machine, *iris, ax=ax).ax_ is ax
-    assert PlaneUsageDisplay.from_estimator(machine, iris[0], ax=ax).figure_ is ax.figure
+    assert MarginDisplay.from_estimator(model, *iris, ax=ax).ax_ is ax
+    assert PlaneUsageDisplay.from_estimator(model, iris[0], ax=ax).figure_ is ax.figure
 
 
 @pytest.mark.parametrize(
@@ -123,49 +123,49 @@ def test_axes_may_be_given(machine, iris):
     [
         (
             lambda m, X, y: MarginDisplay.from_estimator(LinearSVC().fit(X, y), X, y),
-            "LinearSVC is not a Polyplane classifier",
+            "LinearSVC is not a classifier of Polyplane",
         ),
         (lambda m, X, y: MarginDisplay.from_estimator(m, X, y + 1), "y contains the label 3"),
         (lambda m, X, y: PlaneWeightsDisplay.from_estimator(m, planes=[99]), "indices from 0 to 11"),
         (lambda m, X, y: PlaneWeightsDisplay.from_estimator(m, feature_names=["a"]), "1 names, but the model has 4"),
     ],
 )
-def test_bad_input_is_one_sentence(machine, iris, call, sentence):
+def test_bad_input_is_one_sentence(model, iris, call, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
-        call(machine, *iris)
+        call(model, *iris)
 
 
 def test_regions_are_the_predictions():
     X, y = make_checkerboard(2000, (2, 2), random_state=0)
-    machine = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(n_planes=2, random_state=0)).fit(3 + X, y)
-    display = RegionsDisplay.from_estimator(machine, 3 + X, y, margin=1.0)
+    model = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(n_planes=2, random_state=0)).fit(3 + X, y)
+    display = RegionsDisplay.from_estimator(model, 3 + X, y, margin=1.0)
     left, right, bottom, top = display.box
     assert sum(cell.area for cell in display.cells_) == pytest.approx((right - left) * (top - bottom))
     for cell in display.cells_:
-        assert machine.predict(cell.vertices.mean(axis=0, keepdims=True)) == [machine.classes_[cell.c]]
+        assert model.predict(cell.vertices.mean(axis=0, keepdims=True)) == [model.classes_[cell.c]]
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["0", "1"]
 
 
 def test_regions_show_a_slice_of_more_features(iris):
     X, y = iris
-    machine = CuttingPlaneSVC().fit(X, y)
-    display = RegionsDisplay.from_estimator(machine, X, y, features=(2, 3), feature_names=["a", "b", "c", "d"])
+    model = CuttingPlaneSVC().fit(X, y)
+    display = RegionsDisplay.from_estimator(model, X, y, features=(2, 3), feature_names=["a", "b", "c", "d"])
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("c", "d")
     point = X.mean(axis=0)
     point[[2, 3]] = display.cells_[0].vertices.mean(axis=0)
-    assert machine.predict(point[None]) == [machine.classes_[display.cells_[0].c]]
+    assert model.predict(point[None]) == [model.classes_[display.cells_[0].c]]
     assert display.ax_.get_title(loc="left").endswith("\na slice: 2 other features fixed at the mean")
 
 
 def test_a_slice_names_its_features_and_its_point(iris):
     X, y = iris
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
-    machine = CuttingPlaneSVC().fit(frame, y)
-    display = RegionsDisplay.from_estimator(machine, frame, y, features=("d", "a"), at=[5.0, 3.0, 1.5, 0.25])
+    model = CuttingPlaneSVC().fit(frame, y)
+    display = RegionsDisplay.from_estimator(model, frame, y, features=("d", "a"), at=[5.0, 3.0, 1.5, 0.25])
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("d", "a")
     assert display.ax_.get_title(loc="left").endswith("\na slice at b = 3, c = 1.5")
     with pytest.raises(ValueError, match="features: 'e' is not one of the features a, b, c, d"):
-        RegionsDisplay.from_estimator(machine, frame, y, features=("a", "e"))
+        RegionsDisplay.from_estimator(model, frame, y, features=("a", "e"))
 
 
 def test_a_history_leaves_out_what_is_flat():
@@ -223,10 +223,33 @@ def test_reasons_end_at_the_log_odds(table):
     assert f"probability {why.probability:.2f}" in display.ax_.get_title(loc="left")
 
 
-def test_displays_of_tables_and_of_planes_refuse_each_other(table, machine, iris):
-    with pytest.raises(TypeError, match="requires a TableClassifier, not a"):
-        ImportanceDisplay.from_estimator(machine)
-    with pytest.raises(TypeError, match="requires a TableClassifier, not a"):
-        ReasonsDisplay.from_estimator(machine, iris[0][:1])
-    with pytest.raises(TypeError, match="use explain_model, explain_row, ImportanceDisplay"):
-        PlaneUsageDisplay.from_estimator(table[0], table[1])
+def test_columns_of_every_model_can_be_drawn(model, iris):
+    X, _ = iris
+    shown = ImportanceDisplay.from_estimator(model, X)
+    np.testing.assert_allclose(shown.importance, explain_model(model, X).importance)
+    assert "contribution to the score" in shown.ax_.get_xlabel()
+    drawn = EffectsDisplay.from_estimator(model, X, max_columns=2)
+    assert len(drawn.effects) == 2
+    assert drawn.axes_[0].get_ylabel() == "effect on the score"
+    why = ReasonsDisplay.from_estimator(model, X[0]).explanation
+    assert why.base + why.contributions.sum() == pytest.approx(why.difference)
+
+
+@pytest.mark.parametrize("kind", ["committee", "table"])
+def test_rows_that_no_single_plane_decides_have_no_displays_of_planes(kind, iris, table):
+    estimator, X = MultiHyperplaneClassifier(2, n_estimators=3, max_iter=5, random_state=0).fit(*iris), iris[0]
+    y = iris[1]
+    if kind != "committee":
+        estimator, X, y = table
+    for display in (PlaneUsageDisplay, PlaneWeightsDisplay, RegionsDisplay):
+        with pytest.raises(TypeError, match=r"requires a model in which one plane decides.*use ImportanceDisplay"):
+            display.from_estimator(estimator, X)
+    margins = MarginDisplay.from_estimator(estimator, X, y).margins
+    assert np.mean(margins > 0) == pytest.approx(estimator.score(X, y))
+
+
+def test_regions_need_planes_over_the_columns_themselves(iris):
+    clipped = make_pipeline(MinMaxScaler(clip=True), CuttingPlaneSVC()).fit(*iris)
+    with pytest.raises(TypeError, match="not polygons"):
+        RegionsDisplay.from_estimator(clipped, iris[0])
+    assert PlaneUsageDisplay.from_estimator(clipped, *iris).usage.sum() == pytest.approx(1)

@@ -35,8 +35,3 @@ def pyplot() -> Any:
 def bare(ax: Any) -> None:
     """Remove the top and right spines."""
     ax.spines[["top", "right"]].set_visible(False)
-
-
-def short(name: str, length: int = 28) -> str:
-    """Truncate a long name."""
-    return name if len(name) <= length else name[: length - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.explain._markup import escape
-from polyplane.explain._table_effects import ColumnEffect, drawn_levels
-from polyplane.explain._table_values import date_text, shown_number
+from polyplane.explain.effects import ColumnEffect
+from polyplane.explain.markup import escape
+from polyplane.explain.text import cut, date_text, whole_number
 
 #: Width and height of a drawing of a curve, margins of its frame, and height of a level.
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, ROW = 360, 190, 42, 8, 22, 19
@@ -119,13 +119,13 @@ def _curve(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str] 
         anchor = "start" if across < LEFT + 20 else "end" if across > WIDTH - 28 else "middle"
         drawing.text(across, HEIGHT - 6, _axis_text(effect, value), anchor)
     if sides is not None:
-        drawing.text(LEFT + 4, TOP + 10, f"\N{UPWARDS ARROW} {_cut(sides[0])}", css_class="for")
-        drawing.text(LEFT + 4, HEIGHT - BOTTOM - 5, f"\N{DOWNWARDS ARROW} {_cut(sides[1])}", css_class="against")
+        drawing.text(LEFT + 4, TOP + 10, f"\N{UPWARDS ARROW} {cut(sides[0], 20)}", css_class="for")
+        drawing.text(LEFT + 4, HEIGHT - BOTTOM - 5, f"\N{DOWNWARDS ARROW} {cut(sides[1], 20)}", css_class="against")
     return drawing
 
 
 def _levels(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str] | None) -> Drawing:
-    names, sizes, counts, bands = drawn_levels(effect, LEVELS)
+    names, sizes, counts, bands = effect.levels(LEVELS)
     order = np.argsort(-sizes[:, classes[0]], kind="stable")
     height = ROW * len(order) + 38
     drawing = Drawing(height, f"the effects of {effect.name}")
@@ -141,7 +141,7 @@ def _levels(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str]
     for row, i in enumerate(order):
         y = ROW * row + 6
         rows = f" ({counts[i]:,})" if counts[i] else ""
-        drawing.text(NAMES, y + 11, _cut(names[i], LETTERS - len(rows)) + rows, "end")
+        drawing.text(NAMES, y + 11, cut(names[i], LETTERS - len(rows)) + rows, "end")
         if sides is None:
             for place, c in enumerate(classes):
                 drawing.dot(at(sizes[i, c]), y + 7, "gap", COLOURS[place])
@@ -157,8 +157,8 @@ def _levels(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str]
             x, anchor = (right + 3, "start") if size > 0 else (left - 3, "end")
             drawing.text(x, y + 11, f"{size:+.2f}", anchor)
     if sides is not None:
-        drawing.text(4, height - 8, f"\N{LEFTWARDS ARROW} {_cut(sides[1])}", css_class="against")
-        drawing.text(WIDTH - 4, height - 8, f"{_cut(sides[0])} \N{RIGHTWARDS ARROW}", "end", "for")
+        drawing.text(4, height - 8, f"\N{LEFTWARDS ARROW} {cut(sides[1], 20)}", css_class="against")
+        drawing.text(WIDTH - 4, height - 8, f"{cut(sides[0], 20)} \N{RIGHTWARDS ARROW}", "end", "for")
     return drawing
 
 
@@ -183,11 +183,7 @@ def _places(effect: ColumnEffect) -> list[float]:
 def _axis_text(effect: ColumnEffect, value: float) -> str:
     if effect.part == "days":
         return date_text(float(round(value)))
-    return shown_number(float(round(value)) if effect.is_whole else value, effect.is_whole, 3)
-
-
-def _cut(text: str, length: int = 20) -> str:
-    return text if len(text) <= length else text[: length - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return whole_number(float(round(value)) if effect.is_whole else value, effect.is_whole, 3)
 
 
 def draw_reliability(counts: np.ndarray, predicted: np.ndarray, observed: np.ndarray) -> str:
@@ -197,8 +193,8 @@ def draw_reliability(counts: np.ndarray, predicted: np.ndarray, observed: np.nda
     ----------
     counts : ndarray of shape (n_bins,)
         Number of rows in each bin.
-    predicted, observed : ndarray of shape (n_bins,)
-        Mean predicted probability and observed frequency in each bin; NaN in an empty bin.
+    predicted, observed : ndarray
+        Mean predicted probability and observed frequency in each bin that is not empty.
     """
     top, bottom, foot, right = 8.0, 216.0, 282.0, WIDTH - 12.0
     drawing = Drawing(foot + 8, "reliability curve")
@@ -212,12 +208,11 @@ def draw_reliability(counts: np.ndarray, predicted: np.ndarray, observed: np.nda
         drawing.text(LEFT - 4, y + 4, f"{tick:g}", "end")
         drawing.text(x, bottom + 15, f"{tick:g}", "middle")
     drawing.line([at(0, 0), at(1, 1)], "zero")
-    used = np.flatnonzero(counts).tolist()
-    drawing.line([at(predicted[i], observed[i]) for i in used], "curve")
-    for i in used:
-        low, high = wilson(float(observed[i]), int(counts[i]))
-        drawing.line([at(predicted[i], low), at(predicted[i], high)], "whisker")
-        drawing.dot(*at(predicted[i], observed[i]), "gap")
+    drawing.line([at(*point) for point in zip(predicted, observed, strict=True)], "curve")
+    for x, y, count in zip(predicted, observed, counts[counts > 0].tolist(), strict=True):
+        low, high = wilson(float(y), count)
+        drawing.line([at(x, low), at(x, high)], "whisker")
+        drawing.dot(*at(x, y), "gap")
     width, most = (right - LEFT) / len(counts), max(1, int(counts.max()))
     for i, count in enumerate(counts.tolist()):
         height = 28.0 * count / most

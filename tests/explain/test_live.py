@@ -17,9 +17,8 @@ from polyplane import (
     TableClassifier,
 )
 from polyplane.datasets import make_loans
-from polyplane.explain import _report_live, explain_row, model_report
-from polyplane.explain._report_reliability import Reliability
-from tests.test_report_page import browser, opened  # noqa: F401
+from polyplane.explain import explain_row, live, model_report
+from polyplane.explain.report import Reliability
 
 #: Edits by the inputs of the page, one after the other; after each, what the page holds and shows.
 EDITS = """(edits) => edits.map(([column, how, value]) => {
@@ -107,10 +106,10 @@ def edited_rows(row, columns, edits, states):
     return frame
 
 
-def test_200_edits_of_a_table_give_the_labels_and_scores_of_python(loans, opened):  # noqa: F811
+def test_200_edits_of_a_table_give_the_labels_and_scores_of_python(loans, opened):
     path, model, X = loans
     page = opened(path)
-    columns, rng = model.table_model_.encoding.columns, np.random.default_rng(0)
+    columns, rng = model.model_.inputs.columns, np.random.default_rng(0)
     assert {column.kind for column in columns} == {"number", "category", "boolean", "date"}
     assert sum(column.has_gaps for column in columns) >= 3
     row, edits = start_row(page, X), random_edits(columns, rng, 200)
@@ -118,8 +117,7 @@ def test_200_edits_of_a_table_give_the_labels_and_scores_of_python(loans, opened
     rows = edited_rows(row, columns, edits, states)
     assert [state["label"] for state in states] == model.predict(rows).tolist()
     scores = np.array([state["scores"] for state in states])
-    # Python multiplies float32 numbers, so its scores are exact to some 1e-7 of the largest of a row.
-    by_python = model.table_model_.class_scores(model.table_model_.encode(rows))
+    by_python = model.model_.class_scores(model.model_.encode(rows))
     assert (np.abs(scores - by_python) <= 1e-6 * np.maximum(1.0, np.abs(by_python).max(axis=1, keepdims=True))).all()
     probabilities = np.array([state["probabilities"] for state in states])
     np.testing.assert_allclose(probabilities, model.predict_proba(rows), atol=1e-6)
@@ -139,11 +137,11 @@ def test_200_edits_of_a_table_give_the_labels_and_scores_of_python(loans, opened
     ],
     ids=["planes", "committee"],
 )
-def test_200_edits_of_features_give_the_labels_and_scores_of_python(tmp_path, opened, learner):  # noqa: F811
+def test_200_edits_of_features_give_the_labels_and_scores_of_python(tmp_path, opened, learner):
     data = load_breast_cancer(as_frame=True)
     X, y = data.data.iloc[:, :20], data.target_names[data.target]
-    machine = make_pipeline(StandardScaler(), learner).fit(X[::2], y[::2])
-    page = opened(model_report(machine, X[1::2], y[1::2], tmp_path / "page.html", n_rows=6))
+    model = make_pipeline(StandardScaler(), learner).fit(X[::2], y[::2])
+    page = opened(model_report(model, X[1::2], y[1::2], tmp_path / "page.html", n_rows=6))
     row, rng = start_row(page, X[1::2]), np.random.default_rng(0)
     edits = [
         (j, "slider" if rng.random() < 0.4 else "field", f"{rng.uniform(X.iloc[:, j].min(), X.iloc[:, j].max()):.5g}")
@@ -154,13 +152,13 @@ def test_200_edits_of_features_give_the_labels_and_scores_of_python(tmp_path, op
         row = {**row, X.columns[j]: float(state["value"])}
         rows.append(row)
     rows = pd.DataFrame(rows)
-    assert [state["label"] for state in states] == machine.predict(rows).tolist()
+    assert [state["label"] for state in states] == model.predict(rows).tolist()
     scores = np.array([state["scores"] for state in states])
-    np.testing.assert_allclose(scores[:, 1] - scores[:, 0], machine.decision_function(rows), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(scores[:, 1] - scores[:, 0], model.decision_function(rows), rtol=1e-6, atol=1e-6)
     assert len({state["label"] for state in states}) == 2
     for i in range(0, 200, 40):
-        why = explain_row(machine, rows.iloc[[i]], X=X[1::2], search=False)
-        np.testing.assert_allclose(states[i]["contributions"], why.shares, atol=1e-6)
+        why = explain_row(model, rows.iloc[[i]], X=X[1::2], search=False)
+        np.testing.assert_allclose(states[i]["contributions"], why.contributions, atol=1e-6)
 
 
 def started(page, place):
@@ -201,9 +199,9 @@ def flips_of(model, row, column, label):
     return found.min(initial=np.inf)
 
 
-def test_the_nearest_flip_is_told_and_can_be_applied(loans, opened):  # noqa: F811
+def test_the_nearest_flip_is_told_and_can_be_applied(loans, opened):
     path, model, X = loans
-    page, columns = opened(path), {column.name: column for column in model.table_model_.encoding.columns}
+    page, columns = opened(path), {column.name: column for column in model.model_.inputs.columns}
     n_flips = 0
     for place in range(6):
         row = X.iloc[started(page, place)].to_dict()
@@ -230,15 +228,15 @@ def test_the_nearest_flip_is_told_and_can_be_applied(loans, opened):  # noqa: F8
     assert n_flips >= 4
 
 
-def test_where_nothing_flips_the_closest_change_is_told(tmp_path, opened):  # noqa: F811
+def test_where_nothing_flips_the_closest_change_is_told(tmp_path, opened):
     X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 30, axis=0) + np.random.default_rng(0).uniform(-1, 1, (60, 2))
     y = np.repeat(["low", "high"], 30)
-    machine = MultiHyperplaneClassifier(n_planes=1, random_state=0).fit(X, y)
-    page = opened(model_report(machine, X[:20], y[:20], tmp_path / "page.html", n_rows=3))
+    model = MultiHyperplaneClassifier(n_planes=1, random_state=0).fit(X, y)
+    page = opened(model_report(model, X[:20], y[:20], tmp_path / "page.html", n_rows=3))
     page.wait_for_timeout(200)
     text = page.locator(".flip").inner_text()
     assert (
-        "No change of one feature within its range that leads to another class was found. The closest: feature" in text
+        "No change of one column within its range that leads to another class was found. The closest: feature" in text
     )
     before = json.loads(page.locator("#now").get_attribute("data-probabilities"))
     page.get_by_role("button", name="Apply this change").click()
@@ -247,7 +245,7 @@ def test_where_nothing_flips_the_closest_change_is_told(tmp_path, opened):  # no
     assert f"the probability of “low” is {max(after):.3f}" in text
 
 
-def test_a_changed_row_can_be_reset_and_the_reference_be_a_start(loans, opened):  # noqa: F811
+def test_a_changed_row_can_be_reset_and_the_reference_be_a_start(loans, opened):
     page = opened(loans[0])
     before = page.locator("#now").inner_text()
     field = page.locator("#value-0")
@@ -270,9 +268,9 @@ def test_a_changed_row_can_be_reset_and_the_reference_be_a_start(loans, opened):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone_and_inputs_have_names(loans, opened, scheme):  # noqa: F811
+def test_it_fits_a_phone_and_inputs_have_names(loans, opened, scheme):
     page = opened(loans[0], color_scheme=scheme, viewport={"width": 390, "height": 844})
-    outcome(page, random_edits(loans[1].table_model_.encoding.columns, np.random.default_rng(3), 5))
+    outcome(page, random_edits(loans[1].model_.inputs.columns, np.random.default_rng(3), 5))
     page.wait_for_timeout(200)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     outside = """Array.from(document.querySelectorAll("#now *, #inputs *, #reasons *")).filter((part) => {
@@ -286,7 +284,7 @@ def test_it_fits_a_phone_and_inputs_have_names(loans, opened, scheme):  # noqa: 
     assert page.locator("#inputs input, #inputs select").count() > 8
 
 
-def test_several_classes_and_an_unknown_level(tmp_path, opened):  # noqa: F811
+def test_several_classes_and_an_unknown_level(tmp_path, opened):
     X, y = load_iris(return_X_y=True, as_frame=True)
     X["place"] = np.random.default_rng(0).choice(["hill", "dale"], 150)
     model = TableClassifier(2, n_planes=2, random_state=0).fit(X[::2], y[::2])
@@ -299,28 +297,28 @@ def test_several_classes_and_an_unknown_level(tmp_path, opened):  # noqa: F811
     np.testing.assert_allclose(scores, model.decision_function(X[1::2].iloc[[number]])[0], rtol=1e-6, atol=1e-6)
 
 
-def page_text(tmp_path, machine, X, y, **options):
-    return model_report(machine, X, y, tmp_path / "page.html", n_rows=2, **options).read_text(encoding="utf-8")
+def page_text(tmp_path, model, X, y, **options):
+    return model_report(model, X, y, tmp_path / "page.html", n_rows=2, **options).read_text(encoding="utf-8")
 
 
-def test_a_large_model_is_left_out_with_a_sentence(tmp_path, monkeypatch, opened):  # noqa: F811
+def test_a_large_model_is_left_out_with_a_sentence(tmp_path, monkeypatch, opened):
     X, y = load_digits(return_X_y=True)
-    machine = CuttingPlaneSVC(C=1e-3, tol=0.1).fit(X, y)
-    text = page_text(tmp_path, machine, X, y)
-    assert "The 60 most important of 64 features can be changed" in text
+    model = CuttingPlaneSVC(C=1e-3, tol=0.1).fit(X, y)
+    text = page_text(tmp_path, model, X, y)
+    assert "The 60 most important of 64 columns can be changed" in text
     size = int(re.search(r"This section has (\d+) kB", text)[1])
-    monkeypatch.setattr(_report_live, "MOST_BYTES", 5000)
-    smaller = page_text(tmp_path, machine, X, y)
+    monkeypatch.setattr(live, "MAX_BYTES", 5000)
+    smaller = page_text(tmp_path, model, X, y)
     assert "Values cannot be changed on this page: the model needs 0.0 MB in JavaScript" in smaller
     assert "polyplaneModel" not in smaller
     assert len(text) - len(smaller) == pytest.approx(1000 * size, abs=2000)
     opened(tmp_path / "page.html")
-    monkeypatch.setattr(_report_live, "MOST_FEATURES", 50)
-    assert "the model has 64 features, more than 50" in page_text(tmp_path, machine, X, y)
-    assert "the features are pixels" in page_text(tmp_path, machine, X, y, image_shape=(8, 8))
+    monkeypatch.setattr(live, "MAX_COLUMNS", 50)
+    assert "the model has 64 columns, more than 50" in page_text(tmp_path, model, X, y)
+    assert "the features are pixels" in page_text(tmp_path, model, X, y, image_shape=(8, 8))
 
 
-def test_a_label_that_javascript_cannot_hold_leaves_the_model_out(tmp_path, opened):  # noqa: F811
+def test_a_label_that_javascript_cannot_hold_leaves_the_model_out(tmp_path, opened):
     X, y = load_iris(return_X_y=True)
     labels = np.array([2**60, 5, 6])[y]
     opened(model_report(CuttingPlaneSVC().fit(X, labels), X, labels, tmp_path / "page.html", n_rows=2))
@@ -349,13 +347,13 @@ def test_the_calibration_error_of_a_model_is_on_its_page(loans):
     assert "predicted probability of class default, in 10 bins" in text
 
 
-def test_sparse_rows_and_rows_without_names_have_inputs_too(tmp_path, opened):  # noqa: F811
+def test_sparse_rows_and_rows_without_names_have_inputs_too(tmp_path, opened):
     X, y = load_digits(return_X_y=True)
     X = X[:, 10:30] / np.where(np.arange(20) < 10, 1, 3)
-    machine = MultiHyperplaneClassifier(max_iter=5, random_state=0).fit(pd.DataFrame(X).add_prefix("x"), y)
+    model = MultiHyperplaneClassifier(max_iter=5, random_state=0).fit(pd.DataFrame(X).add_prefix("x"), y)
     ranges = []
     for rows in (X, sparse.csr_array(X)):
-        page = opened(model_report(machine, rows, y, tmp_path / "page.html", n_rows=3))
+        page = opened(model_report(model, rows, y, tmp_path / "page.html", n_rows=3))
         inputs = page.evaluate("data.live.inputs")
         ranges.append(sorted((i["column"], i["low"], i["high"], i["whole"]) for i in inputs))
     assert ranges[0] == ranges[1]

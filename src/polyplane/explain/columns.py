@@ -1,0 +1,222 @@
+"""The columns of a model as people see them: names, values of rows, reference row and ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polyplane.explain.text import date_text, number, whole_number
+from polyplane.inputs.cells import object_cells
+from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range
+from polyplane.inputs.conversion import as_levels
+from polyplane.inputs.frames import Table, read_table
+from polyplane.model import Model
+from polyplane.scaling import moments
+
+#: A value of a column: a number, a string (levels, dates, true and false), or None if missing.
+Value = int | float | str | None
+OTHER = "other levels"
+#: Interquartile range of a normal distribution, in standard deviations.
+NORMAL_SPREAD = 1.349
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One row: its encoded numbers, the value of each column, and notes about columns by their index."""
+
+    z: np.ndarray
+    values: Any
+    notes: dict[int, str]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelColumns:
+    """Columns of a model. A matrix is a table whose columns are numbers, with ranges and means of given rows.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    names : list of str
+        Names of the columns in use.
+    Z : ndarray or sparse matrix of shape (n_rows, n_encoded) or None
+        Encoded rows, for the ranges and the reference of a matrix.
+    scale : ndarray of shape (n_encoded,)
+        The unit of each encoded number in distances.
+    """
+
+    model: Model
+    names: list[str]
+    Z: Any
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, model: Model, X: Any = None, feature_names: Any = None, scale: Any = None) -> ModelColumns:
+        """Describe the columns of a model, given rows, names of the columns of a matrix, and their units."""
+        inputs, Z = model.inputs, None if X is None else model.encode(X)
+        if inputs.is_table:
+            if feature_names is not None or scale is not None:
+                name = "feature_names" if feature_names is not None else "scale"
+                raise TypeError(f"{name} cannot be set: a table model knows the names and spreads of its columns.")
+            deviation = np.ones(inputs.n_encoded) if Z is None else _deviations(Z)
+            return cls(model, [column.name for column in inputs.columns], Z, deviation)
+        names = list(inputs.names) if feature_names is None else [str(name) for name in feature_names]
+        if feature_names is None and not inputs.is_named:
+            names = [f"feature {j}" for j in range(inputs.n_columns)]
+        if len(names) != inputs.n_columns:
+            raise ValueError(f"feature_names has {len(names)} names, but the model has {inputs.n_columns} features.")
+        factor = np.ones(inputs.n_columns)
+        factor[model.features.source] = np.abs(model.features.factor)
+        if scale is not None:
+            factor = 1.0 / np.broadcast_to(np.asarray(scale, dtype=np.float64), inputs.n_columns)
+        elif model.features.is_identity and Z is not None and Z.shape[0] > 1:
+            deviation = _deviations(Z)
+            factor = 1.0 / np.where(deviation > 0, deviation, 1.0)
+        return cls(model, names, Z, 1.0 / factor)
+
+    @property
+    def influence(self) -> np.ndarray:
+        """Typical size of each encoded number: its standard deviation over the rows; without rows, its unit."""
+        return self.scale if self.Z is None or self.Z.shape[0] < 2 else _deviations(self.Z)
+
+    @cached_property
+    def reference(self) -> Row:
+        """The reference row: medians and most frequent levels of a table, the mean row of a matrix.
+
+        Without rows of a matrix, the row that the scalers map to 0.
+        """
+        inputs = self.model.inputs
+        if inputs.is_table:
+            z = inputs.reference
+            values = [decoded(c, z[own]) for c, own in zip(inputs.columns, inputs.places, strict=True)]
+            return Row(z, values, {})
+        if self.Z is None:
+            z = np.zeros(inputs.n_columns)
+            z[self.model.features.source] = self.model.features.centre
+        else:
+            z = np.asarray(self.Z.mean(axis=0), dtype=np.float64).ravel()
+        return Row(z, z, {})
+
+    @cached_property
+    def _seen(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The smallest and the largest number of each column of a matrix, and whether all are integers."""
+        rows = self.Z
+        if rows is None:
+            far = 3.0 * self.scale
+            return self.reference.z - far, self.reference.z + far, np.zeros(len(far), dtype=bool)
+        if not sparse.issparse(rows):
+            return rows.min(axis=0), rows.max(axis=0), (rows == np.round(rows)).all(axis=0)
+        is_whole = np.ones(rows.shape[1], dtype=bool)
+        is_whole[rows.indices[rows.data != np.round(rows.data)]] = False
+        return rows.min(axis=0).toarray().ravel(), rows.max(axis=0).toarray().ravel(), is_whole
+
+    def encoded(self, j: int) -> slice:
+        """Return the indices of the encoded numbers of column `j`."""
+        return self.model.inputs.places[j] if self.model.inputs.is_table else slice(j, j + 1)
+
+    def column(self, j: int) -> Column:
+        """Return a description of column `j`; that of a matrix is a number with the range of the rows."""
+        if self.model.inputs.is_table:
+            return self.model.inputs.columns[j]
+        low, high, is_whole = (part[j] for part in self._seen)
+        known = Range(float(low), float(high), NORMAL_SPREAD * float(self.scale[j]))
+        return NumberColumn(self.names[j], False, float(self.reference.z[j]), ".", known, bool(is_whole))
+
+    def read(self, x: Any) -> Row:
+        """Read a dict, a Series of pandas, one row of a matrix or data frame, or a sequence of values."""
+        inputs, learner = self.model.inputs, self.model.learner
+        if inputs.is_table:
+            return self._read_cells(_table_of_row(x, inputs.gaps))
+        if isinstance(x, Mapping) or (getattr(x, "ndim", 0) == 1 and hasattr(x, "items") and inputs.is_named):
+            x = [dict(x.items())]
+        elif not (sparse.issparse(x) or hasattr(x, "columns")):
+            x = np.atleast_2d(np.asarray(x))
+        z = inputs.read(x, learner)
+        if z.shape[0] != 1:
+            raise ValueError(f"x must be one row, not {z.shape[0]} rows.")
+        z = z.toarray()[0] if sparse.issparse(z) else z[0]
+        notes = {}
+        if inputs.neutral is not None and not sparse.issparse(x):
+            given = np.array([*x[0].values()] if isinstance(x, list) else np.asarray(x)[0], dtype=np.float64)
+            notes = dict.fromkeys(np.flatnonzero(np.isnan(given)).tolist(), "imputed")
+        return Row(z, z, notes)
+
+    def _read_cells(self, table: Table) -> Row:
+        if table.n_rows != 1:
+            raise ValueError(f"x must be one row, not {table.n_rows} rows.")
+        inputs = self.model.inputs
+        z = inputs.encode(table, self.model.learner)[0]
+        names = table.names if table.is_named and inputs.is_named else inputs.names
+        values: list[Value] = []
+        notes = {}
+        for j, column in enumerate(inputs.columns):
+            cells = table.read(names.index(column.name))
+            value = None if cells.is_gap[0] else decoded(column, z[self.encoded(j)])
+            if value is not None and isinstance(column, CategoryColumn):
+                codes, levels = as_levels(cells)
+                value = levels[codes[0]]
+                if value not in column.levels:
+                    notes[j] = "rare or unknown level"
+            values.append(value)
+        return Row(z, values, notes)
+
+    def shown(self, j: int, value: Any, digits: int | None = None) -> str:
+        """Format a value of column `j`."""
+        if value is None:
+            return "missing"
+        if isinstance(value, bool | np.bool_):
+            return str(bool(value)).lower()
+        if not isinstance(value, int | float | np.number) or isinstance(self.column(j), CategoryColumn):
+            return str(value)
+        if not self.model.inputs.is_table:
+            return number(float(value), digits or 4)
+        column = self.column(j)
+        return whole_number(float(value), isinstance(column, NumberColumn) and column.is_whole, digits or 6)
+
+    def shown_change(self, j: int, before: Any, after: Any) -> tuple[str, str]:
+        """Format two values of column `j`, with enough digits to tell them apart."""
+        for digits in (None, *range(5, 13)):
+            pair = self.shown(j, before, digits), self.shown(j, after, digits)
+            if pair[0] != pair[1]:
+                break
+        return pair
+
+
+def decoded(column: Column, z: np.ndarray) -> Value:
+    """Decode the encoded numbers of a value."""
+    if column.has_gaps and z[-1]:
+        return None
+    match column:
+        case CategoryColumn():
+            names = (*column.levels, OTHER) if column.has_other else column.levels
+            return names[int(z[: len(names)].argmax())] if z[: len(names)].any() else OTHER
+        case BooleanColumn():
+            return "true" if z[0] > 0.5 else "false"
+        case DateColumn():
+            return date_text(float(z[0]))
+    value = float(z[0])
+    return int(value) if isinstance(column, NumberColumn) and column.is_whole and value.is_integer() else value
+
+
+def _deviations(Z: Any) -> np.ndarray:
+    return np.sqrt(moments(Z, np.ones(Z.shape[0]))[1])
+
+
+def _table_of_row(x: Any, missing: tuple[str, ...]) -> Table:
+    if isinstance(x, Table):
+        return x
+    is_series = hasattr(x, "items") and getattr(x, "ndim", 0) == 1
+    if isinstance(x, Mapping) or is_series:
+        pairs = list(x.items())
+    elif hasattr(x, "columns") or hasattr(x, "__arrow_c_stream__"):
+        return read_table(x, missing)
+    else:
+        cells = np.asarray(x, dtype=object)
+        return read_table(cells[None] if cells.ndim == 1 else cells, missing)
+    names = tuple(str(name) for name, _ in pairs)
+    return Table(names, True, 1, lambda j: object_cells(names[j], [pairs[j][1]], missing))
