@@ -376,7 +376,7 @@ def test_ctrl_c_leaves_no_file_and_says_so(files, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("polyplane.tables.classifier.train_committee", interrupted)
+    monkeypatch.setattr("polyplane.tables.classifier.committee_to_train", interrupted)
     result = run("train", files / "train.csv", "--out", tmp_path / "m", *QUICK, code=130)
     assert result.stderr == "polyplane train: interrupted; no file has been written.\n"
     assert result.stdout == ""

@@ -14,7 +14,6 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 
 import polyplane
-from polyplane.base import PlaneClassifier
 from polyplane.engine.feature_ranges import LARGEST
 from polyplane.engine.state import State, kinds_of
 
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 SOURCE = str(Path(polyplane.__file__).parent)
 PUBLIC = [getattr(polyplane, name) for name in polyplane.__all__]
-LEARNERS = [value for value in PUBLIC if inspect.isclass(value) and issubclass(value, PlaneClassifier)]
+LEARNERS = [getattr(polyplane, name) for name in polyplane.learners.LEARNERS]
 #: No trials, whose steps would be counted.
 ONE_START = {"tol": None, "inside": "dog"}
 GIVEN = {"n_planes": 3, "alpha": 1e-3}

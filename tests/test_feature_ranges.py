@@ -16,13 +16,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import polyplane
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier, SuccessiveLPClassifier, load, save
-from polyplane.base import PlaneClassifier
 from polyplane.engine.feature_ranges import FeatureRanges
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 PUBLIC = [getattr(polyplane, name) for name in polyplane.__all__]
-LEARNERS = [value for value in PUBLIC if inspect.isclass(value) and issubclass(value, PlaneClassifier)]
+LEARNERS = [getattr(polyplane, name) for name in polyplane.learners.LEARNERS]
 
 
 def make(learner, **params):

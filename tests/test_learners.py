@@ -20,7 +20,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import Interval
 
 import polyplane
-from polyplane.base import PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.run import Limits
 from polyplane.planes import PlaneSet
@@ -29,7 +28,7 @@ from polyplane.planes import PlaneSet
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 PUBLIC = [getattr(polyplane, name) for name in polyplane.__all__]
-LEARNERS = [value for value in PUBLIC if inspect.isclass(value) and issubclass(value, PlaneClassifier)]
+LEARNERS = [getattr(polyplane, name) for name in polyplane.learners.LEARNERS]
 
 
 def has(learner, parameter):

@@ -19,12 +19,9 @@ from scipy import sparse
 import polyplane
 import polyplane.readers
 from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier, PegasosSVC
-from polyplane.base import PlaneClassifier
 
 LEARNERS = [
-    value
-    for value in (getattr(polyplane, name) for name in polyplane.__all__)
-    if inspect.isclass(value) and issubclass(value, PlaneClassifier) and value._declaration.streams
+    value for value in (getattr(polyplane, name) for name in polyplane.learners.LEARNERS) if value._declaration.streams
 ]
 
 

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -18,8 +18,8 @@ import numpy as np
 from scipy import sparse
 
 from polyplane._array_api import to_numpy
-from polyplane._validation import check_classes, check_matrix, check_targets, encode, to_host
-from polyplane.engine.batches import Batch, BatchSource, Position, check_batch, fit_width, read_ahead
+from polyplane._validation import check_classes
+from polyplane.engine.batches import Batch, BatchSource, Position, check_batch, fit_width, named_batch, read_ahead
 from polyplane.engine.data import Data
 from polyplane.engine.run import Interrupt, Limits, Observer, Progress, Run, record
 from polyplane.scaling import AffineScaling
@@ -43,9 +43,10 @@ class StreamOptions:
     checkpoint_every: float = 300.0
     resume: bool = False
     prefetch: int = 0
+    first_rows: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("time_limit", "half_life", "validate_every", "checkpoint_every"):
+        for name in ("time_limit", "half_life", "validate_every", "checkpoint_every", "first_rows"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name}={value!r} must be positive.")
@@ -85,6 +86,7 @@ class StreamTraining(Observer):
         self.run: Run | None = None
         self.unwritten: OSError | None = None  # the error of the last checkpoint, if it could not be written
         self.is_settled = False  # whether the draft is the model of all batches so far
+        self._is_wider = False  # whether features were added
         self._learned_now = False  # whether a batch of this call was trained on
         self._seconds = 0.0  # training time before the checkpoint
         self._reading = 0.0  # seconds waited for the current batch
@@ -140,7 +142,8 @@ class StreamTraining(Observer):
         try:
             with interrupt.watched() if interrupt is not None else nullcontext():
                 with closing(read_ahead(source.read(self.position), self.options.prefetch)) as parts:
-                    self._train(self._data(parts), replace(self.limits, interrupt=interrupt))
+                    gathered = self.draft._gathered(parts, self.options.first_rows)
+                    self._train(self._data(gathered), replace(self.limits, interrupt=interrupt))
                 self._finish()
         except KeyboardInterrupt:
             if interrupt is not None and interrupt.requested not in (None, signal.SIGINT):
@@ -155,7 +158,7 @@ class StreamTraining(Observer):
             first = next(stream, None)
             if first is None:
                 return
-            self.run = self._next[0]._new_run(limits=limits, observers=[self], seconds=self._seconds)
+            self.run = self._next[0]._stream_run(first, limits=limits, observers=[self], seconds=self._seconds)
             self.run.history = self.history
             if self.options.half_life is not None and not self.run.method.traits.fades:
                 raise ValueError(f"half_life is not supported by {type(self.draft).__name__}; set it to None.")
@@ -170,13 +173,13 @@ class StreamTraining(Observer):
         asked = time.perf_counter()
         for position, batch in parts:
             self._reading = time.perf_counter() - asked
-            with _named(position):
-                draft, data = self._take(batch)
+            with named_batch(position):
+                draft, data = self._take(batch, is_repeated=position.passes > 0)
             self._next = draft, position, self.n_rows + batch.n_rows
             yield data
             asked = time.perf_counter()
 
-    def _take(self, batch: Batch) -> tuple[Any, Data]:
+    def _take(self, batch: Batch, is_repeated: bool) -> tuple[Any, Data]:
         """Validate a batch, and add its new features to the model."""
         draft = copy(self.draft)  # an invalid batch changes nothing
         width = getattr(draft, "n_features_in_", None)
@@ -195,8 +198,9 @@ class StreamTraining(Observer):
         if wider:
             assert self.run is not None
             self.run.widen(X.shape[1])
+            self._is_wider = True
         self.dtype = data.X.dtype
-        return draft, replace(data, stream=True, half_life=self.options.half_life)
+        return draft, replace(data, stream=True, half_life=self.options.half_life, is_repeated=is_repeated)
 
     # Recording.
 
@@ -224,8 +228,9 @@ class StreamTraining(Observer):
 
     def after_step(self, run: Run, metrics: Mapping[str, float]) -> Mapping[str, float]:
         """Record the position, test on held-out rows, and write a checkpoint, when they are due."""
+        before = self.position
         self.draft, self.position, self.n_rows = self._next
-        self.n_batches += 1
+        self.n_batches += self.position.batch - (before.batch if before.passes == self.position.passes else 0)
         self._learned_now, self.is_settled = True, False
         if self._progress is not None:
             self._progress.update(self.n_rows, self._shown(run))
@@ -243,11 +248,7 @@ class StreamTraining(Observer):
         parts = [validation] if isinstance(validation, tuple) else validation() if callable(validation) else validation
         wrong = total = 0.0
         for number, part in enumerate(parts, start=1):
-            batch = check_batch(part, number)
-            X = check_matrix(draft, fit_width(batch.X, draft.n_features_in_), reset=False)
-            codes = encode(check_targets(to_host("y", batch.y, X), batch.n_rows), draft.classes_)
-            weight = np.ones(batch.n_rows) if batch.weight is None else np.asarray(batch.weight, dtype=np.float64)
-            X = X if draft._scaling is None else draft._scaling.apply(X)
+            X, codes, weight = draft._held_out(*check_batch(part, number)[:3])
             wrong += float(weight @ (to_numpy(run.method.predict(run.state, X)) != codes))
             total += float(weight.sum())
         record(self.history, {"validation_rows": self.n_rows, "validation_error": wrong / total})
@@ -266,7 +267,7 @@ class StreamTraining(Observer):
         """Update the draft to the model of the batches so far, and write the checkpoint, if requested."""
         run, draft = self.run, self.draft
         assert run is not None
-        state = run.state.trimmed(draft.n_features_in_)
+        state = run.state.trimmed(draft.n_features_in_) if self._is_wider else run.state
         draft._settle(run.method, state.without_rows(), state, run.data)
         draft.n_iter_, draft.history_ = self.n_batches, self.history
         self.is_settled = True
@@ -297,15 +298,6 @@ class StreamTraining(Observer):
         self.keep()
 
 
-@contextmanager
-def _named(position: Position) -> Iterator[None]:
-    """Add the number of the batch to errors."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"Batch {position.batch} of the stream: {error}") from error
-
-
 def _comparable(machine: Any) -> dict[str, Any]:
     return {name: value for name, value in machine.get_params().items() if name not in FREE}
 
@@ -313,5 +305,5 @@ def _comparable(machine: Any) -> dict[str, Any]:
 def _position(history: dict[str, list[float]]) -> Position:
     """Return the position at the end of a history."""
     passes, rows = history["pass"], [0.0, *history["rows"]]
-    n_batches = passes.count(passes[-1])
-    return Position(int(passes[-1]) - 1, n_batches, int(rows[-1] - rows[-1 - n_batches]))
+    n_steps = passes.count(passes[-1])
+    return Position(int(passes[-1]) - 1, n_steps, int(rows[-1] - rows[-1 - n_steps]))

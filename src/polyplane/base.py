@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import repeat
@@ -29,6 +29,7 @@ from polyplane._validation import (
     to_host,
 )
 from polyplane.committee import PlaneCommittee
+from polyplane.engine.batches import Batch, Position, fit_width
 from polyplane.engine.data import Data
 from polyplane.engine.feature_ranges import FeatureRanges, OwnScaling, refuse_extremes
 from polyplane.engine.method import Method, refuse_changes
@@ -65,6 +66,8 @@ class Declaration:
         difference.
     fitted : dict of str to kind
         Additional fitted attributes that do not follow from the state, as kinds of `polyplane.engine.state`.
+    takes_matrix : bool
+        Whether its rows are a matrix of numbers, not a table.
     """
 
     tuning: Mapping[str, list[Any]]
@@ -73,6 +76,7 @@ class Declaration:
     label_parameters: tuple[str, ...] = ()
     probabilities: Literal["softmax", "expit"] | None = None
     fitted: Mapping[str, Any] = field(default_factory=dict)
+    takes_matrix: bool = True
 
 
 class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
@@ -179,7 +183,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         data = replace(draft._take(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
         if hasattr(self, "_state"):
             draft._state = self._state.copy()
-        run = draft._new_run(tracked=False)  # if the step fails, the draft is discarded
+        run = draft._stream_run(data, tracked=False)  # if the step fails, the draft is discarded
         run.step(data)
         draft._settle(run.method, run.state.without_rows(), run.state, data)
         draft.n_iter_ = getattr(self, "n_iter_", 0) + 1
@@ -283,11 +287,11 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         going_on = self.warm_start and hasattr(self, "_state")
         draft = copy(self) if going_on else self._unfitted(scaling)
         data = draft._take(X, y, sample_weight, classes=self.classes_ if going_on else None)
-        before = getattr(draft, "_state", None)
+        before = draft.__dict__.get("history_")
         try:
             draft._train(data, limits)
         except KeyboardInterrupt:
-            if getattr(draft, "_state", None) is not before:
+            if draft.__dict__.get("history_") is not before:  # a step was finished
                 self._become(draft)
             raise
         return self._become(draft)
@@ -411,6 +415,21 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
             seed = self._seed()
         return Run(method, state, seed=seed or 0, **how)
 
+    def _stream_run(self, data: Data, **how: Any) -> Run:
+        """A run on batches, of which `data` is the first, that continues from the current state, if there is one."""
+        return self._new_run(**how)
+
+    def _gathered(self, parts: Iterator[tuple[Position, Batch]], first_rows: int) -> Iterator[tuple[Position, Batch]]:
+        """The batches of a stream; a learner that needs many rows to begin with joins the first ones."""
+        return parts
+
+    def _held_out(self, X: Any, y: Any, weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Validate rows to test on; return the rows as in training, the classes and the weights."""
+        X = check_matrix(self, fit_width(X, self.n_features_in_), reset=False)
+        codes = encode(check_targets(to_host("y", y, X), X.shape[0]), self.classes_)
+        weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=np.float64)
+        return X if self._scaling is None else self._scaling.apply(X), codes, weight
+
     def _keep(self, run: Run, validation: Validation | None) -> Self:
         """Set the model of a run that has ended."""
         assert run.data is not None
@@ -458,6 +477,11 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         if known is not None and not np.array_equal(known, classes):
             raise ValueError(f"classes={classes.tolist()} is not the same as on the last call: {known.tolist()}.")
         return classes
+
+
+def takes_matrix(estimator: Any) -> bool:
+    """Whether an estimator is a learner whose rows are a matrix."""
+    return isinstance(estimator, PlaneClassifier) and estimator._declaration.takes_matrix
 
 
 def class_index(name: str, label: Any, classes: np.ndarray) -> int:

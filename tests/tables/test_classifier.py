@@ -109,9 +109,9 @@ class TestBehaviour:
     def test_one_machine_is_one_set_of_planes(self, fitted):
         model, frame, y = fitted
         one = TableClassifier(**QUICK | {"n_estimators": 1}).fit(frame, y)
-        assert one.planes_ == one.members_[0].planes
-        with pytest.raises(AttributeError, match="planes_ is not defined for a committee of 3 members"):
-            _ = model.planes_
+        assert one.planes_ == one.model_.planes
+        assert (one.planes_.n_members, model.planes_.n_members) == (1, 3)
+        assert model.model_ is model.model_
 
     def test_a_grid_search_over_frames(self, fitted):
         _, frame, y = fitted
@@ -132,7 +132,7 @@ class TestBehaviour:
     def test_progress(self, fitted, capsys):
         _, frame, y = fitted
         TableClassifier(**QUICK, verbose=1).fit(frame, y)
-        assert "TableClassifier, member 3 of 3  5/5" in capsys.readouterr().out
+        assert "TableClassifier  5/5  loss" in capsys.readouterr().out
 
     def test_few_rows(self):
         frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": ["x", "y", "x", "y"]})

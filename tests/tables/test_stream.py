@@ -5,12 +5,11 @@ import pytest
 from sklearn.metrics import log_loss
 
 from polyplane import TableClassifier
+from polyplane.engine.data import Data
 from polyplane.inputs.cells import Cells
 from polyplane.inputs.concatenation import concatenated_cells
-from polyplane.tables import _further_training
-from polyplane.tables._further_training import FurtherTraining, Memory
-from polyplane.tables._stream import encoded, seeds_of
-from polyplane.tables._warm_start import warm_start
+from polyplane.tables import training
+from polyplane.tables.training import TableStream
 from tests.tables.test_classifier import QUICK, shop
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
@@ -43,7 +42,7 @@ class TestFitStream:
         assert streamed.encoder_.to_dict() == local.encoder_.to_dict()
         assert streamed.encoder_rows_ == local.encoder_rows_ == 1500
         assert streamed.n_iter_ == 6
-        assert not hasattr(local, "history_")
+        assert len(local.history_["loss"]) == local.n_iter_
 
     def test_later_parts_are_learned_from(self):
         start = TableClassifier(random_state=0, n_planes=4).fit(FRAME[:500], Y[:500])
@@ -92,9 +91,9 @@ class TestFitStream:
         assert same(one, TableClassifier(**QUICK).fit_stream(kept, first_rows=400))
 
     def test_the_temperature_is_that_of_rows_not_yet_learned_from(self, monkeypatch):
-        monkeypatch.setattr(_further_training, "LEAST_SCORED", 10_000)
+        monkeypatch.setattr(training, "LEAST_SCORED", 10_000)
         first = TableClassifier(**QUICK).fit_stream(parts(), first_rows=500)
-        monkeypatch.setattr(_further_training, "LEAST_SCORED", 100)
+        monkeypatch.setattr(training, "LEAST_SCORED", 100)
         later = TableClassifier(**QUICK).fit_stream(parts(), first_rows=500)
         assert first.temperature_ == TableClassifier(**QUICK).fit(FRAME[:500], Y[:500]).temperature_
         assert later.temperature_ != first.temperature_
@@ -154,21 +153,45 @@ class TestBreaks:
         assert vars(model) == before
 
     def test_an_interrupted_step_changes_nothing(self, monkeypatch):
-        model = TableClassifier(**QUICK).fit(FRAME, Y)
-        rows = encoded(model, model.encoder_._read(FRAME), Y, None)
-        training = FurtherTraining(model.table_model_, rows, seeds_of(model))
-        monkeypatch.setattr(FurtherTraining, "_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        stream, step = list(parts()), TableStream.step
+        model, twin = (TableClassifier(**QUICK).fit_stream(stream[:3], first_rows=500) for _ in range(2))
+
+        def interrupted(self, state, data):
+            step(self, state, data)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(TableStream, "step", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            training.step(rows)
-        assert training.model is model.table_model_
+            model.partial_fit(*stream[3])
         monkeypatch.undo()
-        again = FurtherTraining(model.table_model_, rows, seeds_of(model))
-        assert all((a.W == b.W).all() for a, b in zip(training._states, again._states, strict=True))
+        assert same(model, twin)
+        assert same(model.partial_fit(*stream[3]), twin.partial_fit(*stream[3]))
+
+    def test_ctrl_c_keeps_the_model_of_the_last_pass(self, monkeypatch):
+        """As in every other estimator."""
+        how = QUICK | {"preparation": "bins", "n_planes": 4, "max_iter": 9}
+        expected, step, passes = TableClassifier(**how), training.TableCommittee.step, []
+
+        def interrupted(self, state, data):
+            passes.append(None)
+            done = step(self, state, data)
+            if len(passes) == 4:
+                raise KeyboardInterrupt
+            return done
+
+        monkeypatch.setattr(training.TableCommittee, "step", interrupted)
+        model = TableClassifier(**how)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(FRAME, Y)
+        assert model.n_iter_ == len(model.history_["loss"]) == 3
+        assert model.score(FRAME, Y) > 0.5
+        monkeypatch.undo()
+        assert not same(model, expected.fit(FRAME, Y))
 
     def test_refusals(self):
         with pytest.raises(ValueError, match="class_weight='balanced' needs all rows at once"):
             TableClassifier(class_weight="balanced").fit_stream(parts())
-        with pytest.raises(ValueError, match="first_rows=0 must be 1 or more"):
+        with pytest.raises(ValueError, match="first_rows=0 must be positive"):
             TableClassifier().fit_stream(parts(), first_rows=0)
         with pytest.raises(ValueError, match="is exhausted after one pass"):
             TableClassifier().fit_stream(parts(), passes=2)
@@ -181,7 +204,7 @@ class TestPartialFit:
             model.partial_fit(X, y, classes=["kept", "returned"])
         assert same(model, TableClassifier(**QUICK).fit_stream(stream, first_rows=1))
         assert model.n_iter_ == 6
-        assert not hasattr(model.fit(FRAME, Y), "_training")
+        assert not hasattr(model.fit(FRAME, Y), "_state")
 
     def test_goes_on_from_a_fitted_model(self):
         model = TableClassifier(random_state=0, n_planes=4).fit(FRAME[:500], Y[:500])
@@ -202,28 +225,35 @@ class TestPartialFit:
         assert vars(model) == before
 
 
+def begun(model, n_rows, **changes):
+    """The method and the state of further training of a fitted model on its first rows."""
+    Z = model.encoder_.transform(FRAME[:n_rows])
+    weight = np.arange(n_rows) + 1.0
+    data = Data(Z, (Y[:n_rows] == "returned").astype(int), weight, np.arange(n_rows), 2, **changes)
+    method = model._method(model.classes_)
+    return method, method.start(data, tuple(range(len(model.members_)))), data
+
+
 class TestPieces:
     def test_a_warm_start_has_the_planes_that_it_is_given(self):
         model = TableClassifier(**QUICK).fit(FRAME, Y)
-        rows = encoded(model, model.encoder_._read(FRAME[:3]), Y[:3], None)  # fewer rows than planes of a class
-        method, state = warm_start(model.members_[0], rows, 2, seed=0)
-        found, planes = method.planes(state), model.members_[0].planes
-        np.testing.assert_allclose(found.coef, planes.coef, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(found.intercept, planes.intercept, rtol=1e-4, atol=1e-4)
+        method, state, _ = begun(model, 3)  # fewer rows than planes of a class
+        for member, found in zip(model.members_, method.members(state.replace(is_fresh=False)), strict=True):
+            np.testing.assert_allclose(found.planes.coef, member.planes.coef, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(found.planes.intercept, member.planes.intercept, rtol=1e-4, atol=1e-4)
 
     def test_the_memory_is_a_uniform_sample(self, monkeypatch):
-        monkeypatch.setattr(_further_training, "MEMORY", 400)
-        model = TableClassifier(**QUICK).fit(FRAME, Y)
-        rows = encoded(model, model.encoder_._read(FRAME), Y, None)
-        rng = np.random.default_rng(0)
-        marked = _further_training.replace(rows, weight=np.arange(1500) + 1.0)
-        kept = np.zeros(1500)
-        for _ in range(60):
-            memory = Memory.of(marked.take(np.arange(300)), rng)
+        monkeypatch.setattr(training, "MEMORY", 400)
+        model = TableClassifier(1, preparation="standard", n_planes=1, random_state=0).fit(FRAME, Y)
+        method, _, data = begun(model, 1500)
+        rows, kept = method._rows(data), np.zeros(1500)
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            state = begun(model, 300)[1]
             for start in range(300, 1500, 150):
-                memory = memory.add(marked.take(np.arange(start, start + 150)), rng)
-            assert memory.n_seen == 1500
-            kept[memory.rows.weight.astype(int) - 1] += 1
+                state = training._remembered(state, rows.take(np.arange(start, start + 150)), rng)
+            assert state.n_seen == 1500
+            kept[state.weight.astype(int) - 1] += 1
         share = kept.reshape(5, 300).mean(axis=1) / 60
         np.testing.assert_allclose(share, 400 / 1500, atol=0.03)
 

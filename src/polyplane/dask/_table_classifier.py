@@ -19,13 +19,14 @@ from polyplane.dask._lazy import lazily
 from polyplane.dask._partitions import blocks_of, connected_client, explain_lost_cluster, submit
 from polyplane.dask._relay import Runner, train_pass
 from polyplane.dask._tables import ClusterTable, column, without
-from polyplane.engine.run import Progress
+from polyplane.engine.data import Data
+from polyplane.engine.run import Limits, Progress
 from polyplane.tables._choice import EncodedRows
 from polyplane.tables._committee import n_passes
 from polyplane.tables._model import Member, TableModel
 from polyplane.tables._probabilities import best_temperature, log_losses, softmax
-from polyplane.tables._warm_start import cold_start
 from polyplane.tables.classifier import TableClassifier
+from polyplane.tables.training import cold_start
 
 #: Number of held-out rows, at most a tenth, if there are more rows than in the sample: they determine the softmax
 #: temperature, and whether training on all partitions improved the model.
@@ -135,8 +136,9 @@ class DaskTableClassifier(ClassifierMixin, BaseEstimator):
             sample, held_out = drawn.take(np.arange(n_sample)), drawn.take(np.arange(n_sample, len(drawn.y)))
             if len(np.unique(sample.y)) < 2:
                 raise ValueError(f"Fewer than two classes have rows of positive weight in a sample of {n_sample} rows.")
-            draft._fit_encoded(table.encoder, table.classes, sample)
-            draft.encoder_rows_ = n_rows
+            draft._keep_encoder(table.encoder, table.classes, n_rows)
+            rows = np.arange(n_sample)
+            draft._train(Data(sample.Z, sample.y, sample.weight, rows, sample.n_classes), Limits())
             if n_held_out:
                 self._train(draft, table, sample, held_out, seeds)
         return self._keep(draft, n_sample)
@@ -168,10 +170,12 @@ class DaskTableClassifier(ClassifierMixin, BaseEstimator):
                     progress.update(number + 1, {"loss": float(np.mean([runner.state.loss for runner in runners]))})
         except KeyboardInterrupt:
             with warnings.catch_warnings(action="ignore"):
-                draft.table_model_ = _better(of_sample, _model(of_sample, runners), held_out, n_errors=0.0)
+                better = _better(of_sample, _model(of_sample, runners), held_out, n_errors=0.0)
+            draft._keep_model(better.members, better.temperature)
             self._keep(draft, len(sample.y))
             raise
-        draft.table_model_ = _better(of_sample, _model(of_sample, runners), held_out)
+        better = _better(of_sample, _model(of_sample, runners), held_out)
+        draft._keep_model(better.members, better.temperature)
 
     def to_local(self) -> TableClassifier:
         """Return the fitted `TableClassifier`, to predict, explain or save it without a cluster.

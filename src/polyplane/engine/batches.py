@@ -6,6 +6,7 @@ import inspect
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from scipy import sparse
@@ -26,6 +27,15 @@ class Batch(NamedTuple):
     y: Any
     weight: Any
     n_rows: int
+
+
+@contextmanager
+def named_batch(position: Position) -> Iterator[None]:
+    """Add the number of the batch to errors."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"Batch {position.batch} of the stream: {error}") from error
 
 
 class BatchSource:
@@ -75,15 +85,16 @@ class BatchSource:
     def _skip(self, opened: Iterator[Any], position: Position) -> None:
         """Skip the batches that have been trained on; they must be the same as before."""
         rows = number = 0
-        for number in range(1, position.batch + 1):
+        while rows < position.rows:
             item = next(opened, None)
             if item is None:
                 break
+            number += 1
             rows += check_batch(item, number).n_rows
-        if position.batch and rows != position.rows:
+        if rows != position.rows:
             raise ValueError(
                 f"This is not the stream of the checkpoint: its first {number} batches have {rows} rows, but the "
-                f"{position.batch} batches before the checkpoint had {position.rows}; pass the same batches."
+                f"batches before the checkpoint had {position.rows}; pass the same batches."
             )
 
 

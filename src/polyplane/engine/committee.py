@@ -89,7 +89,8 @@ class Committee(Method[S]):
         """One step of each member, in threads; those that have converged wait for the others."""
 
         def advance(own: Any) -> Any:
-            return own if self.member.done(own) is True else self.member.step(own, data)
+            is_done = own.workspace is not None and self.member.done(own) is True  # on these rows
+            return own if is_done else self.member.step(own, data)
 
         return state.replace(members=in_threads(advance, state.members, self.n_jobs))
 

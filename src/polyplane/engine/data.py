@@ -34,6 +34,8 @@ class Data:
         For streams with concept drift: the number of rows after which the weight of a row is halved.
     is_part : bool
         Whether other partitions are trained on at the same time and the models are averaged.
+    is_repeated : bool
+        Whether these rows of a stream were seen in an earlier pass.
     identity : bytes or None
         An identifier of the rows that is cheaper than a hash. None: use the SHA-256; see `fingerprint`.
     """
@@ -46,6 +48,7 @@ class Data:
     stream: bool = False
     half_life: float | None = None
     is_part: bool = False
+    is_repeated: bool = False
     identity: bytes | None = None
 
     @property

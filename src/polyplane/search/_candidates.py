@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 
-from polyplane.base import PlaneClassifier
+from polyplane.base import PlaneClassifier, takes_matrix
 
 Settings = dict[str, Any]
 
@@ -27,7 +27,7 @@ def machine_of(estimator: Any) -> tuple[str, Any]:
 def declared_space(estimator: Any, classes: np.ndarray) -> dict[str, list[Any]]:
     """Return the default search space of a learner, without values that are invalid given its other parameters."""
     prefix, machine = machine_of(estimator)
-    if not isinstance(machine, PlaneClassifier):
+    if not takes_matrix(machine):
         raise ValueError(
             f"param_distributions=None: {type(machine).__name__} does not declare default search parameters; specify "
             "them in param_distributions."

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 from polyplane._array_api import is_foreign, take_rows
 from polyplane._threads import in_threads
 from polyplane._validation import check_matrix
-from polyplane.base import PlaneClassifier
+from polyplane.base import takes_matrix
 from polyplane.learners._many import fit_many
 from polyplane.search._candidates import Settings, machine_of
 from polyplane.search._results import Trial
@@ -109,7 +109,7 @@ class Evaluation:
         prefix, last = machine_of(machine)
         if rung.passes is not None:
             machine.set_params(**{f"{prefix}max_iter": rung.passes})
-        if rung.row_share < 1 and isinstance(last, PlaneClassifier) and "C" in last.get_params():
+        if rung.row_share < 1 and takes_matrix(last) and "C" in last.get_params():
             last.set_params(C=last.C / rung.row_share)  # type: ignore[attr-defined]  # it weighs a sum over rows
         return machine
 
@@ -125,9 +125,9 @@ class Evaluation:
 
     def _fit(self, machines: Sequence[Any], rows: Sequence[np.ndarray]) -> list[Any]:
         first = machines[0]
-        if isinstance(first, PlaneClassifier):
+        if takes_matrix(first):
             return _fitted(machines, self.X, self.y, rows, self.sample_weight, self.n_jobs, self._memory)
-        if isinstance(first, Pipeline) and len(first) > 1 and isinstance(first[-1], PlaneClassifier):
+        if isinstance(first, Pipeline) and len(first) > 1 and takes_matrix(first[-1]):
             return self._fit_pipelines(machines, rows)
         return in_threads(lambda k: self._fit_any(machines[k], rows[k]), range(len(machines)), self.n_jobs)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.base import PlaneClassifier
+from polyplane.base import takes_matrix
 
 #: Smallest fraction of the passes and of the rows on the first rung.
 LEAST_SHARE = 1 / 9
@@ -51,7 +51,7 @@ class Rung(NamedTuple):
 
 def full_passes(machine: Any, searched: bool) -> int | None:
     """Return the number of passes of an estimator; None if a stopping rule or the search determines it."""
-    if searched or not isinstance(machine, PlaneClassifier):
+    if searched or not takes_matrix(machine):
         return None
     known = machine.get_params()
     return None if known.get("tol") is not None else known.get("max_iter")

@@ -23,7 +23,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 
 from polyplane._array_api import to_numpy
 from polyplane._validation import check_classes, check_matrix, check_targets, encode, to_host
-from polyplane.base import PlaneClassifier
+from polyplane.base import takes_matrix
 from polyplane.engine.run import Progress
 from polyplane.search._candidates import Settings, declared_space, draw_candidates, machine_of
 from polyplane.search._checkpoint import Checkpoint, fingerprint
@@ -308,7 +308,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
         self, estimator: Any, X: Any, y: Any, weight: Any, groups: Any, scorer: Any, seed: int
     ) -> Evaluation:
         """The rows and the folds, checked."""
-        if isinstance(estimator, PlaneClassifier):
+        if takes_matrix(estimator):
             X = check_matrix(clone(estimator), X, reset=True)
         elif not hasattr(X, "shape"):
             X = np.asarray(X)

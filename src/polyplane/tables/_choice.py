@@ -62,7 +62,12 @@ class EncodedRows:
 
     def noise(self, name: str) -> float | None:
         """Return the noise of training: 0 if most features are indicators or bins, which noise would blur."""
-        return 0.0 if RECIPES[name].has_bins or self.is_indicator.mean() > 0.5 else None
+        return self.noise_of(name, self.is_indicator)
+
+    @staticmethod
+    def noise_of(name: str, is_indicator: np.ndarray) -> float | None:
+        """Return the noise of training with a preparation."""
+        return 0.0 if RECIPES[name].has_bins or is_indicator.mean() > 0.5 else None
 
 
 class Candidate(NamedTuple):
@@ -175,7 +180,7 @@ def _try(
     passes = int(np.clip(VISITS // len(training.y), *PASSES))
     machines = [Machine(training.data(p), N_PLANES, training.noise(p.name), passes, seed) for p in prepared]
     weight, trials = held_out.weight / held_out.weight.mean(), []
-    for p, machine, (planes, _) in zip(prepared, machines, train_members(machines, n_jobs), strict=True):
+    for p, machine, planes in zip(prepared, machines, train_members(machines, n_jobs), strict=True):
         scores = soft_class_scores(planes, p.transform(held_out.Z))
         probability = softmax(scores / best_temperature(scores, held_out.y, held_out.weight))
         trials.append(Trial(p, machine.data.X, planes, weight * log_losses(probability, held_out.y)))

@@ -14,6 +14,7 @@ from polyplane.tables._members import Machine, train_members
 from polyplane.tables._model import Member
 from polyplane.tables._preparation import Preparation
 from polyplane.tables._probabilities import best_temperature, log_losses, softmax
+from polyplane.tables.training import TableCommittee
 
 #: Smallest number of members for which one of them uses the second-best preparation, and one the third-best.
 #: (Mean error of five members on 17 tables: 16.5 % with one preparation, 16.3 % with two, 16.1 % with three.)
@@ -49,8 +50,6 @@ class Plan(NamedTuple):
         One seed per member.
     n_jobs : int or None
         Number of threads.
-    verbose : int
-        Whether to show progress.
     """
 
     candidates: list[Candidate]
@@ -58,7 +57,6 @@ class Plan(NamedTuple):
     max_iter: int
     seeds: list[int]
     n_jobs: int | None = None
-    verbose: int = 0
 
 
 def n_passes(n_rows: int) -> int:
@@ -76,8 +74,8 @@ def mixed(ranking: Sequence[Candidate], n_estimators: int) -> list[Candidate]:
     return [ranking[0]] * (n_estimators - len(others)) + others
 
 
-def train_committee(rows: EncodedRows, plan: Plan) -> tuple[list[Member], float, int]:
-    """Train the members on all rows; return them, the temperature of their mean scores, and the number of passes."""
+def committee_to_train(rows: EncodedRows, plan: Plan) -> TableCommittee:
+    """Choose the number of planes and the temperature on held-out rows; return the committee to train on all rows."""
     preparations = {candidate: rows.prepare(candidate) for candidate in dict.fromkeys(plan.candidates)}
     first = _first_machines(rows, plan, preparations)
     temperature, n_planes = _calibrate(rows, plan, {c: np.asarray(machine.n_planes) for c, machine in first.items()})
@@ -87,10 +85,9 @@ def train_committee(rows: EncodedRows, plan: Plan) -> tuple[list[Member], float,
         for c, seed in zip(plan.candidates, plan.seeds, strict=True)
     ]
     different = list(dict.fromkeys(pairs))  # with one plane per class, the minimum does not depend on the seed
-    machines = [replace(settled[c], seed=seed) for c, seed in different]
-    trained = dict(zip(different, train_members(machines, plan.n_jobs, plan.verbose), strict=True))
-    members = [Member(preparations[c], trained[c, seed].planes) for c, seed in pairs]
-    return members, temperature, max(each.n_iter for each in trained.values())
+    machines = tuple(replace(settled[c], seed=seed).with_planes() for c, seed in different)
+    owners = tuple((preparations[c], different.index((c, seed))) for c, seed in pairs)
+    return TableCommittee(machines, owners, temperature, plan.n_jobs)
 
 
 def _first_machines(
@@ -160,9 +157,7 @@ def _judge(parts: list[Part], plan: Plan, shares: Counter[Candidate], n_planes: 
         Machine(training.data(p), n_planes[c], training.noise(c.name), plan.max_iter, plan.seeds[0]).with_planes()
         for training, c, p in prepared
     ]
-    members = [
-        Member(p, each.planes) for (_, _, p), each in zip(prepared, train_members(machines, plan.n_jobs), strict=True)
-    ]
+    members = [Member(p, each) for (_, _, p), each in zip(prepared, train_members(machines, plan.n_jobs), strict=True)]
     scores = []
     for number, (_, held_out) in enumerate(parts):
         own = [member.class_scores(held_out.Z) for member in members[number * len(shares) : (number + 1) * len(shares)]]

@@ -56,8 +56,9 @@ class TableForm:
             model._validate_params()
             encoder = TableEncoder(**_parameters(TableEncoder, description, "encoder", unpacker))
             encoder._validate_params()
-            model.table_model_, model.classes_ = unpack_table_model(description, unpacker)
-            model.encoder_ = encoder._keep(model.table_model_.encoding)
+            found, model.classes_ = unpack_table_model(description, unpacker)
+            model.encoder_ = encoder._keep(found.encoding)
+            model._keep_model(found.members, found.temperature)
             _restore_attributes(model, part_of(description, "fitted"), unpacker)
         return model
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -74,12 +75,17 @@ class TableModel:
 
     def class_scores(self, Z: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Compute the scores of the classes for encoded rows, shape (n_rows, n_classes)."""
-        preparations = {id(member.preparation): member.preparation for member in self.members}
-        prepared = {key: preparation.transform(Z) for key, preparation in preparations.items()}
-        different = {(id(member.preparation), id(member.planes)): member.planes for member in self.members}
-        parts = {key: soft_class_scores(planes, prepared[key[0]], n_jobs) for key, planes in different.items()}
-        return np.mean([parts[id(member.preparation), id(member.planes)] for member in self.members], axis=0)
+        return class_scores(self.members, Z, n_jobs)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Convert class scores to probabilities."""
         return softmax(scores / self.temperature)
+
+
+def class_scores(members: Sequence[Member], Z: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+    """Compute the scores of the classes for encoded rows: the means over the members."""
+    preparations = {id(member.preparation): member.preparation for member in members}
+    prepared = {key: preparation.transform(Z) for key, preparation in preparations.items()}
+    different = {(id(member.preparation), id(member.planes)): member.planes for member in members}
+    parts = {key: soft_class_scores(planes, prepared[key[0]], n_jobs) for key, planes in different.items()}
+    return np.mean([parts[id(member.preparation), id(member.planes)] for member in members], axis=0)
