@@ -576,8 +576,8 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     >>> X, y = load_digits(return_X_y=True)
     >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     >>> model = MultiHyperplaneClassifier(random_state=0).fit(X_train, y_train)
-    >>> print(f"{model.score(X_test, y_test):.2f}")
-    0.99
+    >>> model.score(X_test, y_test) > 0.98
+    True
     >>> committee = MultiHyperplaneClassifier(4, n_estimators=3, max_iter=10, random_state=0).fit(X_train, y_train)
     >>> committee.planes_.n_members, committee.planes_.n_planes
     (3, 120)

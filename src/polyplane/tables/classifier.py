@@ -330,7 +330,7 @@ class TableClassifier(PlaneClassifier):
 
     def _keep_model(self, members: tuple[Member, ...], temperature: float) -> None:
         self.members_, self.temperature_ = members, temperature
-        self.__dict__.pop("_model", None)
+        self._model = self.table_model_.folded(self.classes_)
 
     def _unfitted(self, scaling: Any = None) -> Self:
         draft = super()._unfitted(scaling)
@@ -393,12 +393,9 @@ class TableClassifier(PlaneClassifier):
 
     @property
     def model_(self) -> Model:
-        """The fitted model, from columns to class scores; it is built once."""
+        """The fitted model, from columns to class scores."""
         check_is_fitted(self)
-        model: Model | None = self.__dict__.get("_model")
-        if model is None:
-            model = self._model = self.table_model_.folded(self.classes_)
-        return model
+        return self._model
 
     @property
     def table_model_(self) -> TableModel:
@@ -417,6 +414,7 @@ class TableClassifier(PlaneClassifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = False
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
