@@ -10,8 +10,7 @@ from polyplane import AdaptiveMultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
-from polyplane.learners._averaged_part import AveragedPart
-from polyplane.learners.adaptive_multi_hyperplane import AdaptiveMultiHyperplane
+from polyplane.learners.adaptive_multi_hyperplane import AdaptiveMultiHyperplane, AveragedPart
 from polyplane.learners.tangents import Schedule
 from tests.reference.adaptive_multi_hyperplane import train
 

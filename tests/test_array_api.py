@@ -31,8 +31,7 @@ from polyplane import (
 from polyplane._array_api import device_of, host_dtype, namespace, to_numpy, within_device_memory
 from polyplane._threads import Team
 from polyplane.datasets import make_checkerboard
-from polyplane.learners._array_sums import ArrayRowSums
-from polyplane.learners._row_sums import RowSums
+from polyplane.learners.row_sums import ArrayRowSums, RowSums
 from polyplane.learners.tangents import kmeans
 
 if parse_version(sklearn.__version__) < parse_version("1.8"):

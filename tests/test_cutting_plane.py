@@ -23,9 +23,9 @@ from polyplane.dask._cutting_plane import on_cluster
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
 from polyplane.kernels.cutting_plane import first_zero
-from polyplane.learners._cuts import Bundle
-from polyplane.learners._row_sums import RowSums
+from polyplane.learners.cuts import Bundle
 from polyplane.learners.cutting_plane import CuttingPlane
+from polyplane.learners.row_sums import RowSums
 from tests.reference import cutting_plane as reference
 
 SEARCHES = ["three-point", "exact", "non-greedy", "none"]
@@ -268,7 +268,7 @@ class TestExactSearch:
     @QUICK
     @given(st.integers(0, 10_000), st.sampled_from([1, 2, 3, 6]), st.booleans())
     def test_the_subgradient_contains_zero(self, seed, n_columns, from_zero):
-        from polyplane.learners._line_search import Line, _exact
+        from polyplane.learners.cuts import Line, _exact
 
         rng = np.random.default_rng(seed)
         X = np.round(rng.normal(size=(40, 3)), 1)

@@ -13,8 +13,8 @@ from polyplane import PolyceptronClassifier
 from polyplane.datasets import make_polyhedron
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
-from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, split_start
 from polyplane.learners.polyceptron import Polyceptron
+from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
 from polyplane.scaling import AffineScaling
 from tests.reference import polyceptron as reference
 
@@ -41,7 +41,7 @@ def contained(X, container):
 
 
 def start_of(X, y, weight, n_planes):
-    rows = ScaledRows(X, AffineScaling.identity(X.shape[1]))
+    rows = AffineRows(X, AffineScaling.identity(X.shape[1]))
     return split_start(StartRows(rows, y == 1, weight), n_planes)
 
 

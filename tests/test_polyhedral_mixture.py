@@ -15,8 +15,8 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from polyplane import PolyhedralMixtureClassifier
 from polyplane.datasets import make_polyhedron
-from polyplane.learners._mixture import Ascent, Likelihood
-from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, split_start
+from polyplane.learners.polyhedral_mixture import Ascent, Likelihood
+from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
 from polyplane.scaling import AffineScaling
 from tests.reference import polyhedral_mixture as reference
 
@@ -37,7 +37,7 @@ def standardised(X):
 
 def likelihood_of(X, y, gamma, alpha=0.01, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    return Likelihood(ScaledRows(X, AffineScaling.standard(X, weight)), 2.0 * y - 1, weight, alpha, gamma)
+    return Likelihood(AffineRows(X, AffineScaling.standard(X, weight)), 2.0 * y - 1, weight, alpha, gamma)
 
 
 def random_planes(seed, n_planes, n_features, scale=1.0):
@@ -113,7 +113,7 @@ def test_the_learner_follows_the_box_of_the_paper(problem, solver, gating, stand
     mixture = PolyhedralMixtureClassifier(2, gating=gating, gamma=soft, solver=solver, **settings).fit(container(X), y)
     scaling = AffineScaling.standard(X, np.ones(len(y))) if standardize else AffineScaling.identity(X.shape[1])
     rows = standardised(X) if standardize else np.column_stack([X, np.ones(len(X))])
-    start = split_start(StartRows(ScaledRows(X, scaling), y == 1, np.ones(len(y))), 2)
+    start = split_start(StartRows(AffineRows(X, scaling), y == 1, np.ones(len(y))), 2)
     path = reference.train(rows, 2 * y - 1, start, soft, solver, n_steps, alpha)
     values = [reference.log_likelihood(rows, 2 * y - 1, W, soft, alpha) for W in path[1:]]
     np.testing.assert_allclose(mixture.history_["log_likelihood"], values, atol=1e-9)

@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs, make_classification
 from sklearn.multiclass import OneVsRestClassifier
 
 from polyplane import PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier
-from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, random_start, split_start
+from polyplane.learners.polyhedron import AffineRows, StartRows, random_start, split_start
 from polyplane.scaling import AffineScaling
 
 LEARNERS = [PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier]
@@ -154,7 +154,7 @@ def test_products_in_standard_units_need_no_standardised_copy(seed, n_planes, co
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     Z = np.column_stack([(X - mean) / scale, np.ones(20)])
-    rows = ScaledRows(container(X), AffineScaling.standard(container(X), weight))
+    rows = AffineRows(container(X), AffineScaling.standard(container(X), weight))
     planes, shares = rng.normal(size=(n_planes, 4)), rng.normal(size=(n_planes, 20))
     np.testing.assert_allclose(rows.scores(planes), planes @ Z.T, atol=1e-9)
     np.testing.assert_allclose(rows.sums(shares), shares @ Z, atol=1e-7)
@@ -172,7 +172,7 @@ def test_a_constant_feature_has_no_variance(dtype):
 def test_the_start_puts_a_plane_before_each_group_outside():
     centres = np.array([[0, 0], [9, 0], [-9, 0], [0, 6]])
     X, group = make_blobs(200, centers=centres, cluster_std=0.5, random_state=0)
-    rows = ScaledRows(X, AffineScaling.identity(2))
+    rows = AffineRows(X, AffineScaling.identity(2))
     start_rows = StartRows(rows, group == 0, np.ones(200))
     for planes in (split_start(start_rows, 3), random_start(start_rows, 3, np.random.default_rng(1))):
         scores = rows.scores(planes)
@@ -190,7 +190,7 @@ class Partitions:
     def __init__(self, X, y, weight, scaling, lose_each=None):
         self.n_features, self.lose_each, self.calls = X.shape[1], lose_each, 0
         at = [slice(0, 30), slice(30, 35), slice(35, len(y))]
-        self.make = [lambda s=s: StartRows(ScaledRows(X[s], scaling), y[s] == 1, weight[s]) for s in at]
+        self.make = [lambda s=s: StartRows(AffineRows(X[s], scaling), y[s] == 1, weight[s]) for s in at]
         self.parts = [make() for make in self.make]
 
     def map(self, function, *arguments):
@@ -206,7 +206,7 @@ def test_the_start_is_the_same_over_partitions(container):
     weight = np.random.default_rng(0).integers(0, 4, 200).astype(float)
     X = container(X)
     scaling = AffineScaling.standard(X, weight)
-    expected = split_start(StartRows(ScaledRows(X, scaling), y == 1, weight), 6)
+    expected = split_start(StartRows(AffineRows(X, scaling), y == 1, weight), 6)
     found = split_start(Partitions(X, y, weight, scaling), 6)
     np.testing.assert_allclose(found, expected, atol=1e-9)
     for lose_each in (1, 7):
@@ -215,7 +215,7 @@ def test_the_start_is_the_same_over_partitions(container):
 
 def test_the_start_copes_with_identical_rows_outside():
     X = np.r_[np.zeros((5, 2)), np.ones((5, 2))]
-    rows = ScaledRows(X, AffineScaling.identity(2))
+    rows = AffineRows(X, AffineScaling.identity(2))
     planes = split_start(StartRows(rows, np.arange(10) < 5, np.ones(10)), 4)
     assert planes.shape == (4, 3)
     assert np.isfinite(planes).all()

@@ -10,7 +10,7 @@ from polyplane import SuccessiveLPClassifier
 from polyplane.datasets import make_polyhedron
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
-from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, split_start
+from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
 from polyplane.learners.successive_lp import LinearPrograms, SuccessiveLP, SuccessiveLPState
 from polyplane.scaling import AffineScaling
 from tests.reference import successive_lp as reference
@@ -29,7 +29,7 @@ def scaled_halves(X, y):
 
 
 def start_of(X, y, n_planes, scaling):
-    return split_start(StartRows(ScaledRows(X, scaling), y == 1, np.ones(len(y))), n_planes)
+    return split_start(StartRows(AffineRows(X, scaling), y == 1, np.ones(len(y))), n_planes)
 
 
 def costs(inside, outside, class_weight):
@@ -78,7 +78,7 @@ def test_the_descent_is_that_of_the_oracle(radius, alpha):
     scaling = learner._state.scaling
     rows, cost = np.column_stack([X * scaling.factor, np.ones(90)]), weight / weight.sum()
     parts = rows[y == 1], rows[y == 0], cost[y == 1], cost[y == 0]
-    start = split_start(StartRows(ScaledRows(X, scaling), y == 1, weight), 2)
+    start = split_start(StartRows(AffineRows(X, scaling), y == 1, weight), 2)
     inside, outside, a, b = parts
     path = reference.descend(inside, outside, start, a, b, np.inf if radius is None else radius, alpha)
     errors = [reference.error(inside, outside, W, a, b, alpha) for W in path[1:]]

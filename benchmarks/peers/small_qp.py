@@ -13,7 +13,7 @@ from scipy import optimize, sparse
 
 from polyplane import CuttingPlaneSVC
 from polyplane.datasets import load_dataset
-from polyplane.learners._cuts import Bundle
+from polyplane.learners.cuts import Bundle
 
 
 def record(X, y, **params):

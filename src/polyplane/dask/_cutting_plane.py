@@ -15,9 +15,9 @@ from polyplane._threads import Team
 from polyplane.dask._partitions import Cluster, Partition
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method
-from polyplane.learners._cut_state import Workspace
-from polyplane.learners._row_sums import RowSums, targets
+from polyplane.learners.cuts import Workspace
 from polyplane.learners.cutting_plane import CuttingPlane
+from polyplane.learners.row_sums import RowSums, targets
 
 
 def on_cluster(method: CuttingPlane, cluster: Cluster) -> tuple[Method[Any], Data]:

@@ -14,10 +14,9 @@ import numpy as np
 from polyplane.dask._partitions import Cluster, Partition
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method
-from polyplane.learners._mixture import Likelihood
-from polyplane.learners._polyhedron_rows import ScaledRows, StartRows, split_start
 from polyplane.learners.polyceptron import Evaluation, Evaluator, Polyceptron
-from polyplane.learners.polyhedral_mixture import MixtureState, PolyhedralMixture
+from polyplane.learners.polyhedral_mixture import Likelihood, MixtureState, PolyhedralMixture
+from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
 from polyplane.scaling import AffineScaling, moments
 
 
@@ -64,7 +63,7 @@ class OnCluster:
         counts: np.ndarray = self.cluster.class_counts
         return counts
 
-    def start_planes(self, rows: ScaledRows, data: Data, inside: int, seed: int) -> Iterator[np.ndarray]:
+    def start_planes(self, rows: AffineRows, data: Data, inside: int, seed: int) -> Iterator[np.ndarray]:
         """Yield the initial planes."""
         yield split_start(ClusterStartRows(self.cluster, rows.scaling, inside), self.n_planes)
 
@@ -87,7 +86,7 @@ def _with_start_rows(
 ) -> Any:
     scaling, inside = terms
     if inside not in partition.cache:
-        partition.cache[inside] = StartRows.of(ScaledRows(partition.data.X, scaling), partition.data, inside)
+        partition.cache[inside] = StartRows.of(AffineRows(partition.data.X, scaling), partition.data, inside)
     return function(partition.cache[inside], *arguments)
 
 
@@ -154,7 +153,7 @@ def _local(partition: Partition, terms: tuple[AffineScaling, int, float | None])
     scaling, inside, gamma = terms
     data, weight = partition.data, partition.data.training_weight
     sign = np.where(data.y == inside, 1.0, -1.0)
-    return Likelihood(ScaledRows(data.X, scaling), sign, weight, 0.0, gamma), float(weight.sum())
+    return Likelihood(AffineRows(data.X, scaling), sign, weight, 0.0, gamma), float(weight.sum())
 
 
 def _likelihood(partition: Partition, terms: Any, planes: np.ndarray) -> np.ndarray:

@@ -5,20 +5,171 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
-from polyplane.learners._adaptive_state import AdaptiveState, Assignments
-from polyplane.learners._averaged_part import AveragedPart
-from polyplane.learners.multi_hyperplane import KernelRows, plane_sums
+from polyplane.engine.state import Array, RowMemory, workspace
+from polyplane.learners.multi_hyperplane import CHECKS_PER_EPOCH, KernelRows, PlaneColumns, plane_sums
 from polyplane.learners.tangents import Schedule
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
+
+#: In a stream, planes are averaged once per this many dense rows of a batch.
+ROWS_PER_CHECK = 64
+
+
+class AveragedPart(NamedTuple):
+    """The visits of a pass after which planes are averaged: the last fraction of the visits of a fit; in a stream, all.
+
+    In a stream, the weight of the state after visit t of T is about ``(t / T) ** (1 / fraction - 1)``, so that the last
+    `fraction` of the visits dominates the average (polynomial-decay averaging, Shamir and Zhang, 2013).
+    """
+
+    first: int  # visits before averaging starts
+    interval: int  # visits between two averaged states
+    fraction: float
+    schedule: Schedule
+
+    @classmethod
+    def of(cls, fraction: float, schedule: Schedule, data: Data, n_rows: int) -> AveragedPart:
+        """The part of the next pass; unless `fraction` is 0, the last visit of a fit is always averaged."""
+        if fraction == 0:
+            return cls(n_rows, n_rows, fraction, schedule)
+        if schedule.stream:
+            # Averaging must not take longer than training: batches may be small, and sparse rows have few features.
+            stored = data.X.nnz if sparse.issparse(data.X) else data.X.size
+            checks = min(CHECKS_PER_EPOCH, max(1, stored // data.X.shape[1] // ROWS_PER_CHECK))
+            return cls(0, -(-n_rows // checks), fraction, schedule)
+        total = schedule.passes * n_rows
+        begin = min(int((1.0 - fraction) * schedule.passes * n_rows), total - 1)
+        first = min(max(begin - schedule.done * n_rows, 0), n_rows)
+        return cls(first, -(-min(n_rows, total - begin) // CHECKS_PER_EPOCH), fraction, schedule)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the whole pass of a fit is averaged."""
+        return self.first == 0 and not self.schedule.stream
+
+    def pause(self, done: int) -> int:
+        """Visits until averaging starts, or until the next averaged state."""
+        return self.first - done if done < self.first else self.interval
+
+    def window(self, t: int) -> int:
+        """Maximum number of states in the average after `t` visits."""
+        if not self.schedule.stream:
+            return self.schedule.window
+        return max(1, min(self.schedule.window, int(self.fraction * t / self.interval)))
+
+
+@dataclass(frozen=True, eq=False)
+class Assignments(RowMemory):
+    """The column of the plane assigned to each row (z in the paper); -1: the best plane of its class."""
+
+    columns: Annotated[np.ndarray, Array("i", "rows", in_place=False, below="columns")]
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveState(PlaneColumns):
+    """The state of training. Arrays hold ``alpha t`` times the planes."""
+
+    t: int = 0  # number of visits, of the current round if training is in rounds
+    duplication: float = 0.0  # probability that a plane is duplicated after an error
+    rows: Assignments | None = None
+    workspace: KernelRows | None = workspace()
+
+    @property
+    def assigned(self) -> np.ndarray:
+        """The column of the plane assigned to each row; empty if planes are not assigned in rounds."""
+        return np.zeros(0, dtype=np.int64) if self.rows is None else self.rows.columns
+
+    def with_room(self) -> Self:
+        """The state with at least three free columns: a visit adds up to three planes."""
+        if self.n_planes + 3 <= len(self.owner):
+            return self
+        return self._with_columns(np.arange(self.n_planes), self.n_planes + max(8, self.n_planes // 2))
+
+    def with_new_planes(self, parents: np.ndarray) -> Self:
+        """The state after planes were added: the average of a copy starts as that of its parent (-1: no parent)."""
+        if self.mean is None or not len(parents):
+            return self
+        origin = [*range(len(self.mean[1]))]
+        for parent in parents:
+            origin.append(origin[parent] if parent >= 0 else -1)
+        added = np.array(origin[len(self.mean[1]) :])
+        coef, intercept = (np.concatenate([mean, mean[added]]) for mean in self.mean)
+        for mean in (coef, intercept):
+            mean[-len(added) :][added < 0] = 0
+        return replace(self, mean=(coef, intercept))
+
+    def pruned(self, limit: float) -> Self:
+        """Remove the smallest planes, up to a norm of `limit` of all removed planes; each class keeps at least one.
+
+        Averaging starts again: averages over planes before and after pruning had larger errors than the last planes.
+        """
+        coef, intercept = self.input_planes(1.0)
+        offset = intercept + coef @ self.scaling.centre
+        square = (coef.astype(float) ** 2).sum(axis=1) / self.scaling.factor**2 + offset.astype(float) ** 2
+        left, keep, budget = self.counts.copy(), np.ones(self.n_planes, dtype=bool), limit**2
+        for k in np.argsort(square, kind="stable"):
+            if left[self.owner[k]] == 1:
+                continue
+            budget -= square[k]
+            if budget < 0:
+                break
+            left[self.owner[k]] -= 1
+            keep[k] = False
+        if keep.all():
+            return self
+        return replace(self._with_columns(np.flatnonzero(keep), len(self.owner)), mean=None, n_averaged=0)
+
+    def _with_columns(self, kept: np.ndarray, n_columns: int) -> Self:
+        """The state with only the columns `kept`, in new arrays of `n_columns`."""
+
+        def moved(array: np.ndarray, fill: int = 0) -> np.ndarray:
+            wide = np.full((*array.shape[:-1], n_columns), fill, dtype=array.dtype)
+            wide[..., : len(kept)] = array[..., kept]
+            return wide
+
+        owner, rows = moved(self.owner, -1), self.rows
+        if rows is not None:
+            places = np.full(len(self.owner) + 1, -1)  # the last entry is for rows without a plane, -1
+            places[kept] = np.arange(len(kept))
+            rows = replace(rows, columns=places[rows.columns])
+        counts = np.bincount(owner[: len(kept)], minlength=len(self.counts))
+        coef, intercept, shift = moved(self.coef), moved(self.intercept), moved(self.shift)
+        return replace(self, coef=coef, intercept=intercept, shift=shift, owner=owner, counts=counts, rows=rows)
+
+    def assigned_anew(self, data: Data, add_zero_planes: bool) -> Self:
+        """Assign to each row the best plane of its class, which may be a new zero plane."""
+        coef, intercept = self.input_planes(1.0)
+        state, columns = self, np.full(len(data.y), -1)
+        for c in range(data.n_classes):
+            rows, own = np.flatnonzero(data.y == c), np.flatnonzero(self.owner == c)
+            if not len(rows) or not (len(own) or add_zero_planes):
+                continue
+            # The first of the best planes is assigned: the zero plane if no other score is positive.
+            n_zero = int(add_zero_planes)
+            planes = np.pad(coef[own], ((n_zero, 0), (0, 0))), np.pad(intercept[own], (n_zero, 0))
+            winners = PlaneSet(*planes, np.array([0, len(own) + n_zero])).winners(data.X[rows])
+            if add_zero_planes:
+                own = np.concatenate([[state.n_planes], own])
+                state = state if winners.all() else state._with_zero_plane(c)
+            columns[rows] = own[winners]
+        return replace(state, rows=Assignments(columns))
+
+    def _with_zero_plane(self, c: int) -> Self:
+        state = self.with_room()
+        column = state.n_planes
+        state.owner[column] = c
+        state.counts[c] += 1
+        return state.with_new_planes(np.array([-1]))
+
 
 #: No limit to the planes of a class.
 UNLIMITED = np.iinfo(np.int64).max

@@ -18,11 +18,20 @@ from polyplane._threads import Team
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
-from polyplane.learners._array_sums import ArrayRowSums
-from polyplane.learners._cut_state import Clock, CutMemory, Cuts, CutState, Solution, StepSeconds, Workspace
-from polyplane.learners._cuts import Bundle
-from polyplane.learners._line_search import LINE_SEARCHES, Line, half_square
-from polyplane.learners._row_sums import RowSums, targets
+from polyplane.learners.cuts import (
+    LINE_SEARCHES,
+    Bundle,
+    Clock,
+    CutMemory,
+    Cuts,
+    CutState,
+    Line,
+    Solution,
+    StepSeconds,
+    Workspace,
+    half_square,
+)
+from polyplane.learners.row_sums import ArrayRowSums, RowSums, targets
 from polyplane.planes import PlaneSet
 
 _on_device = within_device_memory("Train on fewer rows, or on the host.")

@@ -16,16 +16,17 @@ from polyplane.base import Declaration
 from polyplane.engine.data import Data
 from polyplane.engine.method import Traits
 from polyplane.engine.state import Seed, workspace
-from polyplane.learners._polyhedron import (
+from polyplane.learners.polyhedron import (
     ADJUSTABLE,
+    AffineRows,
     Planes,
     PolyhedronClassifier,
     PolyhedronMethod,
     PolyhedronState,
+    members,
     method_of,
     plane_set,
 )
-from polyplane.learners._polyhedron_rows import ScaledRows, members
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
@@ -43,7 +44,7 @@ class Evaluator:
     """Rows to try planes on, and how the last ones did."""
 
     def __init__(self, data: Data, inside: int) -> None:
-        self.rows = ScaledRows(data.X, AffineScaling.identity(data.X.shape[1]))
+        self.rows = AffineRows(data.X, AffineScaling.identity(data.X.shape[1]))
         self.sign = self.rows.per_row(np.where(data.y == inside, 1.0, -1.0))
         self.weight = self.rows.per_row(data.training_weight)
         self.total = data.training_weight.sum()
@@ -109,7 +110,7 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
 
     def start(self, data: Data, seed: int) -> PolyceptronState:
         """Planes between the classes."""
-        rows = ScaledRows(data.X, AffineScaling.identity(data.X.shape[1]))
+        rows = AffineRows(data.X, AffineScaling.identity(data.X.shape[1]))
 
         def starts(inside: int) -> Iterator[PolyceptronState]:
             for planes in self.start_planes(rows, data, inside, seed):

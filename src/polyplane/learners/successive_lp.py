@@ -18,15 +18,15 @@ from polyplane.base import Declaration
 from polyplane.engine.data import Data
 from polyplane.engine.method import Traits
 from polyplane.engine.state import FeatureScaling, workspace
-from polyplane.learners._polyhedron import (
+from polyplane.learners.polyhedron import (
     ADJUSTABLE,
+    AffineRows,
     PolyhedronClassifier,
     PolyhedronMethod,
     PolyhedronState,
     method_of,
     plane_set,
 )
-from polyplane.learners._polyhedron_rows import ScaledRows
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
@@ -49,7 +49,7 @@ class LinearPrograms:
 
     def __init__(self, data: Data, scaling: AffineScaling, inside: int, alpha: float | None) -> None:
         weight, is_inside = data.training_weight, data.y == inside
-        self.rows = ScaledRows(data.X, scaling)
+        self.rows = AffineRows(data.X, scaling)
         self.inside = np.flatnonzero(is_inside & (weight > 0))
         self.outside = np.flatnonzero(~is_inside & (weight > 0))
         self.cost = weight[np.concatenate([self.inside, self.outside])] / weight.sum()
@@ -164,7 +164,7 @@ class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
         """Planes between the classes."""
         # Not centred: sparse rows would become dense, and a linear program does not care.
         scaling = AffineScaling.standard(data.X, data.training_weight)._replace(centre=np.zeros(data.X.shape[1]))
-        rows = ScaledRows(data.X, scaling)
+        rows = AffineRows(data.X, scaling)
 
         def starts(inside: int) -> Iterator[SuccessiveLPState]:
             for planes in self.start_planes(rows, data, inside, seed):

@@ -1,17 +1,26 @@
-"""Scaled rows for the learners of a single polyhedron: two products, and the initial planes."""
+"""What the learners of a single polyhedron share: products with scaled rows, initial planes, the choice of a start."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import reduce
+from itertools import chain, repeat, takewhile
+from numbers import Integral
 from operator import add
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils._param_validation import Interval
 
-from polyplane._array_api import astype, like, namespace, to_numpy, widest_float
+from polyplane._array_api import astype, host_dtype, like, namespace, to_numpy, widest_float
+from polyplane.base import PlaneClassifier, class_index
 from polyplane.engine.data import Data
+from polyplane.engine.method import Method
+from polyplane.engine.run import Run
+from polyplane.engine.state import Array, RowsLike, State, Whole
+from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
 
 #: Power iterations to find the principal axis of a group of rows; an approximation suffices to split it.
@@ -20,7 +29,7 @@ POWER_STEPS = 10
 TINY = float(np.finfo(float).tiny)
 
 
-class ScaledRows(NamedTuple):
+class AffineRows(NamedTuple):
     """A matrix with an implicit scaling: it is not copied, and sparse rows stay sparse.
 
     The learners need two products only. Arrays with one entry per row are on the device of the rows; planes are on the
@@ -94,7 +103,7 @@ class StartRows:
 
     is_partitioned = False
 
-    def __init__(self, rows: ScaledRows, is_inside: Any, weight: Any) -> None:
+    def __init__(self, rows: AffineRows, is_inside: Any, weight: Any) -> None:
         xp, nothing = namespace(weight), namespace(weight).zeros_like(weight)
         self.rows, self.n_features = rows, rows.X.shape[1]
         self.inside, self.outside = xp.where(is_inside, weight, nothing), xp.where(is_inside, nothing, weight)
@@ -105,7 +114,7 @@ class StartRows:
         self._axis, self._places = np.empty(0), nothing
 
     @classmethod
-    def of(cls, rows: ScaledRows, data: Data, inside: int) -> StartRows:
+    def of(cls, rows: AffineRows, data: Data, inside: int) -> StartRows:
         """The training rows, with the given class inside."""
         return cls(rows, rows.per_row(data.y == inside), rows.per_row(data.training_weight))
 
@@ -224,3 +233,129 @@ def _between(sums: np.ndarray) -> np.ndarray:
     normals = centres[:1] - centres[1:]
     offsets = -0.5 * (normals * (centres[:1] + centres[1:])).sum(axis=1)
     return np.column_stack([normals, offsets])
+
+
+#: Planes in training, on the host, one per row with its offset last. Steps replace the array.
+Planes = Annotated[np.ndarray, Array("float64", "n_planes", "features+1", in_place=False)]
+
+
+@dataclass(frozen=True, eq=False)
+class PolyhedronState(State):
+    """The fields common to the states of these methods."""
+
+    planes: Planes
+    inside: Annotated[int, Whole("classes")]
+    rows_like: RowsLike
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """There are two classes, one of them inside."""
+        return sizes["classes"] == 2
+
+
+S = TypeVar("S", bound=PolyhedronState)
+
+#: Fields of these methods that may change when training continues.
+ADJUSTABLE = frozenset({"n_init", "trial_steps"})
+
+
+@dataclass(frozen=True)
+class PolyhedronMethod(Method[S]):
+    """Learns the planes around one of two classes: a row is inside when all :math:`f_k(x) > 0`."""
+
+    n_planes: int = 2
+    inside: int | None = None  # None: each class is tried
+    n_init: int = 1
+    trial_steps: int = 20  # steps from each start before the best one is chosen
+    labels: tuple[Any, ...] = (0, 1)  # the class labels, for messages
+
+    def candidates(self, data: Data) -> tuple[int, ...]:
+        """The classes that may be inside; the first one is preferred in case of ties."""
+        if self.inside is not None:
+            return (self.inside,)
+        # If the first batch of a stream has one class only, the classes cannot be compared.
+        return (1, 0) if np.all(self.class_counts(data) > 0) else (1,)
+
+    def check(self, data: Data) -> None:
+        """Raise an error if there are too few rows, except in a stream."""
+        if data.stream:
+            return
+        counts = self.class_counts(data)
+        if self.inside is not None and counts[self.inside] < 2:
+            label = self.labels[self.inside]
+            raise ValueError(f"The inside class {label!r} has a single row: a region needs two or more points.")
+        if self.n_planes > counts.sum():
+            raise ValueError(f"n_planes={self.n_planes} is more than the {counts.sum()} rows to learn from.")
+
+    def class_counts(self, data: Data) -> np.ndarray:
+        """The number of training rows of each class."""
+        return data.class_counts
+
+    def start_planes(self, rows: AffineRows, data: Data, inside: int, seed: int) -> Iterator[np.ndarray]:
+        """The planes that each of the `n_init` starts begins with."""
+        start_rows = StartRows.of(rows, data, inside)
+        for i in range(self.n_init):
+            rng = np.random.default_rng([seed, i])
+            if np.count_nonzero(data.class_counts) < 2:
+                yield blind_start(self.n_planes, data.X.shape[1], rng)
+            elif i == 0:
+                yield split_start(start_rows, self.n_planes)
+            else:
+                yield random_start(start_rows, self.n_planes, rng)
+
+    def best_start(self, starts: Callable[[int], Iterable[S]], data: Data, cost: Callable[[S], float]) -> S:
+        """The start with the lowest cost after a trial, among all starts for each class that may be inside."""
+        self.check(data)
+        candidates = self.candidates(data)
+        if self.n_init * len(candidates) == 1:
+            return next(iter(starts(candidates[0])))
+        best: S | None = None
+        for start in chain.from_iterable(map(starts, candidates)):
+            if best is not None:
+                best = best.without_rows()  # a workspace may be as large as the rows: keep one at a time
+            state = self._trial(start, data)
+            best = state if best is None or cost(state) < cost(best) else best
+        assert best is not None
+        return best
+
+    def _trial(self, start: S, data: Data) -> S:
+        run = Run(self, start)
+        # In a stream, a run does not check convergence; a trial does.
+        run.go(takewhile(lambda _: not self.done(run.state), repeat(data, self.trial_steps)))
+        state: S = run.state
+        return state
+
+
+def plane_set(planes: np.ndarray, scaling: AffineScaling, inside: int, rows_like: Any) -> PlaneSet:
+    """The class outside owns the planes :math:`-f_k`, the class inside a zero plane, on the device of `rows_like`."""
+    coef, intercept = scaling.to_input_space(planes[:, :-1], planes[:, -1])
+    dtype = host_dtype(rows_like)
+    with np.errstate(over="ignore"):  # PlaneSet raises an error for infinite values
+        around = (-coef.astype(dtype), -intercept.astype(dtype))
+    zero = (np.zeros_like(around[0][:1]), np.zeros_like(around[1][:1]))
+    return PlaneSet.of_classes([zero, around] if inside == 0 else [around, zero]).to(rows_like)
+
+
+class PolyhedronClassifier(PlaneClassifier):
+    """An estimator of one polyhedron."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PlaneClassifier._parameter_constraints,
+        "n_planes": [Interval(Integral, 1, None, closed="left")],
+        "inside": "no_validation",
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    @property
+    def inside_(self) -> Any:
+        """The class inside."""
+        return self.classes_[self._state.inside]
+
+
+M = TypeVar("M", bound=PolyhedronMethod[Any])
+
+
+def method_of(method: type[M], estimator: Any, classes: np.ndarray, **others: Any) -> M:
+    """The method with the parameters of an estimator, for these labels."""
+    inside = None if estimator.inside is None else class_index("inside", estimator.inside, classes)
+    shared = {"inside": inside, "labels": tuple(classes.tolist())}
+    return method.of(estimator, trial_steps=min(method.trial_steps, estimator.max_iter), **(shared | others))
