@@ -107,7 +107,7 @@ class BackoffState(RowMemory):
         return order[~skipped]
 
     def note(self, rows: Any, is_ample: Any, longest: int) -> None:
-        """Skip visited rows with a sufficient margin for 1, 3, 7, ... epochs: `kernels.backoff` for arrays of rows."""
+        """Skip visited rows with a sufficient margin for 1, 3, 7, ... epochs."""
         half = at_most(take_rows(self.patience, rows), longest // 2)  # so that no uint8 overflows
         patience = namespace(rows).where(is_ample, at_most(2 * half + 1, longest), 0 * half)
         put(self.patience, rows, patience)
