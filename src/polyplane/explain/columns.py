@@ -58,7 +58,8 @@ class ModelColumns:
     @classmethod
     def of(cls, model: Model, X: Any = None, feature_names: Any = None, scale: Any = None) -> ModelColumns:
         """Describe the columns of a model, given rows, names of the columns of a matrix, and their units."""
-        inputs, Z = model.inputs, None if X is None else model.encode(X)
+        inputs: Any = model.inputs
+        Z = None if X is None else model.encode(X)
         if inputs.is_table:
             if feature_names is not None or scale is not None:
                 name = "feature_names" if feature_names is not None else "scale"
@@ -80,6 +81,11 @@ class ModelColumns:
         return cls(model, names, Z, 1.0 / factor)
 
     @property
+    def inputs(self) -> Any:
+        """The inputs of the model."""
+        return self.model.inputs
+
+    @property
     def influence(self) -> np.ndarray:
         """Typical size of each encoded number: its standard deviation over the rows; without rows, its unit."""
         return self.scale if self.Z is None or self.Z.shape[0] < 2 else _deviations(self.Z)
@@ -90,7 +96,7 @@ class ModelColumns:
 
         Without rows of a matrix, the row that the scalers map to 0.
         """
-        inputs = self.model.inputs
+        inputs = self.inputs
         if inputs.is_table:
             z = inputs.reference
             values = [decoded(c, z[own]) for c, own in zip(inputs.columns, inputs.places, strict=True)]
@@ -117,26 +123,28 @@ class ModelColumns:
 
     def encoded(self, j: int) -> slice:
         """Return the indices of the encoded numbers of column `j`."""
-        return self.model.inputs.places[j] if self.model.inputs.is_table else slice(j, j + 1)
+        own: slice = self.inputs.places[j] if self.inputs.is_table else slice(j, j + 1)
+        return own
 
     def column(self, j: int) -> Column:
         """Return a description of column `j`; that of a matrix is a number with the range of the rows."""
-        if self.model.inputs.is_table:
-            return self.model.inputs.columns[j]
+        if self.inputs.is_table:
+            known: Column = self.inputs.columns[j]
+            return known
         low, high, is_whole = (part[j] for part in self._seen)
-        known = Range(float(low), float(high), NORMAL_SPREAD * float(self.scale[j]))
-        return NumberColumn(self.names[j], False, float(self.reference.z[j]), ".", known, bool(is_whole))
+        seen = Range(float(low), float(high), NORMAL_SPREAD * float(self.scale[j]))
+        return NumberColumn(self.names[j], False, float(self.reference.z[j]), ".", seen, bool(is_whole))
 
     def read(self, x: Any) -> Row:
         """Read a dict, a Series of pandas, one row of a matrix or data frame, or a sequence of values."""
-        inputs, learner = self.model.inputs, self.model.learner
+        inputs, learner = self.inputs, self.model.learner
         if inputs.is_table:
             return self._read_cells(_table_of_row(x, inputs.gaps))
         if isinstance(x, Mapping) or (getattr(x, "ndim", 0) == 1 and hasattr(x, "items") and inputs.is_named):
             x = [dict(x.items())]
         elif not (sparse.issparse(x) or hasattr(x, "columns")):
             x = np.atleast_2d(np.asarray(x))
-        z = inputs.read(x, learner)
+        z: Any = inputs.read(x, learner)
         if z.shape[0] != 1:
             raise ValueError(f"x must be one row, not {z.shape[0]} rows.")
         z = z.toarray()[0] if sparse.issparse(z) else z[0]
@@ -149,7 +157,7 @@ class ModelColumns:
     def _read_cells(self, table: Table) -> Row:
         if table.n_rows != 1:
             raise ValueError(f"x must be one row, not {table.n_rows} rows.")
-        inputs = self.model.inputs
+        inputs = self.inputs
         z = inputs.encode(table, self.model.learner)[0]
         names = table.names if table.is_named and inputs.is_named else inputs.names
         values: list[Value] = []
@@ -173,7 +181,7 @@ class ModelColumns:
             return str(bool(value)).lower()
         if not isinstance(value, int | float | np.number) or isinstance(self.column(j), CategoryColumn):
             return str(value)
-        if not self.model.inputs.is_table:
+        if not self.inputs.is_table:
             return number(float(value), digits or 4)
         column = self.column(j)
         return whole_number(float(value), isinstance(column, NumberColumn) and column.is_whole, digits or 6)

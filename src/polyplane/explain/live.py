@@ -115,7 +115,7 @@ def _script(estimator: Any, columns: ModelColumns) -> str:
 
 def _input(columns: ModelColumns, j: int, explained: Sequence[RowExplanation]) -> dict[str, Any]:
     """Return the input of a column; "missing" is offered if the training rows or one of the rows had missing values."""
-    column = columns.column(j)
+    column: Any = columns.column(j)
     told: dict[str, Any] = {"column": j, "missing": column.has_gaps or any(why.values[j] is None for why in explained)}
     known = getattr(column, "range", None)
     if known is not None:

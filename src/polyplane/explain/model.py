@@ -311,7 +311,7 @@ class ModelExplanation(Explanation):
             {"class": label, "share": None if self.shares is None else self.shares[c], "typical_rows": self.typical[c]}
             for c, label in enumerate(self.classes)
         ]
-        rounding = {}
+        rounding: dict[str, Any] = {}
         if self._written is not None:
             rounded = self._written.rounded
             rounding = {"digits": rounded.digits, "terms_left_out": rounded.dropped}
@@ -472,7 +472,7 @@ def explained_model(
         learner=model.learner,
         classes=labels,
         columns=tuple(columns.names),
-        dropped=dict(model.inputs.dropped) if model.inputs.is_table else {},
+        dropped=dict(columns.inputs.dropped) if model.inputs.is_table else {},
         n_members=planes.n_members,
         n_rows=None if Z is None else int(Z.shape[0]),
         shares=by_class,

@@ -203,7 +203,7 @@ def _explained_rows(
     estimator: Any, columns: ModelColumns, X: Any, chosen: Sequence[int], predictions: Predictions
 ) -> list[RowExplanation]:
     allowed = dict.fromkeys(("lower", "upper", "frozen", "increasing", "decreasing", "max_columns"))
-    table = read_table(X, columns.model.inputs.gaps) if columns.model.inputs.is_table else None
+    table = read_table(X, columns.inputs.gaps) if columns.inputs.is_table else None
     explained = []
     for i in chosen:
         if table is not None:
