@@ -24,6 +24,8 @@ class MeasuredRows:
         Root mean square, over the rows, of the norm of an update of a plane, relative to the step size.
     rows : ndarray of int
         Indices of the measured rows.
+    X, y : matrix and ndarray of int
+        These rows, and their classes.
     """
 
     def __init__(self, data: Data, bias_input: float) -> None:
@@ -33,6 +35,7 @@ class MeasuredRows:
         updates = (data.weight * self.length)[data.train]
         self.update_length = float(np.linalg.norm(updates)) / max(1, n_rows) ** 0.5
         self.rows = data.train[:: max(1, n_rows // int(np.clip(n_rows // 16, *ROWS_TO_MEASURE)))]
+        self.X, self.y = data.X[self.rows], data.y[self.rows]
 
     def movement(self, now: np.ndarray, before: np.ndarray, step: float) -> Any:
         """The movement of scores per pass, relative to the norm of the row; first axis of `now` and `before`: rows.

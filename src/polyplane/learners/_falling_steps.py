@@ -87,7 +87,7 @@ def blended(holder: Holder, share: float) -> Holder:
         for new, mean in zip((coef, intercept), holder.mean, strict=True):
             new *= share
             new += mean * (1.0 - share)
-    return replace(holder, mean=(coef, intercept))
+    return holder.replace(mean=(coef, intercept))
 
 
 def scores_of(holder: Any, X: Any, share: float) -> Any:
@@ -169,9 +169,9 @@ class FallingSteps(Method[S]):
         rows = state.blend_rows + len(data.train)
         entries = state.blend_entries + (data.X.nnz if sparse.issparse(data.X) else data.X.size)
         if data.stream and state.blends and entries < data.X.shape[1]:
-            return replace(state, blend_rows=rows, blend_entries=entries)
+            return state.replace(blend_rows=rows, blend_entries=entries)
         state = self._blended(state, share_of_last(state.blends, rows, state.window))
-        return replace(state, blends=state.blends + 1, blend_rows=0, blend_entries=0)
+        return state.replace(blends=state.blends + 1, blend_rows=0, blend_entries=0)
 
     @abstractmethod
     def _blended(self, state: S, share: float) -> S:

@@ -146,13 +146,13 @@ class JointPolytope(FallingSteps[JointState]):
         assert rows is not None
         if measured is None:
             return state, math.inf
-        X, y = data.X[measured.rows], data.y[measured.rows, None]
+        X, index = measured.X, np.arange(len(measured.y))
         scores = np.asarray(X @ state.coef[: X.shape[1]]) + state.intercept
         best = scores.reshape(len(scores), state.n_classes, -1).max(axis=2)
-        own = np.take_along_axis(best, y, axis=1)[:, 0]
-        np.put_along_axis(best, y, -np.inf, axis=1)
+        own = best[index, measured.y]
+        best[index, measured.y] = -np.inf
         margins = (own - best.max(axis=1)) / own.dtype.type(state.margin)
-        before, state = rows.margins, replace(state, rows=replace(rows, margins=margins))
+        before, state = rows.margins, state.replace(rows=rows.replace(margins=margins))
         if before is None or before.shape != margins.shape:
             return state, math.inf
         return state, 2.0 * float(measured.movement(margins, before, state.step))
@@ -176,13 +176,13 @@ class JointPolytope(FallingSteps[JointState]):
             pace = Pace(state.t, state.margin, state.window)
             part = joint_epoch(rows, piece, pace, planes, problem, shares, skipping, score)
             loss, updates = loss + part[0], updates + part[1]
-            state = replace(state, t=min(state.t + len(piece), state.window), margin=part[2])
+            state = state.replace(t=min(state.t + len(piece), state.window), margin=part[2])
             if state.margin > LARGEST_GROWTH * state.alpha * state.window:
                 state = rescaled(state, state.alpha * state.window)
         if state.t == state.window:
             state.counts[:] = state.counts * math.exp(-len(order) / state.window)
         share = 1.0 / len(order)
-        return replace(state, epoch=state.epoch + 1, loss=loss * share, updates=updates * share, prefers_last=False)
+        return state.replace(epoch=state.epoch + 1, loss=loss * share, updates=updates * share, prefers_last=False)
 
     def _blended(self, state: JointState, share: float) -> JointState:
         return blended(state, share)

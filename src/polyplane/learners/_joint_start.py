@@ -61,8 +61,11 @@ def kmeans(X: Any, rows: np.ndarray, n_centres: int, rng: np.random.Generator) -
     for _ in range(PASSES):
         cost = X @ (-2.0 * centres.T) + (centres * centres).sum(axis=1)
         nearest = cost.argmin(axis=1)
-        member = sparse.csr_array((np.ones(len(rows)), (nearest, np.arange(len(rows)))), shape=(n_centres, len(rows)))
         count = np.bincount(nearest, minlength=n_centres)
+        member = sparse.csr_array(
+            (np.ones(len(rows)), np.argsort(nearest, kind="stable"), np.append(0, count.cumsum())),
+            shape=(n_centres, len(rows)),
+        )
         won = count > 0
         centres[won] = _dense(member @ X)[won] / count[won, None]
     return centres
