@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 
 import polyplane
-from polyplane.engine.feature_ranges import LARGEST
+from polyplane.engine.data import LARGEST
 from polyplane.engine.state import State, kinds_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import polyplane
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier, SuccessiveLPClassifier, load, save
-from polyplane.engine.feature_ranges import FeatureRanges
+from polyplane.engine.data import FeatureRanges
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

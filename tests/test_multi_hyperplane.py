@@ -18,12 +18,12 @@ from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifi
 from polyplane.datasets import make_checkerboard
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
-from polyplane.learners._one_plane import OnePlanePerClass
 from polyplane.learners.log_loss import (
     N_CANDIDATES,
     Adam,
     CandidatePass,
     CandidatePlanes,
+    OnePlanePerClass,
     Pace,
     dense_gradient,
     renews,
@@ -434,7 +434,7 @@ class TestOnePlane:
     @pytest.mark.parametrize("n_classes", [2, 3])
     def test_it_finds_the_minimum(self, container, n_classes, monkeypatch):
         """The objective from its formula, minimised by SciPy; weighted rows, features of several scales."""
-        monkeypatch.setattr("polyplane.learners._one_plane.PRECISION", 1e-13)
+        monkeypatch.setattr("polyplane.learners.log_loss.PRECISION", 1e-13)
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200, 4)) * [1, 0.5, 2, 0.1] + [3, 0, -1, 0]
         y = (X[:, 0] + rng.normal(size=200) > 3).astype(int) + (n_classes - 2) * (X[:, 2] > 0)

@@ -30,8 +30,7 @@ from polyplane._validation import (
 )
 from polyplane.committee import PlaneCommittee
 from polyplane.engine.batches import Batch, Position, fit_width
-from polyplane.engine.data import Data
-from polyplane.engine.feature_ranges import FeatureRanges, OwnScaling, refuse_extremes
+from polyplane.engine.data import Data, FeatureRanges, OwnScaling, refuse_extremes
 from polyplane.engine.method import Method, refuse_changes
 from polyplane.engine.run import Limits, Observer, Plateau, Progress, Run, Validation, record
 from polyplane.planes import PlaneSet

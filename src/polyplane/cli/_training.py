@@ -76,7 +76,7 @@ def train_on_stream(options: TrainOptions, model: Any, resumed: LoadedModel | No
 
 def scaling_of(X: Any, method: str) -> AffineScaling | None:
     """Fit the scaling of a method of ``--scale`` to the features."""
-    from polyplane.engine.feature_ranges import refuse_extremes
+    from polyplane.engine.data import refuse_extremes
     from polyplane.scaling import FeatureMoments
 
     moments = FeatureMoments()
@@ -136,7 +136,7 @@ def _survey(options: TrainOptions, reading: dict[str, Any]) -> _Survey:
     """Read a stream to find its labels, its features and their scales."""
     import numpy as np
 
-    from polyplane.engine.feature_ranges import refuse_extremes
+    from polyplane.engine.data import refuse_extremes
     from polyplane.readers import batches
     from polyplane.scaling import FeatureMoments
 

@@ -19,7 +19,7 @@ from polyplane.base import MOST, Declaration
 from polyplane.compression._choice import Rows, Search, Trial
 from polyplane.compression._shapes import smallest
 from polyplane.compression._tables import CompressedTables, label_bytes
-from polyplane.engine.feature_ranges import refuse_extremes
+from polyplane.engine.data import refuse_extremes
 from polyplane.model import Model
 
 #: Default number of passes of the final training, and its minimum; minimum and maximum number of row visits.

@@ -18,8 +18,7 @@ from polyplane.dask import _cutting_plane, _polyhedra
 from polyplane.dask._lazy import lazily
 from polyplane.dask._partitions import Cluster, blocks_of, connected_client, explain_lost_cluster, scatter
 from polyplane.dask._rounds import Rounds, in_rounds
-from polyplane.engine.data import Data
-from polyplane.engine.feature_ranges import FeatureRanges
+from polyplane.engine.data import Data, FeatureRanges
 from polyplane.engine.method import Method
 from polyplane.engine.run import Progress, Run
 from polyplane.learners.cutting_plane import CuttingPlane

@@ -15,8 +15,7 @@ from sklearn.base import clone
 from polyplane._threads import one_blas_thread
 from polyplane._validation import NoWeightError, check_classes, check_targets
 from polyplane.base import PlaneClassifier
-from polyplane.engine.data import Data
-from polyplane.engine.feature_ranges import FeatureRanges
+from polyplane.engine.data import Data, FeatureRanges
 from polyplane.engine.method import Method
 
 #: Seconds between checks for workers, and maximum time to wait for new ones.

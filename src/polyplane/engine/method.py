@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any, Generic, Self, TypeVar
 
-from polyplane.engine.data import Data
-from polyplane.engine.feature_ranges import OwnScaling
+from polyplane.engine.data import Data, OwnScaling
 from polyplane.engine.state import State
 from polyplane.planes import PlaneSet
 

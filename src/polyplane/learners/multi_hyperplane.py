@@ -22,14 +22,13 @@ from polyplane.engine.committee import Committee, CommitteeState
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, CommonScaling, MixedNumber, Seed, State, workspace
-from polyplane.learners._one_plane import OnePlanePerClass
-from polyplane.learners._scaled_rows import ScaledRows
 from polyplane.learners.log_loss import (
     USUAL_BATCH,
     Adam,
     AdamPass,
     CandidatePass,
     CandidatePlanes,
+    OnePlanePerClass,
     Pace,
     decay,
     stretch,
@@ -44,7 +43,7 @@ from polyplane.learners.tangents import (
     update_mean,
 )
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
+from polyplane.scaling import AffineScaling, ScaledRows
 
 #: A row whose class has this probability has a sufficient margin: it hardly changes the planes.
 AMPLE = 0.99

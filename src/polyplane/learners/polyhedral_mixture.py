@@ -17,8 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from polyplane._array_api import astype, at_most, expit, kind_of, namespace, take_rows, to_numpy, widest_float
 from polyplane._validation import check_fitted_matrix
 from polyplane.base import Declaration
-from polyplane.engine.data import Data
-from polyplane.engine.feature_ranges import OwnScaling
+from polyplane.engine.data import Data, OwnScaling
 from polyplane.engine.method import Traits
 from polyplane.engine.state import FeatureScaling, workspace
 from polyplane.learners.polyhedron import (

@@ -36,8 +36,7 @@ from polyplane.engine.data import Data
 from polyplane.engine.method import Method
 from polyplane.engine.run import Observer, Run
 from polyplane.engine.state import Array, RowMemory, State
-from polyplane.learners._scaled_rows import ScaledRows
-from polyplane.scaling import AffineScaling
+from polyplane.scaling import AffineScaling, ScaledRows
 
 #: Number of consecutive rows that share a window of the noise; unless they have many features, each has its own row.
 WINDOW = 256
