@@ -355,9 +355,13 @@ class PlaneSet:
 
     def _limited(self, pooled: Any, scores: Any) -> Any:
         """Limit how far class scores lie below the largest plane score of their member."""
-        xp, edges = namespace(scores), self.indptr[:: self.n_classes].tolist()
-        top = xp.stack([xp.max(scores[:, start:stop], axis=1) for start, stop in pairwise(edges)], axis=1)
+        xp = namespace(scores)
+        # No class score is below its largest plane, and the largest plane is at most as large as the largest score.
+        if scores.shape[0] == 0 or float(xp.max(pooled) - xp.min(pooled)) <= MAX_LEAD:
+            return pooled
         apart = xp.reshape(pooled, (-1, self.n_members, self.n_classes))
+        edges = pairwise(self.indptr[:: self.n_classes].tolist())
+        top = xp.stack([xp.max(scores[:, start:stop], axis=1) for start, stop in edges], axis=1)
         return xp.reshape(xp.maximum(apart, top[:, :, None] - MAX_LEAD), pooled.shape)
 
     def _pool(self, scores: Any, xp: Any) -> Any:

@@ -175,15 +175,15 @@ class ModelColumns:
 
     def shown(self, j: int, value: Any, digits: int | None = None) -> str:
         """Format a value of column `j`."""
+        if not self.inputs.is_table:
+            return number(float(value), digits or 4)
         if value is None:
             return "missing"
         if isinstance(value, bool | np.bool_):
             return str(bool(value)).lower()
-        if not isinstance(value, int | float | np.number) or isinstance(self.column(j), CategoryColumn):
-            return str(value)
-        if not self.inputs.is_table:
-            return number(float(value), digits or 4)
         column = self.column(j)
+        if not isinstance(value, int | float | np.number) or isinstance(column, CategoryColumn):
+            return str(value)
         return whole_number(float(value), isinstance(column, NumberColumn) and column.is_whole, digits or 6)
 
     def shown_change(self, j: int, before: Any, after: Any) -> tuple[str, str]:

@@ -479,10 +479,10 @@ def _row(predictions: Predictions, i: int, why: RowExplanation, image_shape: Any
     if why.flip is not None:
         changes = [
             {"name": visible(name), "from": visible(before), "to": visible(after)}
-            for name, before, after in why.shown_changes()
+            for name, before, after in why.shown_changes(SHOWN_COLUMNS)
         ]
         title = f"{why.smallest()} that leads to class {_quoted(visible(str(why.flip.label)))}"
-        flip = {"title": title, "changes": changes[:SHOWN_COLUMNS], "n_others": len(changes[SHOWN_COLUMNS:])}
+        flip = {"title": title, "changes": changes, "n_others": len(why.flip.changes) - len(changes)}
     shares = [(j, *why.shown(j), why.contributions[j]) for j in large]
     return {
         "number": i,

@@ -146,11 +146,10 @@ class RowExplanation(Explanation):
         """Return the value of a column and its reference value as text."""
         return self._described.shown(j, self.values[j]), self._described.shown(j, self.reference[j])
 
-    def shown_changes(self) -> list[tuple[str, str, str]]:
-        """Return the name of each changed column and its values before and after, as text."""
-        changes = {} if self.flip is None else self.flip.changes
-        pairs = [(name, self._described.shown_change(self.columns.index(name), *two)) for name, two in changes.items()]
-        return [(name, before, after) for name, (before, after) in pairs]
+    def shown_changes(self, top: int | None = None) -> list[tuple[str, str, str]]:
+        """Return the names of the `top` changed columns and their values before and after, as text."""
+        changes = [] if self.flip is None else list(self.flip.changes.items())[:top]
+        return [(name, *self._described.shown_change(self.columns.index(name), *pair)) for name, pair in changes]
 
     def reason(self, j: int) -> str:
         """Return the value of a column and its reference value in a phrase."""
@@ -205,10 +204,10 @@ class RowExplanation(Explanation):
         is_table = self._described.model.inputs.is_table
         far = f"distance {number(self.flip.distance, 3 if is_table else 4)}"
         far += ", in interquartile ranges of the columns" if is_table else ""
-        changes = self.shown_changes()
+        changes = self.shown_changes(top)
         lines = [f"{self.smallest()} that leads to class {self.flip.label!r} ({far}):"]
-        lines += [f"  {quoted(name)}: {before} -> {after}" for name, before, after in changes[:top]]
-        left = len(changes) - len(changes[:top])
+        lines += [f"  {quoted(name)}: {before} -> {after}" for name, before, after in changes]
+        left = len(self.flip.changes) - len(changes)
         return [*lines, f"  and smaller changes of {left} other columns"] if left else lines
 
     def to_dict(self) -> dict[str, Any]:
