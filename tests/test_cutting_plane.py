@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 
 from polyplane import CuttingPlaneSVC, load, save
 from polyplane._threads import Team
-from polyplane.dask._cutting_plane import on_cluster
+from polyplane.dask.methods import exact
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
 from polyplane.kernels.cutting_plane import first_zero
@@ -592,7 +592,7 @@ class TestOnCluster:
         X, y = noisy(300, 6, n_classes)
         machine = CuttingPlaneSVC(C=0.05, multi_class=multi_class, line_search=line_search, tol=1e-3)
         method = machine._method(np.unique(y))
-        on_partitions, stand_in = on_cluster(method, Partitions(container(X), y, 3))
+        on_partitions, stand_in = exact(method, Partitions(container(X), y, 3))
         run = Run(on_partitions).go(repeat(stand_in, machine.max_iter))
         assert run.reason == "converged"
         machine.fit(container(X), y)
@@ -607,7 +607,7 @@ class TestOnCluster:
         with pytest.raises(
             ValueError, match="needs all rows in one place, which is not possible on a cluster; use 'three-point'"
         ):
-            on_cluster(CuttingPlane(line_search=line_search), Partitions(*noisy(), 2))
+            exact(CuttingPlane(line_search=line_search), Partitions(*noisy(), 2))
 
 
 class TestBadInput:

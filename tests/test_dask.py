@@ -25,7 +25,7 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
-from polyplane.dask import DaskPlaneClassifier, _classifier, _partitions, _rounds  # noqa: E402
+from polyplane.dask import DaskPlaneClassifier, classifiers, methods, partitions  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ class TestRounds:
 
 def at_round(monkeypatch, number, action):
     """Have `action` done when the models of a round are mixed; return the list of how many models were mixed."""
-    mixed, mix = [], _rounds.mix
+    mixed, mix = [], methods.mix
 
     def mix_and_act(states, share):
         mixed.append(len(states))
@@ -151,7 +151,7 @@ def at_round(monkeypatch, number, action):
             action()
         return mix(states, share)
 
-    monkeypatch.setattr(_rounds, "mix", mix_and_act)
+    monkeypatch.setattr(methods, "mix", mix_and_act)
     return mixed
 
 
@@ -376,10 +376,10 @@ class TestRefusals:
 
     def test_workers_that_do_not_come_back_are_said(self, monkeypatch, rows):
         """`fit` waited without a word."""
-        monkeypatch.setattr(_partitions, "LOOK_EVERY", 0.2)
-        monkeypatch.setattr(_partitions, "WAIT_FOR_WORKERS", 0.5)
+        monkeypatch.setattr(partitions, "LOOK_EVERY", 0.2)
+        monkeypatch.setattr(partitions, "WAIT_FOR_WORKERS", 0.5)
         monkeypatch.setattr(
-            _classifier, "connected_client", distributed.default_client
+            classifiers, "connected_client", distributed.default_client
         )  # the workers are lost after it
         with (
             distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,

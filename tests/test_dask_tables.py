@@ -2,7 +2,7 @@
 
 import os
 import signal
-from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,9 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
 
-from polyplane.dask import DaskTableClassifier, _table_classifier  # noqa: E402
-from polyplane.tables import _summary  # noqa: E402
+from polyplane.dask import DaskTableClassifier  # noqa: E402
+from polyplane.dask import tables as summaries  # noqa: E402
+from polyplane.dask.methods import Relay  # noqa: E402
 from polyplane.tables._choice import EncodedRows  # noqa: E402
 from polyplane.tables._model import Member  # noqa: E402
 
@@ -75,16 +76,23 @@ def same(one, other):
 
 def before_pass(monkeypatch, number, action):
     """Have `action` done before a pass over all partitions; return the list of the passes."""
-    passes, train_pass = [], _table_classifier.train_pass
+    passes, step = [], Relay.step
 
-    def act_and_train(runners, which):
-        passes.append(which)
-        if which == number:
+    def act_and_train(self, state, data):
+        passes.append(state.n_passes)
+        if state.n_passes == number:
             action()
-        train_pass(runners, which)
+        return step(self, state, data)
 
-    monkeypatch.setattr(_table_classifier, "train_pass", act_and_train)
+    monkeypatch.setattr(Relay, "step", act_and_train)
     return passes
+
+
+def finished(members):
+    """A run that has found these members."""
+    return SimpleNamespace(
+        reason="end of data", n_steps=3, state=None, method=SimpleNamespace(members=lambda state: members)
+    )
 
 
 class TestFit:
@@ -144,18 +152,18 @@ class TestFit:
         assert found.score(TEST, Y_TEST) > 0.75
 
     def test_the_model_of_the_sample_is_kept_where_it_is_clearly_better(self):
-        model = TableClassifier(**GOOD).fit(FRAME, Y).table_model_
-        swapped = [PlaneSet.of_classes([planes.of(1), planes.of(0)]) for _, planes in model.members]
-        spoilt = replace(
-            model, members=tuple(Member(m.preparation, p) for m, p in zip(model.members, swapped, strict=True))
-        )
-        held_out = EncodedRows(
-            model.encode(TEST), (Y_TEST == "returned").astype(int), np.ones(1000), model.encoding.is_indicator, 2
-        )
+        model = TableClassifier(**GOOD).fit(FRAME, Y)
+        swapped = [PlaneSet.of_classes([planes.of(1), planes.of(0)]) for _, planes in model.members_]
+        spoilt = tuple(Member(m.preparation, p) for m, p in zip(model.members_, swapped, strict=True))
+        Z, y = model.encoder_.transform(TEST), (Y_TEST == "returned").astype(int)
+        held_out = EncodedRows(Z, y, np.ones(1000), model.encoder_.encoding_.is_indicator, 2)
+        good, classifier = model.members_, DaskTableClassifier()
         with pytest.warns(UserWarning, match="if the class distributions of the partitions differ, shuffle the rows"):
-            kept = _table_classifier._better(model, spoilt, held_out)
-        assert kept.members == model.members
-        assert _table_classifier._better(spoilt, model, held_out).members == model.members
+            classifier._keep_better(held_out, 900, model, finished(spoilt))
+        assert classifier.to_local().members_ == good
+        model._keep_model(spoilt, 1.0)
+        classifier._keep_better(held_out, 900, model, finished(good))
+        assert classifier.to_local().members_ == good
 
     def test_categories_that_differ_between_partitions(self, client):
         parts = [part.assign(colour=part["colour"].astype("category")) for part in split()]
@@ -300,19 +308,21 @@ class TestProcesses:
 
 class TestSummaries:
     def learned(self, frames, **how):
-        settings = {"kinds": {}, "gaps": ("?",), "decimal": ".", "limits": _summary.Limits(5, 50)} | how
+        settings = {"kinds": {}, "gaps": ("?",), "decimal": ".", "limits": summaries.Limits(5, 50)} | how
         merged = {
-            name: _summary.ColumnSummary.merged([_summary.ColumnSummary.of(self.cells(part, name)) for part in frames])
+            name: summaries.ColumnSummary.merged(
+                [summaries.ColumnSummary.of(self.cells(part, name)) for part in frames]
+            )
             for name in frames[0].columns
         }
-        return _summary.learn_encoding(merged, True, *settings.values())
+        return summaries.learn_encoding(merged, True, *settings.values())
 
     def cells(self, frame, name):
         table = _summary_table(frame)
         return table.read(table.names.index(name))
 
     def test_more_values_than_are_kept(self, monkeypatch):
-        monkeypatch.setattr(_summary, "MOST_VALUES", 200)
+        monkeypatch.setattr(summaries, "MOST_VALUES", 200)
         rng = np.random.default_rng(0)
         frame = pd.DataFrame(
             {
@@ -336,7 +346,7 @@ class TestSummaries:
         assert set(found.dropped) == {"row", "key", "hash"}
 
     def test_more_rows_than_are_learned_from(self, monkeypatch):
-        monkeypatch.setattr(_summary, "MOST_ROWS", 500)
+        monkeypatch.setattr(summaries, "MOST_ROWS", 500)
         frame = pd.DataFrame({"size": np.arange(3000) % 7, "colour": np.where(np.arange(3000) % 3, "red", None)})
         found = self.learned(split(frame, 2))
         size, colour = found.columns

@@ -1,6 +1,5 @@
 """Training on the partitions of a Dask cluster."""
 
-from polyplane.dask._classifier import DaskPlaneClassifier
-from polyplane.dask._table_classifier import DaskTableClassifier
+from polyplane.dask.classifiers import DaskPlaneClassifier, DaskTableClassifier
 
 __all__ = ["DaskPlaneClassifier", "DaskTableClassifier"]

@@ -177,7 +177,7 @@ class TableStream(TableMethod):
         rows, rng = self._rows(data), np.random.default_rng(seed[0])
         kept = rows if len(rows.y) <= MEMORY else rows.take(rng.choice(len(rows.y), MEMORY, replace=False))
         return TableStreamState(
-            [self._continued(member, kept, own) for member, own in zip(self.fitted, seed, strict=True)],
+            [self._continued(number, kept, own) for number, own in enumerate(seed)],
             kept.Z, kept.y, kept.weight, np.empty((0, data.n_classes)), np.empty(0, dtype=np.int64), np.empty(0),
             _packed(rng), self.fitted_temperature, len(rows.y),
         )  # fmt: skip
@@ -220,15 +220,15 @@ class TableStream(TableMethod):
         return EncodedRows(data.X, data.y, data.weight, np.array(self.is_indicator), data.n_classes)
 
     def _method(self, number: int) -> SmoothMultiHyperplane:
-        noise = EncodedRows.noise_of(self.fitted[number].preparation.name, np.array(self.is_indicator))
-        return SmoothMultiHyperplane(noise=noise, max_iter=SETTLED_AFTER)
+        return member_method(self.fitted[number], np.array(self.is_indicator), SETTLED_AFTER)
 
     def _prepared(self, rows: EncodedRows, number: int) -> Data:
         return rows.data(self.fitted[number].preparation)
 
-    def _continued(self, member: Member, rows: EncodedRows, seed: int) -> SmoothState:
+    def _continued(self, number: int, rows: EncodedRows, seed: int) -> SmoothState:
         """A state with the planes of a member; the rows only determine the scaling."""
-        method, cold = cold_start(member, rows, SETTLED_AFTER, seed)
+        method, member = self._method(number), self.fitted[number]
+        cold = cold_start(method, member, rows, seed)
         # Few rows have fewer centres than planes; all planes are kept.
         mask = np.arange(cold.tangents.mask.shape[1]) < np.diff(member.planes.indptr)[:, None]
         state = method.begin(replace(cold.tangents, mask=mask), cold.scaling, seed)
@@ -247,27 +247,18 @@ class TableStream(TableMethod):
         return replace(rows, Z=Z, y=y, weight=weight)
 
 
-def cold_start(
-    member: Member, rows: EncodedRows, max_iter: int, seed: int
-) -> tuple[SmoothMultiHyperplane, SmoothState]:
-    """Return the method, and a state with the number of planes of a member: tangent planes at centres of the rows.
+def member_method(member: Member, is_indicator: np.ndarray, max_iter: int) -> SmoothMultiHyperplane:
+    """Return the method that trains a member on batches or partitions; its steps decrease over `max_iter` visits."""
+    noise = EncodedRows.noise_of(member.preparation.name, is_indicator)
+    return SmoothMultiHyperplane(noise=noise, max_iter=max_iter)
 
-    Parameters
-    ----------
-    member : Member
-        The member, with a preparation and a number of planes.
-    rows : EncodedRows
-        Rows, of all classes if possible.
-    max_iter : int
-        Number of passes over which the step size decreases.
-    seed : int
-        Seed of centres and row orders.
-    """
+
+def cold_start(method: SmoothMultiHyperplane, member: Member, rows: EncodedRows, seed: int) -> SmoothState:
+    """Return a state with the number of planes of a member: tangent planes at centres of the rows."""
     data = rows.data(member.preparation)
-    method = SmoothMultiHyperplane(noise=rows.noise(member.preparation.name), max_iter=max_iter)
     scaling = AffineScaling.common(data.X, data.training_weight)
     tangents = tangent_start(data, np.diff(member.planes.indptr), scaling, method.scale, seed)
-    return method, method.begin(tangents, scaling, seed)
+    return method.begin(tangents, scaling, seed)
 
 
 def _remembered(state: TableStreamState, new: EncodedRows, rng: np.random.Generator) -> TableStreamState:

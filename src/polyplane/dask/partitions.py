@@ -6,17 +6,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from polyplane._threads import one_blas_thread
 from polyplane._validation import NoWeightError, check_classes, check_targets
 from polyplane.base import PlaneClassifier
 from polyplane.engine.data import Data, FeatureRanges
-from polyplane.engine.method import Method
 
 #: Seconds between checks for workers, and maximum time to wait for new ones.
 LOOK_EVERY, WAIT_FOR_WORKERS = 5.0, 300.0
@@ -29,9 +28,9 @@ class Partition:
     The cache is not transferred with the rows, and no result depends on it.
     """
 
-    def __init__(self, data: Data, feature_names: list[str] | None) -> None:
-        self.data = replace(data, is_part=True)
-        self.feature_names = feature_names
+    def __init__(self, data: Data, feature_names: list[str] | None, number: int) -> None:
+        self.data = replace(data, is_part=True, identity=b"%d" % number)
+        self.feature_names, self.number = feature_names, number
         self.cache: dict[Any, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -48,6 +47,7 @@ class PartitionInfo(NamedTuple):
     weight: float
     feature_names: list[str] | None
     ranges: FeatureRanges
+    number: int
 
 
 class Cluster:
@@ -157,25 +157,44 @@ def explain_lost_cluster() -> Iterator[None]:
         raise RuntimeError(f"The Dask cluster was lost during fit; the estimator has not changed. ({error})") from error
 
 
-def scatter(
-    client: Any, estimator: PlaneClassifier, blocks: list[list[Any]], check: Callable[[Method[Any]], None]
-) -> Cluster:
-    """Validate all partitions on their workers; before, `check` can raise an error for the classes."""
-    columns = [client.compute(column) for column in blocks]
-    found = gather(client, [submit(client, labels_of, block, i) for i, block in enumerate(columns[1])])
+class Labelled(NamedTuple):
+    """The partitions before their validation."""
+
+    columns: list[list[Any]]  # futures of the rows, the labels and the weights, if any
+    filled: list[int]  # numbers of the partitions that have rows
+    classes: np.ndarray
+    estimator: Any  # with class weights over all partitions
+
+    def parts(self) -> list[tuple[int, list[Any]]]:
+        """Return number and futures of each partition that has rows."""
+        return [(i, [column[i] for column in self.columns]) for i in self.filled]
+
+
+def labelled(client: Any, estimator: Any, columns: list[list[Any]]) -> Labelled:
+    """Find the classes of all partitions."""
+    found = gather(client, [submit(client, _labels_of, block, i) for i, block in enumerate(columns[1])])
     filled = [i for i, labels in enumerate(found) if len(labels)]
     if not filled:
         raise ValueError("All partitions are empty.")
     classes = check_classes(np.concatenate([found[i] for i in filled]))
-    check(estimator._method(classes))
-    weighted = with_class_weights(client, estimator, classes, [columns[1][i] for i in filled])
-    partitions = [submit(client, _validated, weighted, classes, i, *(column[i] for column in columns)) for i in filled]
+    if getattr(estimator, "class_weight", None) == "balanced":
+        counts = np.sum(gather(client, [submit(client, _count, columns[1][i], classes) for i in filled]), axis=0)
+        weights = counts.sum() / (len(classes) * counts)
+        weight = dict(zip(classes.tolist(), weights.tolist(), strict=True))
+        estimator = copy(estimator).set_params(class_weight=weight)
+    return Labelled(columns, filled, classes, estimator)
+
+
+def scatter(client: Any, rows: Labelled) -> Cluster:
+    """Validate all partitions on their workers."""
+    how = rows.estimator, rows.classes
+    partitions = [submit(client, _validated, *how, i, *part) for i, part in rows.parts()]
     infos = gather(client, [submit(client, info_of, partition) for partition in partitions])
-    _check_alike(dict(zip(filled, infos, strict=True)))
+    _check_alike(dict(zip(rows.filled, infos, strict=True)))
     kept = [j for j, info in enumerate(infos) if info.weight > 0]
     if not kept:
         raise ValueError("All sample weights are zero; at least one row needs a positive weight.")
-    cluster = Cluster(client, [partitions[j] for j in kept], [infos[j] for j in kept], classes)
+    cluster = Cluster(client, [partitions[j] for j in kept], [infos[j] for j in kept], rows.classes)
     if np.count_nonzero(cluster.class_counts) < 2:
         raise ValueError("Fewer than two classes have rows of positive weight.")
     return cluster
@@ -233,7 +252,7 @@ def _delayed(name: str, column: Any) -> list[Any]:
     )
 
 
-def labels_of(y: Any, number: int) -> np.ndarray:
+def _labels_of(y: Any, number: int) -> np.ndarray:
     with named_partition(number):
         return np.unique(check_targets(flat(y), len(y))) if len(y) else np.empty(0)
 
@@ -243,23 +262,15 @@ def _count(y: Any, classes: np.ndarray) -> np.ndarray:
 
 
 def flat(column: Any) -> np.ndarray:
+    """Return a column as a one-dimensional array."""
     array = np.asarray(column)
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-
-
-def with_class_weights(client: Any, estimator: Any, classes: np.ndarray, labels: list[Any]) -> Any:
-    """Return the estimator with "balanced" class weights computed over all partitions."""
-    if getattr(estimator, "class_weight", None) != "balanced":
-        return estimator
-    counts = np.sum(gather(client, [submit(client, _count, block, classes) for block in labels]), axis=0)
-    weights = counts.sum() / (len(classes) * counts)
-    return clone(estimator).set_params(class_weight=dict(zip(classes.tolist(), weights.tolist(), strict=True)))
 
 
 def _validated(
     estimator: PlaneClassifier, classes: np.ndarray, number: int, X: Any, y: Any, weight: Any = None
 ) -> Partition:
-    estimator, weight = clone(estimator), None if weight is None else flat(weight)
+    estimator, weight = copy(estimator), None if weight is None else flat(weight)
     with named_partition(number):
         try:
             if weight is not None and not weight.any():
@@ -271,14 +282,16 @@ def _validated(
             data = estimator._take(X, flat(y), None, classes, judge_scales=False)
             data = replace(data, weight=np.zeros_like(data.weight), train=data.train[:0])
     names = getattr(estimator, "feature_names_in_", None)
-    return Partition(replace(data, identity=b"%d" % number), None if names is None else names.tolist())
+    return Partition(data, None if names is None else names.tolist(), number)
 
 
 def info_of(partition: Partition) -> PartitionInfo:
+    """Return the facts about a partition."""
     data = partition.data
     (n_rows, n_features), weight = data.X.shape, float(data.training_weight.sum())
     ranges = FeatureRanges.of(data.X)
-    return PartitionInfo(n_rows, n_features, data.X.dtype, data.class_counts, weight, partition.feature_names, ranges)
+    names, number = partition.feature_names, partition.number
+    return PartitionInfo(n_rows, n_features, data.X.dtype, data.class_counts, weight, names, ranges, number)
 
 
 @contextmanager
