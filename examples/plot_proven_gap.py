@@ -18,4 +18,4 @@ model = CuttingPlaneSVC(C=0.1, tol=1e-4).fit(StandardScaler().fit_transform(X), 
 print(f"after {model.n_iter_} cuts the objective is proven to be within {model.gap_:.1e} of the optimum")
 
 # %%
-display = HistoryDisplay.from_estimator(model, figures=["primal", "dual", "gap"], against="step")
+display = HistoryDisplay.from_estimator(model, metrics=["primal", "dual", "gap"], against="step")

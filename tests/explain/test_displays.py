@@ -84,7 +84,7 @@ def test_history_has_a_panel_for_each_figure(model):
     line = display.axes_[0].get_lines()[0]
     assert line.get_xdata()[-1] == model.n_iter_
     with pytest.raises(ValueError, match="'gap' is not in the history"):
-        HistoryDisplay.from_estimator(model, figures=["gap"])
+        HistoryDisplay.from_estimator(model, metrics=["gap"])
     with pytest.raises(ValueError, match="against='hour'"):
         HistoryDisplay.from_estimator(model, against="hour")
 

@@ -8,23 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape as escape_markup
 from importlib.resources import files
+from string import Template
 
 from polyplane._plain import visible
 
 #: The scripts of a page, in order, and those of the section "Try it".
 SCRIPTS, LIVE_SCRIPTS = ("parts.js", "rows.js"), ("reasons.js", "live.js")
-
-PICKER = """\
-<div class="picker"><label for="row">Row and its predicted class</label> <select id="row"></select>
-<button type="button" id="before">Previous</button> <button type="button" id="after">Next</button></div>
-<div class="card" id="why" aria-live="polite"></div>
-<noscript><p>This section requires JavaScript.</p></noscript>"""
-
-LIVE = """<div class="picker"><label for="start">Start from</label> <select id="start"></select>
-<button type="button" id="reset">Reset</button></div>
-<div class="card now" id="now"><p class="verdict" aria-live="polite"></p><div id="classes"></div></div>
-<div class="live"><div id="inputs"></div><div id="reasons"></div></div>
-<noscript><p>This section requires JavaScript.</p></noscript>"""
 
 
 def escape(text: str) -> str:
@@ -59,7 +48,7 @@ class Markup:
         yield
         self._parts.append("</details>")
 
-    def place(self, name: str, css_class: str) -> None:
+    def block(self, name: str, css_class: str) -> None:
         """Add an empty block that a script fills."""
         self._parts.append(f'<div id="{name}"{_class(css_class)}></div>')
 
@@ -90,11 +79,11 @@ class Markup:
         """Add the section in which a script explains one row at a time; `reference` describes the reference row."""
         self.add("h2", "Rows explained")
         self.add("p", reference, "quiet")
-        self._parts.append(PICKER)
+        self._parts.append(_page_file("picker.html"))
 
     def live(self) -> None:
         """Add the section in which the values of a row can be changed."""
-        self._parts.append(LIVE)
+        self._parts.append(_page_file("live.html"))
 
     def table(
         self,
@@ -144,19 +133,18 @@ def assemble(body: Markup, title: str, data: str, model: str = "") -> str:
     model : str
         Script of the model, which must not contain a closing tag; empty if there is none.
     """
-    style = _page_file("style.css")
     scripts = [model] if model else []
     scripts.append("\n".join([*map(_page_file, SCRIPTS), live_scripts() if model else ""]))
-    allowed = " ".join(f"'{_digest(script)}'" for script in scripts)
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{style}</style></head>\n<body><main>\n{body}\n</main>\n"
-        f'<script type="application/json" id="data">{_inert(data)}</script>\n'
-        + "".join(f"<script>{script}</script>\n" for script in scripts)
-        + "</body></html>\n"
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return Template(_page_file("page.html")).substitute(
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}",
+        title=escape(title),
+        style=_page_file("style.css"),
+        body=body,
+        # Escaped, so that JSON cannot close its script element.
+        data=data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"),
+        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
 
 
@@ -171,12 +159,3 @@ def _page_file(name: str) -> str:
 
 def _class(name: str) -> str:
     return f' class="{name}"' if name else ""
-
-
-def _digest(script: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _inert(data: str) -> str:
-    """Escape JSON so that it cannot close its script element."""
-    return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

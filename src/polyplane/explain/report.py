@@ -355,7 +355,7 @@ def _gallery(page: Markup, told: ModelExplanation) -> None:
     what = "Weights of the pixels" if told.rounded is not None else "Mean weights of the pixels for each class"
     order = "; most used planes first" if told.rounded is not None else ""
     page.add("p", f"{what}: blue is positive, red is negative{order}.", "quiet")
-    page.place("planes", "gallery")
+    page.block("planes", "gallery")
 
 
 def _pictures(told: ModelExplanation) -> list[dict[str, Any]]:
@@ -425,7 +425,7 @@ def _effects(page: Markup, told: ModelExplanation, predictions: Predictions) -> 
 
     def draw(columns: Sequence[int]) -> None:
         if sides is None:
-            page.legend([(str(told.classes[c]), COLOURS[place]) for place, c in enumerate(classes)])
+            page.legend([(str(told.classes[c]), COLOURS[index]) for index, c in enumerate(classes)])
         with page.group("effects"):
             for j in columns:
                 for effect in told.of_column(told.columns[j]):
@@ -455,7 +455,7 @@ def _errors(page: Markup, predictions: Predictions, chosen: Sequence[int]) -> No
         ]
         for i in errors[:MAX_ERRORS]
     ]
-    position = {row: place for place, row in enumerate(chosen)}
+    position = {row: index for index, row in enumerate(chosen)}
     links = [position.get(i) for i in errors[:MAX_ERRORS]]
     page.table("", ["row", "true class", "predicted class", predictions.measure], rows, links=links)
 

@@ -105,14 +105,14 @@ def _curve(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str] 
         [c] = classes
         edge = [at(x[i], effect.low[i, c]) for i in inside] + [at(x[i], effect.high[i, c]) for i in inside[::-1]]
         drawing.area(edge, "band")
-    for place, c in enumerate(classes):
-        own = None if sides else COLOURS[place]
+    for index, c in enumerate(classes):
+        own = None if sides else COLOURS[index]
         drawing.line([at(x[i], effect.effect[i, c]) for i in inside], "curve", own)
         if effect.missing is not None:
-            place_x, place_y = at(last, effect.missing[c])
-            drawing.dot(place_x, place_y, "gap", own)
-            if place == 0:
-                drawing.text(place_x - 7, place_y - 5, "missing", "end")
+            dot_x, dot_y = at(last, effect.missing[c])
+            drawing.dot(dot_x, dot_y, "dot", own)
+            if index == 0:
+                drawing.text(dot_x - 7, dot_y - 5, "missing", "end")
     drawing.dot(*at(float(effect.reference or 0.0), 0.0), "reference")
     for value in _places(effect):
         across = at(value, 0.0)[0]
@@ -143,8 +143,8 @@ def _levels(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str]
         rows = f" ({counts[i]:,})" if counts[i] else ""
         drawing.text(NAMES, y + 11, cut(names[i], LETTERS - len(rows)) + rows, "end")
         if sides is None:
-            for place, c in enumerate(classes):
-                drawing.dot(at(sizes[i, c]), y + 7, "gap", COLOURS[place])
+            for index, c in enumerate(classes):
+                drawing.dot(at(sizes[i, c]), y + 7, "dot", COLOURS[index])
             continue
         size = float(sizes[i, classes[0]])
         left, right = min(at(0.0), at(size)), max(at(0.0), at(size))
@@ -212,7 +212,7 @@ def draw_reliability(counts: np.ndarray, predicted: np.ndarray, observed: np.nda
     for x, y, count in zip(predicted, observed, counts[counts > 0].tolist(), strict=True):
         low, high = wilson(float(y), count)
         drawing.line([at(x, low), at(x, high)], "whisker")
-        drawing.dot(*at(x, y), "gap")
+        drawing.dot(*at(x, y), "dot")
     width, most = (right - LEFT) / len(counts), max(1, int(counts.max()))
     for i, count in enumerate(counts.tolist()):
         height = 28.0 * count / most

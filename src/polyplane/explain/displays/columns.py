@@ -442,8 +442,8 @@ class ReasonsDisplay:
         self.ax_.vlines(ends, rows, rows + 1, color="#888888", linewidth=0.8)
         self.ax_.axvline(0.0, color="#888888", linewidth=0.8, zorder=0)
         right = np.append(np.maximum(starts, ends), max(ends[-1], 0.0))
-        for row, (place, size) in enumerate(zip(right, [*sizes, ends[-1]], strict=True)):
-            self.ax_.annotate(f"{size:+.2f}", (place, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
+        for row, (end, size) in enumerate(zip(right, [*sizes, ends[-1]], strict=True)):
+            self.ax_.annotate(f"{size:+.2f}", (end, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
         self.ax_.use_sticky_edges = False
         self.ax_.margins(x=0.12)
 

@@ -108,8 +108,8 @@ class PlaneUsageDisplay:
         order = np.lexsort((-self.usage, self.owners))
         shown = order[np.isin(order, np.argsort(-self.usage, kind="stable")[:max_planes])]
         shown = shown[self.usage[shown] > 0]
-        for place, plane in enumerate(shown):
-            self.ax_.bar(place, 100 * self.usage[plane], color=colour(self.owners[plane]), width=0.85)
+        for index, plane in enumerate(shown):
+            self.ax_.bar(index, 100 * self.usage[plane], color=colour(self.owners[plane]), width=0.85)
         if self.errors is not None:
             wrong = 100 * self.errors[shown]
             self.ax_.bar(np.arange(len(shown)), wrong, color="black", width=0.85, label="misclassified")
@@ -582,7 +582,7 @@ class HistoryDisplay:
     >>> from polyplane import CuttingPlaneSVC
     >>> from polyplane.explain import HistoryDisplay
     >>> model = CuttingPlaneSVC().fit(*load_iris(return_X_y=True))
-    >>> display = HistoryDisplay.from_estimator(model, figures=["primal", "dual", "gap"])
+    >>> display = HistoryDisplay.from_estimator(model, metrics=["primal", "dual", "gap"])
     >>> len(display.axes_)
     3
     """
@@ -609,12 +609,12 @@ class HistoryDisplay:
         last = estimator[-1] if hasattr(estimator, "steps") else estimator
         return cls(history=last.history_).plot(**kwargs)
 
-    def plot(self, *, figures: Sequence[str] | None = None, against: str = "step") -> Self:
+    def plot(self, *, metrics: Sequence[str] | None = None, against: str = "step") -> Self:
         """Draw the display.
 
         Parameters
         ----------
-        figures : sequence of str, default=None
+        metrics : sequence of str, default=None
             The quantities to show. If None, all that vary.
         against : {"step", "time"}, default="step"
             Horizontal axis: passes (or other steps of the learner), or time in seconds.
@@ -624,12 +624,12 @@ class HistoryDisplay:
         display : HistoryDisplay
             The display itself.
         """
-        names = [name for name in self.history if name != "time"] if figures is None else list(figures)
-        if figures is None:  # constant quantities are omitted, unless all are constant
+        names = [name for name in self.history if name != "time"] if metrics is None else list(metrics)
+        if metrics is None:  # constant quantities are omitted, unless all are constant
             names = [name for name in names if len(set(self.history[name])) > 1] or names
         for name in names:
             if name not in self.history:
-                raise ValueError(f"figures: {name!r} is not in the history, which contains {', '.join(self.history)}.")
+                raise ValueError(f"metrics: {name!r} is not in the history, which contains {', '.join(self.history)}.")
         if not names:
             raise ValueError("The history contains only times: there is nothing to draw.")
         if against not in ("time", "step") or (against == "time" and "time" not in self.history):

@@ -113,20 +113,20 @@
     const was = label.appendChild(element("span", "", "quiet"));
     const controls = box.appendChild(element("div", undefined, "controls"));
     [...made.others, made.main].forEach((control) => controls.appendChild(control));
-    let gap = null;
+    let missing = null;
     if (input.missing && made.main.tagName !== "SELECT") {
       const around = controls.appendChild(element("label"));
-      gap = around.appendChild(element("input"));
-      gap.type = "checkbox";
+      missing = around.appendChild(element("input"));
+      missing.type = "checkbox";
       around.append(" missing");
-      gap.setAttribute("aria-label", `${visible(column.name)} is missing`);
-      gap.addEventListener("change", () => change(column, gap.checked ? null : present(column)));
+      missing.setAttribute("aria-label", `${visible(column.name)} is missing`);
+      missing.addEventListener("change", () => change(column, missing.checked ? null : present(column)));
     }
     const sync = () => {
       const cell = row[column.position], before = first[column.position];
       made.sync(cell);
-      if (gap) gap.checked = cell === null;
-      [made.main, ...made.others].forEach((control) => { control.disabled = gap !== null && cell === null; });
+      if (missing) missing.checked = cell === null;
+      [made.main, ...made.others].forEach((control) => { control.disabled = missing !== null && cell === null; });
       box.classList.toggle("changed", cell !== before);
       was.textContent = cell === before ? "" : ` was ${shown(before)}`;
     };
