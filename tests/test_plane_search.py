@@ -20,7 +20,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.fixes import parse_version
 
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, PegasosSVC, PlaneSearchCV
-from polyplane.learners._many import fit_many
+from polyplane.learners.many import fit_many
 from polyplane.search import _fitting, _rungs
 from polyplane.search._rungs import Rung, batches, plan, sample_rows
 

@@ -13,9 +13,8 @@ from sklearn.datasets import make_classification
 from polyplane import MultiHyperplaneClassifier, PegasosSVC
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
-from polyplane.learners import _stack
-from polyplane.learners._many import fit_many
-from polyplane.learners._stack import Job, train_stacked
+from polyplane.learners import many
+from polyplane.learners.many import Job, fit_many, train_stacked
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 
 X, Y = make_classification(900, 8, n_informative=6, n_classes=3, random_state=0)
@@ -47,10 +46,10 @@ def alone(job):
     return job.method.planes(Run(job.method, seed=job.seed).go(repeat(data, job.method.max_iter)).state)
 
 
-@pytest.mark.parametrize("most_scores", [_stack.MOST_SCORES, 1])
+@pytest.mark.parametrize("most_scores", [many.MOST_SCORES, 1])
 def test_a_machine_is_what_it_is_alone(monkeypatch, most_scores):
     """Whatever its neighbours, their numbers of planes and rows, and however many fit into memory together."""
-    monkeypatch.setattr(_stack, "MOST_SCORES", most_scores)
+    monkeypatch.setattr(many, "MOST_SCORES", most_scores)
     for job, planes in zip(JOBS, train_stacked(data_of(X), JOBS, n_jobs=2), strict=True):
         expected = alone(job)
         np.testing.assert_array_equal(planes.indptr, expected.indptr)

@@ -24,7 +24,7 @@ from sklearn.model_selection import ParameterSampler, StratifiedKFold
 
 from polyplane import MultiHyperplaneClassifier
 from polyplane._plain import plain
-from polyplane.learners._many import fit_many
+from polyplane.learners.many import fit_many
 
 SPACE = {
     "eta0": loguniform(0.1, 1.0),

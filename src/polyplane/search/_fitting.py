@@ -18,7 +18,7 @@ from polyplane._array_api import is_foreign, take_rows
 from polyplane._threads import in_threads
 from polyplane._validation import check_matrix
 from polyplane.base import takes_matrix
-from polyplane.learners._many import fit_many
+from polyplane.learners.many import fit_many
 from polyplane.search._candidates import Settings, machine_of
 from polyplane.search._results import Trial
 from polyplane.search._rungs import Rung, sample_rows

@@ -1,0 +1,423 @@
+"""Many classifiers fitted together, each on its own rows of one matrix.
+
+On a device, multi-hyperplane models are trained as a stack, with one matrix product for the planes of all of them. The
+models share a matrix; each has its own rows, seed, start, step size, noise and number of planes. All visit all of
+their rows, as with ``backoff=0``, and the result of one does not depend on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import repeat
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from polyplane._array_api import astype, is_foreign, like, namespace, take_rows, to_numpy, within_device_memory
+from polyplane._threads import in_threads
+from polyplane.base import PlaneClassifier
+from polyplane.engine.data import Data
+from polyplane.engine.method import Method, Traits
+from polyplane.engine.run import Limits, Run
+from polyplane.engine.state import Array, State, workspace
+from polyplane.learners.log_loss import EPSILON, USUAL_BATCH, Adam, decay, log_loss_residual, run_steps, stretch
+from polyplane.learners.multi_hyperplane import (
+    STEPS_PER_PASS,
+    MultiHyperplaneClassifier,
+    SmoothMultiHyperplane,
+    SmoothState,
+)
+from polyplane.learners.tangents import EpochRandomness, EpochSampler
+from polyplane.planes import PlaneSet
+
+#: Maximum number of scores, and of values of the rows, in a step of a stack; more models form several stacks.
+MOST_SCORES, MOST_NUMBERS = 1 << 29, 1 << 28
+
+
+_BY_MODEL = Array("f", "models", "classes", "planes", "features+1")
+
+
+class Job(NamedTuple):
+    """A model to train: method, seed and rows."""
+
+    method: SmoothMultiHyperplane
+    seed: int
+    rows: np.ndarray
+
+
+def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) -> list[PlaneSet]:
+    """Train a model for each job; return the planes, over the rows of X, on the host.
+
+    Parameters
+    ----------
+    data : Data
+        The rows that all share, dense.
+    jobs : sequence of Job
+        The models to train.
+    n_jobs : int or None, default=None
+        Number of threads that compute the starts, on the host.
+    """
+    host = replace(data, X=to_numpy(data.X))
+    starts = shared_starts(host, jobs, n_jobs)
+    convex = [i for i, job in enumerate(jobs) if job.method.is_convex(starts[i].W.shape[1])]
+    planes = {i: _alone(data, jobs[i]) for i in convex}
+    for group in _groups(jobs, starts, set(range(len(jobs))) - set(convex)):
+        stack = Stack(tuple(jobs[i] for i in group), tuple(starts[i] for i in group), host, n_jobs)
+        with within_device_memory("Train fewer models together, or fewer rows."):
+            run = Run(stack, tracked=False).go(repeat(data, jobs[group[0]].method.max_iter))
+        planes |= zip(group, stack.planes_of_models(run.state), strict=True)
+    return [planes[i] for i in range(len(jobs))]
+
+
+def shared_starts(
+    host: Data, jobs: Sequence[Job], n_jobs: int | None, memory: dict[Any, Any] | None = None
+) -> list[SmoothState]:
+    """The states before the first step, on the host. Models that differ only in their scales share their centres.
+
+    With a common `memory`, so do the models of several calls with the same rows.
+    """
+    memory = {} if memory is None else memory
+
+    def settled(job: Job) -> Any:
+        return job.method.settled(replace(host, train=job.rows), job.seed).n_planes
+
+    def start(job: Job) -> SmoothState:
+        return replace(job.method, scale=1.0).start(replace(host, train=job.rows), job.seed)
+
+    def source(job: Job) -> tuple[Any, ...]:
+        return id(job.rows), job.seed, job.method.n_planes
+
+    trials = [(*source(job), None if job.method.n_planes else job.method.trial) for job in jobs]
+    chosen = _each_once(settled, jobs, trials, n_jobs, memory)
+    jobs = [job._replace(method=replace(job.method, n_planes=n)) for job, n in zip(jobs, chosen, strict=True)]
+    starts = _each_once(start, jobs, [source(job) for job in jobs], n_jobs, memory)
+    scaled = []
+    for job, begun in zip(jobs, starts, strict=True):
+        tangents = replace(begun.tangents, scale=job.method.scale * begun.tangents.scale)
+        scaled.append(job.method.begin(tangents, begun.scaling, job.seed))
+    return scaled
+
+
+def _each_once(
+    find: Callable[[Job], Any], jobs: Sequence[Job], keys: Sequence[Any], n_jobs: int | None, memory: dict[Any, Any]
+) -> list[Any]:
+    """What `find` returns for each job, in threads, once for all jobs of the same key."""
+    first = {key: job for key, job in reversed(list(zip(keys, jobs, strict=True))) if key not in memory}
+    found = in_threads(find, first.values(), n_jobs)
+    for (key, job), value in zip(first.items(), found, strict=True):
+        memory[key] = value, job.rows  # keys contain the id of the rows, so the rows are kept alive
+    return [memory[key][0] for key in keys]
+
+
+def _alone(data: Data, job: Job) -> PlaneSet:
+    """The planes of a model that is trained alone."""
+    data = replace(data, train=job.rows)
+    return job.method.planes(Run(job.method, seed=job.seed).go(repeat(data, job.method.max_iter)).state)
+
+
+def _groups(jobs: Sequence[Job], starts: Sequence[SmoothState], chosen: set[int]) -> list[list[int]]:
+    """The models of each stack: with equal numbers of steps and similar numbers of planes, as many as memory allows."""
+    by_kind: dict[Any, list[int]] = {}
+    for i in sorted(chosen):
+        method, n_rows, start = jobs[i].method, len(jobs[i].rows), starts[i]
+        size = min(method.batch_size, max(USUAL_BATCH, n_rows // STEPS_PER_PASS))
+        padded = 1 << (start.W.shape[1] - 1).bit_length()
+        kind = method.max_iter, method.average_fraction, size, -(-n_rows // size), padded
+        by_kind.setdefault(kind, []).append(i)
+    groups = []
+    for (*_, size, _, n_planes), members in by_kind.items():
+        n_classes, _, n_inputs = starts[members[0]].W.shape
+        most = max(1, min(MOST_SCORES // (n_classes * n_planes), MOST_NUMBERS // n_inputs) // size)
+        groups += [members[first : first + most] for first in range(0, len(members), most)]
+    return groups
+
+
+@dataclass(frozen=True, eq=False)
+class StackState(State):
+    """The planes of all models, with their average and the moments of the gradient; the first axis is the model."""
+
+    W: Annotated[Any, _BY_MODEL]
+    adam: Adam
+    mean: Annotated[Any, _BY_MODEL]
+    epoch: int = 0
+    workspace: StackRows | None = workspace()
+
+
+@dataclass(frozen=True)
+class Stack(Method[StackState]):
+    """Models with the same number of steps. A step is a pass of all models over their rows.
+
+    Parameters
+    ----------
+    jobs : tuple of Job
+        The models.
+    starts : tuple of SmoothState
+        The state of each model before the first step, on the host.
+    host : Data
+        The rows that all share, on the host.
+    n_jobs : int or None
+        Number of threads that draw random numbers, on the host.
+    """
+
+    jobs: tuple[Job, ...]
+    starts: tuple[SmoothState, ...]
+    host: Data
+    n_jobs: int | None = None
+
+    traits = Traits(StackState, takes_device_arrays=True)
+
+    def start(self, data: Data, seed: Any) -> StackState:
+        """The starts, padded to the same number of planes, on the device of the rows."""
+        n_planes = max(start.W.shape[1] for start in self.starts)
+        padded = np.asarray([_padded(start.W, n_planes) for start in self.starts], dtype=self.host.X.dtype)
+        W = like(padded, data.X)
+        xp = namespace(W)
+        rows = StackRows(data, self.host, self.jobs, self.starts, W)
+        return StackState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), xp.zeros_like(W), workspace=rows)
+
+    def step(self, state: StackState, data: Data) -> StackState:
+        """One pass of all models."""
+        assert state.workspace is not None
+        state.workspace.make_pass(state, self.n_jobs)
+        return state.replace(epoch=state.epoch + 1)
+
+    def planes(self, state: StackState) -> PlaneSet:
+        """Of a stack, each model has planes."""
+        raise TypeError("A stack has several models: use planes_of_models.")
+
+    def planes_of_models(self, state: StackState) -> list[PlaneSet]:
+        """The planes of each model, over the rows of X, on the host."""
+        W = to_numpy(state.mean if self.jobs[0].method.average_fraction > 0 else state.W)
+        found = []
+        for planes, start in zip(W, self.starts, strict=True):
+            own = (planes[c, np.flatnonzero(mask)] for c, mask in enumerate(start.tangents.mask))
+            found.append(PlaneSet.of_classes(start.scaling.to_input_space(p[:, :-1], p[:, -1]) for p in own))
+        return found
+
+
+class StackRows:
+    """What the passes of a stack share: the rows, and the random numbers and settings of each step."""
+
+    def __init__(self, data: Data, host: Data, jobs: Sequence[Job], starts: Sequence[SmoothState], W: Any) -> None:
+        self.jobs, self.starts, self.X, self.host = jobs, starts, data.X, host
+        self.n_rows = np.array([len(job.rows) for job in jobs])
+        method, xp = jobs[0].method, namespace(W)
+        self.size = min(method.batch_size, max(USUAL_BATCH, int(self.n_rows[0]) // STEPS_PER_PASS))
+        self.n_steps = -(-int(self.n_rows[0]) // self.size)
+        self.anchor = xp.asarray(W, copy=True) if any(job.method.alpha for job in jobs) else None
+        self.inputs = xp.concat([data.X, xp.ones_like(data.X[:, :1])], axis=1)
+        self.centre = self._to_device([[*start.scaling.centre, 0.0] for start in starts])[:, None, :]
+        factors = [[start.scaling.factor] * data.X.shape[1] + [1.0] for start in starts]
+        self.factor = self._to_device(factors)[:, None, :]
+        self.y, self.weight = like(host.y, data.X), like(host.weight, data.X)
+        self.classes = like(np.arange(host.n_classes), data.X)
+        self.n_features = W.shape[3] - 1
+        self.epsilon = EPSILON / self.n_features**0.5
+        self.decay = decay(self.size)
+        levels = [
+            job.method.noise_level(start) * start.tangents.margin for job, start in zip(jobs, starts, strict=True)
+        ]
+        self.has_noise, self.noise_level = max(levels) > 0, self._to_device(levels)[:, None, None]
+        self.noise: Any = None
+        sources = {(id(job.rows), job.seed): job for job in jobs}
+        self.model_sources = [list(sources).index((id(job.rows), job.seed)) for job in jobs]
+        self.samplers = [
+            (EpochSampler(replace(host, train=job.rows), job.method.shuffle, self.has_noise), job.seed)
+            for job in sources.values()
+        ]
+        self.rates, self.shares = self._rates(), self._row_shares()
+        self.out = like(np.empty((self.n_steps, len(jobs)), dtype=host.X.dtype), data.X)
+
+    def _to_device(self, values: Any) -> Any:
+        """Copy numbers of each model to the device of the rows."""
+        return like(np.asarray(values, dtype=self.host.X.dtype), self.X)
+
+    def make_pass(self, state: StackState, n_jobs: int | None) -> None:
+        """Update the arrays of a state in one pass; random numbers are drawn in threads, on the host."""
+        drawn = in_threads(lambda source: source[0].draw(source[1], state.epoch, more=False), self.samplers, n_jobs)
+        batches = [self._batches([each.order for each in drawn]), self.shares]
+        if self.has_noise:
+            batches.append(self._draw_noise(drawn))
+        batches += [self._to_device(rate[state.epoch]) for rate in self.rates]
+        run_steps(partial(self._step, state), batches, [()] * self.n_steps, self.out)
+
+    def _rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The step size, the shrinking, and the weight in the average of each step: (epochs, steps, models)."""
+        method, n_steps = self.jobs[0].method, self.n_steps
+        first = np.arange(n_steps)[:, None] * self.size / self.n_rows
+        done = np.arange(method.max_iter)[:, None, None] + first  # passes, before each step
+        eta = np.array([job.method.eta0 for job in self.jobs]) * stretch(self.size)
+        rate = eta * np.maximum(1 - done / method.max_iter, 0.0)
+        unit = np.array([start.tangents.step for start in self.starts]) / self.n_features**0.5
+        t = np.arange(1, method.max_iter * n_steps + 1).reshape(method.max_iter, n_steps, 1)
+        b1, b2 = self.decay
+        corrected = rate * unit * np.sqrt(1 - b2**t) / (1 - b1**t)
+        shrink = np.minimum(1.0, rate * np.array([job.method.alpha for job in self.jobs]))
+        last = method.average_fraction
+        averaged = (done >= (1.0 - last) * method.max_iter) & (last > 0)
+        number = np.cumsum(averaged.reshape(-1, len(self.jobs)), axis=0).reshape(averaged.shape)
+        return corrected, shrink, np.where(averaged, 1.0 / np.maximum(number, 1), 0.0)
+
+    def _row_shares(self) -> Any:
+        """The weight of each row in the mean over its batch; 0 for the padding of the last batch."""
+        index = np.arange(self.n_steps * self.size).reshape(self.n_steps, 1, self.size)
+        real = index < self.n_rows[:, None]
+        return self._to_device(real / real.sum(axis=2, keepdims=True))
+
+    def _batches(self, values: Sequence[np.ndarray]) -> Any:
+        """The values of each source in the order of the visits, with shape (steps, models, rows)."""
+        padded = np.zeros((len(values), self.n_steps * self.size), dtype=np.int64)
+        for line, value in zip(padded, values, strict=True):
+            line[: len(value)] = value
+        xp, there = namespace(self.X), like(padded, self.X)
+        taken = take_rows(there, like(np.array(self.model_sources), self.X))
+        return xp.permute_dims(xp.reshape(taken, (len(self.jobs), self.n_steps, self.size)), (1, 0, 2))
+
+    def _draw_noise(self, drawn: Sequence[EpochRandomness]) -> Any:
+        tables: list[Any] = [each.noise for each in drawn]
+        starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
+        self.noise = like(np.pad(np.concatenate(tables), ((0, 0), (0, 1))), self.X)
+        chosen = [each.noise_rows + start for each, start in zip(drawn, starts, strict=True)]
+        return self._batches(chosen)
+
+    def _step(self, state: StackState, rows: Any, share: Any, *rest: Any) -> Any:
+        """Train on some rows; return the mean loss of each model."""
+        *noise_rows, rate, shrink, averaged = rest
+        xp, (n_models, n_rows), W = namespace(state.W), rows.shape, state.W
+        flat = xp.reshape(rows, (-1,))
+        x = xp.reshape(xp.take(self.inputs, flat, axis=0), (n_models, n_rows, -1))
+        x -= self.centre
+        x *= self.factor
+        if noise_rows:
+            noise = xp.reshape(xp.take(self.noise, xp.reshape(noise_rows[0], (-1,)), axis=0), x.shape)
+            noise *= self.noise_level
+            x += noise
+        own = astype(xp.reshape(xp.take(self.y, flat), rows.shape)[..., None] == self.classes, W.dtype)
+        weight = xp.reshape(xp.take(self.weight, flat), rows.shape) * share
+        planes = xp.reshape(W, (n_models, -1, W.shape[3]))
+        scores = xp.reshape(x @ xp.matrix_transpose(planes), (n_models, n_rows, *W.shape[1:3]))
+        residual, probability = log_loss_residual(scores, own, weight)
+        residual = xp.reshape(residual, (n_models, n_rows, -1))
+        gradient = xp.reshape(xp.matrix_transpose(residual) @ x, W.shape)
+        if self.anchor is not None:
+            W -= shrink[:, None, None, None] * (W - self.anchor)
+        state.adam.step(W, gradient, self.decay, rate[:, None, None, None], self.epsilon)
+        mean = state.mean
+        mean += (W - mean) * averaged[:, None, None, None]
+        return -xp.sum(weight * xp.log(probability), axis=1)
+
+
+def _padded(W: np.ndarray, n_planes: int) -> np.ndarray:
+    """Pad the planes of a model to `n_planes` per class, with planes that never have the highest score."""
+    padded = np.zeros((W.shape[0], n_planes, W.shape[2]), dtype=W.dtype)
+    padded[:, :, -1] = -1e30
+    padded[:, : W.shape[1]] = W
+    return padded
+
+
+def fit_many(
+    estimators: Sequence[PlaneClassifier],
+    X: Any,
+    y: np.ndarray,
+    rows: Sequence[np.ndarray],
+    *,
+    sample_weight: np.ndarray | None = None,
+    n_jobs: int | None = None,
+    memory: dict[Any, Any] | None = None,
+) -> list[PlaneClassifier]:
+    """Fit a copy of each estimator to its own rows.
+
+    The result is ``[clone(e).fit(X[r], y[r], sample_weight[r]) for e, r in zip(estimators, rows)]``, up to rounding.
+    `MultiHyperplaneClassifier` does not copy the rows, and classifiers with the same rows and seed share their start.
+    They are trained in threads. If X is an array on a device (PyTorch, CuPy, ...), they are trained as a stack with
+    common matrix products; they then visit all rows, as with ``backoff=0``, and cannot continue training.
+
+    Parameters
+    ----------
+    estimators : sequence of PlaneClassifier
+        The classifiers; they are not changed.
+    X : array or CSR matrix of shape (n_rows, n_features)
+        The matrix that all classifiers share.
+    y : ndarray of shape (n_rows,)
+        The labels.
+    rows : sequence of ndarray of int
+        The indices of the rows of each classifier.
+    sample_weight : ndarray of shape (n_rows,), default=None
+        Weights of the rows.
+    n_jobs : int or None, default=None
+        Number of threads.
+    memory : dict or None, default=None
+        A cache of starts, for several calls with the same X and the same array objects in `rows`.
+
+    Returns
+    -------
+    fitted : list of PlaneClassifier
+        A fitted classifier for each estimator.
+    """
+    codes = np.unique(y, return_inverse=True)[1]
+    together = {k for k, own in enumerate(rows) if _shares(estimators[k]) and _has_all(codes, own)}
+
+    def fit_alone(k: int) -> PlaneClassifier:
+        own = rows[k]
+        weight = None if sample_weight is None else sample_weight[own]
+        return clone(estimators[k]).fit(take_rows(X, own), y[own], weight)
+
+    alone = [k for k in range(len(rows)) if k not in together]
+    fitted = dict(zip(alone, in_threads(fit_alone, alone, n_jobs), strict=True))
+    if together:
+        members = sorted(together)
+        chosen, own = [estimators[k] for k in members], [rows[k] for k in members]
+        machines = _fit_together(chosen, X, y, own, sample_weight, n_jobs, memory)
+        fitted |= zip(members, machines, strict=True)
+    return [fitted[k] for k in range(len(rows))]
+
+
+def _shares(estimator: PlaneClassifier) -> bool:
+    """Whether an estimator can be trained together with others."""
+    if not isinstance(estimator, MultiHyperplaneClassifier):
+        return False
+    plain = estimator.class_weight is None and estimator.tol is None and not estimator.early_stopping
+    return plain and estimator.loss == "log" and not estimator.verbose
+
+
+def _has_all(codes: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether all classes occur in the rows."""
+    return bool(np.bincount(codes[rows], minlength=int(codes.max()) + 1).all())
+
+
+def _fit_together(
+    estimators: Sequence[Any],
+    X: Any,
+    y: np.ndarray,
+    rows: Sequence[np.ndarray],
+    sample_weight: np.ndarray | None,
+    n_jobs: int | None,
+    memory: dict[Any, Any] | None,
+) -> list[PlaneClassifier]:
+    first = clone(estimators[0])
+    data = first._take(X, y, sample_weight, classes=None)
+    learned = {name: value for name, value in vars(first).items() if name not in first.get_params()}
+    drafts = [clone(estimator) for estimator in estimators]
+    own_rows: dict[int, np.ndarray] = {}  # classifiers with the same rows are recognised by the identity of this array
+    jobs = []
+    for draft, own in zip(drafts, rows, strict=True):
+        draft._validate_params()
+        draft.__dict__.update(learned)
+        if id(own) not in own_rows:
+            used = data.weight[own] > 0
+            own_rows[id(own)] = own if used.all() else own[used]
+        jobs.append(Job(draft._method(first.classes_), draft._seed(), own_rows[id(own)]))
+    if is_foreign(X):
+        for draft, planes in zip(drafts, train_stacked(data, jobs, n_jobs), strict=True):
+            draft.planes_, draft.n_iter_ = planes.to(X), draft.max_iter
+        return drafts
+    starts = shared_starts(data, jobs, n_jobs, memory)
+
+    def train(k: int) -> PlaneClassifier:
+        own = replace(data, train=jobs[k].rows)
+        return drafts[k]._train(own, Limits(), jobs[k].method, starts[k])
+
+    return in_threads(train, range(len(jobs)), n_jobs)
