@@ -313,8 +313,7 @@ class Model:
         change = model.transform(Z) - at_reference
         coef = planes.coef.astype(np.float64)
         start = (at_reference @ coef.T + planes.intercept)[0]
-        weight = _mean_shares(planes, start, change @ coef.T)
-        weight *= np.repeat(np.repeat(planes.member_weight, planes.n_classes), np.diff(planes.indptr))
+        weight = _mean_shares(planes, start, change @ coef.T) * planes.weights
         column, n_columns = model.column_of_feature, int(model.inputs.column_of_encoded[-1]) + 1
         order = np.argsort(column, kind="stable")
         present, starts = np.unique(column[order], return_index=True)

@@ -222,6 +222,11 @@ class PlaneSet:
         """Index of the class that owns each plane, shape (n_planes,)."""
         return np.repeat(np.arange(len(self.indptr) - 1) % self.n_classes, np.diff(self.indptr))
 
+    @property
+    def weights(self) -> np.ndarray:
+        """Weight of the member that each plane belongs to, shape (n_planes,)."""
+        return np.repeat(np.repeat(self.member_weight, self.n_classes), np.diff(self.indptr))
+
     def of(self, c: int, member: int = 0) -> tuple[Any, Any]:
         """Return the planes of class `c` of a member: its part of `coef` and of `intercept`."""
         if not 0 <= c < self.n_classes:
@@ -294,8 +299,7 @@ class PlaneSet:
                [2.]])
         """
         scores = self.scores(x[None])
-        sizes = np.diff(self.indptr)
-        share = self.shares(scores)[0] * np.repeat(np.repeat(self.member_weight, self.n_classes), sizes)
+        share = self.shares(scores)[0] * self.weights
         coef = np.zeros((self.n_classes, self.n_features), dtype=self.coef.dtype)
         np.add.at(coef, self.owners, self.coef * share[:, None].astype(self.coef.dtype))
         intercept = (self.pooled(scores)[0] - coef @ x).astype(self.coef.dtype)

@@ -155,8 +155,7 @@ class ModelExplanation(Explanation):
         """Return the mean weights of the columns of each class over the rows where it is predicted."""
         model, Z = self._effects.model, self._effects.Z
         scores = model.plane_scores(Z)
-        shares = model.planes.shares(scores)
-        shares *= np.repeat(np.repeat(model.planes.member_weight, model.n_classes), np.diff(model.planes.indptr))
+        shares = model.planes.shares(scores) * model.planes.weights
         predicted = model.planes.pooled(scores).argmax(axis=1)
         weights = np.zeros((model.n_classes, model.planes.n_features))
         for c in np.unique(predicted):
