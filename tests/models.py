@@ -1,7 +1,10 @@
 """Small fitted models of every kind, for the tests of what is done with them."""
 
+import dataclasses
 import functools
+import hashlib
 import inspect
+import json
 
 import numpy as np
 import pandas as pd
@@ -14,6 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import polyplane
 from polyplane.datasets import make_loans
+from polyplane.files.container import DIGEST_AT, ZEROS
 from polyplane.learners import LEARNERS
 
 LABELS = {
@@ -136,3 +140,85 @@ KINDS = {
 def fitted(kind):
     """A fitted estimator of a kind in `KINDS`, and rows to predict; fitted once."""
     return KINDS[kind]()
+
+
+# Model files: what is the same, and what a forger would write.
+
+
+def assert_same(value, expected):
+    """The same down to types, dtypes, the order in memory and NaN."""
+    assert type(value) is type(expected)
+    if isinstance(expected, np.ndarray):
+        assert value.dtype == expected.dtype
+        assert value.shape == expected.shape
+        if expected.dtype == object:
+            assert value.tolist() == expected.tolist()
+        else:
+            assert value.tobytes() == expected.tobytes()
+            assert value.flags.f_contiguous == expected.flags.f_contiguous
+            assert value.flags.writeable == expected.flags.writeable
+    elif isinstance(expected, dict):
+        assert list(value) == list(expected)
+        assert_same(list(value.values()), list(expected.values()))
+    elif isinstance(expected, list | tuple):
+        assert len(value) == len(expected)
+        for a, b in zip(value, expected, strict=True):
+            assert_same(a, b)
+    elif dataclasses.is_dataclass(expected):
+        assert_same(fields_of(value), fields_of(expected))
+    elif isinstance(expected, np.random.RandomState):
+        assert_same(value.get_state()[1:], expected.get_state()[1:])
+    else:
+        assert value == expected or (value != value and expected != expected)
+
+
+def fields_of(record):
+    return {part.name: getattr(record, part.name) for part in dataclasses.fields(record)}
+
+
+def assert_same_model(model, expected):
+    assert vars(model).keys() == vars(expected).keys()
+    for name, value in vars(expected).items():
+        assert_same(vars(model)[name], value)
+
+
+def reload(path, content):
+    path.write_bytes(content)
+    return polyplane.load(path)
+
+
+def signed(content):
+    """The bytes with the checksum that belongs to them: what a forger would write."""
+    content = content[:DIGEST_AT] + ZEROS + content[DIGEST_AT + 64 :]
+    return content[:DIGEST_AT] + hashlib.sha256(content).hexdigest().encode() + content[DIGEST_AT + 64 :]
+
+
+def parts(content):
+    """The header, the description in it, and the bytes of the arrays."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    return header, json.loads(header["__metadata__"]["polyplane"]), content[8 + length :]
+
+
+def assembled(header, description, data):
+    header = {**header, "__metadata__": {"sha256": "0" * 64, "polyplane": json.dumps(description)}}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return signed(len(text).to_bytes(8, "little") + text + data)
+
+
+def replaced(tree, keys, value):
+    """A copy of nested dicts and lists with one place changed."""
+    tree = json.loads(json.dumps(tree))
+    place = tree
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    return tree
+
+
+def places(tree, at=()):
+    """All places in nested dicts and lists."""
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        yield (*at, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*at, key))

@@ -107,7 +107,7 @@ def test_ctrl_c_while_testing_says_that_the_model_is_written(data, tmp_path, mon
 
 
 def test_a_full_disk_is_a_sentence(data, tmp_path, monkeypatch):
-    import polyplane.files.model as module
+    import polyplane.files.file as module
 
     out = tmp_path / "m.safetensors"
     out.write_bytes(b"an older model")
@@ -144,7 +144,7 @@ def started(code, *arguments):
 
 MOMENTS = {
     "training": (*STEP, "pass"),
-    "writing": ("polyplane.files", "model", "write_container", "args[0].write(b'half of it'), args[0].flush()"),
+    "writing": ("polyplane.files", "file", "write_container", "args[0].write(b'half of it'), args[0].flush()"),
 }
 
 

@@ -183,7 +183,9 @@ class TestFiles:
             forged = CompressedClassifier(**model.get_params())
             forged.__dict__.update(model.__dict__)
             forged.tables_ = replace(model.tables_, **change)
-            with pytest.raises(ValueError, match="cannot be saved: the file contains an invalid model"):
+            with pytest.raises(
+                ValueError, match=r"cannot be saved: the file (contains an invalid model|has an invalid value)"
+            ):
                 polyplane.save(forged, tmp_path / "forged.safetensors")
 
 
@@ -223,8 +225,7 @@ class TestPrograms:
             np.array([0, 120, 300]),
             *(rng.random((2, 4)) + 0.5).astype(np.float32),
         )
-        tables.check()
-        model._keep_tables(tables)
+        model.tables_ = tables
         X = rng.normal(size=(200, 11)).astype(np.float32)
         outcome = run_c(model, X, tmp_path, name="every")
         assert outcome.labels == model.predict(X).tolist()

@@ -12,7 +12,7 @@ import polyplane
 PACKAGE = Path(polyplane.__file__).parent
 # A room may import from its own floor and from the floors before it, also inside functions.
 FLOORS = [
-    {"kernels", "_array_api", "_threads", "_files", "_plain", "_version"},
+    {"kernels", "_array_api", "_threads", "_plain", "_version"},
     {"planes"},
     {"committee", "features"},
     {"inputs", "scaling"},

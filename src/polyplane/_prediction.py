@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -34,6 +35,8 @@ class PlanePrediction(ClassifierMixin, BaseEstimator):
 
     planes_: PlaneSet
     classes_: np.ndarray
+    n_features_in_: int
+    feature_names_in_: np.ndarray
     _state: Any
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -87,6 +90,18 @@ class PlanePrediction(ClassifierMixin, BaseEstimator):
             temperature=1.0 if hasattr(self, "predict_proba") else None,
             learner=type(self).__name__,
         )
+
+    def _restore(self, model: Model, fitted: Mapping[str, Any]) -> None:
+        """Set the fitted attributes: those that follow from the model, and others; for model files."""
+        planes: Any = model.planes if model.planes.n_members == 1 else PlaneCommittee(model.planes.members)
+        self.planes_, self.classes_, self.n_features_in_ = planes, model.classes, model.n_columns
+        if model.inputs.is_named:
+            self.feature_names_in_ = np.array(model.inputs.names, dtype=object)
+        self.__dict__.update(fitted)
+
+    def _accepts_state(self, state: Any) -> bool:
+        """Whether a state from a file, whose sizes are those of the model, can be continued."""
+        return True
 
     def to_numpy(self) -> Self:
         """Copy the fitted model to host memory.

@@ -111,12 +111,12 @@ class StreamTraining(Observer):
             raise ValueError(f"classes={options.classes.tolist()} differ from those of the model, {known.tolist()}.")
 
     def _take_up(self, path: Path) -> None:
-        from polyplane.files import LearnerForm, read_model
+        from polyplane.files import read_model
 
-        def find(name: str) -> LearnerForm:
+        def find(name: str) -> type:
             if name != type(self.draft).__name__:
                 raise ValueError(f"The checkpoint {os.fspath(path)!r} is from another estimator, {name}.")
-            return LearnerForm(type(self.draft))
+            return type(self.draft)
 
         found = read_model(path, find).model
         mine, theirs = (_comparable(machine) for machine in (self.draft, found))

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads for `n_jobs`; None: 1, or that of the active ``joblib.parallel_config``."""
-    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
+    if n_jobs == 1 or (n_jobs is None and sys.modules.get("joblib") is None):
         return 1
     from joblib import effective_n_jobs
 

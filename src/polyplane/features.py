@@ -128,6 +128,25 @@ class Features:
             u[limited] = np.clip(u[limited], self.low[limited, None], self.high[limited, None])
         return u.T
 
+    def after(self, inner: Features) -> Features:
+        """Return these features as functions of the columns that other features take, which are "values".
+
+        A TypeError is raised if limits of the other features cannot be expressed: before a square or a smooth clip.
+        """
+        centre, factor, low, high = (part[self.source] for part in (inner.centre, inner.factor, inner.low, inner.high))
+        if self.op[np.isfinite(low) | np.isfinite(high)].any():
+            raise TypeError("Features with limits cannot be followed by squares or smooth clips.")
+        edges = [(edge - self.centre) * self.factor for edge in (low, high)]
+        return Features(
+            inner.n_inputs,
+            inner.source[self.source],
+            self.op,
+            centre + self.centre / factor,
+            factor * self.factor,
+            np.where(self.op, self.low, np.clip(np.minimum(*edges), self.low, self.high)),
+            np.where(self.op, self.high, np.clip(np.maximum(*edges), self.low, self.high)),
+        )
+
     @cached_property
     def _scaled(self) -> list[tuple[Any, np.ndarray, np.ndarray]]:
         """The features with a centre or a factor, and these; most features of tables are indicators without them."""

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane import files as model_files
-from polyplane.files import Form, LearnerForm, ModelFile
+from polyplane.files import ModelFile
 from polyplane.learners import LEARNERS, find_learner
+from polyplane.model import Model
 
 __all__ = ["load", "read_model", "save"]
 
@@ -19,15 +21,16 @@ __all__ = ["load", "read_model", "save"]
 def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None) -> None:
     """Save a fitted estimator to a file.
 
-    The file is in the safetensors format. It contains the planes, the class labels, the feature names, the learner and
+    The file is in the safetensors format. It contains the `Model`, which `polyplane.serving` reads, the estimator with
     its parameters, the history and the training state: the estimator returned by `load` gives bitwise identical
-    predictions and can resume training. For a `TableClassifier`, it also contains the fitted encoder.
+    predictions and can resume training.
 
     Parameters
     ----------
-    model : estimator or Pipeline
+    model : estimator, Pipeline or Model
         A fitted estimator of Polyplane, or a pipeline of StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or
-        SimpleImputer steps that ends in one. For a search, save its ``best_estimator_``.
+        SimpleImputer steps that ends in one. For a search, save its ``best_estimator_``. Of a `Model`, the file
+        contains what is needed for prediction only.
     path : str or path-like
         The file to write, usually with the suffix ``.safetensors``. It is written atomically: if saving fails, an
         existing file does not change.
@@ -67,12 +70,13 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
     >>> bool((same.predict(X) == model.predict(X)).all())
     True
     """
-    form = find_form(type(model).__name__)
-    if form is None or form.learner is not type(model):
-        raise TypeError(_refusal(model))
-    check_is_fitted(model)
-    model._validate_params()
-    model_files.write_model(path, model, metadata or {}, form)
+    if not isinstance(model, Model):
+        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        if type(last) is not _find(type(last).__name__):
+            raise TypeError(_refusal(model))
+        check_is_fitted(model)
+        last._validate_params()
+    model_files.write_model(path, model, metadata or {})
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -138,35 +142,30 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
     >>> found.metadata
     {'unit': 'metres'}
     """
-    return model_files.read_model(path, find_form)
+    return model_files.read_model(path, _find)
 
 
-def find_form(name: str) -> Form | None:
-    """Return the file form of the estimators with a name; None for an unknown name."""
-    if name == "Pipeline":
-        from polyplane.files.pipeline import PipelineForm
-
-        return PipelineForm(_find_alone)
-    return _find_alone(name)
-
-
-def _find_alone(name: str) -> Form | None:
-    """Return the file form of an estimator that may be the last step of a pipeline."""
+def _find(name: str) -> Any:
+    """Return the class of estimators with a name; None for an unknown name."""
     if name == "TableClassifier":
-        from polyplane.tables._file_form import TableForm
+        from polyplane.tables.classifier import TableClassifier
 
-        return TableForm()
+        return TableClassifier
     if name == "CompressedClassifier":
-        from polyplane.compression._file_form import CompressedForm
+        from polyplane.compression.classifier import CompressedClassifier
 
-        return CompressedForm()
-    learner = find_learner(name)
-    return None if learner is None else LearnerForm(learner)
+        return CompressedClassifier
+    return find_learner(name)
 
 
 def _refusal(model: Any) -> str:
     """Return the reason why a model cannot be saved."""
     kind = type(model).__name__
+    if isinstance(model, Pipeline):
+        name, last = model.steps[-1]
+        return (
+            f"The last step of the pipeline, {name!r}, must be an estimator of Polyplane, not a {type(last).__name__}."
+        )
     if isinstance(model, BaseEstimator) and (kind.endswith("SearchCV") or hasattr(model, "best_estimator_")):
         return f"A {kind} cannot be saved: save its best_estimator_ instead."
     known = ", ".join([*LEARNERS, "TableClassifier", "CompressedClassifier"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ import numpy as np
 from polyplane._array_api import is_sparse
 from polyplane._threads import in_threads
 from polyplane.features import Features, Projection
+from polyplane.inputs.columns import Column, NumberColumn, Range
 from polyplane.inputs.encoding import MatrixInputs, TableInputs
 from polyplane.planes import PlaneSet
 
@@ -104,23 +106,20 @@ class Model:
             raise TypeError(_refusal(last))
         model: Model = last.model_
         before = [] if steps is None else [pair for pair in steps[:-1] if pair[1] not in (None, "passthrough")]
-        return model if not before else model._after(before)
+        return model if not before else model.after(before)
 
-    def _after(self, steps: Sequence[tuple[str, Any]]) -> Model:
+    def after(self, steps: Sequence[tuple[str, Any]]) -> Model:
         """Return the model with the scalers of a pipeline before it."""
-        if self.inputs.is_table or not self.features.is_identity or self.projection is not None:
-            raise TypeError(f"A {self.learner} cannot follow scalers in a pipeline: pass it the rows as they are.")
         scalers = Scalers.of_steps(steps)
-        names = getattr(steps[0][1], "feature_names_in_", None)
-        inputs = MatrixInputs(scalers.n_columns, _names(names), scalers.neutral_columns())
-        features = Features.of(
-            scalers.columns,
-            centre=scalers.centre,
-            factor=scalers.factor,
-            low=scalers.low,
-            high=scalers.high,
-            n_inputs=scalers.n_columns,
-        )
+        names = _names(getattr(steps[0][1], "feature_names_in_", None))
+        inputs: TableInputs | MatrixInputs
+        if isinstance(self.inputs, TableInputs):
+            inputs, scaled = scalers.before_table(self.inputs, names)
+        else:
+            inputs = MatrixInputs(scalers.n_columns, names, scalers.neutral_columns())
+            limits: dict[str, Any] = {"low": scalers.low, "high": scalers.high, "n_inputs": scalers.n_columns}
+            scaled = Features.of(scalers.columns, centre=scalers.centre, factor=scalers.factor, **limits)
+        features = scaled if self.features.is_identity else self.features.after(scaled)
         return replace(self, inputs=inputs, features=features)
 
     @classmethod
@@ -453,9 +452,9 @@ class Scalers(NamedTuple):
         kind = type(step).__name__ if type(step).__module__.startswith("sklearn.") else ""
         match kind:
             case "SimpleImputer" if not step.add_indicator and _is_nan(step.missing_values):
-                statistics = np.asarray(step.statistics_)
-                if statistics.dtype.kind == "f":
-                    return self._then_impute(statistics.astype(np.float64), bool(step.keep_empty_features))
+                with suppress(TypeError, ValueError):  # of texts
+                    statistics = np.asarray(step.statistics_).astype(np.float64)
+                    return self._then_impute(statistics, bool(step.keep_empty_features))
             case "StandardScaler" | "RobustScaler" | "MaxAbsScaler":
                 centre = getattr(step, "mean_" if kind == "StandardScaler" else "center_", None)
                 centred = getattr(step, "with_mean", getattr(step, "with_centering", False))
@@ -500,6 +499,35 @@ class Scalers(NamedTuple):
         columns = np.zeros(self.n_columns)
         columns[self.columns] = self.neutral / self.factor + self.centre
         return columns
+
+    def before_table(self, inputs: TableInputs, names: tuple[str, ...] | None) -> tuple[TableInputs, Features]:
+        """Return the columns of a table of numbers before the scalers, with these names, and the scaled numbers."""
+        given = names or tuple(f"x{j}" for j in range(self.n_columns))
+        neutral = self.neutral_columns()
+        scaled = Features.identity(inputs.n_encoded)
+        numbers: dict[str, Any] = {
+            name: np.array(getattr(scaled, name)) for name in ("centre", "factor", "low", "high")
+        }
+        columns: list[Column] = []
+        for column, own in zip(inputs.columns, inputs.places, strict=True):
+            if not isinstance(column, NumberColumn):
+                raise TypeError(f"Column {column.name!r} is not a number, which scalers cannot precede.")
+            j = inputs.names.index(column.name)
+            for name, values in numbers.items():
+                values[own.start] = getattr(self, name)[j]
+
+            def unscaled(value: float, j: int = j) -> float:
+                return float(value / self.factor[j] + self.centre[j])
+
+            low, high, spread = column.range
+            own_range = Range(unscaled(low), unscaled(high), float(spread / self.factor[j]))
+            usual = unscaled(column.neutral) if neutral is None else float(neutral[self.columns[j]])
+            name = given[self.columns[j]]
+            columns.append(replace(column, name=name, neutral=usual, range=own_range, is_whole=False))
+        encoded = {column.name for column in columns}
+        dropped = {name: "it is not used after the scalers" for name in given if name not in encoded}
+        table = TableInputs(given, names is not None, inputs.gaps, tuple(columns), dropped)
+        return table, replace(scaled, **numbers)
 
 
 def _is_nan(value: Any) -> bool:

@@ -13,9 +13,8 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 import polyplane
 from polyplane.base import PlaneClassifier
 from polyplane.files import ModelFileError
-from tests.models import make, some_rows
+from tests.models import assembled, make, parts, places, some_rows
 from tests.tables.test_classifier import shop
-from tests.test_model_damage import assembled, parts, places
 
 #: Learners with all kinds of states, and what to train on.
 MACHINES = [

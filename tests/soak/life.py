@@ -33,7 +33,7 @@ SIGNALS = {
 KINDS = [*SIGNALS, "bad batch", "bad batch", "full disk", "file too large", "time limit"]
 FULL_DISK = ("full disk", "full disk, SIGTERM", "full disk, SIGINT")
 #: Figures that no two trainings have in common.
-OWN = ("history.time", "history.reading")
+OWN = ("fitted.history_.time", "fitted.history_.reading")
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """`Preparation`: numbers of any scale as the features that planes are good at."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -125,31 +123,3 @@ class TestRelevance:
         ratio = preparation.weighted(np.array([1.0, 0.5, 2.0, 1.0])).transform(Z).std(axis=0)
         ratio /= preparation.transform(Z).std(axis=0)
         np.testing.assert_allclose(ratio, [[1.0, 0.5, 2.0, 1.0][j] for j, _ in preparation.sources], rtol=1e-5)
-
-
-class TestPlainData:
-    @every_recipe
-    def test_a_round_trip_by_json(self, name):
-        Z, _ = rows()
-        preparation = fit(name).weighted(np.array([1.0, 0.1, 0.7, 0.3]))
-        again = Preparation.from_dict(json.loads(json.dumps(preparation.to_dict())))
-        np.testing.assert_array_equal(again.transform(Z), preparation.transform(Z))
-
-    @pytest.mark.parametrize(
-        ("key", "value", "sentence"),
-        [
-            ("name", "wavelets", "The preparation has an invalid 'name': it must be one of bins,"),
-            ("is_number", [1, 0, 0, 0], "a list of booleans"),
-            ("centre", [0.0], "'centre': it must be a list of 4 numbers, not 1"),
-            ("factor", [0.0, 1.0, float("inf"), 0.0], "'factor': it must be a list of finite numbers"),
-            ("knots", [], "must have knots for each numeric feature"),
-            ("knots", [[0, 0], [0, 1]], "they must be increasing"),
-            ("more_centre", [], "'more_centre': it must be a list of"),
-            ("gain", [1.0], "'gain': it must be a list of 4 numbers, not 1"),
-            ("extra", 0, "unknown entry, 'extra'"),
-        ],
-    )
-    def test_what_is_wrong_is_refused_with_a_sentence(self, key, value, sentence):
-        plain = fit("bins").to_dict() | {key: value}
-        with pytest.raises(ValueError, match=sentence):
-            Preparation.from_dict(plain)

@@ -83,7 +83,7 @@ def export(
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
-    from polyplane._files import replace_file
+    from polyplane.files import replace_file
 
     with replace_file(out) as file:
         file.write(content)

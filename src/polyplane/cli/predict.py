@@ -93,7 +93,7 @@ def _output(out: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    from polyplane._files import replace_file
+    from polyplane.files import replace_file
 
     with replace_file(out) as file:
         yield file

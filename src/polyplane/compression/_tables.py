@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyplane.features import Features, Projection
+from polyplane.model import Model
 from polyplane.planes import PlaneSet
 
 #: Bytes of a float, of a numeric label, and of a (32-bit) pointer to a string label.
@@ -90,29 +91,28 @@ class CompressedTables:
             scaled=self.factors is not None,
         )
 
-    def check(self) -> None:
-        """Raise a ValueError if the tables are inconsistent."""
-        n_kept, rank, n_planes = len(self.kept), self.rank, len(self.weights)
-        expected = {
-            "projection": (rank, n_kept),
-            "weights": (n_planes, rank),
-            "intercept": (n_planes,),
-            "centres": (n_kept,),
-            "factors": (n_kept,),
-        }
-        for name, shape in expected.items():
-            part = getattr(self, name)
-            if part is not None and part.shape != shape:
-                raise ValueError(f"{name} has the shape {part.shape}, not {shape}.")
-        if self.projection is None and rank != n_kept:
-            raise ValueError("Without a projection, there must be one unit per kept feature.")
-        if (self.centres is None) != (self.factors is None):
-            raise ValueError("centres and factors must be given together.")
-        if not n_kept or self.kept[0] < 0 or self.kept[-1] >= self.n_features or (np.diff(self.kept) < 1).any():
-            raise ValueError("kept must be ascending indices of features.")
-        floats = (self.units, self.intercept, self.centres, self.factors)
-        if not all(part is None or np.isfinite(part).all() for part in floats):
-            raise ValueError("The tables must be finite.")
+    @classmethod
+    def of_model(cls, model: Model) -> CompressedTables:
+        """Return the tables whose `model_parts` a model has."""
+        features, projection, planes = model.features, model.projection, model.planes
+        if projection is None or planes.n_members > 1 or not features.is_affine or (np.diff(features.source) < 1).any():
+            raise ValueError("the model is not compressed")
+        weights = planes.coef.astype(np.int8)
+        if (weights != planes.coef).any():
+            raise ValueError("the weights of the planes must be whole numbers from -127 to 127")
+        is_scaled = features.centre.any() or (features.factor != 1.0).any()
+        centres, factors = features.centre.astype(np.float32), features.factor.astype(np.float32)
+        return cls(
+            model.n_columns,
+            features.source,
+            projection.matrix,
+            projection.scale,
+            weights,
+            planes.intercept.astype(np.float32),
+            planes.indptr,
+            centres if is_scaled else None,
+            factors if is_scaled else None,
+        )
 
 
 def table_bytes(n_features: int, n_kept: int, rank: int | None, n_planes: int, n_classes: int, *, scaled: bool) -> int:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from polyplane._array_api import is_foreign, is_sparse
 from polyplane._prediction import PlanePrediction
@@ -20,7 +23,9 @@ from polyplane.compression._choice import Rows, Search, Trial
 from polyplane.compression._shapes import smallest
 from polyplane.compression._tables import CompressedTables, label_bytes
 from polyplane.engine.data import refuse_extremes
+from polyplane.files.values import Metrics
 from polyplane.model import Model
+from polyplane.planes import PlaneSet
 
 #: Default number of passes of the final training, and its minimum; minimum and maximum number of row visits.
 PASSES, MIN_PASSES, MIN_VISITS, MAX_VISITS = 60, 10, 120_000, 1_500_000
@@ -94,7 +99,7 @@ class CompressedClassifier(PlanePrediction):
         "max_iter": [Interval(Integral, 1, MOST, closed="both"), None],
         "random_state": ["random_state"],
     }
-    _declaration: ClassVar[Declaration] = Declaration(tuning={}, streams=False)
+    _declaration: ClassVar[Declaration] = Declaration(tuning={}, streams=False, fitted={"trials_": Metrics()})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the settings on held-out rows, then train on all rows.
@@ -122,6 +127,7 @@ class CompressedClassifier(PlanePrediction):
         if is_foreign(X):
             raise TypeError("CompressedClassifier trains on the CPU: pass X as a NumPy array.")
         draft = copy(self)
+        draft.__dict__.pop("planes_", None)
         rows = draft._check_rows(X, y, sample_weight)
         n_classes, budget = len(draft.classes_), self.max_bytes - label_bytes(draft.classes_)
         draft._check_budget(budget, rows.X.shape[1], n_classes)
@@ -129,7 +135,7 @@ class CompressedClassifier(PlanePrediction):
         search = Search(rows, n_classes, coef, budget, seed)
         n_passes = self.max_iter or default_passes(len(rows.y))
         tables, losses = search.final(search.run(), n_passes)
-        draft._keep_tables(tables)
+        draft.tables_ = tables
         draft.trials_, draft.n_iter_ = _as_lists(search.trials), n_passes
         seconds = time.perf_counter() - began
         draft.history_ = {"time": np.linspace(0, seconds, n_passes + 1)[1:].tolist(), "loss": losses}
@@ -156,10 +162,22 @@ class CompressedClassifier(PlanePrediction):
         """The fitted model, from the columns of the rows to class scores."""
         return replace(super().model_, **self.tables_.model_parts())
 
-    def _keep_tables(self, tables: CompressedTables) -> None:
-        """Set the fitted attributes that follow from the tables."""
-        self.tables_, self.planes_ = tables, tables.planes()
-        self.n_bytes_ = tables.n_bytes(self.classes_)
+    @cached_property
+    def planes_(self) -> PlaneSet:  # type: ignore[override]
+        """The planes over all features, in float64, used for prediction."""
+        check_is_fitted(self, "tables_")
+        return self.tables_.planes()
+
+    @property
+    def n_bytes_(self) -> int:
+        """Size of the tables in bytes, including the labels."""
+        return self.tables_.n_bytes(self.classes_)
+
+    def _restore(self, model: Model, fitted: Mapping[str, Any]) -> None:
+        """Set the fitted attributes: those that follow from the model, and others; for model files."""
+        self.tables_ = CompressedTables.of_model(model)
+        super()._restore(model, fitted)
+        del self.planes_  # those over all features follow from the tables
 
     def _check_budget(self, budget: int, n_features: int, n_classes: int) -> None:
         least = smallest(n_features, n_classes, scaled=True).n_bytes(n_features, n_classes)

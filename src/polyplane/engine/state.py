@@ -19,13 +19,15 @@ import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
 from polyplane._array_api import is_foreign, is_sparse, namespace, put, to_numpy
-from polyplane.engine.data import Data
 from polyplane.scaling import AffineScaling
+
+if TYPE_CHECKING:  # data of training need SciPy, which prediction from files does not
+    from polyplane.engine.data import Data
 
 
 class Array:

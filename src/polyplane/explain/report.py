@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from polyplane._files import replace_file
 from polyplane._plain import plain, visible
 from polyplane._validation import encode
 from polyplane.explain.columns import ModelColumns, Row
@@ -23,6 +22,7 @@ from polyplane.explain.model import ModelExplanation, explained_model
 from polyplane.explain.row import RowExplanation, explained_row
 from polyplane.explain.svg import COLOURS, draw_effect, draw_reliability
 from polyplane.explain.text import number
+from polyplane.files import replace_file
 from polyplane.inputs.frames import read_table
 from polyplane.model import Model
 from polyplane.planes import margins_of

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from polyplane._files import replace_file
 from polyplane.exports import single, to_c, to_javascript, to_sql
 from polyplane.exports._json import to_json
+from polyplane.files import replace_file
 
 #: The formats, and the options of each.
 FORMATS: dict[str, tuple[str, ...]] = {

@@ -12,8 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyplane._prediction import PlanePrediction
 from polyplane.exports._names import feature_names
-from polyplane.files.pipeline import SCALERS
-from polyplane.files.steps import OPERATIONS, is_plain_imputer
+from polyplane.files.estimator import SCALERS, is_plain_imputer, scaler_of
+
+#: The operations of each scaler, in order: the function, its fitted attribute, and the parameter that disables it.
+OPERATIONS: dict[str, list[tuple[Any, str, str | None]]] = {
+    "StandardScaler": [(np.subtract, "mean_", "with_mean"), (np.divide, "scale_", "with_std")],
+    "MinMaxScaler": [(np.multiply, "scale_", None), (np.add, "min_", None)],
+    "MaxAbsScaler": [(np.divide, "scale_", None)],
+    "RobustScaler": [(np.subtract, "center_", "with_centering"), (np.divide, "scale_", "with_scaling")],
+}
 
 #: The factor and the shift of each operation of a scaler.
 _AFFINE: dict[Any, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
@@ -125,7 +132,7 @@ def _append_step(scalers: Scalers, name: str, step: Any) -> Scalers:
     """Append a step of a pipeline; a step that cannot be exported is an error."""
     kind, parameters = type(step).__name__, step.get_params(deep=False) if hasattr(step, "get_params") else {}
     is_imputer = kind == "SimpleImputer" and is_plain_imputer(parameters, np.dtype(step._fit_dtype).name)
-    if SCALERS.get(kind) is not type(step) or (kind == "SimpleImputer" and not is_imputer):
+    if kind not in SCALERS or scaler_of(kind) is not type(step) or (kind == "SimpleImputer" and not is_imputer):
         *others, last = SCALERS
         raise TypeError(
             f"The step {name!r} of the pipeline, a {kind}, cannot be exported; {', '.join(others)} and {last} (of NaN, "

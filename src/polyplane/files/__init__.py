@@ -1,9 +1,9 @@
-"""Model files: a fitted estimator in a safetensors file, loaded without executing code from the file."""
+"""Model files: a `Model` and its estimator in a safetensors file, loaded without executing code from the file."""
 
-from polyplane.files.estimator import LearnerForm as LearnerForm
-from polyplane.files.model import ModelFile, ModelFileError
-from polyplane.files.model import read_model as read_model
-from polyplane.files.model import write_model as write_model
-from polyplane.files.parts import Form as Form
+from polyplane.files.container import replace_file as replace_file
+from polyplane.files.file import ModelFile, ModelFileError
+from polyplane.files.file import read_for_prediction as read_for_prediction
+from polyplane.files.file import read_model as read_model
+from polyplane.files.file import write_model as write_model
 
 __all__ = ["ModelFile", "ModelFileError"]

@@ -1,100 +1,140 @@
-"""Conversion of a fitted estimator to JSON and arrays, and back.
+"""Conversion of a fitted estimator, or a pipeline that ends in one, to JSON and arrays, and back.
 
-Only the common attributes of estimators are used: parameters, `planes_`, `classes_`, `_state`, `_method` and
-`_declaration`; see `polyplane.base.PlaneClassifier`.
+An estimator is its class, its parameters, its `Model`, the fitted attributes that its `_declaration` names, and, if
+training can go on, the state of its method; see `polyplane.base.PlaneClassifier`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from polyplane.committee import PlaneCommittee
-from polyplane.engine.method import settings_of, with_settings
 from polyplane.engine.state import Array, Maybe, Record, Tuple, Whole
 from polyplane.files.container import DamagedError
-from polyplane.files.parts import (
-    pack_labels,
-    pack_parameters,
-    pack_planes,
+from polyplane.files.model import pack_columns, unpack_columns
+from polyplane.files.values import (
+    FLOATS,
+    Metrics,
+    Packer,
+    Sizes,
+    Unpacker,
+    Value,
+    all_text,
+    mismatch,
+    pack,
     part_of,
     possible,
-    unpack_labels,
-    unpack_names,
-    unpack_parameters,
-    unpack_planes,
+    unpack,
 )
-from polyplane.files.values import Packer, Sizes, Unpacker, Value, pack, unpack
-from polyplane.planes import PlaneSet
+from polyplane.model import Model
 from polyplane.scaling import AffineScaling
 
-#: Fitted attributes of all learners.
+#: Fitted attributes of all estimators, besides those that they declare.
 ATTRIBUTES = {
-    "n_features_in_": Whole(),
     "n_iter_": Whole(),
+    "history_": Metrics(),
     "_scaling": Maybe(Tuple((Array("f", "features"), Array("f", "features")), AffineScaling)),
 }
+_NUMBERS = Maybe(Array("f", "features"))
+#: The steps of a pipeline that can be saved, and their fitted attributes.
+SCALERS: dict[str, dict[str, Any]] = {
+    "StandardScaler": {"mean_": _NUMBERS, "var_": _NUMBERS, "scale_": _NUMBERS, "n_samples_seen_": Value()},
+    "MinMaxScaler": {
+        **dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _NUMBERS),
+        "n_samples_seen_": Value(),
+    },
+    "MaxAbsScaler": {"max_abs_": _NUMBERS, "scale_": _NUMBERS, "n_samples_seen_": Value()},
+    "RobustScaler": {"center_": _NUMBERS, "scale_": _NUMBERS},
+    "SimpleImputer": {"statistics_": Array("float64", "features")},
+}
+#: Allowed values of `set_output`.
+CONTAINERS = ("default", "pandas", "polars")
+#: Maximum number of steps before the estimator: each is fitted once, which takes time and memory for each feature.
+MOST_STEPS, STEP_BYTES = 100, 100
+#: Maximum absolute value of a limit of a scaler.
+LARGEST_LIMIT = 1e15
+
+#: Finds the class of an estimator by its name; None for an unknown name.
+Find = Callable[[str], Any]
 
 
-@dataclass(frozen=True)
-class LearnerForm:
-    """The file form of the estimators of a learner."""
-
-    learner: Any
-
-    def describe(self, model: Any, packer: Packer) -> dict[str, Any]:
-        """Return the JSON description of an estimator; the packer collects the arrays."""
-        return describe(model.to_numpy(), packer)
-
-    def rebuild(self, description: dict[str, Any], unpacker: Unpacker) -> Any:
-        """Validate a description and return the estimator."""
-        return _rebuild(self.learner, description, unpacker)
-
-
-def describe(model: Any, packer: Packer) -> dict[str, Any]:
-    """Return the JSON description of an estimator; the packer collects the arrays."""
-    own = vars(model)
-    names, history = own.get("feature_names_in_"), own.get("history_")
+def describe(estimator: Any, packer: Packer) -> dict[str, Any]:
+    """Return the JSON description of an estimator, without its `Model`; the packer collects the arrays."""
+    if type(estimator).__name__ == "Pipeline":
+        (*steps, (last_name, last)) = estimator.steps
+        nodes = [_describe_step(name, step, f"steps.{i}", packer) for i, (name, step) in enumerate(steps)]
+        columns = pack_columns(last.model_, "last.", packer)
+        description = {"name": last_name, **describe(last, packer), **columns}
+        return {"class": "Pipeline", "steps": nodes, "last": description, "verbose": bool(estimator.verbose)}
+    parameters, fitted = _pack_parameters(estimator, "parameters", packer), {}
+    for name, kind in _attributes(estimator).items():
+        if name in vars(estimator) or isinstance(getattr(type(estimator), name, None), property):
+            fitted[name] = pack(kind, getattr(estimator, name), f"fitted.{name}", packer)
     return {
-        "learner": type(model).__name__,
-        "parameters": pack_parameters(model.get_params(deep=False), packer),
-        "classes": pack_labels(model.classes_, packer),
-        "feature_names": None if names is None else [str(name) for name in names],
-        "planes": _pack_planes(model.planes_, packer),
-        "history": None if history is None else _pack_history(history, packer),
-        "fitted": {name: pack(kind, own[name], f"fitted.{name}", packer) for name, kind in _attributes(model).items()},
-        "training": _pack_training(model, packer) if "_state" in own else None,
+        "class": type(estimator).__name__,
+        "parameters": parameters,
+        "fitted": fitted,
+        "training": _pack_training(estimator, packer) if hasattr(estimator, "_state") else None,
     }
 
 
-def _pack_planes(planes: PlaneSet | PlaneCommittee, packer: Packer) -> dict[str, Any]:
-    if isinstance(planes, PlaneCommittee):
-        return {"members": planes.n_members, **pack_planes(planes.together, "planes", packer)}
-    return pack_planes(planes, "planes", packer)
+def rebuild(node: dict[str, Any], model: Model, find: Find, unpacker: Unpacker) -> Any:
+    """Return the estimator of a description, after validation."""
+    name = node.get("class")
+    if name == "Pipeline":
+        return _rebuild_pipeline(node, model, find, unpacker)
+    estimator = find(name) if isinstance(name, str) else None
+    if estimator is None:
+        raise DamagedError(f"names an unknown learner, {str(name)[:40]!r}")
+    values = _unpack_parameters(estimator, part_of(node, "parameters"), "parameters", unpacker)
+    with possible():
+        found = estimator(**values)
+        found._validate_params()
+        kinds, nodes = ATTRIBUTES | dict(estimator._declaration.fitted), part_of(node, "fitted")
+        if not nodes.keys() <= kinds.keys():
+            raise DamagedError("contains an attribute that its learner does not have")
+        sizes: Sizes = {"features": model.features.n_features, "planes": model.planes.n_planes}
+        fitted = {key: unpack(kinds[key], nodes[key], key, unpacker, sizes) for key in nodes}
+        found._restore(model, fitted)
+        if node.get("training") is not None:
+            _restore_training(found, model, part_of(node, "training"), unpacker)
+    return found
 
 
-def _pack_history(history: dict[str, list[float]], packer: Packer) -> dict[str, Any]:
-    return {name: packer.array(np.array(values, dtype=float), f"history.{name}") for name, values in history.items()}
-
-
-def _attributes(model: Any) -> dict[str, Any]:
+def _attributes(estimator: Any) -> dict[str, Any]:
     """Return the kinds of the fitted attributes.
 
     Attributes of the specific learner are omitted if they do not match the planes, which a user may have replaced.
     """
-    own, declared = vars(model), model._declaration.fitted
-    by_plane = {name for name, kind in declared.items() if isinstance(kind, Array) and kind.shape == ("planes",)}
-    others = any(len(own[name]) != model.planes_.n_planes for name in by_plane & own.keys())
-    kinds = ATTRIBUTES if others else {**ATTRIBUTES, **declared}
-    return {name: kind for name, kind in kinds.items() if name in own}
+    own, kinds = vars(estimator), dict(estimator._declaration.fitted)
+    by_plane = {name for name, kind in kinds.items() if isinstance(kind, Array) and kind.shape == ("planes",)}
+    if any(len(own[name]) != estimator.planes_.n_planes for name in by_plane & own.keys()):
+        return ATTRIBUTES
+    return ATTRIBUTES | kinds
 
 
-def _pack_training(model: Any, packer: Packer) -> dict[str, Any]:
+def _pack_parameters(estimator: Any, what: str, packer: Packer) -> dict[str, Any]:
+    parameters = estimator.get_params(deep=False)
+    return {name: pack(Value(), value, f"{what}.{name}", packer) for name, value in parameters.items()}
+
+
+def _unpack_parameters(estimator: Any, nodes: Mapping[str, Any], what: str, unpacker: Unpacker) -> dict[str, Any]:
+    """Return the parameters of an estimator; unknown ones are an error."""
+    known = estimator().get_params(deep=False)
+    if unknown := sorted(nodes.keys() - known.keys()):
+        raise DamagedError(f"contains the parameter {unknown[0][:40]!r}, which {estimator.__name__} does not have")
+    return {name: unpack(Value(), node, f"{what}.{name}", unpacker, {}) for name, node in nodes.items()}
+
+
+def _pack_training(estimator: Any, packer: Packer) -> dict[str, Any]:
     """Describe the state, and the parameters of its method that have changed since training."""
-    method, trained_by = model._method(model.classes_), model._trained_by
+    from polyplane.engine.method import settings_of
+
+    method, trained_by = estimator._method(estimator.classes_), estimator._trained_by
     if type(method) is not type(trained_by):
         raise ValueError(
             "With the current parameters, the training method differs from that of the fitted model: restore the "
@@ -104,65 +144,147 @@ def _pack_training(model: Any, packer: Packer) -> dict[str, Any]:
     changed = {name: value for name, value in settings_of(trained_by).items() if value != now[name]}
     return {
         "changed": {name: pack(Value(), value, f"changed.{name}", packer) for name, value in changed.items()},
-        "state": pack(Record(method.traits.state), model._state, "state", packer),
+        "state": pack(Record(method.traits.state), estimator._state.to_host(), "state", packer),
     }
 
 
-def _rebuild(learner: Any, description: dict[str, Any], unpacker: Unpacker) -> Any:
-    """Return the estimator of a description."""
-    values = unpack_parameters(learner, part_of(description, "parameters"), unpacker)
-    sizes: Sizes = {}
-    with possible():
-        model = learner(**values)
-        model._validate_params()
-        nodes = part_of(description, "planes")
-        model.planes_ = unpack_model_planes(nodes, unpacker, sizes, "n_estimators" in values)
-        model.classes_ = unpack_labels(description.get("classes"), sizes["classes"], unpacker)
-        _restore_attributes(model, description, unpacker, sizes)
-        if description.get("training") is not None:
-            _restore_training(model, part_of(description, "training"), unpacker, sizes)
-    return model
-
-
-def unpack_model_planes(
-    nodes: dict[str, Any], unpacker: Unpacker, sizes: Sizes, committee: bool
-) -> PlaneSet | PlaneCommittee:
-    """Return the planes, or the committee if it is allowed; the numbers of planes and features are added to `sizes`."""
-    planes, n_members = unpack_planes(nodes, "planes", unpacker, sizes), nodes.get("members")
-    if n_members is None:
-        return planes
-    if not committee or type(n_members) is not int or n_members < 1 or sizes["classes"] % n_members:
-        raise DamagedError("has an invalid value for planes.members")
-    sizes["classes"] //= n_members
-    return PlaneCommittee.of_parts(planes, n_members)
-
-
-def _restore_attributes(model: Any, description: dict[str, Any], unpacker: Unpacker, sizes: Sizes) -> None:
-    own, nodes, kinds = vars(model), part_of(description, "fitted"), {**ATTRIBUTES, **model._declaration.fitted}
-    if not nodes.keys() <= kinds.keys():
-        raise DamagedError("contains an attribute that its learner does not have")
-    inner = dict(sizes)
-    own["n_features_in_"] = sizes["features"]
-    own.update({name: unpack(kinds[name], node, name, unpacker, inner) for name, node in nodes.items()})
-    if own["n_features_in_"] != sizes["features"]:
-        raise DamagedError("has an invalid value for n_features_in_")
-    names = description.get("feature_names")
-    if names is not None:
-        own["feature_names_in_"] = unpack_names(names, sizes["features"])
-    if description.get("history") is not None:
-        figures, steps = part_of(description, "history").items(), Array("float64", "steps")
-        own["history_"] = {
-            name: unpack(steps, node, f"history.{name}", unpacker, {}).tolist() for name, node in figures
-        }
-
-
-def _restore_training(model: Any, nodes: dict[str, Any], unpacker: Unpacker, sizes: Sizes) -> None:
+def _restore_training(estimator: Any, model: Model, nodes: dict[str, Any], unpacker: Unpacker) -> None:
     """Restore the state, validated against the planes and the numeric parameters of its method."""
-    method, changed = model._method(model.classes_), part_of(nodes, "changed")
+    from polyplane.engine.method import settings_of, with_settings
+
+    method, changed = estimator._method(estimator.classes_), part_of(nodes, "changed")
     if not changed.keys() <= settings_of(method).keys():
         raise DamagedError("contains a changed parameter that its learner does not have")
     before = {name: unpack(Value(), node, f"changed.{name}", unpacker, {}) for name, node in changed.items()}
-    model._trained_by = method = with_settings(method, before)
+    estimator._trained_by = method = with_settings(method, before)
     known = {name: int(number) for name, number in settings_of(method).items() if isinstance(number, Integral)}
-    known |= {"features": sizes["features"], "classes": sizes["classes"]}
-    model._state = unpack(Record(method.traits.state), nodes.get("state"), "state", unpacker, known)
+    known |= {"features": model.n_columns, "encoded": model.inputs.n_encoded, "classes": model.n_classes}
+    estimator._state = unpack(Record(method.traits.state), nodes.get("state"), "state", unpacker, known)
+    if not estimator._accepts_state(estimator._state):
+        raise mismatch("state")
+
+
+def _describe_step(name: str, step: Any, place: str, packer: Packer) -> dict[str, Any]:
+    from sklearn.utils.validation import check_is_fitted
+
+    if step is None or step == "passthrough":
+        return {"name": name, "step": step}
+    kind, own = type(step).__name__, vars(step)
+    if kind not in SCALERS or type(step) is not scaler_of(kind):
+        *others, last = SCALERS
+        raise TypeError(
+            f"The step {name!r} of the pipeline, a {kind}, cannot be saved; {', '.join(others)} and {last} can."
+        )
+    check_is_fitted(step)
+    dtype = np.dtype(own.get("_fit_dtype", np.float64)).name
+    if kind == "SimpleImputer" and not is_plain_imputer(step.get_params(deep=False), dtype):
+        raise TypeError(
+            f"The step {name!r} of the pipeline cannot be saved: a SimpleImputer must replace NaN by numbers, without "
+            "indicators."
+        )
+    learned = {attribute: getattr(step, attribute) for attribute in SCALERS[kind]}
+    if kind == "SimpleImputer":
+        learned["statistics_"] = learned["statistics_"].astype(np.float64)
+    names = own.get("feature_names_in_")
+    return {
+        "name": name,
+        "step": kind,
+        "parameters": _pack_parameters(step, place, packer),
+        "dtype": dtype,
+        "feature_names": None if names is None else [str(each) for each in names],
+        "output": own.get("_sklearn_output_config", {}).get("transform"),
+        "fitted": {a: pack(SCALERS[kind][a], value, f"{place}.{a}", packer) for a, value in learned.items()},
+    }
+
+
+def _rebuild_pipeline(node: dict[str, Any], model: Model, find: Find, unpacker: Unpacker) -> Any:
+    from sklearn.pipeline import Pipeline
+
+    last, nodes = part_of(node, "last"), node.get("steps")
+    if not isinstance(nodes, list) or len(nodes) > MOST_STEPS or not isinstance(node.get("verbose"), bool):
+        raise mismatch("steps")
+    names: list[Any] = [part.get("name") if isinstance(part, dict) else None for part in (*nodes, last)]
+    if not all(isinstance(name, str) and "__" not in name for name in names) or len({*names}) < len(names):
+        raise DamagedError("has invalid names of steps")
+    if last.get("class") == "Pipeline":
+        raise DamagedError("names an unknown learner, 'Pipeline'")
+    with possible():
+        inputs, features = unpack_columns(last, "last.", unpacker, {"features": model.features.n_features})
+        estimator = rebuild(last, replace(model, inputs=inputs, features=features), find, unpacker)
+    steps, n_features = [estimator], int(estimator.n_features_in_)
+    for i, part in reversed([*enumerate(nodes)]):  # from the last: its number of features is known
+        step, n_features = _rebuild_step(part, n_features, f"steps.{i}", unpacker)
+        steps.insert(0, step)
+    if n_features != model.n_columns:
+        raise mismatch("steps")
+    return Pipeline(list(zip(names, steps, strict=True)), verbose=node["verbose"])
+
+
+def _rebuild_step(node: dict[str, Any], n_out: int, place: str, unpacker: Unpacker) -> tuple[Any, int]:
+    """Return a step with `n_out` output features, and its number of input features."""
+    if node.keys() == {"name", "step"} and node["step"] in (None, "passthrough"):
+        return node["step"], n_out
+    kind, dtype, output, names = (node.get(part) for part in ("step", "dtype", "output", "feature_names"))
+    if not isinstance(kind, str) or kind not in SCALERS:
+        raise DamagedError(f"names an unknown step, {str(kind)[:40]!r}")
+    kinds, fitted = SCALERS[kind], part_of(node, "fitted")
+    if fitted.keys() != kinds.keys() or dtype not in FLOATS or output not in (None, *CONTAINERS):
+        raise mismatch(place)
+    sizes: Sizes = {} if kind == "SimpleImputer" else {"features": n_out}
+    learned = {a: unpack(kinds[a], fitted[a], f"{place}.{a}", unpacker, sizes) for a in kinds}
+    scaler = scaler_of(kind)
+    parameters = _unpack_parameters(scaler, part_of(node, "parameters"), place, unpacker)
+    if not all(_are_limits(value) for value in parameters.values() if isinstance(value, tuple)):
+        raise mismatch(place)
+    with possible():
+        step = scaler(**parameters)
+        step._validate_params()
+    if kind == "SimpleImputer":
+        kept = ~np.isnan(learned["statistics_"]) | bool(parameters.get("keep_empty_features", False))
+        if not is_plain_imputer(parameters, str(dtype)) or np.count_nonzero(kept) != n_out:
+            raise mismatch(place)
+    if names is not None and not (all_text(names) and len(names) == sizes["features"]):
+        raise DamagedError("has invalid feature names")
+    unpacker.charge(STEP_BYTES * sizes["features"], place)
+    with possible():  # fitting sets all other attributes of this version of scikit-learn
+        step.fit(np.zeros((1, sizes["features"]), dtype=dtype))
+    for attribute, value in learned.items():
+        _restore_attribute(step, attribute, value, f"{place}.{attribute}")
+    if names is not None:
+        step.feature_names_in_ = np.array(names, dtype=object)
+    return step if output is None else step.set_output(transform=output), sizes["features"]
+
+
+def _restore_attribute(step: Any, attribute: str, value: Any, name: str) -> None:
+    """Set a fitted attribute, after the scaler was fitted to one row of zeros."""
+    fresh = getattr(step, attribute)
+    if attribute == "n_samples_seen_":
+        array = np.asarray(value if isinstance(value, int | float | np.number | np.ndarray) else None)
+        shapes = (), (step.n_features_in_,)
+        is_sound = array.dtype.kind in "iuf" and array.shape in shapes and bool((array >= 0).all())
+    else:
+        is_sound = (value is None) == (fresh is None)
+    if not is_sound:
+        raise mismatch(name)
+    setattr(step, attribute, value.astype(fresh.dtype) if attribute == "statistics_" else value)
+
+
+def scaler_of(name: str) -> Any:
+    """Return the class of a scaler in `SCALERS`."""
+    from sklearn import impute, preprocessing
+
+    return getattr(preprocessing, name, None) or getattr(impute, name)
+
+
+def is_plain_imputer(parameters: Mapping[str, Any], dtype: str) -> bool:
+    """Whether an imputer only replaces NaN by numbers."""
+    missing, fill = parameters.get("missing_values", np.nan), parameters.get("fill_value")
+    is_nan = isinstance(missing, float | np.floating) and np.isnan(missing)
+    is_filled = fill is None or (isinstance(fill, int | float | np.number) and not isinstance(fill, bool))
+    is_named = isinstance(parameters.get("strategy", "mean"), str)
+    return bool(is_nan and is_filled and not parameters.get("add_indicator", False) and dtype in FLOATS and is_named)
+
+
+def _are_limits(value: tuple[Any, ...]) -> bool:
+    """Whether a parameter is a lower and an upper limit."""
+    return len(value) == 2 and all(type(limit) in (int, float) and abs(limit) < LARGEST_LIMIT for limit in value)

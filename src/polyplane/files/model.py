@@ -1,149 +1,176 @@
-"""Writing and reading of model files."""
+"""The form of a `Model` in a file: what `polyplane.serving` reads, and every estimator is restored from.
+
+The fields of the types that a model consists of are declared in `FIELDS`; the format and its checks follow from them.
+Identical features are not stored, and integer weights, as compressed models have, are stored as integers.
+"""
 
 from __future__ import annotations
 
-import errno
-import json
-import os
-import stat
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from functools import partial
+from typing import Any
 
-from polyplane._files import replace_file
-from polyplane._version import __version__
-from polyplane.files.container import (
-    DamagedError,
-    Header,
-    parse_json,
-    read_arrays,
-    read_header,
-    write_container,
+import numpy as np
+
+from polyplane.engine.state import Array, Maybe, Record
+from polyplane.features import OPS, Features, Projection
+from polyplane.files.container import DamagedError
+from polyplane.files.values import (
+    FIELDS,
+    Filled,
+    Packer,
+    Size,
+    Sizes,
+    Text,
+    Texts,
+    Unpacker,
+    all_text,
+    mismatch,
+    pack,
+    possible,
+    unpack,
 )
-from polyplane.files.estimator import LearnerForm
-from polyplane.files.parts import Form
-from polyplane.files.values import Packer, Unpacker, Value, pack, unpack
+from polyplane.inputs.encoding import MatrixInputs, TableInputs
+from polyplane.model import Model
+from polyplane.planes import PlaneSet
 
-#: The file format that is written, and the only one that can be read.
-FORMAT = 2
-#: The key of the model description in the header.
-KEY = "polyplane"
+_array, _filled = partial(Array, in_place=False), partial(Filled, "float64", "features", in_place=False)
+FIELDS |= {
+    MatrixInputs: {
+        "n_columns": Size("encoded"),
+        "given_names": Maybe(Texts("encoded")),
+        "neutral": Maybe(_array("float64", "encoded")),
+    },
+    Features: {
+        "n_inputs": Size("encoded"),
+        "source": _array("i", "features", below="encoded"),
+        "op": Filled("uint8", "features", in_place=False),
+        "centre": _filled(),
+        "factor": _filled(),
+        "low": _filled(),
+        "high": _filled(),
+    },
+    Projection: {"matrix": Maybe(_array("int8", "projected", "features")), "scale": _array("f", "projected")},
+    PlaneSet: {
+        "coef": _array("f", "planes", "projected"),
+        "intercept": _array("f", "planes"),
+        "indptr": _array("i", "owned+1"),
+        "member_weight": _array("float64", "members"),
+        "pooling": Text("max", "logsumexp"),
+    },
+}
+#: In a NumPy array, each string takes the size of the longest. Larger arrays of labels become arrays of objects.
+MOST_LABEL_BYTES = 1 << 24
+#: Range of valid temperatures: beyond it, probabilities are always nearly 0 or 1, or nearly equal.
+LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e6
+#: Bytes per feature of features that are the columns themselves.
+IDENTITY_BYTES = 48
 
 
-class ModelFileError(ValueError):
-    """The file is not a model, or is damaged; the message names the file."""
-
-
-class ModelFile(NamedTuple):
-    """The contents of a model file.
-
-    Attributes
-    ----------
-    model : estimator
-        The estimator.
-    metadata : dict
-        The metadata that was passed to `save`.
-    format : int
-        The version of the file format.
-    version : str
-        The version of Polyplane that wrote the file.
-    size : int
-        The size of the file in bytes.
-    """
-
-    model: Any
-    metadata: dict[str, Any]
-    format: int
-    version: str
-    size: int
-
-
-def write_model(
-    path: str | os.PathLike[str], model: Any, metadata: Mapping[str, Any], form: Form | None = None
-) -> None:
-    """Write a fitted estimator; `form` defaults to that of learners. See `polyplane.save`."""
-    packer, form = Packer(), LearnerForm(type(model)) if form is None else form
-    description = {
-        "format": FORMAT,
-        "polyplane": __version__,
-        **form.describe(model, packer),
-        "metadata": _pack_metadata(metadata, packer),
+def pack_model(model: Model, packer: Packer) -> dict[str, Any]:
+    """Return the JSON description of a model; the packer collects the arrays."""
+    planes = pack(Record(PlaneSet), model.planes, "planes", packer)
+    if model.projection is not None and _is_int8(model.planes.coef):
+        dtype = packer.arrays.pop(planes["coef"]["array"]).dtype
+        planes["coef"] = packer.array(np.ascontiguousarray(model.planes.coef).astype(np.int8), "planes.coef")
+        planes["coef"] = planes["coef"] | {"dtype": dtype.name}
+    return {
+        **pack_columns(model, "", packer),
+        "projection": pack(Maybe(Record(Projection)), model.projection, "projection", packer),
+        "planes": planes,
+        "classes": _pack_labels(model.classes, packer),
+        "temperature": None if model.temperature is None else float(model.temperature),
+        "learner": model.learner,
     }
-    text = json.dumps(description, separators=(",", ":"), allow_nan=False)
-    try:
-        _unpack(parse_json(text), packer.arrays, lambda name: form)
-    except DamagedError as error:  # never write a file that cannot be read
-        raise ValueError(f"This {type(model).__name__} cannot be saved: the file {error}.") from error
-    with replace_file(path) as file:
-        write_container(file, packer.arrays, {KEY: text})
 
 
-def read_model(path: str | os.PathLike[str], find: Callable[[str], Form | None]) -> ModelFile:
-    """Read a model file; `find` returns the file form for the name of an estimator. See `polyplane.loading`."""
-    with _opened(path) as file:
-        try:
-            return _read(file, find)
-        except DamagedError as error:
-            raise ModelFileError(f"{Path(path)} {error}.") from error
-        except RecursionError as error:
-            raise ModelFileError(f"{Path(path)} has a damaged header.") from error
+def pack_columns(model: Model, prefix: str, packer: Packer) -> dict[str, Any]:
+    """Return the description of the inputs and the features of a model."""
+    inputs: Any = model.inputs
+    if inputs.is_table:
+        columns = {"table": inputs.to_dict()}
+    else:
+        columns = {"matrix": pack(Record(MatrixInputs), inputs, f"{prefix}inputs", packer)}
+    features = None if model.features.is_identity else model.features
+    return {"inputs": columns, "features": pack(Maybe(Record(Features)), features, f"{prefix}features", packer)}
 
 
-def _opened(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a regular file; opening a pipe would block until another process writes to it."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return open(descriptor, "rb")
-    os.close(descriptor)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    raise ModelFileError(f"{Path(path)} is not a regular file.")
+def unpack_model(node: dict[str, Any], unpacker: Unpacker) -> Model:
+    """Return the model of a description, after validation."""
+    sizes: Sizes = {}
+    with possible():
+        planes = unpack(Record(PlaneSet), node.get("planes"), "planes", unpacker, sizes)
+        if sizes["projected"] < 1:
+            raise DamagedError("has planes without features")
+        projection = unpack(Maybe(Record(Projection)), node.get("projection"), "projection", unpacker, sizes)
+        if projection is not None and not np.isfinite(projection.scale).all():
+            raise mismatch("projection")
+        if projection is None or projection.matrix is None:
+            sizes["features"] = sizes["projected"]
+        inputs, features = unpack_columns(node, "", unpacker, sizes)
+        classes = unpack_labels(node.get("classes"), planes.n_classes, unpacker)
+        temperature, learner = node.get("temperature"), node.get("learner")
+        is_number = temperature is None or type(temperature) is float
+        if not is_number or not LEAST_TEMPERATURE <= (temperature or 1.0) <= LARGEST_TEMPERATURE or temperature == 0:
+            raise mismatch("temperature")
+        if not isinstance(learner, str) or not learner.isidentifier():
+            raise mismatch("learner")
+        return Model(inputs, features, planes, classes, temperature, projection, learner)
 
 
-def _read(file: BinaryIO, find: Callable[[str], Form | None]) -> ModelFile:
-    header = read_header(file)
-    description = _description(header)
-    arrays = read_arrays(file, header)
-    model, metadata = _unpack(description, arrays, find)
-    return ModelFile(model, metadata, description["format"], description["polyplane"], file.tell())
+def unpack_columns(
+    node: dict[str, Any], prefix: str, unpacker: Unpacker, sizes: Sizes
+) -> tuple[TableInputs | MatrixInputs, Features]:
+    """Return the inputs and the features of a description; `sizes` has the number of features."""
+    inputs: Any
+    match node.get("inputs"):
+        case {"table": columns, **rest} if not rest:
+            inputs = TableInputs.from_dict(columns)
+            sizes["encoded"] = inputs.n_encoded
+        case {"matrix": columns, **rest} if not rest:
+            inputs = unpack(Record(MatrixInputs), columns, f"{prefix}inputs", unpacker, sizes)
+            if inputs.neutral is not None and not np.isfinite(inputs.neutral).all():
+                raise mismatch(f"{prefix}inputs.neutral")
+        case _:
+            raise mismatch(f"{prefix}inputs")
+    if node.get("features") is None:
+        if sizes["features"] != sizes["encoded"]:
+            raise mismatch(f"{prefix}features")
+        unpacker.charge(IDENTITY_BYTES * sizes["encoded"], f"{prefix}features")
+        return inputs, Features.identity(sizes["encoded"])
+    features = unpack(Record(Features), node["features"], f"{prefix}features", unpacker, sizes)
+    is_scaled = np.isfinite(features.centre) & np.isfinite(features.factor) & (features.factor != 0)
+    is_sound = is_scaled & (features.source >= 0) & (features.op < len(OPS)) & (features.low <= features.high)
+    if not is_sound.all():
+        raise mismatch(f"{prefix}features")
+    return inputs, features
 
 
-def _description(header: Header) -> dict[str, Any]:
-    """Return the description of the model, if this version supports its format."""
-    if KEY not in header.metadata:
-        raise DamagedError("is a safetensors file, but not a model of Polyplane")
-    description = parse_json(header.metadata[KEY])
-    form, version = description.get("format"), description.get("polyplane")
-    if type(form) is not int or form < 1 or not isinstance(version, str) or not version.isprintable():
-        raise DamagedError("has a damaged header")
-    if form != FORMAT:
-        remedy = "upgrade it" if form > FORMAT else "train the model again, or use that version"
-        raise DamagedError(
-            f"was written by Polyplane {version[:40]} in format {form}; this is Polyplane {__version__}, which reads "
-            f"format {FORMAT}: {remedy}"
-        )
-    return description
+def _is_int8(array: np.ndarray) -> bool:
+    """Whether all numbers are integers from -127 to 127, without negative zeros."""
+    is_whole = (np.abs(array) <= 127).all() and (array == np.rint(array)).all()
+    return bool(is_whole and not np.signbit(array[array == 0]).any())
 
 
-def _unpack(
-    description: dict[str, Any], arrays: Mapping[str, Any], find: Callable[[str], Form | None]
-) -> tuple[Any, dict[str, Any]]:
-    unpacker = Unpacker(arrays)
-    metadata = description.get("metadata")
-    if not isinstance(metadata, dict):
-        raise DamagedError("has an invalid value for metadata")
-    values = {name: unpack(Value(), node, f"metadata.{name}", unpacker, {}) for name, node in metadata.items()}
-    form = find(str(description.get("learner")))
-    if form is None:
-        raise DamagedError(f"names an unknown learner, {str(description.get('learner'))[:40]!r}")
-    model = form.rebuild(description, unpacker)
-    if unpacker.used != unpacker.arrays.keys():
-        raise DamagedError(f"contains an unused array: {min(unpacker.arrays.keys() - unpacker.used)!r}")
-    return model, values
+def _pack_labels(classes: np.ndarray, packer: Packer) -> Any:
+    if classes.dtype.kind in "biuf":
+        return packer.array(classes, "classes")
+    if classes.dtype.kind not in "UO" or not all_text(classes.tolist()):
+        raise ValueError(f"The labels are {classes.dtype}; model files support numbers, booleans and strings.")
+    as_objects = classes.dtype == object or classes.nbytes > MOST_LABEL_BYTES
+    return {"texts": classes.tolist(), "width": None if as_objects else classes.dtype.itemsize // 4}
 
 
-def _pack_metadata(metadata: Mapping[str, Any], packer: Packer) -> dict[str, Any]:
-    if not all(isinstance(name, str) for name in metadata):
-        raise TypeError("The keys of metadata must be strings.")
-    return {str(name): pack(Value(), value, f"metadata.{name}", packer) for name, value in metadata.items()}
+def unpack_labels(node: Any, n_classes: int, unpacker: Unpacker) -> np.ndarray:
+    """Return the labels, one per class and sorted as by `numpy.unique`."""
+    classes = np.empty(0)
+    match node:
+        case {"array": _}:
+            classes = unpacker.array(node, "classes")
+        case {"texts": texts, "width": None | int() as width} if all_text(texts) and len(texts) == n_classes:
+            if width is None or 0 < 4 * width * len(texts) <= MOST_LABEL_BYTES:
+                unpacker.charge(n_classes * (8 if width is None else 4 * width), "classes")
+                classes = np.array(texts, dtype=object if width is None else f"U{width:d}")
+                classes = classes if classes.tolist() == texts else np.empty(0)
+    if classes.shape != (n_classes,) or n_classes < 2 or not (classes[:-1] < classes[1:]).all():
+        raise DamagedError("has invalid classes")
+    return classes

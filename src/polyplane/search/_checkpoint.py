@@ -14,7 +14,7 @@ from joblib import hash as digest_of
 from scipy import sparse
 
 from polyplane._array_api import is_foreign, to_numpy
-from polyplane._files import replace_file
+from polyplane.files import replace_file
 from polyplane.search._candidates import Settings
 from polyplane.search._results import Trial, Trials
 

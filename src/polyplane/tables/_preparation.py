@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from polyplane.engine.state import Array
 from polyplane.features import Features
-from polyplane.inputs.plain_data import Entries
+from polyplane.files.values import ANY, Listed, Text
 from polyplane.planes import PlaneSet
 from polyplane.tables._bins import bin_values, tree_knots
 
@@ -57,6 +59,9 @@ RECIPES = {
 }
 
 
+_BY_FEATURE, _BY_ADDED = (Array("float64", size, in_place=False) for size in ("features", "added"))
+
+
 @dataclass(frozen=True, eq=False)
 class Preparation:
     """Transformation of encoded features to the features that planes are trained on.
@@ -79,14 +84,14 @@ class Preparation:
         Final factor of each feature and of all features derived from it.
     """
 
-    name: str
-    is_number: np.ndarray
-    centre: np.ndarray
-    factor: np.ndarray
-    knots: tuple[np.ndarray, ...]
-    more_centre: np.ndarray
-    more_factor: np.ndarray
-    gain: np.ndarray
+    name: Annotated[str, Text(*RECIPES)]
+    is_number: Annotated[np.ndarray, Array("b", "features", in_place=False)]
+    centre: Annotated[np.ndarray, _BY_FEATURE]
+    factor: Annotated[np.ndarray, _BY_FEATURE]
+    knots: Annotated[tuple[np.ndarray, ...], Listed(Array("float64", ANY, in_place=False))]
+    more_centre: Annotated[np.ndarray, _BY_ADDED]
+    more_factor: Annotated[np.ndarray, _BY_ADDED]
+    gain: Annotated[np.ndarray, _BY_FEATURE]
 
     @classmethod
     def fit(
@@ -222,6 +227,16 @@ class Preparation:
             parts.append(squares.sum(axis=1, keepdims=True))
         return np.concatenate(parts, axis=1) if parts else np.empty((len(Z), 0))
 
+    def check(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the arrays are consistent; called for preparations from a file."""
+        n_numbers = np.count_nonzero(self.is_number)
+        has_knots = len(self.knots) == (n_numbers if RECIPES[self.name].has_bins else 0)
+        is_sorted = all(len(knots) != 1 and (np.diff(knots) > 0).all() for knots in self.knots)
+        numbers = (self.centre, self.factor, self.gain, self.more_centre, self.more_factor, *self.knots)
+        is_finite = all(np.isfinite(part).all() for part in numbers)
+        is_positive = all((part > 0).all() for part in (self.factor, self.gain, self.more_factor))
+        return has_knots and is_sorted and is_finite and is_positive and len(self.sources) == self.n_prepared
+
     def to_dict(self) -> dict[str, Any]:
         """Convert the preparation to plain data that can be stored as JSON."""
         return {
@@ -235,26 +250,10 @@ class Preparation:
             "gain": self.gain.tolist(),
         }
 
-    @classmethod
-    def from_dict(cls, value: Any) -> Preparation:
-        """Create a preparation from the output of `to_dict`; invalid data raise a ValueError."""
-        entries = Entries("The preparation", value)
-        name, is_number = entries.text("name", RECIPES), entries.items("is_number")
-        if not all(isinstance(item, bool) for item in is_number):
-            raise ValueError("The preparation has an invalid 'is_number': it must be a list of booleans.")
-        n_features, n_numbers = len(is_number), sum(is_number)
-        centre, factor = (np.array(entries.numbers(key, n_features)) for key in ("centre", "factor"))
-        knots = tuple(_read_knots(item) for item in entries.items("knots"))
-        if len(knots) != (n_numbers if RECIPES[name].has_bins else 0):
-            raise ValueError(
-                "The preparation must have knots for each numeric feature if it has bins, and none otherwise."
-            )
-        gain = np.array(entries.numbers("gain", n_features))
-        plain = cls(name, np.array(is_number, dtype=bool), centre, factor, knots, np.empty(0), np.empty(0), gain)
-        n_more = len(plain.sources) - n_features
-        more_centre, more_factor = (np.array(entries.numbers(key, n_more)) for key in ("more_centre", "more_factor"))
-        entries.end()
-        return replace(plain, more_centre=more_centre, more_factor=more_factor)
+    @property
+    def n_prepared(self) -> int:
+        """Number of prepared features."""
+        return len(self.centre) + len(self.more_centre)
 
 
 def _has_three_values(Z: np.ndarray) -> np.ndarray:
@@ -273,10 +272,3 @@ def _scaling(Z: np.ndarray, is_number: np.ndarray, is_robust: bool) -> tuple[np.
         centre[is_number] = middle
         spread[is_number] = np.where(high > low, high - low, spread[is_number])
     return centre, 1.0 / np.where(ends > 0, spread, 1.0)
-
-
-def _read_knots(value: Any) -> np.ndarray:
-    knots = np.array(Entries("The bins", {"knots": value}).numbers("knots"))
-    if len(knots) == 1 or (np.diff(knots) <= 0).any():
-        raise ValueError("The bins have invalid 'knots': they must be increasing.")
-    return knots

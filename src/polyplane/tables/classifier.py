@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from itertools import repeat
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -20,16 +20,18 @@ from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.batches import Batch, Position, named_batch
 from polyplane.engine.data import Data
 from polyplane.engine.run import Limits, Progress, Run
+from polyplane.engine.state import Tuple, Whole
+from polyplane.files.values import Listed, Numbers, Shared, Text, Value
 from polyplane.inputs.concatenation import concatenated, loaded
 from polyplane.inputs.conversion import as_numbers
-from polyplane.inputs.encoding import positions_of
+from polyplane.inputs.encoding import TableInputs, positions_of
 from polyplane.inputs.frames import read_table
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 from polyplane.tables._choice import Candidate, Choice, EncodedRows, candidates, choose_preparation
 from polyplane.tables._committee import Plan, committee_to_train, mixed, n_passes
 from polyplane.tables._model import Member, TableModel
-from polyplane.tables._preparation import RECIPES
+from polyplane.tables._preparation import RECIPES, Preparation
 from polyplane.tables.encoder import GAPS, TableEncoder
 from polyplane.tables.training import TableStream
 
@@ -146,7 +148,16 @@ class TableClassifier(PlaneClassifier):
         "verbose": ["verbose"],
     }
     _declaration: ClassVar[Declaration] = Declaration(
-        tuning={"n_planes": [None, 1, 4, 16]}, probabilities="softmax", takes_matrix=False
+        tuning={"n_planes": [None, 1, 4, 16]},
+        probabilities="softmax",
+        takes_matrix=False,
+        fitted={
+            "members_": Listed(Tuple((Shared(Preparation), Shared(PlaneSet)), Member)),
+            "preparation_": Listed(Text()),
+            "choice_": Numbers(),
+            "encoder_rows_": Whole(),
+            "_encoder_parameters": Value(),
+        },
     )
     #: Each `fit` begins anew; `partial_fit` continues.
     warm_start: ClassVar[bool] = False
@@ -410,6 +421,39 @@ class TableClassifier(PlaneClassifier):
     def planes_(self) -> PlaneSet:  # type: ignore[override]
         """The planes of all members, over the features of ``model_``."""
         return self.model_.planes
+
+    @property
+    def _encoder_parameters(self) -> dict[str, Any]:
+        """The parameters of the fitted encoder, which may differ from those of the next `fit`; for model files."""
+        parameters: dict[str, Any] = self.encoder_.get_params(deep=False)
+        return {name: value for name, value in parameters.items() if name != "dtype"}
+
+    def _restore(self, model: Model, fitted: Mapping[str, Any]) -> None:
+        """Set the fitted attributes: those that follow from the model, and others; for model files."""
+        own, inputs = dict(fitted), model.inputs
+        members, labels, parameters = own["members_"], own["preparation_"], own.pop("_encoder_parameters")
+        names = {field.name for field in fields(TableEncoder)} - {"dtype"}
+        if not isinstance(inputs, TableInputs) or not isinstance(parameters, dict) or not parameters.keys() <= names:
+            raise ValueError("the file has no columns of a table, or no encoder")
+        for member in members:
+            is_number, n_classes = member.preparation.is_number, member.planes.n_classes
+            if is_number.shape != inputs.is_indicator.shape or (is_number & inputs.is_indicator).any():
+                raise ValueError("the features of a member do not match the columns")
+            if member.planes.n_features != member.preparation.n_prepared or n_classes != model.n_classes:
+                raise ValueError("the planes of a member do not match its features or the classes")
+        if not members or [text.removesuffix(", weighted") for text in labels] != [m.preparation.name for m in members]:
+            raise ValueError("preparation_ does not match the members")
+        if model.temperature is None:
+            raise ValueError("the model has no temperature")
+        encoder = TableEncoder(**parameters)
+        encoder._validate_params()
+        self._keep_encoder(encoder._keep(inputs), model.classes, own["encoder_rows_"])
+        self.__dict__.update(own, preparation_=list(labels), temperature_=model.temperature, _model=model)
+
+    def _accepts_state(self, state: Any) -> bool:
+        """Whether a state from a file is one of the members."""
+        sizes = [member.preparation.n_prepared for member in self.members_]
+        return [own.W.shape[-1] - 1 for own in state.members] == sizes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,10 +18,8 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 import polyplane
 from polyplane.files import ModelFileError
 from polyplane.loading import read_model
-from tests.models import make, some_rows
+from tests.models import assembled, assert_same, assert_same_model, make, parts, places, reload, replaced, some_rows
 from tests.tables.test_classifier import QUICK
-from tests.test_model_damage import assembled, parts, places, reload, replaced
-from tests.test_model_files import assert_same, assert_same_model
 
 SCALERS = [
     StandardScaler(),
@@ -203,7 +201,7 @@ class TestForgery:
     @pytest.mark.parametrize(
         ("keys", "value", "message"),
         [
-            (["last", "learner"], "Pipeline", "names an unknown learner, 'Pipeline'"),
+            (["last", "class"], "Pipeline", "names an unknown learner, 'Pipeline'"),
             (["last"], None, "invalid value for last"),
             (["steps"], None, "invalid value for steps"),
             (["steps", 0], 7, "invalid names of steps"),
@@ -237,7 +235,7 @@ class TestForgery:
     def test_of_one_value(self, path, saved, keys, value, message):
         header, description, data = parts(saved)
         with pytest.raises(ModelFileError, match=message):
-            reload(path, assembled(header, replaced(description, keys, value), data))
+            reload(path, assembled(header, replaced(description, ["estimator", *keys], value), data))
 
     def test_of_the_number_of_features(self, path, saved):
         """A scaler without arrays cannot ask for more features than the planes have."""

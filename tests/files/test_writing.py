@@ -30,7 +30,7 @@ class TestWriting:
 
     @pytest.mark.parametrize("failing", ["write", "fsync", "replace"])
     def test_a_full_disk_costs_nothing(self, small, old, failing, monkeypatch):
-        import polyplane._files as atomic
+        import polyplane.files.container as atomic
 
         before = old.read_bytes()
 
@@ -38,7 +38,7 @@ class TestWriting:
             raise OSError(28, "No space left on device")
 
         if failing == "write":
-            monkeypatch.setattr("polyplane.files.model.write_container", full)
+            monkeypatch.setattr("polyplane.files.file.write_container", full)
         else:
             monkeypatch.setattr(atomic.os, failing, full)
         with pytest.raises(OSError, match=r"No space left on device: '.*/model\.safetensors'"):
