@@ -80,8 +80,7 @@ def kind_of(array: Any) -> Any:
 
 def widest_float(kind: Any) -> Any:
     """Return the dtype for sums: float64, or float32 on a device without float64."""
-    xp = namespace(kind)
-    if xp is np:
+    if isinstance(kind, np.ndarray) or (xp := namespace(kind)) is np:
         return np.float64
     known = xp.__array_namespace_info__().dtypes(kind="real floating", device=device_of(kind))
     return known.get("float64", xp.float32)
@@ -89,8 +88,7 @@ def widest_float(kind: Any) -> Any:
 
 def to_numpy(array: Any) -> np.ndarray:
     """Copy an array to host memory; NumPy arrays are returned unchanged."""
-    xp = namespace(array)
-    if xp is np:
+    if isinstance(array, np.ndarray) or (xp := namespace(array)) is np:
         return array
     if _compat().is_torch_array(array):
         return array.detach().cpu().numpy()
@@ -103,8 +101,7 @@ def to_numpy(array: Any) -> np.ndarray:
 
 def like(array: Any, kind: Any, dtype: Any = None) -> Any:
     """Copy a host array to the library and device of `kind`; an array that is already there is only cast."""
-    xp = namespace(kind)
-    if xp is np:
+    if isinstance(kind, np.ndarray) or (xp := namespace(kind)) is np:
         return np.asarray(to_numpy(array) if is_foreign(array) else array, dtype=dtype)
     if is_foreign(array) and same_place(array, kind):
         return array if dtype is None else xp.astype(array, dtype, copy=False)
@@ -144,14 +141,16 @@ def labels_of(classes: np.ndarray, codes: Any) -> Any:
 
 def astype(array: Any, dtype: Any) -> Any:
     """Convert an array to another dtype, without a copy if possible."""
-    xp = namespace(array)
-    return array.astype(dtype, copy=False) if xp is np else xp.astype(array, dtype, copy=False)
+    if isinstance(array, np.ndarray) or (xp := namespace(array)) is np:
+        return array.astype(dtype, copy=False)
+    return xp.astype(array, dtype, copy=False)
 
 
 def take_rows(X: Any, rows: Any) -> Any:
     """Select rows of a dense or sparse matrix; the indices may be in host memory or on the device of X."""
-    xp = namespace(X)
-    return X[rows] if xp is np else xp.take(X, like(rows, X), axis=0)
+    if isinstance(X, np.ndarray) or (xp := namespace(X)) is np:
+        return X[rows]
+    return xp.take(X, like(rows, X), axis=0)
 
 
 def put(array: Any, index: Any, values: Any) -> None:
@@ -166,7 +165,7 @@ def put(array: Any, index: Any, values: Any) -> None:
 
 def at_most(array: Any, bound: float) -> Any:
     """Return the minimum of each entry and `bound`; NaN is preserved."""
-    if namespace(array) is np:
+    if isinstance(array, np.ndarray) or namespace(array) is np:
         return np.minimum(array, bound)
     # PyTorch's own function: that of the compatibility namespace synchronises with the device.
     return array.clamp(max=bound) if _compat().is_torch_array(array) else namespace(array).clip(array, max=bound)
@@ -174,7 +173,7 @@ def at_most(array: Any, bound: float) -> Any:
 
 def at_least(array: Any, bound: float) -> Any:
     """Return the maximum of each entry and `bound`; NaN is preserved."""
-    if namespace(array) is np:
+    if isinstance(array, np.ndarray) or namespace(array) is np:
         return np.maximum(array, bound)
     return array.clamp(min=bound) if _compat().is_torch_array(array) else namespace(array).clip(array, min=bound)
 
