@@ -13,10 +13,9 @@ from polyplane import MultiHyperplaneClassifier, theory
 from polyplane.explain import geometry
 from polyplane.exports import to_json
 from polyplane.files import ModelFileError
+from tests.cli.commands import refused, run
+from tests.cli.test_export import predict as predict_from
 from tests.models import assembled, parts, replaced
-
-from .test_cli_export import predict as predict_from
-from .test_cli_train import refused, run
 
 X, y = load_iris(return_X_y=True, as_frame=True)
 X, y = X.set_axis(["sepal length", "sepal width", "petal length", "petal width"], axis=1), y.map(dict(enumerate("abc")))
@@ -132,7 +131,7 @@ class TestCommandLine:
 
     def test_info(self, files):
         found = json.loads(run("info", files / "m", "--json").stdout)
-        assert (found["machines"], found["planes"], found["can_go_on_training"]) == (5, 30, True)
+        assert (found["members"], found["planes"], found["can_go_on_training"]) == (5, 30, True)
         assert found["classes"] == [{"label": label, "planes": 10} for label in "abc"]
         assert "members\t5" in run("info", files / "m").stdout
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from polyplane.cli._common import paragraphs, register, replace_closed_streams
+from polyplane.cli.common import paragraphs, register, replace_closed_streams
 from polyplane.cli.compress import compress
 from polyplane.cli.demo import demo
 from polyplane.cli.evaluate import evaluate

@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from polyplane.cli._common import AsJson, Table, UserError, command, present
-from polyplane.cli._data import (
+from polyplane.cli.common import AsJson, Table, UserError, command, present, refuse_overwriting
+from polyplane.cli.data import (
     DataFile,
     Format,
     Label,
-    LoadedModel,
     ModelFile,
     ZeroBased,
     class_indices,
@@ -54,13 +53,14 @@ def compress(
     import polyplane
     from polyplane.readers import read
 
+    refuse_overwriting(out, model, data)
     found = load_model(model)
-    if not isinstance(found, LoadedModel):
+    if found.is_table:
         raise UserError("A model of `--learner table` cannot be compressed; export it with --dtype int8.")
     rows = read(data, **{**found.reading(), **reading_options(format, label, zero_based)})
-    labels = found.model.classes_[class_indices(rows, found.model.classes_, data)]
-    small = polyplane.compress(found.model, rows.X, labels, max_bytes=max_bytes, random_state=seed)
-    names = getattr(found.model, "feature_names_in_", None)
+    labels = found.model.classes[class_indices(rows, found.model.classes, data)]
+    small = polyplane.compress(found.estimator, rows.X, labels, max_bytes=max_bytes, random_state=seed)
+    names = getattr(found.estimator, "feature_names_in_", None)
     if names is not None:
         small.feature_names_in_ = names
     polyplane.save(small, out, metadata=found.metadata)

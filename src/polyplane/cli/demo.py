@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from polyplane.cli._common import AsJson, command, present
+from polyplane.cli.common import AsJson, command, present
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyplane.cli._common import AsJson, Table, UserError, command, present
-from polyplane.cli._data import (
+from polyplane.cli.common import AsJson, Table, UserError, command, present
+from polyplane.cli.data import (
     DataFile,
     Encoding,
     Format,
@@ -18,8 +18,7 @@ from polyplane.cli._data import (
     load_model,
     reading_options,
 )
-from polyplane.cli._errors import Error
-from polyplane.cli._table_data import LoadedTable
+from polyplane.cli.report import Error
 
 if TYPE_CHECKING:
     from polyplane.explain.confusion import ConfusionMatrix
@@ -64,19 +63,18 @@ def evaluate(
 
 
 def confusion_matrix(
-    model: LoadedModel | LoadedTable, data: str, options: dict[str, Any], threads: int | None = None
+    loaded: LoadedModel, data: str, options: dict[str, Any], threads: int | None = None
 ) -> ConfusionMatrix:
     """Compute the confusion matrix of a model on the rows of a file."""
     from polyplane.explain.confusion import ConfusionMatrix
 
-    loaded: Any = model
-    classes = loaded.model.classes_
+    classes = loaded.model.classes
     matrix = ConfusionMatrix.of(classes, [], [])
     with loaded.predicting(threads):
         for part in loaded.batches(data, options):
-            truth, rows = loaded.labelled(part, data)
-            if len(truth):
-                matrix += ConfusionMatrix.of(classes, truth, loaded.predict(rows))
+            rows = part.labelled(data)
+            if rows.n_rows:
+                matrix += ConfusionMatrix.of(classes, rows.truth, loaded.predict(rows))
     if not matrix.n_rows:
         raise UserError(f"{data}: no row has a label.")
     return matrix

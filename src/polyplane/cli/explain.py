@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import islice
+from typing import Annotated, Any
 
 import typer
 
-from polyplane.cli._common import AsJson, Table, UserError, command, present
-from polyplane.cli._data import (
+from polyplane.cli.common import AsJson, Table, UserError, command, did_you_mean, note, present, refuse_overwriting
+from polyplane.cli.data import (
     DATA_HELP,
     Encoding,
     Format,
     Label,
     LoadedModel,
     ModelFile,
+    Part,
+    Parts,
     ZeroBased,
-    class_indices,
     load_model,
     reading_options,
 )
-from polyplane.cli._explain_table import TableRequest, explain_table
-from polyplane.cli._explaining import MOST_ROWS, Page, check_frozen, class_of, first_rows, row_of
-from polyplane.cli._table_data import LoadedTable
 
-if TYPE_CHECKING:
-    from polyplane.readers import Rows
+#: Maximum number of rows on which rules are checked.
+MOST_ROWS = 1 << 16
 
 MaybeData = Annotated[
     str | None,
@@ -98,50 +97,81 @@ def explain(
         raise UserError("--title requires --html.")
     if row is not None and html is not None:
         raise UserError("--row and --html cannot be combined: the report selects its own rows to explain.")
+    from polyplane.explain import explain_model
+
+    refuse_overwriting(html, model, data)
     loaded, options = load_model(model), reading_options(format, label, zero_based, encoding)
-    if isinstance(loaded, LoadedTable):
-        request = TableRequest(data, options, row, target, freeze, tolerance, html, title)
-        explanation = explain_table(loaded, request)
-    elif data is None:
-        explanation = _of_model(loaded, None, tolerance)
+    if loaded.is_table and tolerance:
+        raise UserError(
+            "--tolerance applies to the rules of numeric models only; a table model is explained by its columns."
+        )
+    parts = None if data is None else loaded.batches(data, options, MOST_ROWS, labels=html is not None)
+    rows = None if parts is None else _first_rows(parts, str(data))
+    if html is not None and rows is not None:
+        _write_page(loaded, rows, str(data), html, title, as_json)
+        return
+    if row is not None and parts is not None and rows is not None:
+        part, index = _part_with(parts, rows, row, str(data))
+        explanation: Any = _explain_row(loaded, rows, part, index, target, freeze)
     else:
-        parts = loaded.batches(data, options, MOST_ROWS, labels=html is not None)
-        rows = first_rows(parts, data)
-        if html is not None:
-            explanation = _page(loaded, rows, data, html, title)
-        elif row is not None:
-            explanation = _of_row(loaded, rows, row_of(parts, rows, row, data), target, freeze)
-        else:
-            explanation = _of_model(loaded, rows, tolerance)
-    if isinstance(explanation, Page):
-        facts = explanation._asdict()
-        present(facts, [Table("Page", (), list(facts.items()))], as_json)
-    elif as_json:
+        X, names = None if rows is None else rows.X, loaded.feature_names(rows)
+        explanation = explain_model(loaded.estimator, X, tolerance=tolerance, feature_names=names)
+    if as_json:
         present({"model": model, "data": data, "row": row, **explanation.to_dict()}, [], as_json)
     else:
         typer.echo(explanation.to_text(top))
 
 
-def _of_model(loaded: LoadedModel, rows: Rows | None, tolerance: float) -> Any:
-    from polyplane.explain import explain_model
-
-    X, names = None if rows is None else rows.X, loaded.feature_names(rows)
-    return explain_model(loaded.model, X, tolerance=tolerance, feature_names=names)
-
-
-def _of_row(loaded: LoadedModel, rows: Rows, x: Any, target: str | None, freeze: list[str] | None) -> Any:
+def _explain_row(
+    loaded: LoadedModel, rows: Part, part: Part, index: int, target: str | None, freeze: list[str] | None
+) -> Any:
+    """Explain the row of a batch; the first rows give the typical values of features."""
     from polyplane.explain import explain_row
 
-    names = loaded.feature_names(rows)
-    check_frozen(freeze, names)
-    goal = class_of(target, loaded.model)
-    return explain_row(loaded.model, x, X=rows.X, target=goal, frozen=freeze or None, feature_names=names)
+    model, names = loaded.model, loaded.feature_names(rows)
+    known = names or [column.name for column in loaded.inputs.columns]
+    for name in freeze or ():
+        if name not in known:
+            raise UserError(f"--freeze: unknown feature {name!r}.{did_you_mean(name, known)}")
+    labels = {str(label): label for label in model.classes.tolist()}
+    if target is not None and target not in labels:
+        raise UserError(f"--target: unknown label {target!r}; expected one of {', '.join(labels)}.")
+    aims: dict[str, Any] = {"target": None if target is None else labels[target], "frozen": freeze or None}
+    if not loaded.is_table:
+        return explain_row(loaded.estimator, part.X[[index]], X=rows.X, feature_names=names, **aims)
+    c = -1 if part.truth is None else int(part.truth[index])
+    truth = None if c < 0 else model.classes.tolist()[c]
+    return explain_row(loaded.estimator, part.X.slice(index, 1), true_label=truth, **aims)
 
 
-def _page(loaded: LoadedModel, rows: Rows, data: str, html: str, title: str | None) -> Page:
+def _write_page(loaded: LoadedModel, rows: Part, data: str, html: str, title: str | None, as_json: bool) -> None:
     from polyplane.explain import model_report
 
-    classes = loaded.model.classes_
-    y = classes[class_indices(rows, classes, data)]
-    page = model_report(loaded.model, rows.X, y, html, title=title, feature_names=loaded.feature_names(rows))
-    return Page(data, int(rows.X.shape[0]), str(page))
+    rows = rows.labelled(data)
+    y, names = loaded.model.classes[rows.truth], loaded.feature_names(rows)
+    page = model_report(loaded.estimator, rows.X, y, html, title=title, feature_names=names)
+    facts = {"data": data, "rows": rows.n_rows, "page": str(page)}
+    present(facts, [Table("Page", (), list(facts.items()))], as_json)
+
+
+def _first_rows(parts: Parts, data: str) -> Part:
+    """Return the rows for the explanation of the model; the rest of a longer file is ignored, with a note."""
+    iterator = iter(parts)
+    first = next(iterator)
+    if next(iterator, None) is not None:
+        note(f"{data}: only the first {first.n_rows:,} rows are used.")
+    return first
+
+
+def _part_with(parts: Parts, first: Part, row: int, data: str) -> tuple[Part, int]:
+    """Return the batch of a file that contains a row, and the index of the row in it."""
+    seen = first.n_rows
+    if row < seen:
+        return first, row
+    if data == "-":
+        raise UserError(f"--row {row}: only the first {MOST_ROWS:,} rows of standard input can be explained.")
+    for part in islice(parts, 1, None):
+        if row < seen + part.n_rows:
+            return part, row - seen
+        seen += part.n_rows
+    raise UserError(f"--row {row}: {data} has {seen} rows, numbered from 0 to {seen - 1}.")

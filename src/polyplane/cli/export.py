@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from polyplane.cli._common import AsJson, Table, UserError, command, present
-from polyplane.cli._data import ModelFile, load_model
+from polyplane.cli.common import AsJson, Table, UserError, command, present, refuse_overwriting
+from polyplane.cli.data import ModelFile, load_model
 
 Kind = Literal["onnx", "json", "c", "js", "sql"]
 To = Annotated[Kind | None, typer.Option("--to", help="Output format. Default: given by the file extension.")]
@@ -73,12 +73,13 @@ def export(
 
     from polyplane.exports._export import check_options, exported
 
+    refuse_overwriting(out, model)
     kind = to or _kind(out)
     options = {"dtype": dtype, "opset": opset, "name": name, "dialect": dialect, "table": table, "key": key or None}
     check_options(kind, options)
     if kind == "onnx" and out == "-" and sys.stdout.isatty():
         raise UserError("--to onnx writes binary data: specify a file with -o FILE, or pipe the output.")
-    content = exported(load_model(model).model, kind, "model" if out == "-" else PurePath(out).stem, options)
+    content = exported(load_model(model).estimator, kind, "model" if out == "-" else PurePath(out).stem, options)
     if out == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()

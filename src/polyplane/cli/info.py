@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polyplane._plain import plain
-from polyplane.cli._common import AsJson, Table, command, present
-from polyplane.cli._data import ModelFile
-from polyplane.cli._learners import TABLE, learner_of, name_of
+from polyplane.cli.common import AsJson, Table, command, present
+from polyplane.cli.data import ModelFile
+from polyplane.cli.learners import learner_of, name_of
+from polyplane.model import Model
 
 if TYPE_CHECKING:
     from polyplane.files import ModelFile as Contents
@@ -30,60 +31,39 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
 
 def describe(path: str, found: Contents) -> dict[str, Any]:
     """Describe the contents of a model file."""
-    model, steps = learner_of(found.model), [type(step).__name__ for _, step in getattr(found.model, "steps", ())]
-    return {
+    estimator, steps = learner_of(found.model), [type(step).__name__ for _, step in getattr(found.model, "steps", ())]
+    model = Model.of(found.model)
+    inputs: Any = model.inputs
+    planes = model.planes
+    counts = (planes.indptr[1:] - planes.indptr[:-1]).reshape(planes.n_members, -1).sum(axis=0).tolist()
+    content: dict[str, Any] = {
         "file": path,
         "size": found.size,
         "format": found.format,
         "polyplane": found.version,
-        "learner": name_of(model),
-        "estimator": type(model).__name__,
-        **({"pipeline": ", ".join(steps)} if steps else {}),
-        **(_about_table(model) if name_of(model) == TABLE else _about_planes(model)),
-        "parameters": plain(model.get_params(deep=False)),
-        "metadata": {name: _short(value) for name, value in found.metadata.items()},
-    }
-
-
-def _about_planes(model: Any) -> dict[str, Any]:
-    planes, names = model.planes_, getattr(model, "feature_names_in_", None)
-    members = getattr(planes, "members", [planes])
-    return {
-        "features": planes.n_features,
-        "feature_names": None if names is None else [str(name) for name in names],
+        "learner": name_of(estimator),
+        "estimator": type(estimator).__name__,
+        "pipeline": ", ".join(steps) or None,
+        "features": inputs.n_encoded,
+        "feature_names": list(inputs.names) if inputs.is_named and not inputs.is_table else None,
         "dtype": planes.coef.dtype.name,
-        **({"machines": len(members)} if len(members) > 1 else {}),
+        "members": planes.n_members,
         "planes": planes.n_planes,
-        "classes": _classes(model, members),
-        "steps": getattr(model, "n_iter_", None),
-        "can_go_on_training": hasattr(model, "_state"),
+        "classes": [{"label": label, "planes": n} for label, n in zip(model.classes.tolist(), counts, strict=True)],
+        "steps": getattr(estimator, "n_iter_", None),
+        "can_go_on_training": hasattr(estimator, "_state"),
+        "temperature": model.temperature,
     }
-
-
-def _about_table(model: Any) -> dict[str, Any]:
-    encoding, members = model.table_model_.encoding, [member.planes for member in model.members_]
-    return {
-        "features": len(encoding.features),
-        "feature_names": None,
-        "dtype": members[0].coef.dtype.name,
-        "machines": len(members),
-        "planes": sum(member.n_planes for member in members),
-        "classes": _classes(model, members),
-        "steps": model.n_iter_,
-        "can_go_on_training": False,
-        "preparation": "; ".join(dict.fromkeys(model.preparation_)),
-        "temperature": model.temperature_,
-        "columns": [
+    if inputs.is_table:
+        content["preparation"] = "; ".join(dict.fromkeys(estimator.preparation_))
+        content["columns"] = [
             {"column": column.name, "kind": column.kind, "gaps": column.has_gaps, "features": len(column.features)}
-            for column in encoding.columns
-        ],
-        "dropped": dict(encoding.dropped),
-    }
-
-
-def _classes(model: Any, members: list[Any]) -> list[dict[str, Any]]:
-    counts = sum(member.indptr[1:] - member.indptr[:-1] for member in members).tolist()
-    return [{"label": label, "planes": count} for label, count in zip(model.classes_.tolist(), counts, strict=True)]
+            for column in inputs.columns
+        ]
+        content["dropped"] = dict(inputs.dropped)
+    content["parameters"] = plain(estimator.get_params(deep=False))
+    content["metadata"] = {name: _short(value) for name, value in found.metadata.items()}
+    return content
 
 
 def _short(value: Any) -> Any:
@@ -94,8 +74,7 @@ def _short(value: Any) -> Any:
 
 
 def _tables(content: dict[str, Any]) -> list[Table]:
-    shown = {"machines": "members"}  # the JSON key has the former name
-    facts = {shown.get(name, name): value for name, value in content.items() if not isinstance(value, list | dict)}
+    facts = {name: value for name, value in content.items() if not isinstance(value, list | dict | None)}
     names = content["feature_names"]
     facts |= {"feature_names": "no" if names is None else "yes", "classes": len(content["classes"])}
     if "columns" in content:

@@ -12,8 +12,8 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from polyplane._plain import visible, visible_json
-from polyplane.cli._common import Table, UserError, command, present
-from polyplane.cli._data import (
+from polyplane.cli.common import Table, UserError, command, present, refuse_overwriting
+from polyplane.cli.data import (
     DataFile,
     Encoding,
     Format,
@@ -21,11 +21,11 @@ from polyplane.cli._data import (
     Label,
     LoadedModel,
     ModelFile,
+    Part,
     ZeroBased,
     load_model,
     reading_options,
 )
-from polyplane.cli._table_data import LoadedTable
 
 Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write to; - for standard output.")]
 Scores = Annotated[bool, typer.Option("--scores", help="Add the score of each class.")]
@@ -63,23 +63,23 @@ def predict(
     Rows are read and written in batches, so files can be larger than memory. The output file is written atomically: it
     appears only when it is complete.
     """
-    loaded: Any = load_model(model)
-    if proba and not hasattr(loaded.model, "predict_proba"):
+    refuse_overwriting(out, model, data)
+    loaded = load_model(model)
+    if proba and not loaded.model.has_probabilities:
         raise UserError("--proba: this model does not provide probabilities; use --scores for its scores.")
-    if winners:
-        _check_winners(loaded)
+    if winners and loaded.model.planes.n_members > 1:
+        raise UserError("--winners: this model is a committee, and each of its members has its own winning plane.")
     parts = loaded.batches(data, reading_options(format, label, zero_based, encoding, id), labels=False)
     wanted = [name for name, is_wanted in {"score": scores, "proba": proba, "winner": winners}.items() if is_wanted]
     began, n_rows, writer = time.perf_counter(), 0, None
     with _output(out) as file, loaded.predicting(threads):
         for part in parts:
             if writer is None:
-                has_ids = getattr(part, "ids", None) is not None
-                style = _JsonLines if as_json else _Columns if wanted or has_ids else _Labels
-                writer = style(loaded, wanted, _id_name(parts) if has_ids else None)
+                style = _JsonLines if as_json else _Columns if wanted or part.ids is not None else _Labels
+                writer = style(loaded, wanted, None if part.ids is None else visible(str(part.id_name)))
                 file.write(writer.header())
             file.write(writer.rows(part))
-            n_rows += part.X.shape[0]
+            n_rows += part.n_rows
     if out != "-":
         seconds = time.perf_counter() - began
         facts = {"data": data, "out": out, "rows": n_rows, "seconds": round(seconds, 3)}
@@ -107,24 +107,14 @@ def _one_line_each(labels: list[str]) -> list[str]:
     return [visible(label.replace("\\", "\\\\")) for label in labels]
 
 
-def _check_winners(loaded: LoadedModel | LoadedTable) -> None:
-    if isinstance(loaded, LoadedTable) or not hasattr(loaded.planes, "winners"):
-        raise UserError("--winners: this model is a committee, and each of its members has its own winning plane.")
-
-
-def _id_name(parts: Any) -> str:
-    """Return the name of the id column."""
-    return visible(str(parts.id_name))
-
-
 class _Labels:
     """Labels only."""
 
-    def __init__(self, loaded: Any, wanted: list[str], id_name: str | None) -> None:
+    def __init__(self, loaded: LoadedModel, wanted: list[str], id_name: str | None) -> None:
         import numpy as np
 
         self.loaded, self.wanted, self.id_name = loaded, wanted, id_name
-        self.classes = loaded.model.classes_.tolist()
+        self.classes = loaded.model.classes.tolist()
         self.names = _one_line_each([str(label) for label in self.classes])
         self.lines = np.array([f"{name}\n".encode() for name in self.names], dtype=object)
 
@@ -132,7 +122,7 @@ class _Labels:
         """Return the header."""
         return b""
 
-    def rows(self, part: Any) -> bytes:
+    def rows(self, part: Part) -> bytes:
         """Format rows."""
         return b"".join(self.lines[self.loaded.predict(part)].tolist())
 
@@ -146,26 +136,26 @@ class _Columns(_Labels):
             names += ["winner"] if name == "winner" else [f"{name}:{label}" for label in self.names]
         return ("\t".join(names) + "\n").encode()
 
-    def rows(self, part: Any) -> bytes:
-        found, figures = self.loaded.outcome(part, self.wanted)
-        cells = [] if self.id_name is None else [[visible(cell) for cell in part.ids]]
+    def rows(self, part: Part) -> bytes:
+        found, metrics = self.loaded.outcome(part, self.wanted)
+        cells = [] if part.ids is None else [[visible(cell) for cell in part.ids]]
         cells.append([self.names[c] for c in found.tolist()])
-        for figure in figures.values():
-            cells += [[repr(value) for value in column.tolist()] for column in figure.T]
+        for metric in metrics.values():
+            cells += [[repr(value) for value in column.tolist()] for column in metric.T]
         return "".join("\t".join(row) + "\n" for row in zip(*cells, strict=True)).encode()
 
 
 class _JsonLines(_Labels):
     """A JSON object for each row."""
 
-    def rows(self, part: Any) -> bytes:
-        found, figures = self.loaded.outcome(part, self.wanted)
+    def rows(self, part: Part) -> bytes:
+        found, metrics = self.loaded.outcome(part, self.wanted)
         lines = []
         for i, c in enumerate(found.tolist()):
-            row: dict[str, Any] = {} if self.id_name is None else {"id": part.ids[i]}
+            row: dict[str, Any] = {} if part.ids is None else {"id": part.ids[i]}
             row["label"] = self.classes[c]
-            for name, figure in figures.items():
-                values = figure[i].tolist()
+            for name, metric in metrics.items():
+                values = metric[i].tolist()
                 row[name] = values[0] if name == "winner" else dict(zip(map(str, self.classes), values, strict=True))
             lines.append(visible_json(json.dumps(row, ensure_ascii=False)) + "\n")
         return "".join(lines).encode()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
-
-from polyplane.cli import _train_options as option
-from polyplane.cli._common import INTERRUPTED, AsJson, UserError, command, note
-from polyplane.cli._data import (
+from polyplane.cli import train_options as option
+from polyplane.cli.common import AsJson, UserError, command, note
+from polyplane.cli.data import (
     DataFile,
     Encoding,
     Format,
@@ -22,10 +19,9 @@ from polyplane.cli._data import (
     reading_options,
     refuse_table_options,
 )
-from polyplane.cli._labels import check_guess
-from polyplane.cli._learners import (
+from polyplane.cli.learners import (
     DEFAULT,
-    check_classes,
+    TABLE,
     check_resumable,
     learner_names,
     make,
@@ -34,14 +30,17 @@ from polyplane.cli._learners import (
     set_known,
     set_parameters,
 )
-from polyplane.cli._report import cross_validate, report, tested
-from polyplane.cli._table_data import LoadedTable
-from polyplane.cli._table_training import takes_table, train_table
-from polyplane.cli._train_options import TrainOptions
-from polyplane.cli._training import train_in_memory, train_on_stream
-
-if TYPE_CHECKING:
-    from polyplane.readers import Rows
+from polyplane.cli.report import Report, tested
+from polyplane.cli.train_options import TrainOptions, takes_table
+from polyplane.cli.training import (
+    cross_validate,
+    matrix_stream,
+    read_matrix,
+    read_table,
+    table_stream,
+    train_in_memory,
+    train_on_stream,
+)
 
 
 @command(
@@ -84,7 +83,7 @@ def train(
     missing values.
 
     The model file is replaced only when training has finished, so an error does not damage an existing model. After
-    Ctrl-C, the model trained so far is written (except with `table`), and the exit code is 130.
+    Ctrl-C, the model trained so far is written, and the exit code is 130.
     """
     options = TrainOptions(
         data, learner, out, test, cv, scale, seed, threads, time_limit, stream, passes, batch_rows, resume, tune,
@@ -95,97 +94,88 @@ def train(
     if options.learner not in (None, *learner_names()):
         make(str(options.learner), {}, seed, threads)  # raises an error
     options = options.opened()
-    if takes_table(options):
-        train_table(options, parameters)
-        return
-    refuse_table_options(options.reading)
+    is_table = takes_table(options)
     resumed = None if resume is None else _resumed(options)
-    if resumed is None:
-        model = make(learner or DEFAULT, parameters, seed, threads)
+    if is_table:
+        options.check_for_table()
     else:
-        model = copy(resumed.model)
+        refuse_table_options(options.reading)
+    if resumed is None:
+        model = make(TABLE if is_table else learner or DEFAULT, parameters, seed, threads)
+    else:
+        model = copy(resumed.estimator)
         set_parameters(model, parameters, threads)
-        check_resumable(resumed.model, parameters)
+        check_resumable(resumed.estimator, parameters)
     set_known(model, warm_start=resume is not None)
-    if sys.stdout.isatty() and not as_json:
-        set_known(model, verbose=1)
-    _run(options, model, resumed, parameters)
+    _run(options, model, resumed, parameters, is_table)
 
 
 def _resumed(options: TrainOptions) -> LoadedModel:
     """Load the model to resume."""
     assert options.resume is not None
     loaded = load_model(options.resume)
-    if isinstance(loaded, LoadedTable):
-        raise UserError("--resume: `table` cannot resume training; train again on all rows.")
-    if hasattr(loaded.model, "steps"):
+    if hasattr(loaded.estimator, "steps"):
         raise UserError(
             f"--resume: {options.resume} is a pipeline, and pipelines cannot resume training; train again on all rows."
         )
-    if options.learner not in (None, name_of(loaded.model)):
+    if loaded.is_table:
+        raise UserError("--resume: `table` cannot resume training; train again on all rows.")
+    if options.learner not in (None, name_of(loaded.estimator)):
         raise UserError(
-            f"--learner {options.learner}: {options.resume} was trained with {name_of(loaded.model)}; omit --learner."
+            f"--learner {options.learner}: {options.resume} was trained with {name_of(loaded.estimator)}; omit "
+            "--learner."
         )
-    if not hasattr(loaded.model, "_state"):
+    if not hasattr(loaded.estimator, "_state"):
         raise UserError(
             f"--resume: {options.resume} does not contain the state that resuming needs; train again on all rows."
         )
     return loaded
 
 
-def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, parameters: dict[str, Any]) -> None:
-    """Train, write the model, test it, and report."""
+def _run(
+    options: TrainOptions, model: Any, resumed: LoadedModel | None, parameters: dict[str, Any], is_table: bool
+) -> None:
+    """Read the data, train, write the model, test it, and report."""
+    from polyplane.cli.tuning import tune
     from polyplane.loading import save
 
-    tuned, folds, test = None, [], None
+    report = Report(options)
     if options.stream:
-        trained = train_on_stream(options, model, resumed)
+        if is_table:
+            facts, batches = table_stream(options, model, "decimal" in parameters)
+        else:
+            facts, batches = matrix_stream(options, model, resumed)
+        if is_table and options.data != "-":
+            report.show_read(facts)
+        set_known(model, verbose=int(report.is_live))
+        outcome = train_on_stream(options, model, facts, batches)
+        if is_table and options.data == "-":
+            n_rows = int(model.history_["rows"][-1])
+            report.show_read(facts._replace(n_rows=n_rows, n_columns=model.n_features_in_))
     else:
-        rows = _read(options, model, resumed)
+        if is_table:
+            rows = read_table(options, model, "decimal" in parameters)
+            report.show_read(rows.facts)
+        else:
+            rows = read_matrix(options, model, resumed)
+        facts = rows.facts
         if options.tune is not None:
-            options, tuned = _tuned(options, model, rows, parameters)
+            found = tune(model, rows, options, set(parameters), show=report.is_live)
+            model.set_params(**found.settings)
+            options, report.tuned = options._replace(scale=found.scaling), found._asdict()
         if options.cv is not None:
-            folds = cross_validate(options, model, rows)
-        trained = train_in_memory(options, model, rows)
+            report.cv_errors = cross_validate(options, model, rows)
+        set_known(model, verbose=int(report.is_live))
+        outcome = train_in_memory(options, model, rows)
     set_known(model, warm_start=False, verbose=0)
-    facts = {name: value for name, value in trained.facts.items() if value is not None}
-    scaling = options.scaling if resumed is None else resumed.metadata.get("scaling", "none")
-    save(model, options.out, metadata={**facts, "scaling": scaling})
-    if trained.interrupted:
+    metadata = {name: value for name, value in facts.metadata.items() if value is not None}
+    if not is_table:
+        metadata["scaling"] = options.scaling if resumed is None else resumed.metadata.get("scaling", "none")
+    save(model, options.out, metadata=metadata)
+    if outcome.interrupted:
         steps = f"{model.n_iter_} step{'s' if model.n_iter_ != 1 else ''}"
         note(f"Interrupted after {steps}: {options.out} contains the model trained so far.")
+    report.show_trained(model, facts, outcome)
     if options.test is not None:
-        test = tested(LoadedModel(model, trained.facts), options)
-    report(trained, options, tuned, folds, test)
-    if trained.interrupted:
-        raise typer.Exit(INTERRUPTED)
-
-
-def _read(options: TrainOptions, model: Any, resumed: LoadedModel | None) -> Rows:
-    """Read all rows."""
-    import numpy as np
-
-    from polyplane.readers import read
-    from polyplane.readers.rows import NotNumbersError
-
-    try:
-        rows = read(options.source, **options.reading_for(resumed))
-    except NotNumbersError as error:
-        if resumed is not None:
-            raise
-        raise UserError(f"{str(error).rstrip('.')}; --learner table accepts such columns.") from error
-    if resumed is None and "label" not in options.reading:
-        check_guess(rows.facts.get("label"), rows.y, options.source.name)
-    check_classes(model, np.unique(rows.y))
-    return rows
-
-
-def _tuned(
-    options: TrainOptions, model: Any, rows: Rows, parameters: dict[str, Any]
-) -> tuple[TrainOptions, dict[str, Any]]:
-    """Tune the parameters and set the best ones; return the options with the best scaling, and the search results."""
-    from polyplane.cli._tuning import tune
-
-    found = tune(model, rows, options, set(parameters), show=sys.stdout.isatty() and not options.as_json)
-    model.set_params(**found.settings)
-    return options._replace(scale=found.scaling), found._asdict()
+        report.test_error = tested(LoadedModel(model, metadata), options)
+    report.finish(outcome.interrupted)

@@ -96,7 +96,7 @@ class TestInfo:
         assert (content["planes"], content["features"], content["dtype"]) == (4, 3, "float64")
         assert content["feature_names"] == ["width", "höhe", 'a "b"']
         assert content["size"] == path.stat().st_size
-        assert (content["format"], content["polyplane"]) == (2, polyplane.__version__)
+        assert (content["format"], content["polyplane"]) == (3, polyplane.__version__)
         assert content["parameters"]["n_planes"] == 2
         assert content["parameters"]["random_state"] == "RandomState"
         assert content["metadata"] == {"note": "a", "n": 3, "rate": 0.5, "centre": "float64 array of 3"}

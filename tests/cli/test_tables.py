@@ -16,13 +16,11 @@ from typer.testing import CliRunner
 import polyplane
 from polyplane import TableClassifier
 from polyplane.cli import app
-from polyplane.cli._errors import Error
+from polyplane.cli.report import Error
 from polyplane.loading import read_model
 from polyplane.readers import read_table
+from tests.cli.commands import QUICK_TABLE, people, refused, run, told
 
-from .test_cli_train import refused, run
-
-QUICK = ["--set", "n_estimators=1", "--set", "preparation=standard", "--set", "n_planes=1", "--set", "max_iter=5"]
 BARE = {"n_estimators": 1, "preparation": "standard", "n_planes": 1, "max_iter": 5}
 
 WITHOUT_ARROW = """
@@ -37,49 +35,27 @@ main()
 """
 
 
-def made(n_rows, seed):
-    """People: who earns much follows from age and work; numbers, texts, dates, booleans, gaps, an id, a constant."""
-    rng = np.random.default_rng(seed)
-    age, work = rng.integers(18, 80, n_rows), rng.choice(["State", "Private, Inc.", "Own"], n_rows)
-    rich = (age > 45) ^ (work == "Own")
-    return pa.table(
-        {
-            "person": [f"p{seed}-{i}" for i in range(n_rows)],
-            "age": [None if i % 11 == 3 else int(a) for i, a in enumerate(age)],
-            "work": [None if i % 13 == 5 else w for i, w in enumerate(work.tolist())],
-            "since": [f"20{10 + i % 9}-0{1 + i % 7}-11" for i in range(n_rows)],
-            "owner": (rng.random(n_rows) < 0.5).tolist(),
-            "country": ["US"] * n_rows,
-            "income": np.where(rich, ">50K", "<=50K").tolist(),
-        }
-    )
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Tables to train and test on, and a model."""
     folder = tmp_path_factory.mktemp("tables")
     for name, n_rows, seed in (("train", 400, 0), ("test", 200, 1)):
-        table = made(n_rows, seed)
+        table = people(n_rows, seed)
         csv.write_csv(table, folder / f"{name}.csv")
         parquet.write_table(table, folder / f"{name}.parquet")
-    run("train", folder / "train.csv", "--id", "person", "--out", folder / "model", *QUICK)
+    run("train", folder / "train.csv", "--id", "person", "--out", folder / "model", *QUICK_TABLE)
     return folder
-
-
-def told(*arguments, **options):
-    return json.loads(run(*arguments, "--json", **options).stdout)
 
 
 def test_a_table_is_trained_on_as_in_python(files, tmp_path):
     """The same planes from CSV and Parquet, from a file and a pipe, as from the frame."""
-    table = made(400, 0)
+    table = people(400, 0)
     expected = TableClassifier(**BARE, random_state=0).fit(table.drop_columns(["income", "person"]), table["income"])
-    test = made(200, 1).drop_columns(["income", "person"])
+    test = people(200, 1).drop_columns(["income", "person"])
     for source in ("train.csv", "train.parquet", "-"):
         out, data = tmp_path / "m", files / source if source != "-" else "-"
         text = (files / "train.csv").read_bytes() if source == "-" else None
-        run("train", data, "--label", "income", "--id", "person", "--out", out, *QUICK, text=text)
+        run("train", data, "--label", "income", "--id", "person", "--out", out, *QUICK_TABLE, text=text)
         found = read_model(out)
         np.testing.assert_array_equal(found.model.predict_proba(test), expected.predict_proba(test))
         assert found.metadata["label"] == "income"
@@ -89,7 +65,7 @@ def test_a_table_is_trained_on_as_in_python(files, tmp_path):
 def test_what_was_read_and_found_is_told(files, tmp_path):
     out = tmp_path / "m"
     common = ["train", files / "train.csv", "--id", "person", "--test", files / "test.csv", "--cv", 3, "--out", out]
-    content = told(*common, *QUICK)
+    content = told(*common, *QUICK_TABLE)
     assert content["learner"] == "table"
     assert (content["rows"], content["columns"], content["label"], content["id"]) == (400, 5, "income", "person")
     assert content["kinds"] == {"age": "number", "work": "category", "since": "date", "owner": "boolean"}
@@ -97,13 +73,13 @@ def test_what_was_read_and_found_is_told(files, tmp_path):
     assert content["dropped"] == {"country": "it is constant: all values are 'US'"}
     assert content["classes"] == ["<=50K", ">50K"]
     assert sum(content["class_counts"]) == 400
-    test = made(200, 1)
+    test = people(200, 1)
     wrong = polyplane.load(out).predict(test.drop_columns(["income", "person"])) != np.array(test["income"])
     assert content["test_error_percent"] == pytest.approx(100 * wrong.mean())
     low, high = content["test_error_interval_percent"]
     assert low < content["test_error_percent"] < high
     assert len(content["cv_error_percent"]) == 3
-    text = run(*common, *QUICK).stdout
+    text = run(*common, *QUICK_TABLE).stdout
     for line in (
         "label\tincome",
         "classes\t<=50K ({}), >50K ({})".format(*content["class_counts"]),
@@ -138,7 +114,7 @@ def test_intervals_are_wilsons():
 
 @pytest.mark.parametrize("source", ["test.csv", "test.parquet", "-"])
 def test_predictions_are_those_of_python_and_joined_by_id(files, source):
-    model, test = polyplane.load(files / "model"), made(200, 1)
+    model, test = polyplane.load(files / "model"), people(200, 1)
     expected = model.predict(test).tolist()
     text = (files / "test.csv").read_bytes() if source == "-" else None
     lines = run("predict", files / "model", "-" if text else files / source, text=text).stdout.splitlines()
@@ -153,7 +129,7 @@ def test_predictions_are_those_of_python_and_joined_by_id(files, source):
 
 
 def test_columns_may_come_in_any_order_with_others_and_without_labels_and_ids(files, tmp_path):
-    test, other = made(200, 1), tmp_path / "x.tsv"
+    test, other = people(200, 1), tmp_path / "x.tsv"
     expected = polyplane.load(files / "model").predict(test).tolist()
     few = test.select(["work", "owner", "since", "age"]).append_column("remark", pa.array(["a\tb"] * 200))
     csv.write_csv(few, other, csv.WriteOptions(delimiter="\t"))
@@ -178,11 +154,9 @@ def test_parts_of_a_column_are_read_as_the_whole_was(files, tmp_path, monkeypatc
     rows = [f"{'1.0' if i % 2 else '1' if i % 3 else 'x'},{i % 7}.50,{'a' if i % 2 else 'b'}" for i in range(120)]
     path, out = tmp_path / "x.csv", tmp_path / "m"
     path.write_text("\n".join(["code,size,label", *rows]))
-    run("train", path, "--out", out, *QUICK)
+    run("train", path, "--out", out, *QUICK_TABLE)
     whole = run("predict", out, path).stdout
-    from polyplane.cli._table_data import LoadedTable
-
-    monkeypatch.setattr(LoadedTable.batches, "__defaults__", (1,))
+    monkeypatch.setattr("polyplane.cli.data.TABLE_ROWS", 1)
     assert run("predict", out, path).stdout == whole
     assert {"a", "b"} == set(whole.split())
     assert "error %\t0\n" in run("evaluate", out, path).stdout.replace("0.0", "0")
@@ -191,8 +165,14 @@ def test_parts_of_a_column_are_read_as_the_whole_was(files, tmp_path, monkeypatc
     assert "in row 0, which is not a number. (counting from row 120 of the file)" in said
 
 
+def test_a_time_limit_ends_the_training(files, tmp_path):
+    limited = ["--time-limit", "1e-9", "--set", "max_iter=60", "--set", "preparation=standard"]
+    found = told("train", files / "train.csv", *limited, "--out", tmp_path / "m", "--label", "income")
+    assert found["steps"] == 1
+
+
 def test_evaluation_and_description(files):
-    test, model = made(200, 1), polyplane.load(files / "model")
+    test, model = people(200, 1), polyplane.load(files / "model")
     found = told("evaluate", files / "model", files / "test.csv")
     assert found["accuracy"] == pytest.approx(model.score(test, np.array(test["income"])))
     assert found["baseline_error_percent"] == pytest.approx(100 * np.mean(np.array(test["income"]) != ">50K"))
@@ -204,7 +184,7 @@ def test_evaluation_and_description(files):
     )
     about = told("info", files / "model")
     assert about["learner"] == "table"
-    assert about["machines"] == 1
+    assert about["members"] == 1
     assert [entry["column"] for entry in about["columns"]] == ["age", "work", "since", "owner"]
     assert about["dropped"] == {"country": "it is constant: all values are 'US'"}
     assert about["metadata"] == {"format": "csv", "label": "income", "id": "person"}
@@ -225,11 +205,11 @@ def test_evaluation_and_description(files):
 def test_the_label_is_found(tmp_path, header, last, label):
     path = tmp_path / "x.csv"
     path.write_text("\n".join([header, *(f"{i % 5},{last(i)}" for i in range(60))]))
-    assert told("train", path, "--out", tmp_path / "m", *QUICK)["label"] == label
+    assert told("train", path, "--out", tmp_path / "m", *QUICK_TABLE)["label"] == label
 
 
 def test_the_label_is_not_guessed_among_many_values(tmp_path):
-    path, out = tmp_path / "x.csv", ["--out", tmp_path / "m", *QUICK]
+    path, out = tmp_path / "x.csv", ["--out", tmp_path / "m", *QUICK_TABLE]
     path.write_text("\n".join(["kind,size,price", *(f"{'xy'[i % 2]},{i % 7},{i * 1.25}" for i in range(60))]))
     said = refused("train", path, *out)
     assert f"{path}: the label column is ambiguous: the last one, 'price', has 60 different numbers. " in said
@@ -251,7 +231,7 @@ def test_the_label_is_not_guessed_among_many_values(tmp_path):
 def test_labels_are_numbers_where_all_are_and_rows_without_one_are_ignored(tmp_path):
     path, out = tmp_path / "x.csv", tmp_path / "m"
     path.write_text("\n".join(["a,y", *(f"{i % 7},{'?' if i % 10 == 0 else i % 2}" for i in range(60))]))
-    result = run("train", path, "--out", out, "--json", *QUICK)
+    result = run("train", path, "--out", out, "--json", *QUICK_TABLE)
     assert f"note: {path}: 6 rows without a label in 'y' are ignored." in result.stderr
     content = json.loads(result.stdout)
     assert (content["rows"], content["unlabelled_rows"], content["classes"]) == (54, 6, [0, 1])
@@ -267,21 +247,21 @@ def test_index_columns_decimal_commas_and_encodings(tmp_path):
     path, out = tmp_path / "x.csv", tmp_path / "m"
     rows = [f"{i};{i % 9},5;{'Köln' if i % 2 else 'Bonn'};{'ja' if i % 2 else 'nein'}" for i in range(60)]
     path.write_bytes("\n".join([";größe;stadt;antwort", *rows]).encode("latin-1"))
-    said = refused("train", path, "--out", out, *QUICK)
+    said = refused("train", path, "--out", out, *QUICK_TABLE)
     assert f"{path}, line 1: byte 0xf6 is not UTF-8; specify the encoding of the file (for instance --enc" in said
-    content = told("train", path, "--encoding", "latin-1", "--test", path, "--out", out, *QUICK)
+    content = told("train", path, "--encoding", "latin-1", "--test", path, "--out", out, *QUICK_TABLE)
     assert content["kinds"] == {"größe": "number", "stadt": "category"}
     assert (content["decimal"], content["index"]) == (",", [""])
     assert content["test_error_percent"] == 0
     assert run("predict", out, path, "--encoding", "latin-1").stdout.split()[:2] == ["nein", "ja"]
-    content = told("train", path, "--encoding", "latin-1", "--id", "0", "--out", out, *QUICK)
+    content = told("train", path, "--encoding", "latin-1", "--id", "0", "--out", out, *QUICK_TABLE)
     assert (content["id"], content["index"]) == ("", [])
 
 
 def test_kinds_are_set_and_keep_their_texts(tmp_path):
     path, out = tmp_path / "x.csv", tmp_path / "m"
     path.write_text("\n".join(["code,label", *(f"{i % 3}.50,{'no' if i % 3 else 'yes'}" for i in range(60))]))
-    content = told("train", path, "--set", "kinds={'code': 'category'}", "--test", path, "--out", out, *QUICK)
+    content = told("train", path, "--set", "kinds={'code': 'category'}", "--test", path, "--out", out, *QUICK_TABLE)
     assert content["kinds"] == {"code": "category"}
     assert content["test_error_percent"] == 0
     assert polyplane.load(out).table_model_.encoding.columns[0].levels == ("0.50", "1.50", "2.50")
@@ -292,7 +272,6 @@ def test_kinds_are_set_and_keep_their_texts(tmp_path):
     [
         (["--tune"], "--tune: `table` selects its preparation and number of planes on held-out rows"),
         (["--scale", "standard"], "--scale: `table` scales each column itself"),
-        (["--time-limit", "5"], "--time-limit: `table` supports a time limit with --stream only"),
         (["--classes", "a,b"], "--classes is for streaming from standard input"),
         (["--features", "5"], "--features: the columns of a table are its features"),
         (["--set", "n_estimaters=3"], "table has no such parameter. Did you mean 'n_estimators'?"),
@@ -317,9 +296,6 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(files, tmp_path, options, 
 def test_models_of_tables_refuse_what_they_cannot(files, tmp_path):
     said = refused("train", files / "train.csv", "--resume", files / "model", "--out", tmp_path / "m")
     assert "--resume: `table` cannot resume training; train again on all rows." in said
-    assert "--winners: this model is a committee" in refused(
-        "predict", files / "model", files / "test.csv", "--winners"
-    )
     rows = tmp_path / "x.svm"
     rows.write_text("1 1:2\n0 1:3\n")
     for command in ("predict", "evaluate"):
@@ -357,7 +333,7 @@ def test_hostile_tables_get_one_sentence(files, tmp_path, content, sentence):
 def test_a_class_of_one_row_is_learned_from(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("\n".join(["a,b,label", *(f"{i},{i % 5},{'xy'[i % 2]}" for i in range(60)), "99,7,z"]))
-    assert told("train", path, "--out", tmp_path / "m", *QUICK)["class_counts"] == [30, 30, 1]
+    assert told("train", path, "--out", tmp_path / "m", *QUICK_TABLE)["class_counts"] == [30, 30, 1]
 
 
 def test_without_arrow_numbers_are_trained_on_as_before(tmp_path):
@@ -377,7 +353,7 @@ def test_ctrl_c_leaves_no_file_and_says_so(files, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("polyplane.tables.classifier.committee_to_train", interrupted)
-    result = run("train", files / "train.csv", "--out", tmp_path / "m", *QUICK, code=130)
+    result = run("train", files / "train.csv", "--out", tmp_path / "m", *QUICK_TABLE, code=130)
     assert result.stderr == "polyplane train: interrupted; no file has been written.\n"
     assert result.stdout == ""
     assert list(tmp_path.iterdir()) == []
@@ -398,7 +374,7 @@ def test_on_a_terminal_what_was_read_comes_first_and_what_to_do_next_last(files,
     shown = Terminal()
     monkeypatch.setattr(sys, "stdout", shown)
     monkeypatch.setenv("COLUMNS", "200")
-    arguments = ["train", files / "train.csv", "--test", files / "test.csv", "--out", tmp_path / "m", *QUICK]
+    arguments = ["train", files / "train.csv", "--test", files / "test.csv", "--out", tmp_path / "m", *QUICK_TABLE]
     app([str(argument) for argument in arguments], standalone_mode=False)
     text = shown.getvalue()
     places = [text.index(word) for word in ("Read", "label", "Columns", "Dropped", "Trained", "test error %", "Next: ")]
@@ -408,22 +384,22 @@ def test_on_a_terminal_what_was_read_comes_first_and_what_to_do_next_last(files,
 
 def test_a_stream_is_learned_from_in_parts(files, tmp_path, monkeypatch):
     """From a file, whose labels are looked at first, and from a pipe; numbers are typed as in the first rows."""
-    monkeypatch.setattr("polyplane.cli._table_stream.FIRST_ROWS", 150)
-    out, options = tmp_path / "m", ["--label", "income", "--id", "person", "--stream", "--batch-rows", 60, *QUICK]
+    monkeypatch.setattr("polyplane.cli.training.FIRST_ROWS", 150)
+    out, options = tmp_path / "m", ["--label", "income", "--id", "person", "--stream", "--batch-rows", 60, *QUICK_TABLE]
     content = told("train", files / "train.csv", *options, "--test", files / "test.csv", "--out", out)
     assert (content["rows"], content["columns"], sum(content["class_counts"])) == (400, 5, 400)
     assert content["kinds"] == {"age": "number", "work": "category", "since": "date", "owner": "boolean"}
     model = polyplane.load(out)
     assert content["steps"] == 5  # 180 rows, and four parts
     assert content["test_error_percent"] < 40
-    table = made(400, 0).drop_columns(["person"])
+    table = people(400, 0).drop_columns(["person"])
     parts = [table.slice(0, 180), *(table.slice(first, 60) for first in range(180, 400, 60))]
     twin = TableClassifier(**BARE, random_state=0).fit_stream(
         [(part.drop_columns(["income"]), np.array(part["income"])) for part in parts],
         classes=["<=50K", ">50K"],
         first_rows=150,
     )
-    test = made(200, 1)
+    test = people(200, 1)
     np.testing.assert_array_equal(model.predict_proba(test), twin.predict_proba(test))
     shown = run("train", files / "train.csv", *options, "--passes", 2, "--out", out).stdout
     assert "columns encoded from\tthe first 180 rows" in shown
@@ -469,7 +445,7 @@ def test_adult_raw(tmp_path):
 def test_distinct_labels_stay_distinct(labels, classes, stream, tmp_path):
     rng, data, out = np.random.default_rng(0), tmp_path / "rows.csv", tmp_path / "m"
     data.write_text("a,y\n" + "".join(f"{i % 3 + rng.normal() / 9:.3f},{labels[i % 3]}\n" for i in range(90)))
-    run("train", data, "--label", "y", "--out", out, *stream, *QUICK)
+    run("train", data, "--label", "y", "--out", out, *stream, *QUICK_TABLE)
     model = read_model(out).model
     assert model.classes_.tolist() == classes
     assert told("evaluate", out, data)["accuracy"] > 0.6

@@ -12,15 +12,14 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from polyplane.cli._common import UserError, note
-from polyplane.cli._learners import set_known
-from polyplane.cli._training import scaling_of
+from polyplane.cli.common import UserError, note
+from polyplane.cli.learners import set_known
+from polyplane.cli.training import TrainingRows, scaling_of
 from polyplane.search import PlaneSearchCV
 from polyplane.search._candidates import declared_space
 
 if TYPE_CHECKING:
-    from polyplane.cli._train_options import TrainOptions
-    from polyplane.readers import Rows
+    from polyplane.cli.train_options import TrainOptions
 
 N_FOLDS, N_SETTINGS = 5, 40
 #: Keys of a setting in `tried`, in addition to its parameters.
@@ -76,7 +75,7 @@ class FeatureScaling(TransformerMixin, BaseEstimator):
         return X if self.scaling_ is None else self.scaling_.apply(X)
 
 
-def tune(model: Any, rows: Rows, options: TrainOptions, fixed: set[str], show: bool) -> Tuned:
+def tune(model: Any, rows: TrainingRows, options: TrainOptions, fixed: set[str], show: bool) -> Tuned:
     """Search the best parameters, except those that are `fixed`, and the best scaling unless one is given."""
     began = time.perf_counter()
     trial = clone(model)

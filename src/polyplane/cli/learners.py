@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from polyplane.cli._common import UserError, did_you_mean, note
+from polyplane.cli.common import UserError, did_you_mean, note
 from polyplane.learners import LEARNERS, find_learner
 
 if TYPE_CHECKING:

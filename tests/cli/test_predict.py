@@ -17,8 +17,7 @@ import polyplane
 from polyplane import _threads, planes
 from polyplane.cli import app
 from polyplane.readers import source
-
-from .test_cli_train import refused, run
+from tests.cli.commands import refused, run
 
 NAMES = ["width", "height", "depth"]
 
@@ -252,3 +251,23 @@ def test_help_teaches_at_once():
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "'sklearn'" not in ran.stdout
     assert "'numba'" not in ran.stdout
+
+
+@pytest.mark.parametrize("is_linked", [False, True], ids=["same name", "link"])
+@pytest.mark.parametrize("command", ["predict over the model", "predict over the data", "train", "export", "explain"])
+def test_an_input_is_never_overwritten(files, tmp_path, command, is_linked):
+    model, rows = tmp_path / "m", tmp_path / "rows.csv"
+    model.write_bytes((files / "csv.model").read_bytes())
+    rows.write_bytes((files / "test.csv").read_bytes())
+    replaced = rows if command in ("predict over the data", "train") else model
+    out = tmp_path / "other" if is_linked else replaced
+    if is_linked:
+        os.link(replaced, out)
+    arguments = {
+        "train": ["train", rows, "--label", "side", "--out", out],
+        "export": ["export", model, "--to", "json", "--out", out],
+        "explain": ["explain", model, rows, "--html", out],
+    }.get(command, ["predict", model, rows, "--out", out])
+    before = replaced.read_bytes()
+    assert "this file is read by the same command; write to another one." in refused(*arguments)
+    assert replaced.read_bytes() == before

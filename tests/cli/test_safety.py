@@ -1,7 +1,5 @@
 """What training leaves behind when it is broken off: by Ctrl-C, a full disk, an error, or for good."""
 
-# ruff: noqa: F401, F811  (fixtures are imported by the names that tests ask for)
-
 import json
 import os
 import signal
@@ -16,8 +14,7 @@ from typer.testing import CliRunner
 import polyplane
 from polyplane.cli import app
 from polyplane.readers import read
-
-from .test_cli_train import QUICK, data, refused, run
+from tests.cli.commands import QUICK, refused, run
 
 STEP = ("polyplane.learners.convex_polytope", "ConvexPolytope", "step")
 PEGASOS = ["--learner", "pegasos"]
@@ -99,7 +96,7 @@ def test_ctrl_c_while_testing_says_that_the_model_is_written(data, tmp_path, mon
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["polyplane.cli._data"], "class_indices", interrupted)
+    monkeypatch.setattr(sys.modules["polyplane.cli.data"], "class_indices", interrupted)
     out = tmp_path / "m"
     result = run("train", data / "cancer.svm", *PEGASOS, *QUICK, "--out", out, "--test", data / "cancer.t", code=130)
     assert result.stderr.endswith("m has been written, but not evaluated on the test data.\n")

@@ -5,48 +5,16 @@ import time
 
 import numpy as np
 import pytest
-from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
-from typer.testing import CliRunner
+from sklearn.datasets import load_breast_cancer
 
 import polyplane
-from polyplane.cli import app
-from polyplane.cli._learners import estimators
+from polyplane.cli.learners import estimators
 from polyplane.loading import read_model
 from polyplane.readers import read
 from polyplane.scaling import FeatureMoments
+from tests.cli.commands import QUICK, refused, run
 
 ESTIMATORS = estimators()
-QUICK = ["--set", "max_iter=5"]
-
-
-def run(*arguments, code=0, text=None):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-    assert result.exit_code == code, (result.output, result.stderr, result.exception)
-    return result
-
-
-def refused(*arguments, text=None):
-    """The one sentence of a refusal."""
-    result = run(*arguments, code=2, text=text)
-    assert result.stdout == ""
-    assert "Traceback" not in result.stderr
-    lines = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
-    assert len(lines) == 1, result.stderr
-    return lines[0]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    """Cancer (two classes, of very different scales) as svmlight and CSV, iris (three) as CSV; split."""
-    folder = tmp_path_factory.mktemp("data")
-    X, y = load_breast_cancer(return_X_y=True)
-    dump_svmlight_file(X[:400], y[:400], str(folder / "cancer.svm"), zero_based=False)
-    dump_svmlight_file(X[400:], y[400:], str(folder / "cancer.t"), zero_based=False)
-    iris = load_iris()
-    order = np.random.default_rng(0).permutation(150)
-    lines = [",".join([*map(repr, iris.data[i].tolist()), iris.target_names[iris.target[i]]]) for i in order]
-    (folder / "iris.csv").write_text("\n".join(["a,b,c,d,class", *lines]) + "\n")
-    return folder
 
 
 @pytest.mark.parametrize("learner", ESTIMATORS)

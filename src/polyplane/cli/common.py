@@ -144,6 +144,15 @@ def replace_closed_streams() -> None:
             setattr(sys, name, io.TextIOWrapper(raw, write_through=True))
 
 
+def refuse_overwriting(out: str | None, *inputs: str | None) -> None:
+    """Raise an error if an output file is one of the input files, also under another name."""
+    if out in (None, "-") or not os.path.exists(out):
+        return
+    for path in inputs:
+        if path not in (None, "-") and os.path.exists(path) and os.path.samefile(out, path):
+            raise UserError(f"{out}: this file is read by the same command; write to another one.")
+
+
 def note(text: str) -> None:
     """Print one line on standard error."""
     typer.echo(f"note: {visible(_one_line(text))}", err=True)

@@ -4,21 +4,20 @@ import json
 
 import numpy as np
 import pytest
+from pyarrow import csv
 
 import polyplane
 from polyplane.explain import explain_row
 from polyplane.readers import read_table
-
-from .test_cli_tables import QUICK, csv, made
-from .test_cli_train import refused, run
+from tests.cli.commands import QUICK_TABLE, people, refused, run
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("explained")
-    csv.write_csv(made(400, 0), folder / "train.csv")
-    csv.write_csv(made(200, 1), folder / "test.csv")
-    run("train", folder / "train.csv", "--id", "person", "--out", folder / "model", *QUICK)
+    csv.write_csv(people(400, 0), folder / "train.csv")
+    csv.write_csv(people(200, 1), folder / "test.csv")
+    run("train", folder / "train.csv", "--id", "person", "--out", folder / "model", *QUICK_TABLE)
     return folder
 
 

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from polyplane.cli import app
-from polyplane.cli._common import Table, UserError, command, did_you_mean, present, register
+from polyplane.cli.common import Table, UserError, command, did_you_mean, present, register
 
 
 @pytest.fixture

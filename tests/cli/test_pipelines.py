@@ -10,8 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 import polyplane
 from polyplane import PolyhedralMixtureClassifier
-
-from .test_cli_train import refused, run
+from tests.cli.commands import refused, run
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polyplane.cli._common import UserError, did_you_mean, listed
+from polyplane.cli.common import UserError, did_you_mean, listed
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,8 +12,7 @@ from sklearn.datasets import dump_svmlight_file
 import polyplane
 from polyplane.explain import model_report
 from polyplane.exports import to_json
-
-from .test_cli_train import run
+from tests.cli.commands import run
 
 #: Characters that break lines and columns, command terminals, or turn the direction of writing.
 LABELS = ["a\nb", "a\\nb", "c\td", "\x1b[2J", "\u202eabc", "\u2028", "\x9b2J", "z\ud800"]

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import typer
 
-from polyplane.cli._common import UserError
-from polyplane.cli._data import LoadedModel
-from polyplane.cli._learners import DEFAULT, TABLE, learner_names
+from polyplane.cli.common import UserError, note, refuse_overwriting
+from polyplane.cli.data import LoadedModel
+from polyplane.cli.learners import DEFAULT, TABLE, learner_names
 
 ScaleMethod = Literal["none", "standard", "maxabs"]
 
@@ -100,6 +100,17 @@ Features = Annotated[
 ]
 
 
+#: Options that `table` does not support, each with the reason and a remedy.
+_NOT_FOR_TABLES = {
+    "tune": "`table` selects its preparation and number of planes on held-out rows; omit --tune, or use "
+    "another learner",
+    "scale": "`table` scales each column itself; omit --scale, or use another learner",
+    "resume": "`table` cannot resume training; train again on all rows",
+    "n_features": "the columns of a table are its features; omit --features",
+    "classes": "the classes are taken from the label column; --classes is for streaming from standard input",
+}
+
+
 class TrainOptions(NamedTuple):
     """The options as given; `reading` contains those of `polyplane.readers.read`, and `source` is the opened file."""
 
@@ -146,6 +157,7 @@ class TrainOptions(NamedTuple):
         folder = Path(self.out).resolve().parent
         if not folder.is_dir():
             raise UserError(f"--out {self.out}: the folder {folder} does not exist.")
+        refuse_overwriting(self.out, self.data, self.test)
         if self.test is not None and self.test != "-":
             Path(self.test).open("rb").close()  # fail now rather than after training
         if self.time_limit is not None and self.time_limit <= 0:
@@ -164,6 +176,14 @@ class TrainOptions(NamedTuple):
                     f"--{option} cannot be combined with --resume: the model keeps the settings it was trained with."
                 )
 
+    def check_for_table(self) -> None:
+        """Raise an error for options that `table` does not support."""
+        for name, why in _NOT_FOR_TABLES.items():
+            if getattr(self, name) and not (self.stream and name == "classes"):
+                raise UserError(f"--{'features' if name == 'n_features' else name}: {why}.")
+        if self.reading.get("format") == "svmlight":
+            raise UserError("--format svmlight: `table` takes CSV, TSV and Parquet files.")
+
     def opened(self) -> Self:
         """Open the data; standard input is kept in memory or on disk, unless it is a stream."""
         from polyplane.readers.source import InputFile
@@ -176,3 +196,17 @@ class TrainOptions(NamedTuple):
         if self.n_features is not None:
             expected["n_features"] = self.n_features
         return {**expected, **self.reading}
+
+
+def takes_table(options: TrainOptions) -> bool:
+    """Whether the learner is `table`: it is given, or no learner is given and the data are a table."""
+    if options.learner is not None or options.resume is not None:
+        return options.learner == TABLE
+    if (options.reading.get("format") or options.source.format()) not in ("csv", "parquet"):
+        return False
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        note('pip install "polyplane[tables]" to train on raw tables; without it, all columns must be numeric.')
+        return False
+    return True
