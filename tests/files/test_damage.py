@@ -7,6 +7,7 @@ import os
 import pickle
 import tempfile
 import tracemalloc
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,8 +17,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import polyplane
+from polyplane import Model, PlaneSet
+from polyplane.compression import CompressedClassifier
+from polyplane.features import Features, Projection
 from polyplane.files import ModelFileError
 from polyplane.files.container import parse_json, write_container
+from polyplane.inputs.encoding import MatrixInputs
 from polyplane.loading import read_model
 from polyplane.scaling import AffineScaling
 from tests.models import (
@@ -75,7 +80,7 @@ class TestDamage:
         with pytest.raises(ModelFileError, match=r"model\.safetensors (is|has|was) "):
             reload(path, saved[: at % len(saved)])
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
     @given(at=st.integers(0, 10**9), flip=st.integers(1, 255))
     def test_altered_anywhere(self, path, saved, at, flip):
         content = bytearray(saved)
@@ -219,7 +224,7 @@ class TestForgery:
             reload(path, assembled(header, replaced(description, keys, value), data))
 
     @pytest.mark.parametrize("name", FORGED)
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
     @given(pick=st.integers(0, 10**6), value=st.sampled_from([None, -1, 7, 1e308, "x", [], {}, {"array": "x"}, True]))
     def test_of_any_value_is_refused_or_harmless(self, path, name, pick, value):
         header, description, data = parts(content_of(name))
@@ -426,6 +431,42 @@ def test_memory_is_bounded_by_the_file(path, changes, is_refused):
     peak, refused = memory_of_loading(path, content)
     assert refused == is_refused
     assert peak < TIMES * len(content) + BESIDES
+
+
+def test_a_history_of_one_array_is_refused(path, saved):
+    """1,500 lists of the same numbers would take far more memory than the file."""
+    header, description, data = parts(saved)
+    history = {f"h{i}": {"array": "fitted.history_.loss"} for i in range(1500)}
+    content = assembled(header, replaced(description, ["estimator", "fitted", "history_"], history), data)
+    peak, refused = memory_of_loading(path, content)
+    assert refused
+    assert peak < BESIDES // 8
+
+
+@pytest.mark.parametrize("n_columns", [2**27, 2**40])
+def test_columns_that_no_array_has_take_no_memory(path, n_columns):
+    """A compressed model of two of very many columns; planes over all of them are computed when they are asked for."""
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    small = CompressedClassifier(100, max_iter=2, random_state=0).fit(X, X[:, 0] > X[:, 1])
+    small.tables_ = replace(small.tables_, n_features=n_columns)
+    model = Model(MatrixInputs(n_columns), classes=small.classes_, learner="X", **small.tables_.model_parts())
+    polyplane.save(model, path)
+    peak, refused = memory_of_loading(path, path.read_bytes())
+    assert not refused
+    assert peak < BESIDES // 8
+
+
+def test_filled_arrays_are_charged(path):
+    """One number in the file, for as many features as there are planes' weights of one byte each."""
+    n_features = 2**22
+    weights, projection = np.zeros((2, n_features)), Projection(None, np.zeros(n_features, dtype=np.float32))
+    weights[1, 0] = 1.0
+    planes = PlaneSet(weights, np.zeros(2), [0, 1, 2])
+    features = Features.of(np.arange(n_features), factor=2.0, n_inputs=n_features)
+    polyplane.save(Model(MatrixInputs(n_features), features, planes, np.arange(2), projection=projection), path)
+    peak, refused = memory_of_loading(path, path.read_bytes())
+    assert not refused
+    assert peak < TIMES * path.stat().st_size + BESIDES
 
 
 def test_the_header_of_a_table_may_have_as_many_columns_as_it_is_long():

@@ -148,6 +148,18 @@ class TestRoundTrip:
         assert loaded.members_[0].planes is loaded.members_[1].planes
         check_same(loaded, model, frame)
 
+    def test_training_goes_on(self, path):
+        """With the sample of earlier rows, as if the classifier had never left memory."""
+        frame, y = shop(300)
+        model = TableClassifier(**QUICK).partial_fit(frame[:100], y[:100], classes=np.unique(y))
+        model.partial_fit(frame[100:200], y[100:200])
+        polyplane.save(model, path)
+        loaded = polyplane.load(path)
+        for each in (loaded, model):
+            each.partial_fit(frame[200:], y[200:])
+        assert loaded.predict_proba(frame).tobytes() == model.predict_proba(frame).tobytes()
+        assert loaded.n_iter_ == model.n_iter_ == 3
+
     def test_figures_of_a_stream(self, path, bins):
         model = copy(bins)
         model.encoder_rows_, model.history_ = 123, {"rows": [10.0, 20.0], "progressive_error": [float("nan"), 0.25]}
@@ -328,7 +340,7 @@ class TestForgery:
         with pytest.raises(ModelFileError, match="PegasosSVC does not have"):
             reload(path, assembled(header, replaced(description, ["estimator", "class"], "PegasosSVC"), data))
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         pick=st.integers(0, 10**6),
         value=st.sampled_from([None, -1, 7, 1e308, "x", [], {}, {"array": "planes.coef"}, True, [0.5], 2**70]),
