@@ -19,7 +19,7 @@ import polyplane
 from polyplane import PegasosSVC, TableClassifier
 from polyplane.exports import to_c, to_javascript, to_json, to_sql
 from polyplane.learners import LEARNERS
-from polyplane.tables._preparation import RECIPES
+from polyplane.tables.preparation import RECIPES
 from tests.models import make
 from tests.programs import FLAGS, needed, opened_chromium, run_c, run_chromium, run_duckdb, run_node, run_sqlite
 

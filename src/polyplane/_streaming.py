@@ -228,14 +228,14 @@ class StreamTraining(Observer):
 
     def after_step(self, run: Run, metrics: Mapping[str, float]) -> Mapping[str, float]:
         """Record the position, test on held-out rows, and write a checkpoint, when they are due."""
-        before = self.position
+        before, is_first = self.position, self.n_batches == 0
         self.draft, self.position, self.n_rows = self._next
         self.n_batches += self.position.batch - (before.batch if before.passes == self.position.passes else 0)
         self._learned_now, self.is_settled = True, False
         if self._progress is not None:
             self._progress.update(self.n_rows, self._shown(run))
         every = self.options.validate_every
-        if self.options.validation is not None and (self.n_batches == 1 or (every and self.n_batches % every == 0)):
+        if self.options.validation is not None and (is_first or (every and self.n_batches % every == 0)):
             self._validate(run)
         now = time.perf_counter()
         if self.options.checkpoint is not None and now - self._last_save > self.options.checkpoint_every:

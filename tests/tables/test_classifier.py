@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 
 from polyplane import TableClassifier
 from polyplane.planes import PlaneSet
-from polyplane.tables._probabilities import best_temperature, soft_class_scores, softmax
+from polyplane.tables.members import best_temperature, soft_class_scores, softmax
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
 

@@ -9,10 +9,19 @@ import pytest
 from polyplane.engine.run import Run
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 from polyplane.learners.tangents import tangent_start
-from polyplane.tables import _committee
-from polyplane.tables._choice import Candidate, EncodedRows, candidates, choose_preparation
-from polyplane.tables._committee import Plan, _held_out_parts, committee_to_train, mixed, n_passes
-from polyplane.tables._members import Machine, train_members
+from polyplane.tables import choice
+from polyplane.tables.choice import (
+    Candidate,
+    EncodedRows,
+    Plan,
+    _held_out_parts,
+    candidates,
+    choose_preparation,
+    committee_to_train,
+    mixed,
+    n_passes,
+)
+from polyplane.tables.members import Machine, train_members
 
 
 def board(n_rows=800, n_features=3):
@@ -61,8 +70,8 @@ def test_weights_of_columns_that_do_not_matter_fall():
 @pytest.mark.parametrize(("many", "expected"), [(10_000, {1}), (100, {4, 16, 64})])
 def test_many_rows_may_ask_for_a_few_planes(monkeypatch, many, expected):
     """A sample that wanted one plane of each class is overruled, where held-out rows of all say so."""
-    monkeypatch.setattr(_committee, "MANY_ROWS", many)
-    monkeypatch.setattr(_committee.Machine, "with_planes", _one_plane_where_none_is_given)
+    monkeypatch.setattr(choice, "MANY_ROWS", many)
+    monkeypatch.setattr(choice.Machine, "with_planes", _one_plane_where_none_is_given)
     committee = committee_to_train(board(), Plan([Candidate("standard")], None, 30, [0]))
     assert set(committee.machines[0].n_planes.tolist()) <= expected
     assert committee.fitted_temperature > 0

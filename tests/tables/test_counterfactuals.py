@@ -9,7 +9,7 @@ import pytest
 
 from polyplane import TableClassifier
 from polyplane.explain.geometry import _table_candidates, _table_effects, _table_tree, table_counterfactual
-from polyplane.tables._preparation import RECIPES
+from polyplane.tables.preparation import RECIPES
 
 
 def fitted(frame, y, **params):

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 import polyplane
 from polyplane import TableClassifier
 from polyplane.exports.onnx import NEWEST_OPSET, OLDEST_OPSET, table_inputs, to_onnx
-from polyplane.tables._preparation import RECIPES
+from polyplane.tables.preparation import RECIPES
 from tests.tables.test_classifier import QUICK
 
 onnx = pytest.importorskip("onnx")

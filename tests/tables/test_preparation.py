@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from polyplane.planes import PlaneSet
-from polyplane.tables._bins import bin_values, tree_knots
-from polyplane.tables._preparation import CLIP, LEAST_GAIN, LEAST_SPREAD, RECIPES, Preparation
+from polyplane.tables.preparation import CLIP, LEAST_GAIN, LEAST_SPREAD, RECIPES, Preparation, bin_values, tree_knots
 
 every_recipe = pytest.mark.parametrize("name", RECIPES)
 INDICATOR = np.array([False, False, True, False])

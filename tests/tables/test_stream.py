@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
+import polyplane
 from polyplane import TableClassifier
 from polyplane.engine.data import Data
 from polyplane.inputs.cells import Cells
@@ -195,6 +196,23 @@ class TestBreaks:
             TableClassifier().fit_stream(parts(), first_rows=0)
         with pytest.raises(ValueError, match="is exhausted after one pass"):
             TableClassifier().fit_stream(parts(), passes=2)
+
+
+class TestCheckpoints:
+    @pytest.mark.parametrize("stop", [2, 3, 5])
+    def test_a_resumed_stream_gives_the_model_of_an_uninterrupted_one(self, tmp_path, stop):
+        stream, how = list(parts()), {"first_rows": 500, "classes": ["kept", "returned"], "passes": 2}
+        whole = TableClassifier(**QUICK).fit_stream(stream, validation=(TEST, Y_TEST), **how)
+        path = tmp_path / "checkpoint"
+        TableClassifier(**QUICK).fit_stream(stream[:stop], checkpoint=path, **how | {"passes": 1})
+        resumed = TableClassifier(**QUICK).fit_stream(stream, checkpoint=path, resume=True, **how)
+        assert same(resumed, whole)
+        assert resumed.n_iter_ == whole.n_iter_ == 12
+        assert whole.history_["validation_rows"] == [500.0, 3000.0]
+        assert whole.history_["validation_error"][-1] == np.mean(whole.predict(TEST) != Y_TEST)
+        loaded = polyplane.load(path)
+        assert same(loaded, whole)
+        assert same(loaded.partial_fit(*stream[0]), whole.partial_fit(*stream[0]))
 
 
 class TestPartialFit:

@@ -23,11 +23,9 @@ from polyplane.dask.tables import ClusterTable, futures
 from polyplane.engine.data import Data, FeatureRanges
 from polyplane.engine.method import Method
 from polyplane.engine.run import Limits, Progress, Run
-from polyplane.tables._choice import EncodedRows
-from polyplane.tables._committee import n_passes
-from polyplane.tables._model import Member, class_scores
-from polyplane.tables._probabilities import best_temperature, log_losses, softmax
+from polyplane.tables.choice import n_passes
 from polyplane.tables.classifier import TableClassifier
+from polyplane.tables.members import EncodedRows, Member, best_temperature, class_scores, log_losses, softmax
 
 #: Number of held-out rows, at most a tenth, if there are more rows than in the sample: they determine the softmax
 #: temperature, and whether training on all partitions improved the model.

@@ -30,8 +30,7 @@ from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
 from polyplane.learners.row_sums import RowSums, targets
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling, moments
-from polyplane.tables._choice import EncodedRows
-from polyplane.tables._model import Member
+from polyplane.tables.members import EncodedRows, Member
 from polyplane.tables.training import TableMethod, cold_start, member_method
 
 #: Methods whose steps are sums over rows.

@@ -27,9 +27,9 @@ from polyplane.inputs.concatenation import GAPS, concatenated_cells
 from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import Table, read_table
 from polyplane.inputs.learning import DENSE, Limits
-from polyplane.tables._choice import EncodedRows
-from polyplane.tables._preparation import Preparation
 from polyplane.tables.encoder import TableEncoder
+from polyplane.tables.members import EncodedRows
+from polyplane.tables.preparation import Preparation
 
 #: Largest number of distinct values of a column: the most frequent strings, or quantiles of numbers and dates.
 MOST_VALUES = 100_000

@@ -28,11 +28,20 @@ from polyplane.inputs.encoding import TableInputs, positions_of
 from polyplane.inputs.frames import read_table
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
-from polyplane.tables._choice import Candidate, Choice, EncodedRows, candidates, choose_preparation
-from polyplane.tables._committee import Plan, committee_to_train, mixed, n_passes
-from polyplane.tables._model import Member, TableModel
-from polyplane.tables._preparation import RECIPES, Preparation
+from polyplane.tables.choice import (
+    Candidate,
+    Choice,
+    EncodedRows,
+    Plan,
+    candidates,
+    choose_preparation,
+    committee_to_train,
+    mixed,
+    n_passes,
+)
 from polyplane.tables.encoder import GAPS, TableEncoder
+from polyplane.tables.members import Member, TableModel
+from polyplane.tables.preparation import RECIPES, Preparation
 from polyplane.tables.training import TableStream
 
 #: Number of rows that determine the encoder and all choices, such as the number of planes. (Error on adult: 13.3 % if

@@ -17,10 +17,7 @@ from polyplane.learners.multi_hyperplane import SmoothCommitteeState, SmoothMult
 from polyplane.learners.tangents import tangent_start
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
-from polyplane.tables._choice import EncodedRows
-from polyplane.tables._members import Machine
-from polyplane.tables._model import Member, class_scores
-from polyplane.tables._probabilities import best_temperature
+from polyplane.tables.members import EncodedRows, Machine, Member, best_temperature, class_scores
 
 #: Size of the uniform sample of earlier rows that are visited again.
 MEMORY = 50_000

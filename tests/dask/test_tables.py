@@ -20,8 +20,7 @@ dd = pytest.importorskip("dask.dataframe")
 from polyplane.dask import DaskTableClassifier  # noqa: E402
 from polyplane.dask import tables as summaries  # noqa: E402
 from polyplane.dask.methods import Relay  # noqa: E402
-from polyplane.tables._choice import EncodedRows  # noqa: E402
-from polyplane.tables._model import Member  # noqa: E402
+from polyplane.tables.members import EncodedRows, Member  # noqa: E402
 
 FRAME, Y = shop(900)
 TEST, Y_TEST = shop(1000, seed=9)

@@ -400,7 +400,7 @@ class TestGoingOn:
         path = tmp_path / "checkpoint"
         script = textwrap.dedent("""
             import sys, time
-            from tests.test_stream import BATCHES, make
+            from tests.engine.test_stream import BATCHES, make
             from polyplane import ConvexPolytopeClassifier
 
             def slow():
@@ -443,7 +443,7 @@ class TestGoingOn:
         script = textwrap.dedent("""
             import os, signal
             import polyplane.files
-            from tests.test_stream import BATCHES, make
+            from tests.engine.test_stream import BATCHES, make
             from polyplane import PegasosSVC
 
             def full(*_):
