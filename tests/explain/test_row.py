@@ -179,6 +179,8 @@ class TestPlanes:
             why = explain_row(model, holed.iloc[5])
             assert why.values[2] == pytest.approx(holed.iloc[:, 2].median())
             assert why.notes == {2: "imputed"}
+            assert explain_row(model, holed.iloc[[5], ::-1]).notes == {2: "imputed"}
+            assert explain_row(model, dict(reversed(list(holed.iloc[5].items())))).notes == {2: "imputed"}
             assert "(imputed, reference" in str(why)
             assert explain_model(model, holed).rounded.changed == 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from scipy import sparse
 
 from polyplane.explain.text import date_text, number, whole_number
-from polyplane.inputs.cells import object_cells
 from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range
 from polyplane.inputs.conversion import as_levels
 from polyplane.inputs.frames import Table, read_table
@@ -137,21 +136,23 @@ class ModelColumns:
 
     def read(self, x: Any) -> Row:
         """Read a dict, a Series of pandas, one row of a matrix or data frame, or a sequence of values."""
-        inputs, learner = self.inputs, self.model.learner
-        if inputs.is_table:
-            return self._read_cells(_table_of_row(x, inputs.gaps))
-        if isinstance(x, Mapping) or (getattr(x, "ndim", 0) == 1 and hasattr(x, "items") and inputs.is_named):
+        inputs, is_series = self.inputs, hasattr(x, "items") and getattr(x, "ndim", 0) == 1
+        if isinstance(x, Mapping) or (is_series and inputs.is_named):
             x = [dict(x.items())]
-        elif not (sparse.issparse(x) or hasattr(x, "columns")):
-            x = np.atleast_2d(np.asarray(x))
-        z: Any = inputs.read(x, learner)
+        elif not (sparse.issparse(x) or isinstance(x, Table) or hasattr(x, "columns")):
+            x = np.asarray(x, dtype=object if inputs.is_table else None)
+            x = x[None] if x.ndim == 1 else x
+        if inputs.is_table:
+            return self._read_cells(read_table(x, inputs.gaps))
+        z: Any = inputs.read(x, self.model.learner)
         if z.shape[0] != 1:
             raise ValueError(f"x must be one row, not {z.shape[0]} rows.")
         z = z.toarray()[0] if sparse.issparse(z) else z[0]
         notes = {}
-        if inputs.neutral is not None and not sparse.issparse(x):
-            given = np.array([*x[0].values()] if isinstance(x, list) else np.asarray(x)[0], dtype=np.float64)
-            notes = dict.fromkeys(np.flatnonzero(np.isnan(given)).tolist(), "imputed")
+        if inputs.neutral is not None:
+            kept = replace(inputs, neutral=np.full(inputs.n_columns, np.nan)).read(x, self.model.learner)
+            missing = np.isnan(kept.toarray() if sparse.issparse(kept) else kept)[0]
+            notes = dict.fromkeys(np.flatnonzero(missing).tolist(), "imputed")
         return Row(z, z, notes)
 
     def _read_cells(self, table: Table) -> Row:
@@ -213,18 +214,3 @@ def decoded(column: Column, z: np.ndarray) -> Value:
 
 def _deviations(Z: Any) -> np.ndarray:
     return np.sqrt(moments(Z, np.ones(Z.shape[0]))[1])
-
-
-def _table_of_row(x: Any, missing: tuple[str, ...]) -> Table:
-    if isinstance(x, Table):
-        return x
-    is_series = hasattr(x, "items") and getattr(x, "ndim", 0) == 1
-    if isinstance(x, Mapping) or is_series:
-        pairs = list(x.items())
-    elif hasattr(x, "columns") or hasattr(x, "__arrow_c_stream__"):
-        return read_table(x, missing)
-    else:
-        cells = np.asarray(x, dtype=object)
-        return read_table(cells[None] if cells.ndim == 1 else cells, missing)
-    names = tuple(str(name) for name, _ in pairs)
-    return Table(names, True, 1, lambda j: object_cells(names[j], [pairs[j][1]], missing))
