@@ -347,13 +347,15 @@ class DaskTableClassifier(DaskClassifier):
         """Keep the model of all rows, unless that of the sample is clearly better; after Ctrl-C, the better one."""
         if not run.n_steps:
             return self._keep_estimator(draft, sample_rows_=sample_rows)
+        relay: Any = run.method
+        of_all = relay.members(run.state)
         interrupted = run.reason == "interrupted"
-        found = [_calibrated(members, held_out) for members in (draft.members_, run.method.members(run.state))]
+        found = [_calibrated(members, held_out) for members in (draft.members_, of_all)]
         (old_temperature, old_losses), (temperature, losses) = found
         difference = losses - old_losses
         n_errors = 0.0 if interrupted else CLEARLY
         if difference.mean() <= n_errors * difference.std() / len(difference) ** 0.5:
-            draft._keep_model(run.method.members(run.state), temperature)
+            draft._keep_model(of_all, temperature)
         else:
             draft._keep_model(draft.members_, old_temperature)
             if not interrupted:

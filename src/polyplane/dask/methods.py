@@ -281,7 +281,7 @@ def exact(method: Any, cluster: Cluster) -> tuple[Method[Any], Data] | None:
         row, zero = np.zeros((1, cluster.n_features), dtype=cluster.dtype), np.zeros(1, np.int64)
         stand_in = Data(row, zero, np.ones(1, cluster.dtype), zero, len(cluster.classes))
         return ClusterCuttingPlane.of(method, cluster=cluster), stand_in
-    if not isinstance(method, EXACT):
+    if not isinstance(method, Polyceptron | PolyhedralMixture):
         return None
     if method.n_init > 1:
         raise ValueError(f"n_init={method.n_init} is not supported on a cluster; set n_init=1.")

@@ -71,7 +71,7 @@ class SmoothState(State):
     rows: BackoffState | None = None
     workspace: EpochSampler | OnePlanePerClass | None = workspace()
 
-    own_sizes = ("planes",)
+    own_sizes: ClassVar[tuple[str, ...]] = ("planes",)
 
     @property
     def n_planes(self) -> int:

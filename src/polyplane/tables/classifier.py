@@ -28,19 +28,9 @@ from polyplane.inputs.encoding import TableInputs, positions_of
 from polyplane.inputs.frames import read_table
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
-from polyplane.tables.choice import (
-    Candidate,
-    Choice,
-    EncodedRows,
-    Plan,
-    candidates,
-    choose_preparation,
-    committee_to_train,
-    mixed,
-    n_passes,
-)
+from polyplane.tables.choice import Choice, Plan, candidates, choose_preparation, committee_to_train, mixed, n_passes
 from polyplane.tables.encoder import GAPS, TableEncoder
-from polyplane.tables.members import Member, TableModel
+from polyplane.tables.members import Candidate, EncodedRows, Member, TableModel
 from polyplane.tables.preparation import RECIPES, Preparation
 from polyplane.tables.training import TableStream
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
@@ -118,7 +118,7 @@ _ROWS, _SCORED = "remembered", "scored"
 class TableMemberState(SmoothState):
     """The state of a member, over features of its own."""
 
-    own_sizes = ("planes", "features")
+    own_sizes: ClassVar[tuple[str, ...]] = ("planes", "features")
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ class TableStream(TableMethod):
         rows, rng = self._rows(data), np.random.default_rng(seed[0])
         kept = rows if len(rows.y) <= MEMORY else rows.take(rng.choice(len(rows.y), MEMORY, replace=False))
         return TableStreamState(
-            [self._continued(number, kept, own) for number, own in enumerate(seed)],
+            [cast(TableMemberState, self._continued(number, kept, own)) for number, own in enumerate(seed)],
             kept.Z, kept.y, kept.weight, np.empty((0, data.n_classes)), np.empty(0, dtype=np.int64), np.empty(0),
             _packed(rng), self.fitted_temperature, len(rows.y),
         )  # fmt: skip
