@@ -253,3 +253,22 @@ def test_regions_need_planes_over_the_columns_themselves(iris):
     with pytest.raises(TypeError, match="not polygons"):
         RegionsDisplay.from_estimator(clipped, iris[0])
     assert PlaneUsageDisplay.from_estimator(clipped, *iris).usage.sum() == pytest.approx(1)
+
+
+def test_effects_of_dates_and_of_several_classes(people, additive, iris):
+    display = EffectsDisplay.from_estimator(additive, people[0], columns=["since", "job"])
+    parts = [effect.part for effect in display.effects[:-1]]
+    assert parts[:2] == ["days", "year"]
+    days, effect = display.axes_[0].lines[0].get_xdata(), display.effects[0]
+    assert np.datetime64("2019-12-31") <= days.min() < days.max() < np.datetime64("2024-03-01")
+    assert effect.missing is not None
+    if "day of week" in parts:
+        names = [label.get_text() for label in display.axes_[parts.index("day of week")].get_xticklabels()]
+        assert names[0] == "Mon"
+    frame = pd.DataFrame({"length": iris[0][:, 2], "place": np.where(iris[0][:, 3] > 1, "hill", "dale")})
+    model = TableClassifier(1, n_planes=2, preparation="standard", random_state=0).fit(frame, iris[1])
+    several = EffectsDisplay.from_estimator(model, frame, columns=["length", "place"])
+    assert [len(ax.lines) for ax in several.axes_] >= [3, 3]
+    assert [text.get_text() for text in several.figure_.legends[0].get_texts()] == ["0", "1", "2"]
+    crowded = ReasonsDisplay.from_estimator(additive, people[0].iloc[3], max_columns=2)
+    assert crowded.ax_.get_yticklabels()[-2].get_text().endswith("other columns")

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, TableClassifier
 from polyplane._plain import visible
-from polyplane.explain import explain_row, model_report
+from polyplane.explain import explain_model, explain_row, model_report
 
 HOSTILE = ["<script>window.hit=1</script>", "</script><b>", "\"'&amp;", "x' onload=window.hit=2", "e\u2028f", "plain"]
 LABELS = np.array(["<img src=x onerror=window.hit=3>", "</script><script>window.hit=4</script>"])
@@ -220,3 +220,18 @@ def test_several_classes_of_a_table_have_a_legend(tmp_path):
     assert "The 6 planes" in text
     with pytest.raises(TypeError, match="image_shape cannot be set"):
         model_report(model, X, y, tmp_path / "page.html", image_shape=(2, 2))
+
+
+def test_classes_of_a_committee_become_pictures(tmp_path, opened):
+    X, y = load_digits(return_X_y=True)
+    model = MultiHyperplaneClassifier(2, n_estimators=2, max_iter=5, random_state=0).fit(X[:900], y[:900])
+    page = opened(model_report(model, X[900:], y[900:], tmp_path / "digits.html", n_rows=4, image_shape=(8, 8)))
+    assert "Mean weights of the pixels for each class" in page.locator("main").inner_text()
+    assert [name.inner_text() for name in page.locator("#planes figcaption").all()] == [str(c) for c in range(10)]
+    told = explain_model(model, X[900:])
+    c = int(model.predict(X[900:])[0])
+    rows = X[900:][model.predict(X[900:]) == c]
+    expected = np.mean([model.model_.planes.at(x).coef[c] for x in rows], axis=0)
+    np.testing.assert_allclose(told.class_weights()[c], expected, atol=1e-9)
+    assert "Importance of the columns:\n" in str(told)
+    assert "56 other columns are less important" in str(told)
