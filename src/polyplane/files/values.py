@@ -46,8 +46,6 @@ DTYPES: dict[str, tuple[str, ...]] = {
 }
 #: The name of a size that may be any.
 ANY = "*"
-
-
 #: Memory that the values of a file may need beyond the file itself: so many times its size, and so many bytes besides.
 ROOM_TIMES, ROOM_BESIDES = 12, 24 << 20
 #: Bytes of a float in a list, and of a random number generator.

@@ -27,12 +27,8 @@ LEARNERS = {
     "WorstCasePolytopeClassifier": "worst_case_polytope",
 }
 
-#: Those that have probabilities, so that prediction from a file can know it without importing them.
-PROBABILISTIC = frozenset({"MultiHyperplaneClassifier", "PolyhedralMixtureClassifier"})
-
 __all__ = [
     "LEARNERS",
-    "PROBABILISTIC",
     "AdaptiveMultiHyperplaneClassifier",
     "ConvexPolytopeClassifier",
     "CuttingPlaneSVC",
