@@ -27,8 +27,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 import polyplane
 from polyplane import serving
 from polyplane.learners import LEARNERS
-from tests.models import LABELS, assembled, make, parts, places, replaced, some_rows
-from tests.tables.test_classifier import QUICK, shop
+from tests.models import LABELS, QUICK, assembled, make, parts, places, replaced, shop, some_rows
 
 #: What prediction from a file must not bring.
 HEAVY = {"numba", "scipy", "sklearn", "joblib", "pandas", "threadpoolctl"}

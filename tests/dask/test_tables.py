@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from polyplane import PlaneSet, TableClassifier
-from tests.tables.test_classifier import QUICK, shop
+from tests.models import QUICK, shop
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

@@ -18,8 +18,18 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 import polyplane
 from polyplane.files import ModelFileError
 from polyplane.loading import read_model
-from tests.models import assembled, assert_same, assert_same_model, make, parts, places, reload, replaced, some_rows
-from tests.tables.test_classifier import QUICK
+from tests.models import (
+    QUICK,
+    assembled,
+    assert_same,
+    assert_same_model,
+    make,
+    parts,
+    places,
+    reload,
+    replaced,
+    some_rows,
+)
 
 SCALERS = [
     StandardScaler(),

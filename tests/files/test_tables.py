@@ -16,8 +16,18 @@ import polyplane
 from polyplane import TableClassifier
 from polyplane.files import ModelFileError
 from polyplane.loading import read_model
-from tests.models import assembled, assert_same, assert_same_model, fields_of, parts, places, reload, replaced
-from tests.tables.test_classifier import QUICK, shop
+from tests.models import (
+    QUICK,
+    assembled,
+    assert_same,
+    assert_same_model,
+    fields_of,
+    parts,
+    places,
+    reload,
+    replaced,
+    shop,
+)
 
 #: What SECURITY.md states: so many times the file.
 TIMES = 32

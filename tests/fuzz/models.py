@@ -13,8 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 import polyplane
 from polyplane.base import PlaneClassifier
 from polyplane.files import ModelFileError
-from tests.models import assembled, make, parts, places, some_rows
-from tests.tables.test_classifier import shop
+from tests.models import assembled, make, parts, places, shop, some_rows
 
 #: Learners with all kinds of states, and what to train on.
 MACHINES = [

@@ -10,29 +10,9 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from polyplane import TableClassifier
 from polyplane.planes import PlaneSet
 from polyplane.tables.members import best_temperature, soft_class_scores, softmax
+from tests.models import QUICK, shop
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
-
-#: Small enough for tests of behaviour.
-QUICK = {"n_estimators": 3, "preparation": "standard", "n_planes": 2, "max_iter": 5, "random_state": 0}
-
-
-def shop(n_rows=600, seed=0):
-    """Text, a boolean, a date and gaps; the label needs the text, the date and a number together."""
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "price": np.exp(rng.normal(size=n_rows)),
-            "colour": rng.choice(["red", "green", "blue"], n_rows),
-            "new": rng.random(n_rows) < 0.5,
-            "sold": np.datetime64("2024-01-01") + rng.integers(0, 365, n_rows).astype("timedelta64[D]"),
-            "noise": rng.normal(size=n_rows),
-        }
-    )
-    y = np.where((frame["price"] > 1) ^ (frame["colour"] == "red") ^ (frame["sold"].dt.month > 6), "kept", "returned")
-    frame.loc[rng.random(n_rows) < 0.1, "noise"] = np.nan
-    frame.loc[rng.random(n_rows) < 0.1, "colour"] = None
-    return frame, y
 
 
 @pytest.fixture(scope="module")

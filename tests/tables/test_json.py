@@ -10,7 +10,7 @@ import pytest
 from polyplane import TableClassifier
 from polyplane.exports import to_json
 from polyplane.tables.preparation import RECIPES
-from tests.tables.test_classifier import QUICK, shop
+from tests.models import QUICK, shop
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
 

@@ -12,7 +12,7 @@ import polyplane
 from polyplane import TableClassifier
 from polyplane.exports.onnx import NEWEST_OPSET, OLDEST_OPSET, table_inputs, to_onnx
 from polyplane.tables.preparation import RECIPES
-from tests.tables.test_classifier import QUICK
+from tests.models import QUICK
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

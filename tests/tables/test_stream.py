@@ -11,7 +11,7 @@ from polyplane.inputs.cells import Cells
 from polyplane.inputs.concatenation import concatenated_cells
 from polyplane.tables import training
 from polyplane.tables.training import TableStream
-from tests.tables.test_classifier import QUICK, shop
+from tests.models import QUICK, shop
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
 
