@@ -25,7 +25,7 @@ from sklearn.svm import SVC
 
 from polyplane import MultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
-from polyplane.learners import multi_hyperplane
+from polyplane.engine.race import Race
 
 SEEDS = range(5)
 #: Numbers of planes that the choice is compared with, where that is quick.
@@ -83,21 +83,21 @@ PEERS = {**FIXED, "LogisticRegression": LogisticRegression(max_iter=1000), "SVC"
 
 def outcome(machine, X, y, X_test, y_test):
     """Error, planes per class and seconds of one machine that chooses."""
-    choose, seconds = multi_hyperplane.select_n_planes, []
+    choose, seconds = Race.run, []
 
-    def timed(*arguments):
+    def timed(*arguments, **options):
         began = time.process_time()
-        chosen = choose(*arguments)
+        chosen = choose(*arguments, **options)
         seconds.append(time.process_time() - began)
         return chosen
 
-    multi_hyperplane.select_n_planes = timed
+    Race.run = timed
     try:
         began = time.process_time()
         machine.fit(X, y)
         fit = time.process_time() - began
     finally:
-        multi_hyperplane.select_n_planes = choose
+        Race.run = choose
     planes = (machine[-1] if hasattr(machine, "steps") else machine).planes_
     error = 100 * float(np.mean(machine.predict(X_test) != y_test))
     return {"error": error, "planes": planes.n_planes / planes.n_classes, "fit": fit, "choice": sum(seconds)}

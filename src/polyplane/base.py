@@ -32,6 +32,7 @@ from polyplane.committee import PlaneCommittee
 from polyplane.engine.batches import Batch, Position, fit_width
 from polyplane.engine.data import Data, FeatureRanges, OwnScaling, refuse_extremes
 from polyplane.engine.method import Method, refuse_changes
+from polyplane.engine.race import Choice
 from polyplane.engine.run import Limits, Observer, Plateau, Progress, Run, Validation, record
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
@@ -65,6 +66,8 @@ class Declaration:
         difference.
     fitted : dict of str to kind
         Additional fitted attributes that do not follow from the state, as kinds of `polyplane.engine.state`.
+    choose : function of (method, data, seed) or None
+        Chooses what the parameters leave open, before training; see `polyplane.engine.race.Choice`.
     takes_matrix : bool
         Whether its rows are a matrix of numbers, not a table.
     """
@@ -75,6 +78,7 @@ class Declaration:
     label_parameters: tuple[str, ...] = ()
     probabilities: Literal["softmax", "expit"] | None = None
     fitted: Mapping[str, Any] = field(default_factory=dict)
+    choose: Callable[[Any, Data, int], Choice] | None = None
     takes_matrix: bool = True
 
 
@@ -92,6 +96,9 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         The labels.
     n_iter_ : int
         Steps made by the last `fit`, or all steps since the first `partial_fit`.
+    choice_ : dict of str to list of float
+        If parameters were chosen by `fit`: what was compared on held-out rows, with the mean "loss", one entry per
+        trial.
     history_ : dict of str to list of float
         The metrics after each step, and the time in seconds since the start.
     """
@@ -114,6 +121,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
     classes_: np.ndarray
     n_iter_: int
     history_: dict[str, list[float]]
+    choice_: dict[str, Any]
     #: The state of training, to continue from, and its method.
     _state: Any
     _trained_by: Method[Any]
@@ -412,7 +420,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
             refuse_changes(method, self._trained_by)
         elif seed is None:
             seed = self._seed()
-        return Run(method, state, seed=seed or 0, **how)
+        return Run(method, state, seed=seed or 0, choose=self._declaration.choose, **how)
 
     def _stream_run(self, data: Data, **how: Any) -> Run:
         """A run on batches, of which `data` is the first, that continues from the current state, if there is one."""
@@ -437,6 +445,8 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         kept = state.with_rows_of(run.data) if self.warm_start else state.without_rows()
         self._settle(run.method, kept, state, run.data, best)
         self.n_iter_, self.history_ = run.n_steps, run.history
+        if run.choice is not None and run.choice.trials:
+            self.choice_ = dict(run.choice.trials)
         return self
 
     def _settle(self, method: Method[Any], kept: Any, state: Any, data: Data, planes: PlaneSet | None = None) -> None:

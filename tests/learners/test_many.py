@@ -14,6 +14,7 @@ from polyplane import MultiHyperplaneClassifier, PegasosSVC
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
 from polyplane.learners import many
+from polyplane.learners.choose_planes import choose_n_planes
 from polyplane.learners.many import Job, fit_many, train_stacked
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 
@@ -43,7 +44,8 @@ JOBS = [
 
 def alone(job):
     data = replace(data_of(X), train=job.rows)
-    return job.method.planes(Run(job.method, seed=job.seed).go(repeat(data, job.method.max_iter)).state)
+    run = Run(job.method, seed=job.seed, choose=choose_n_planes).go(repeat(data, job.method.max_iter))
+    return job.method.planes(run.state)
 
 
 @pytest.mark.parametrize("most_scores", [many.MOST_SCORES, 1])

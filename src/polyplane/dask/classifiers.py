@@ -202,7 +202,8 @@ class DaskPlaneClassifier(DaskClassifier):
             if cluster.feature_names is not None:
                 draft.feature_names_in_ = np.array(cluster.feature_names, dtype=object)
             _judge_scales(draft, cluster)
-            on_cluster, data = exact(method, cluster) or in_rounds(method, cluster, self.rounds, draft.max_iter)
+            rounds = self.rounds, draft.max_iter, draft._declaration.choose
+            on_cluster, data = exact(method, cluster) or in_rounds(method, cluster, *rounds)
             n_steps = len(getattr(on_cluster, "epochs", range(draft.max_iter)))
             return self._run(draft, on_cluster, data, n_steps, draft._seed(), self._keep)
 

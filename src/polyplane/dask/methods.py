@@ -53,6 +53,7 @@ class Rounds(Method[RoundsState]):
     method: Method[Any]
     cluster: Cluster
     epochs: tuple[int, ...]  # of each round
+    choose: Any = None  # as in `Run`
 
     traits = Traits(RoundsState)
 
@@ -63,7 +64,7 @@ class Rounds(Method[RoundsState]):
         if not complete:
             raise ValueError("No partition has rows of all classes; shuffle the rows.")
         first = self.cluster.partitions[max(complete, key=lambda i: infos[i].n_rows)]
-        [model] = self.cluster.gather([self.cluster.submit(_start, first, self.method, seed)])
+        [model] = self.cluster.gather([self.cluster.submit(_start, first, self.method, self.choose, seed)])
         return RoundsState(model, memories=[None] * len(infos))
 
     def step(self, state: RoundsState, data: Data) -> RoundsState:
@@ -166,17 +167,20 @@ def stand_in_of(cluster: Cluster) -> Data:
     return Data(X, none, X[:, 0], none, len(cluster.classes))
 
 
-def in_rounds(method: Method[Any], cluster: Cluster, n_rounds: int, n_epochs: int) -> tuple[Rounds, Data]:
+def in_rounds(
+    method: Method[Any], cluster: Cluster, n_rounds: int, n_epochs: int, choose: Any = None
+) -> tuple[Rounds, Data]:
     """Return rounds that divide the epochs of `method`, with one thread per partition, and empty rows for the run."""
     if "n_jobs" in (part.name for part in fields(method)):
         method = replace(method, n_jobs=1)  # type: ignore[call-arg]
     shares = np.array_split(np.arange(n_epochs), min(n_rounds, n_epochs))
-    return Rounds(method, cluster, tuple(len(share) for share in shares)), stand_in_of(cluster)
+    return Rounds(method, cluster, tuple(len(share) for share in shares), choose), stand_in_of(cluster)
 
 
-def _start(partition: Partition, method: Method[Any], seed: int) -> Any:
+def _start(partition: Partition, method: Method[Any], choose: Any, seed: int) -> Any:
     data = partition.data
-    run = Run(method, method.start(data, seed)).go(repeat(data, method.traits.steps_before_mixing))
+    starter = method if choose is None else choose(method, data, seed).method
+    run = Run(method, starter.start(data, seed)).go(repeat(data, method.traits.steps_before_mixing))
     return run.state.without_rows()
 
 

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ import numpy as np
 from polyplane._array_api import take_rows, to_numpy
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method
+from polyplane.engine.race import Choice
 from polyplane.kernels.notice import begin_waiting, end_waiting
 from polyplane.planes import PlaneSet
 
@@ -94,6 +95,9 @@ class Observer:
     def begin(self) -> None:
         """Called before the first step."""
 
+    def chosen(self, settings: Mapping[str, float]) -> None:
+        """Called with the settings that were chosen before the first step."""
+
     def before_step(self, run: Run, data: Data) -> Mapping[str, float]:
         """Called before each step."""
         return {}
@@ -142,7 +146,9 @@ class Run:
     state : State or None, default=None
         The state to continue from; the run works on a copy of it. None: `Method.start` on the first rows.
     seed : int, default=0
-        For `Method.start`.
+        For `choose` and `Method.start`.
+    choose : function of (method, data, seed), default=None
+        Returns the `Choice` of a method to start with, when training begins. The run goes on with the given method.
     plateau : Plateau, default=None
         Stopping rule for the value that the method, or an observer as "validation_error", reports.
     limits : Limits, default=no limits
@@ -163,6 +169,8 @@ class Run:
         The metrics after each step.
     reason : str
         Why the run ended: "end of data", "converged", "time limit", "interrupted".
+    choice : Choice or None
+        What was chosen before the first step.
     """
 
     def __init__(
@@ -171,13 +179,15 @@ class Run:
         state: Any = None,
         *,
         seed: Any = 0,
+        choose: Callable[[Any, Data, int], Choice] | None = None,
         plateau: Plateau | None = None,
         limits: Limits | None = None,
         observers: Iterable[Observer] = (),
         seconds: float = 0.0,
         tracked: bool = True,
     ) -> None:
-        self.method, self.seed, self.tracked = method, seed, tracked
+        self.method, self.seed, self.choose, self.tracked = method, seed, choose, tracked
+        self.choice: Choice | None = None
         self.plateau, self.limits = plateau or Plateau(None, 1), limits or Limits()
         self.observers = list(observers)
         self.done = Done(state.copy() if tracked and state is not None else state, None, 0)
@@ -261,8 +271,17 @@ class Run:
         """The state before a step on these rows."""
         state = self.done.state
         if state is None:
-            return self.method.start(data, self.seed)
+            return self._start(data)
         return state if data is self.done.data else state.for_rows(data)
+
+    def _start(self, data: Data) -> Any:
+        """The state before the first step, after the choice of what is left open."""
+        if self.choose is None:
+            return self.method.start(data, self.seed)
+        self.choice = self.choose(self.method, data, self.seed)
+        for observer in self.observers if self.choice.settings else ():
+            observer.chosen(self.choice.settings)
+        return self.choice.method.start(data, self.seed)
 
     def _over(self) -> bool:
         interrupt, seconds = self.limits.interrupt, self.limits.seconds
@@ -347,6 +366,10 @@ class Progress(Observer):
             self._is_shown = False
         if self._bar is not None:
             self._bar.stop()
+
+    def chosen(self, settings: Mapping[str, float]) -> None:
+        """Show the settings that were chosen before the first step."""
+        self.update(0, settings)
 
     def after_step(self, run: Run, metrics: Mapping[str, float]) -> Mapping[str, float]:
         """Show the metrics of the last step."""

@@ -37,6 +37,7 @@ from polyplane.scaling import AffineScaling
 ATTRIBUTES = {
     "n_iter_": Whole(),
     "history_": Metrics(),
+    "choice_": Metrics(),
     "_scaling": Maybe(Tuple((Array("f", "features"), Array("f", "features")), AffineScaling)),
 }
 _NUMBERS = Maybe(Array("f", "features"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -60,7 +60,7 @@ def share_of_last(blends: int, blend_rows: int, window: int) -> float:
 def rescaled(holder: Holder, margin: float) -> Holder:
     """The same planes with another margin."""
     factor = margin / holder.margin
-    return replace(holder, coef=holder.coef * factor, intercept=holder.intercept * factor, margin=margin)
+    return holder.replace(coef=holder.coef * factor, intercept=holder.intercept * factor, margin=margin)
 
 
 def last_planes(holder: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +109,7 @@ def widened(holder: Holder, n_features: int) -> Holder:
         return holder
     room = max(n_features, room + room // 4)
     mean = holder.mean and (_padded(holder.mean[0], room), holder.mean[1])
-    return replace(holder, coef=_padded(holder.coef, room), mean=mean)
+    return holder.replace(coef=_padded(holder.coef, room), mean=mean)
 
 
 def _padded(array: np.ndarray, n_rows: int) -> np.ndarray:
@@ -125,14 +125,14 @@ def better_planes(method: Any, state: S, data: Data) -> S:
     If the data have no structure to fit, planes keep exchanging their roles, and their average fits no rows.
     """
     if not method.average:
-        return replace(state, prefers_last=False)
+        return state.replace(prefers_last=False)
     rows = data.train[:: max(1, len(data.train) // ROWS_TO_JUDGE)]
     X, y = data.X[rows], data.y[rows]
     mean_error, last_error = (
-        float(np.mean(method.planes(replace(state, prefers_last=last)).predict(X) != y)) for last in (False, True)
+        float(np.mean(method.planes(state.replace(prefers_last=last)).predict(X) != y)) for last in (False, True)
     )
     deviation = math.sqrt(mean_error * (1.0 - mean_error) / len(rows))
-    return replace(state, prefers_last=last_error + 3.0 * deviation < mean_error)
+    return state.replace(prefers_last=last_error + 3.0 * deviation < mean_error)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,8 +27,7 @@ from polyplane.learners._falling_steps import (
     widened,
     window_of,
 )
-from polyplane.learners._joint_settings import choose_settings
-from polyplane.learners._joint_start import tangent_sums
+from polyplane.learners._joint_start import Centres
 from polyplane.planes import PlaneSet
 
 _MEAN = Array("f", "features", "columns", in_place=False, mixed=True)
@@ -103,7 +102,7 @@ class JointState(State):
 class JointPolytope(FallingSteps[JointState]):
     """Stochastic gradient descent with the steps 1 / (alpha t) on the margin to the best rival class.
 
-    If `n_planes` or `alpha` is None, it is chosen on held-out rows, together with the weight of the start.
+    `n_planes` and `alpha` are chosen before training, if None; see `polyplane.learners.choose_planes`.
     """
 
     n_planes: int | None = None
@@ -114,23 +113,22 @@ class JointPolytope(FallingSteps[JointState]):
 
     def start(self, data: Data, seed: int) -> JointState:
         """Start from the tangent planes above the centres of each class."""
-        if self.n_planes is None or self.alpha is None:
-            return choose_settings(self, data, seed).begin(data, seed)
-        return self.begin(data, seed)
+        assert self.n_planes is not None, "the number of planes is chosen before training"
+        return self.begin(data, Centres.of(data, self.n_planes, seed), seed)
 
-    def begin(self, data: Data, seed: int) -> JointState:
-        """The state before the first step, if both `n_planes` and `alpha` are set."""
+    def begin(self, data: Data, centres: Centres, seed: int) -> JointState:
+        """The state before the first step, from given centres."""
         assert self.n_planes is not None
         assert self.alpha is not None
-        coef, intercept = tangent_sums(data, self.n_planes, self.start_weight, self._bias_input, seed)
-        counts, t = np.zeros(len(intercept), dtype=np.int64), len(data.train)
-        return JointState(coef, intercept, counts, data.n_classes, self.alpha, seed, self.alpha * t, t)
+        sums = centres.tangent_sums(self.n_planes, self.start_weight, self._bias_input, data.X.dtype)
+        counts, t = np.zeros(len(sums[1]), dtype=np.int64), len(data.train)
+        return JointState(*sums, counts, data.n_classes, self.alpha, seed, self.alpha * t, t)
 
     def step(self, state: JointState, data: Data) -> JointState:
         """One epoch: all rows, in a random order."""
         if state.rows is None or state.workspace is None:
             rows = state.rows or JointMemory.fresh(len(data.y))
-            state = replace(state, rows=rows, workspace=self._measured_rows(data))
+            state = state.replace(rows=rows, workspace=self._measured_rows(data))
         order = self._permutation(state.seed, state.epoch, data)
         state = _paced(state, window_of(data.half_life))
         state, movement = self._measured(state, data)
@@ -188,7 +186,7 @@ class JointPolytope(FallingSteps[JointState]):
         return blended(state, share)
 
     def _without_mean(self, state: JointState) -> JointState:
-        return replace(state, mean=None)
+        return state.replace(mean=None)
 
     def planes(self, state: JointState) -> PlaneSet:
         """All classes own the same number of planes."""
@@ -214,4 +212,4 @@ def _paced(state: JointState, window: int) -> JointState:
     """The state for another window. If the steps decrease again, the margin is alpha t again."""
     if state.t >= state.window and window > state.t:
         state = rescaled(state, state.alpha * state.t)
-    return state if window == state.window else replace(state, window=window)
+    return state if window == state.window else state.replace(window=window)

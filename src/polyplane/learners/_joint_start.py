@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,32 +17,45 @@ ROWS_PER_CENTRE = 3
 ROWS_TO_CLUSTER, PASSES = 256, 10
 
 
-def tangent_sums(
-    data: Data, n_planes: int, weight: float, bias_input: float, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Initial sums, in columns, class by class: `weight` times the tangents of |x - mean|^2 at the centres.
+class Centres(NamedTuple):
+    """The centres of the rows of each class, relative to the mean of all rows."""
 
-    These planes predict the class of the nearest centre, and each counts as an update by `weight` rows. A class with
-    few rows has several planes at the same centre, all but the first lower; a class without rows has them at the mean.
-    """
-    X, y, rows = data.X, data.y, data.train
-    rng, dtype = np.random.default_rng(seed), X.dtype
-    mean = moments(X, np.isin(np.arange(X.shape[0]), rows).astype(dtype))[0]
-    square = float(mean_square(X, rows, 0.0) - mean @ mean)
-    coef = np.empty((X.shape[1], data.n_classes * n_planes), dtype=dtype)
-    intercept = np.empty(coef.shape[1], dtype=dtype)
-    for c in range(data.n_classes):
-        own = rows[y[rows] == c]
-        n_centres = int(np.clip(len(own) // ROWS_PER_CENTRE, 1, n_planes))
-        centres = kmeans(X, own, n_centres, rng) - mean if len(own) else np.zeros((1, X.shape[1]))
-        lower = np.zeros(n_planes)
-        lower[len(centres) if len(own) else 0 :] = square
-        columns = slice(c * n_planes, (c + 1) * n_planes)
-        at = np.arange(n_planes) % len(centres)
-        coef[:, columns] = 2.0 * weight * centres[at].T
-        offsets = -(centres * centres).sum(axis=1) - 2.0 * centres @ mean
-        intercept[columns] = weight * (offsets[at] - lower)
-    return coef, intercept * dtype.type(bias_input)
+    of_class: list[np.ndarray]  # each of shape (n_centres, n_features); empty for a class without rows
+    mean: np.ndarray
+    square: float  # the mean squared distance of the rows from their mean
+
+    @classmethod
+    def of(cls, data: Data, n_planes: int, seed: int) -> Centres:
+        """Compute up to `n_planes` centres of each class."""
+        X, y, rows, rng = data.X, data.y, data.train, np.random.default_rng(seed)
+        mean = moments(X, np.isin(np.arange(X.shape[0]), rows).astype(X.dtype))[0]
+        found = []
+        for c in range(data.n_classes):
+            own = rows[y[rows] == c]
+            n_centres = int(np.clip(len(own) // ROWS_PER_CENTRE, 1, n_planes))
+            found.append(kmeans(X, own, n_centres, rng) - mean if len(own) else np.zeros((0, X.shape[1])))
+        return cls(found, mean, float(mean_square(X, rows, 0.0) - mean @ mean))
+
+    def tangent_sums(self, n_planes: int, weight: float, bias_input: float, dtype: Any) -> tuple[Any, Any]:
+        """Initial sums, in columns, class by class: `weight` times the tangents of |x - mean|^2 at the centres.
+
+        These planes predict the class of the nearest centre, and each counts as an update by `weight` rows. A class
+        with few rows has several planes at the same centre, all but the first lower; a class without rows has them at
+        the mean.
+        """
+        coef = np.empty((len(self.mean), len(self.of_class) * n_planes), dtype=dtype)
+        intercept = np.empty(coef.shape[1], dtype=dtype)
+        for c, centres in enumerate(self.of_class):
+            lower = np.zeros(n_planes)
+            lower[len(centres) :] = self.square
+            if not len(centres):
+                centres = np.zeros((1, len(self.mean)))
+            columns = slice(c * n_planes, (c + 1) * n_planes)
+            at = np.arange(n_planes) % len(centres)
+            coef[:, columns] = 2.0 * weight * centres[at].T
+            offsets = -(centres * centres).sum(axis=1) - 2.0 * centres @ self.mean
+            intercept[columns] = weight * (offsets[at] - lower)
+        return coef, intercept * dtype.type(bias_input)
 
 
 def mean_square(X: Any, rows: np.ndarray, bias_input: float) -> float:

@@ -32,6 +32,7 @@ from polyplane.learners._falling_steps import (
 )
 from polyplane.learners._joint_polytope import JointPolytope, JointState
 from polyplane.learners._polytope_state import Polytope, PolytopeMemory, PolytopeState, Workspace, measure_movement
+from polyplane.learners.choose_planes import choose_sides
 from polyplane.planes import PlaneSet
 
 #: Rows per block when rows are assigned to the fitted planes.
@@ -283,6 +284,9 @@ class ConvexPolytopeClassifier(PlaneClassifier):
         How many rows are assigned to each plane.
     n_iter_ : int
         Number of passes made.
+    choice_ : dict
+        If `n_planes` or `alpha` was None: the short trainings that were compared, one entry each: "n_planes",
+        "start_weight", "strength" (of the regularisation) and "loss", the error on held-out rows.
     history_ : dict
         After each pass: "time", "loss" (mean of the losses met, over all polytopes), "updates" (share of the visits
         that moved a plane) and "step" (its length), and with `early_stopping` "validation_error".
@@ -338,6 +342,7 @@ class ConvexPolytopeClassifier(PlaneClassifier):
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"alpha": [None, 1e-5, 1e-4, 1e-3, 1e-2], "n_planes": [None, 4, 16, 48]},
         label_parameters=("enclosed",),
+        choose=choose_sides,
         fitted={"assignments_": Array("i", "rows", below="planes"), "plane_counts_": Array("i", "planes")},
     )
 

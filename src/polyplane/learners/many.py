@@ -23,6 +23,7 @@ from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Limits, Run
 from polyplane.engine.state import Array, State, workspace
+from polyplane.learners.choose_planes import choose_n_planes
 from polyplane.learners.log_loss import EPSILON, USUAL_BATCH, Adam, decay, log_loss_residual, run_steps, stretch
 from polyplane.learners.multi_hyperplane import (
     STEPS_PER_PASS,
@@ -81,8 +82,8 @@ def shared_starts(
     """
     memory = {} if memory is None else memory
 
-    def settled(job: Job) -> Any:
-        return job.method.settled(replace(host, train=job.rows), job.seed).n_planes
+    def choose(job: Job) -> Any:
+        return choose_n_planes(job.method, replace(host, train=job.rows), job.seed).method.n_planes
 
     def start(job: Job) -> SmoothState:
         return replace(job.method, scale=1.0).start(replace(host, train=job.rows), job.seed)
@@ -91,7 +92,7 @@ def shared_starts(
         return id(job.rows), job.seed, job.method.n_planes
 
     trials = [(*source(job), None if job.method.n_planes else job.method.trial) for job in jobs]
-    chosen = _each_once(settled, jobs, trials, n_jobs, memory)
+    chosen = _each_once(choose, jobs, trials, n_jobs, memory)
     jobs = [job._replace(method=replace(job.method, n_planes=n)) for job, n in zip(jobs, chosen, strict=True)]
     starts = _each_once(start, jobs, [source(job) for job in jobs], n_jobs, memory)
     scaled = []
@@ -115,7 +116,9 @@ def _each_once(
 def _alone(data: Data, job: Job) -> PlaneSet:
     """The planes of a model that is trained alone."""
     data = replace(data, train=job.rows)
-    return job.method.planes(Run(job.method, seed=job.seed).go(repeat(data, job.method.max_iter)).state)
+    return job.method.planes(
+        Run(job.method, seed=job.seed, choose=choose_n_planes).go(repeat(data, job.method.max_iter)).state
+    )
 
 
 def _groups(jobs: Sequence[Job], starts: Sequence[SmoothState], chosen: set[int]) -> list[list[int]]:

@@ -22,6 +22,7 @@ from polyplane.engine.committee import Committee, CommitteeState
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, CommonScaling, MixedNumber, Seed, State, workspace
+from polyplane.learners.choose_planes import choose_n_planes
 from polyplane.learners.log_loss import (
     USUAL_BATCH,
     Adam,
@@ -428,12 +429,11 @@ class SmoothCommittee(Committee[SmoothCommitteeState]):
     state_type = SmoothCommitteeState
 
     def start(self, data: Data, seed: Any) -> SmoothCommitteeState:
-        """The states of all members. The number of planes is chosen once, and a convex problem is solved once."""
-        chosen = replace(self, member=self.member.settled(data, seed[0]))
-        is_convex = chosen.member.is_convex(int(np.max(chosen.member.n_planes)))
+        """The states of all members. A convex problem is solved once."""
+        is_convex = self.member.is_convex(int(np.max(self.member.n_planes)))
         if is_convex and not (data.stream or data.is_part):
             seed = seed[:1]  # the others would find the same minimum
-        return super(SmoothCommittee, chosen).start(data, [seed_of(own) for own in seed])
+        return super().start(data, [seed_of(own) for own in seed])
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,9 +450,8 @@ class MarginCommittee(Committee[MarginCommitteeState]):
     state_type = MarginCommitteeState
 
     def start(self, data: Data, seed: Any) -> MarginCommitteeState:
-        """The states of all members. The number of planes is chosen once."""
-        chosen = replace(self, member=self.member.settled(data, seed[0]))
-        return super(MarginCommittee, chosen).start(data, [seed_of(own) for own in seed])
+        """The states of all members."""
+        return super().start(data, [seed_of(own) for own in seed])
 
 
 def seed_of(random_state: Any) -> int:
@@ -624,6 +623,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
             "scale": [2.5, 0.6, 1.0, 1.6, 4.0, 6.0, 10.0],
         },
         probabilities="softmax",
+        choose=choose_n_planes,
     )
 
     def _method(self, classes: np.ndarray) -> Method[Any]:

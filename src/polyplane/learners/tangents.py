@@ -12,9 +12,9 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import repeat
-from typing import Annotated, Any, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -327,21 +327,11 @@ class TangentMethod(Method[S]):
         """The state before the first step."""
         with within_device_memory("Train on fewer rows at a time with partial_fit."):
             scaling = AffineScaling.common(data.X, data.training_weight)
-            n_planes = self._planes_per_class(data, scaling, seed)
+            n_planes = self._planes_per_class(data)
             return self.begin(tangent_start(data, n_planes, scaling, self.scale, seed), scaling, seed)
 
-    def settled(self, data: Data, seed: int) -> Self:
-        """The same with the number of planes chosen."""
-        if self.n_planes is not None:
-            return self
-        chosen = self._planes_per_class(data, AffineScaling.common(data.X, data.training_weight), seed)
-        return replace(self, n_planes=tuple(chosen.tolist()))
-
-    def _planes_per_class(self, data: Data, scaling: AffineScaling, seed: int) -> np.ndarray:
-        if self.n_planes is None:
-            from polyplane.learners._select_n_planes import select_n_planes  # which trains by these methods
-
-            return select_n_planes(data, scaling, self.trial, seed)
+    def _planes_per_class(self, data: Data) -> np.ndarray:
+        assert self.n_planes is not None, "the number of planes is chosen before training"
         if isinstance(self.n_planes, tuple):
             return np.array(self.n_planes)
         n_rows = data.class_counts

@@ -13,6 +13,7 @@ from polyplane._threads import in_threads
 from polyplane.engine.data import Data
 from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import read_table
+from polyplane.learners.choose_planes import choose_n_planes
 from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay
 from polyplane.learners.multi_hyperplane import AMPLE, SmoothMultiHyperplane, SmoothState
 from polyplane.learners.tangents import Schedule, run_from_tangents
@@ -235,7 +236,7 @@ class Machine:
     def with_planes(self) -> Machine:
         """The member with a number of planes for each class."""
         if self.n_planes is None:
-            return replace(self, n_planes=np.array(self.method.settled(self.data, self.seed).n_planes))
+            return replace(self, n_planes=np.array(choose_n_planes(self.method, self.data, self.seed).method.n_planes))
         most = np.maximum(self.data.class_counts, 1)
         return replace(self, n_planes=np.minimum(most, self.n_planes))
 
