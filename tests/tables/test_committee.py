@@ -21,7 +21,7 @@ from polyplane.tables.choice import (
     mixed,
     n_passes,
 )
-from polyplane.tables.members import Machine, train_members
+from polyplane.tables.members import MemberTask, train_members
 
 
 def board(n_rows=800, n_features=3):
@@ -71,14 +71,14 @@ def test_weights_of_columns_that_do_not_matter_fall():
 def test_many_rows_may_ask_for_a_few_planes(monkeypatch, many, expected):
     """A sample that wanted one plane of each class is overruled, where held-out rows of all say so."""
     monkeypatch.setattr(choice, "MANY_ROWS", many)
-    monkeypatch.setattr(choice.Machine, "with_planes", _one_plane_where_none_is_given)
+    monkeypatch.setattr(choice.MemberTask, "with_planes", _one_plane_where_none_is_given)
     committee = committee_to_train(board(), Plan([Candidate("standard")], None, 30, [0]))
-    assert set(committee.machines[0].n_planes.tolist()) <= expected
+    assert set(committee.tasks[0].n_planes.tolist()) <= expected
     assert committee.fitted_temperature > 0
 
 
 def test_one_plane_of_each_class_is_trained_once():
-    """It is the minimum of a convex problem, whatever the seed; several planes are another machine for each seed."""
+    """It is the minimum of a convex problem, whatever the seed; several planes are another task for each seed."""
     rows = board(200)
     one, several = (
         committee_to_train(rows, Plan([Candidate("standard")] * 3, n_planes, 10, [0, 1, 2])) for n_planes in (1, 4)
@@ -90,17 +90,17 @@ def test_one_plane_of_each_class_is_trained_once():
 def test_members_are_as_good_as_the_classifier_that_can_be_resumed():
     """The same method with other random numbers: errors on a checkerboard of 2 by 2 are as small."""
     rows = board(2000)
-    machine = Machine(rows.data(rows.prepare(Candidate("standard"))), np.array([4, 4]), None, 20, 0)
-    data, method = machine.data, SmoothMultiHyperplane(max_iter=20)
-    planes = train_members([machine])[0]
-    start = tangent_start(data, machine.n_planes, machine.scaling, method.scale, 0)
-    run = Run(method, method.begin(start, machine.scaling, 0)).go(repeat(data, method.max_iter))
+    task = MemberTask(rows.data(rows.prepare(Candidate("standard"))), np.array([4, 4]), None, 20, 0)
+    data, method = task.data, SmoothMultiHyperplane(max_iter=20)
+    planes = train_members([task])[0]
+    start = tangent_start(data, task.n_planes, task.scaling, method.scale, 0)
+    run = Run(method, method.begin(start, task.scaling, 0)).go(repeat(data, method.max_iter))
     errors = [
         (each.class_scores(data.X).argmax(axis=1) != rows.y).mean() for each in (planes, method.planes(run.state))
     ]
     assert max(errors) < 0.03
     assert abs(errors[0] - errors[1]) < 0.01
-    again = train_members([machine, replace(machine, seed=1)], n_jobs=2)
+    again = train_members([task, replace(task, seed=1)], n_jobs=2)
     assert again[0] == planes
     assert again[1] != planes
 
@@ -123,6 +123,6 @@ def test_two_rows_have_no_temperature():
     assert committee_to_train(rows, Plan([Candidate("standard")], 1, 5, [0])).fitted_temperature == 1.0
 
 
-def _one_plane_where_none_is_given(machine):
-    n_planes = 1 if machine.n_planes is None else machine.n_planes
-    return replace(machine, n_planes=np.broadcast_to(n_planes, 2).copy())
+def _one_plane_where_none_is_given(task):
+    n_planes = 1 if task.n_planes is None else task.n_planes
+    return replace(task, n_planes=np.broadcast_to(n_planes, 2).copy())

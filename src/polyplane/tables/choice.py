@@ -13,8 +13,8 @@ from polyplane.planes import PlaneSet
 from polyplane.tables.members import (
     Candidate,
     EncodedRows,
-    Machine,
     Member,
+    MemberTask,
     best_temperature,
     log_losses,
     soft_class_scores,
@@ -138,12 +138,12 @@ def _try(
     effect from the comparison.
     """
     passes = int(np.clip(TRIAL_VISITS // len(training.y), *TRIAL_PASSES))
-    machines = [Machine(training.data(p), TRIAL_PLANES, training.noise(p.name), passes, seed) for p in prepared]
+    tasks = [MemberTask(training.data(p), TRIAL_PLANES, training.noise(p.name), passes, seed) for p in prepared]
     weight, trials = held_out.weight / held_out.weight.mean(), []
-    for p, machine, planes in zip(prepared, machines, train_members(machines, n_jobs), strict=True):
+    for p, task, planes in zip(prepared, tasks, train_members(tasks, n_jobs), strict=True):
         scores = soft_class_scores(planes, p.transform(held_out.Z))
         probability = softmax(scores / best_temperature(scores, held_out.y, held_out.weight))
-        trials.append(Trial(p, machine.data.X, planes, weight * log_losses(probability, held_out.y)))
+        trials.append(Trial(p, task.data.X, planes, weight * log_losses(probability, held_out.y)))
     return trials
 
 
@@ -226,34 +226,34 @@ def mixed(ranking: Sequence[Candidate], n_estimators: int) -> list[Candidate]:
 def committee_to_train(rows: EncodedRows, plan: Plan) -> TableCommittee:
     """Choose the number of planes and the temperature on held-out rows; return the committee to train on all rows."""
     preparations = {candidate: rows.prepare(candidate) for candidate in dict.fromkeys(plan.candidates)}
-    first = _first_machines(rows, plan, preparations)
-    temperature, n_planes = _calibrate(rows, plan, {c: np.asarray(machine.n_planes) for c, machine in first.items()})
-    settled = {c: replace(machine, n_planes=n_planes[c]) for c, machine in first.items()}
+    first = _first_tasks(rows, plan, preparations)
+    temperature, n_planes = _calibrate(rows, plan, {c: np.asarray(task.n_planes) for c, task in first.items()})
+    settled = {c: replace(task, n_planes=n_planes[c]) for c, task in first.items()}
     pairs = [
         (c, settled[c].seed if settled[c].is_convex else seed)
         for c, seed in zip(plan.candidates, plan.seeds, strict=True)
     ]
     different = list(dict.fromkeys(pairs))  # with one plane per class, the minimum does not depend on the seed
-    machines = tuple(replace(settled[c], seed=seed).with_planes() for c, seed in different)
+    tasks = tuple(replace(settled[c], seed=seed).with_planes() for c, seed in different)
     owners = tuple((preparations[c], different.index((c, seed))) for c, seed in pairs)
-    return TableCommittee(machines, owners, temperature, plan.n_jobs)
+    return TableCommittee(tasks, owners, temperature, plan.n_jobs)
 
 
-def _first_machines(
+def _first_tasks(
     rows: EncodedRows, plan: Plan, preparations: dict[Candidate, Preparation]
-) -> dict[Candidate, Machine]:
+) -> dict[Candidate, MemberTask]:
     """Return a member to train for each preparation; with and without weighted features, the number of planes is equal.
 
     Choosing the number of planes takes as long as training, so it is done once, for the better of the two.
     """
-    machines: dict[Candidate, Machine] = {}
+    tasks: dict[Candidate, MemberTask] = {}
     n_planes: dict[str, np.ndarray | int | None] = {}
     for candidate, preparation in preparations.items():
         known = n_planes.get(candidate.name, plan.n_planes)
-        machine = Machine(rows.data(preparation), known, rows.noise(candidate.name), plan.max_iter, plan.seeds[0])
-        machines[candidate] = machine.with_planes()
-        n_planes[candidate.name] = machines[candidate].n_planes
-    return machines
+        task = MemberTask(rows.data(preparation), known, rows.noise(candidate.name), plan.max_iter, plan.seeds[0])
+        tasks[candidate] = task.with_planes()
+        n_planes[candidate.name] = tasks[candidate].n_planes
+    return tasks
 
 
 Planes = dict[Candidate, np.ndarray]
@@ -302,11 +302,11 @@ def _held_out_parts(rows: EncodedRows, seed: int) -> list[Part]:
 def _judge(parts: list[Part], plan: Plan, shares: Counter[Candidate], n_planes: Planes) -> tuple[float, float]:
     """Return temperature and log-loss of an ensemble of one member per preparation, weighted as in the committee."""
     prepared = [(training, c, training.prepare(c)) for training, _ in parts for c in shares]
-    machines = [
-        Machine(training.data(p), n_planes[c], training.noise(c.name), plan.max_iter, plan.seeds[0]).with_planes()
+    tasks = [
+        MemberTask(training.data(p), n_planes[c], training.noise(c.name), plan.max_iter, plan.seeds[0]).with_planes()
         for training, c, p in prepared
     ]
-    members = [Member(p, each) for (_, _, p), each in zip(prepared, train_members(machines, plan.n_jobs), strict=True)]
+    members = [Member(p, each) for (_, _, p), each in zip(prepared, train_members(tasks, plan.n_jobs), strict=True)]
     scores = []
     for number, (_, held_out) in enumerate(parts):
         own = [member.class_scores(held_out.Z) for member in members[number * len(shares) : (number + 1) * len(shares)]]

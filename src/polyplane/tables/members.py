@@ -23,9 +23,9 @@ from polyplane.scaling import AffineScaling
 from polyplane.tables.preparation import RECIPES, Preparation
 
 #: Number of scores in a block of rows.
-BLOCK = 1 << 20
+BLOCK_SCORES = 1 << 20
 #: Smallest probability, to avoid an infinite log-loss.
-LEAST = 1e-30
+LEAST_PROBABILITY = 1e-30
 
 
 def soft_class_scores(planes: PlaneSet, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
@@ -33,7 +33,7 @@ def soft_class_scores(planes: PlaneSet, X: np.ndarray, n_jobs: int | None = None
 
     This is a smooth maximum of the scores of the planes, as used by the log-loss in training.
     """
-    size = max(1, BLOCK // planes.n_planes)
+    size = max(1, BLOCK_SCORES // planes.n_planes)
     blocks = [X[start : start + size] for start in range(0, len(X), size)]
 
     def score(block: np.ndarray) -> np.ndarray:
@@ -41,7 +41,7 @@ def soft_class_scores(planes: PlaneSet, X: np.ndarray, n_jobs: int | None = None
         most = scores.max(axis=1, keepdims=True)
         shares = np.exp(scores - most)
         by_class = np.add.reduceat(shares, planes.indptr[:-1], axis=1).astype(np.float64)
-        return np.log(np.maximum(by_class, LEAST)) + most
+        return np.log(np.maximum(by_class, LEAST_PROBABILITY)) + most
 
     return np.concatenate(in_threads(score, blocks, n_jobs))
 
@@ -54,7 +54,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 def log_losses(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Compute the log-loss of each row."""
-    return -np.log(np.maximum(probability[np.arange(len(y)), y], LEAST))
+    return -np.log(np.maximum(probability[np.arange(len(y)), y], LEAST_PROBABILITY))
 
 
 def best_temperature(scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> float:
@@ -194,7 +194,7 @@ class MemberRows(CandidatePlanes):
 
 
 @dataclass(frozen=True)
-class Machine:
+class MemberTask:
     """One member to train.
 
     Parameters
@@ -233,7 +233,7 @@ class Machine:
         """Whether the result does not depend on the seed."""
         return self.method.is_convex(int(np.asarray(self.n_planes).max()))
 
-    def with_planes(self) -> Machine:
+    def with_planes(self) -> MemberTask:
         """The member with a number of planes for each class."""
         if self.n_planes is None:
             return replace(self, n_planes=np.array(choose_n_planes(self.method, self.data, self.seed).method.n_planes))
@@ -241,25 +241,23 @@ class Machine:
         return replace(self, n_planes=np.minimum(most, self.n_planes))
 
 
-def train_members(machines: Sequence[Machine], n_jobs: int | None = None) -> list[PlaneSet]:
+def train_members(tasks: Sequence[MemberTask], n_jobs: int | None = None) -> list[PlaneSet]:
     """Train members, and return their planes; the result does not depend on `n_jobs`.
 
     Parameters
     ----------
-    machines : sequence of Machine
+    tasks : sequence of MemberTask
         The members to train. Several may share their rows.
     n_jobs : int or None, default=None
         Number of threads.
     """
 
-    def train(machine: Machine) -> PlaneSet:
-        machine = machine.with_planes()
-        run = run_from_tangents(
-            machine.method, machine.data, np.asarray(machine.n_planes), machine.scaling, machine.seed
-        )
+    def train(task: MemberTask) -> PlaneSet:
+        task = task.with_planes()
+        run = run_from_tangents(task.method, task.data, np.asarray(task.n_planes), task.scaling, task.seed)
         return run.method.planes(run.state)
 
-    return in_threads(train, machines, n_jobs)
+    return in_threads(train, tasks, n_jobs)
 
 
 class Member(NamedTuple):

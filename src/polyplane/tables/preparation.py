@@ -62,7 +62,7 @@ LEAST_SPREAD = 0.5
 #: Smallest relevance of a feature.
 LEAST_GAIN = 1e-3
 #: Largest prepared number, so that scores of float32 rows remain finite.
-LARGEST = 1e12
+LARGEST_FEATURE = 1e12
 
 
 class Recipe(NamedTuple):
@@ -170,10 +170,10 @@ class Preparation:
         scaled = self._scaled(Z)
         n_rows, n_scaled = scaled.shape
         result = np.empty((n_rows, n_scaled + len(self.more_centre)), dtype=np.float32)
-        result[:, :n_scaled] = np.clip(scaled, -LARGEST, LARGEST)
+        result[:, :n_scaled] = np.clip(scaled, -LARGEST_FEATURE, LARGEST_FEATURE)
         if len(self.more_centre):
             more = (self._more(Z, scaled) - self.more_centre) * self.more_factor
-            result[:, n_scaled:] = np.clip(more, -LARGEST, LARGEST)
+            result[:, n_scaled:] = np.clip(more, -LARGEST_FEATURE, LARGEST_FEATURE)
         if (self.gain != 1.0).any():
             result *= np.append(self.gain, 1.0)[[j for j, _ in self.sources]].astype(np.float32)
         return result
@@ -230,13 +230,13 @@ class Preparation:
             return [(j, 0, low, 1.0 / (high - low), 0.0, 1.0)]
         if how == "square":
             more = i - len(self.centre)
-            most = self.more_centre[more] + LARGEST / self.more_factor[more]
+            most = self.more_centre[more] + LARGEST_FEATURE / self.more_factor[more]
             return [(j, 1, self.centre[j], self.factor[j], -np.inf, most)]
         if is_indicator:
             return [(j, 0, 0.0, 1.0, -np.inf, np.inf)]
         if RECIPES[self.name].is_robust and self.is_number[j]:
             return [(j, 2, self.centre[j], self.factor[j], -np.inf, np.inf)]
-        return [(j, 0, self.centre[j], self.factor[j], -LARGEST, LARGEST)]
+        return [(j, 0, self.centre[j], self.factor[j], -LARGEST_FEATURE, LARGEST_FEATURE)]
 
     @property
     def sources(self) -> list[tuple[int, str]]:

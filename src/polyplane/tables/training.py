@@ -17,7 +17,7 @@ from polyplane.learners.multi_hyperplane import SmoothCommitteeState, SmoothMult
 from polyplane.learners.tangents import tangent_start
 from polyplane.planes import PlaneSet
 from polyplane.scaling import AffineScaling
-from polyplane.tables.members import EncodedRows, Machine, Member, best_temperature, class_scores
+from polyplane.tables.members import EncodedRows, Member, MemberTask, best_temperature, class_scores
 
 #: Size of the uniform sample of earlier rows that are visited again.
 MEMORY = 50_000
@@ -57,10 +57,10 @@ class TableCommittee(TableMethod):
 
     Parameters
     ----------
-    machines : tuple of Machine
+    tasks : tuple of MemberTask
         The members to train, each with its prepared rows.
     owners : tuple of (Preparation, int)
-        For each member of the committee, its features, and the index of its planes in `machines`: members with one
+        For each member of the committee, its features, and the index of its planes in `tasks`: members with one
         plane per class and the same features have the same planes.
     fitted_temperature : float
         The temperature of the probabilities.
@@ -68,7 +68,7 @@ class TableCommittee(TableMethod):
         Number of threads; results do not depend on it.
     """
 
-    machines: tuple[Machine, ...]
+    tasks: tuple[MemberTask, ...]
     owners: tuple[tuple[Any, int], ...]
     fitted_temperature: float
     n_jobs: int | None = None
@@ -77,19 +77,17 @@ class TableCommittee(TableMethod):
 
     def start(self, data: Data, seed: Any) -> SmoothCommitteeState:
         """The tangent planes at the centres of the prepared rows of each member."""
-        starts = in_threads(
-            lambda machine: machine.method.start(machine.data, machine.seed), self.machines, self.n_jobs
-        )
+        starts = in_threads(lambda task: task.method.start(task.data, task.seed), self.tasks, self.n_jobs)
         return SmoothCommitteeState(starts)
 
     def step(self, state: SmoothCommitteeState, data: Data) -> SmoothCommitteeState:
         """One pass of each member; those that have converged wait for the others."""
 
         def advance(number: int) -> SmoothState:
-            machine, own = self.machines[number], state.members[number]
-            return own if own.is_minimum else machine.method.step(own, machine.data)
+            task, own = self.tasks[number], state.members[number]
+            return own if own.is_minimum else task.method.step(own, task.data)
 
-        return state.replace(members=in_threads(advance, range(len(self.machines)), self.n_jobs))
+        return state.replace(members=in_threads(advance, range(len(self.tasks)), self.n_jobs))
 
     def done(self, state: SmoothCommitteeState) -> bool:
         """Whether all members have reached the minimum of a convex problem."""
@@ -97,13 +95,13 @@ class TableCommittee(TableMethod):
 
     def metrics(self, state: SmoothCommitteeState) -> Mapping[str, float]:
         """The mean loss of the members, and the number of planes of all of them."""
-        pairs = list(zip(self.machines, state.members, strict=True))
-        losses = [machine.method.metrics(own)["loss"] for machine, own in pairs]
+        pairs = list(zip(self.tasks, state.members, strict=True))
+        losses = [task.method.metrics(own)["loss"] for task, own in pairs]
         return {"loss": float(np.mean(losses)), "planes": sum(own.n_planes for own in state.members)}
 
     def members(self, state: SmoothCommitteeState) -> tuple[Member, ...]:
         """The features and the planes of each member."""
-        planes = [m.method.planes(own) for m, own in zip(self.machines, state.members, strict=True)]
+        planes = [m.method.planes(own) for m, own in zip(self.tasks, state.members, strict=True)]
         return tuple(Member(preparation, planes[number]) for preparation, number in self.owners)
 
     def temperature(self, state: Any) -> float:
@@ -262,12 +260,12 @@ def _remembered(state: TableStreamState, new: EncodedRows, rng: np.random.Genera
     """The state with new rows in the sample, by reservoir sampling."""
     n_new, space = len(new.y), MEMORY - len(state.y)
     n_added = min(space, n_new)
-    place = rng.integers(0, state.n_seen + np.arange(n_added, n_new) + 1)
-    taken = np.flatnonzero(place < MEMORY)
+    index = rng.integers(0, state.n_seen + np.arange(n_added, n_new) + 1)
+    taken = np.flatnonzero(index < MEMORY)
     kept = []
     for old, young in ((state.Z, new.Z), (state.y, new.y), (state.weight, new.weight)):
         rows = np.concatenate([old, young[:n_added]])
-        rows[place[taken]] = young[n_added:][taken]
+        rows[index[taken]] = young[n_added:][taken]
         kept.append(rows)
     Z, y, weight = kept
     return state.replace(Z=Z, y=y, weight=weight, n_seen=state.n_seen + n_new)
