@@ -71,6 +71,7 @@ IN_ROUNDS = [
     ConvexPolytopeClassifier(4, alpha=1e-2, max_iter=20, random_state=0),
     MultiHyperplaneClassifier(3, max_iter=20, random_state=0),
     MultiHyperplaneClassifier(3, loss="hinge", max_iter=20, random_state=0),
+    MultiHyperplaneClassifier(3, n_estimators=2, max_iter=20, random_state=0),
 ]
 
 
