@@ -14,7 +14,7 @@ from polyplane._threads import in_threads
 from polyplane.engine.data import Data
 from polyplane.engine.race import Choice, Race
 from polyplane.engine.run import Run
-from polyplane.learners._joint_start import Centres, mean_square
+from polyplane.learners.joint_polytope import Centres, mean_square
 from polyplane.learners.tangents import most_planes, run_from_tangents
 from polyplane.scaling import AffineScaling
 

@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import Interval
 
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
-from polyplane.learners._falling_steps import better_planes
 from polyplane.learners.convex_polytope import ConvexPolytope
+from polyplane.learners.sgd import better_planes
 
 
 @dataclass(eq=False, repr=False)
