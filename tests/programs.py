@@ -15,12 +15,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from polyplane import Model
 from polyplane.exports import to_c, to_javascript, to_sql
 
 COUNT = itertools.count()
 #: The column that says which row is which.
 KEY = 'the "number" of the row'
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+
+
+def classes_of(model):
+    return Model.of(model).classes
 
 
 def needed(program):
@@ -60,24 +65,26 @@ def run_c(model, X, folder, dtype=None, name="model", flags=("-O1",)):
     predict = getattr(loaded, f"{name}_predict")
     has_probabilities = "*probabilities" in text
     real = ctypes.c_double if "double *scores" in text else ctypes.c_float
-    n_classes = len(model.classes_)
+    n_classes = len(classes_of(model))
     scores, probabilities = (real * n_classes)(), (real * n_classes)()
     fields = re.findall(r"^    (double |const char \*)(\w+); ", text, flags=re.MULTILINE)
-    given = rows_in_c(used_columns(model, X), fields, real)
+    given = rows_in_c(used_columns(model, X, is_struct=bool(fields)), fields, real)
     winners, all_scores, all_probabilities = [], [], []
     for row in given:
         winners.append(predict(row, scores, *([probabilities] if has_probabilities else [])))
         all_scores.append(list(scores))
         all_probabilities.append(list(probabilities))
-    labels = [None if winner < 0 else model.classes_[winner] for winner in winners]
+    labels = [None if winner < 0 else classes_of(model)[winner] for winner in winners]
     return Outcome(labels, all_scores, all_probabilities if has_probabilities else None)
 
 
-def used_columns(model, X):
+def used_columns(model, X, is_struct):
     """A table without the columns that its model does not use."""
-    if not isinstance(X, pd.DataFrame):
+    if not is_struct:
         return X
-    return X.rename(columns=str)[[column.name for column in model.table_model_.encoding.columns]]
+    if not isinstance(X, pd.DataFrame):
+        return as_frame(model, X).iloc[:, np.unique(Model.of(model).features.source)]
+    return X.rename(columns=str)[[column.name for column in Model.of(model).inputs.columns]]
 
 
 def rows_in_c(X, fields, real):
@@ -219,13 +226,12 @@ def run_duckdb(model, X, dtype=None):
 def as_frame(model, X):
     if isinstance(X, pd.DataFrame):
         return X.rename(columns=str)
-    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
-    return pd.DataFrame(X, columns=list(names))
+    return pd.DataFrame(X, columns=list(Model.of(model).inputs.names))
 
 
 def from_rows(model, found):
     found = sorted(found)
-    n = len(model.classes_)
+    n = len(classes_of(model))
     assert [row[0] for row in found] == list(range(len(found)))
     has_probabilities = len(found[0]) > n + 2
     return Outcome(

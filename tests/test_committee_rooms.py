@@ -86,7 +86,7 @@ class TestFiles:
         rows = X.to_numpy().astype(dtype)
         model = MultiHyperplaneClassifier(n_estimators=3, **HOW).fit(rows, y)
         content = json.loads(to_json(model))
-        assert content["machines"] == 3
+        assert content["members"] == 3
         assert predict_from(content, rows.astype(float)) == model.predict(rows).tolist()
 
 
@@ -141,4 +141,4 @@ class TestCommandLine:
         assert "A small change that leads to class" in row
         run("explain", files / "m", files / "iris.csv", "--html", files / "page.html")
         assert "committee of 5 members" in (files / "page.html").read_text()
-        assert json.loads(run("export", files / "m", "--to", "json").stdout)["machines"] == 5
+        assert json.loads(run("export", files / "m", "--to", "json").stdout)["members"] == 5

@@ -204,7 +204,7 @@ class TestPrograms:
         symbols = subprocess.run(
             [needed("nm"), "-S", "model.o"], cwd=tmp_path, check=True, capture_output=True, text=True
         ).stdout
-        sizes = [int(line.split()[1], 16) for line in symbols.splitlines() if re.search(r" [rR] table_model_", line)]
+        sizes = [int(line.split()[1], 16) for line in symbols.splitlines() if re.search(r" [rR] model_", line)]
         assert sum(sizes) == small(max_bytes).n_bytes_
 
     @pytest.mark.parametrize("projected", [False, True])

@@ -9,7 +9,7 @@ from polyplane.learners import LEARNERS
 if TYPE_CHECKING:
     from polyplane.committee import PlaneCommittee
     from polyplane.compression import compress
-    from polyplane.exports._export import export
+    from polyplane.exports.file import export
     from polyplane.learners import *  # noqa: F403
     from polyplane.loading import load, save
     from polyplane.model import Model
@@ -28,7 +28,7 @@ _HOMES = {
     "TableClassifier": "tables.classifier",
     "TableEncoder": "tables.encoder",
     "compress": "compression._compress",
-    "export": "exports._export",
+    "export": "exports.file",
     "load": "loading",
     "save": "loading",
 }

@@ -34,8 +34,8 @@ def predict(content, X):
     """The labels by the words of the documentation of the form, and nothing else."""
 
     def score(planes, values):
-        if isinstance(planes[0], list):  # one list for each machine
-            return sum(score(own, values) for own in planes) / content["machines"]
+        if isinstance(planes[0], list):  # one list for each member
+            return sum(score(own, values) for own in planes) / content["members"]
         return max(
             plane["intercept"] + sum(w * values[name] for name, w in plane["weights"].items()) for plane in planes
         )

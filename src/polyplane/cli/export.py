@@ -71,7 +71,7 @@ def export(
     """
     from pathlib import PurePath
 
-    from polyplane.exports._export import check_options, exported
+    from polyplane.exports.file import check_options, exported
 
     refuse_overwriting(out, model)
     kind = to or _kind(out)
@@ -94,7 +94,7 @@ def export(
 
 def _kind(out: str) -> str:
     """Return the format for a file extension."""
-    from polyplane.exports._export import FORMATS, format_of
+    from polyplane.exports.file import FORMATS, format_of
 
     try:
         return format_of(out)

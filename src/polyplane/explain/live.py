@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyplane._plain import plain, visible
-from polyplane.committee import PlaneCommittee
 from polyplane.explain.columns import ModelColumns
 from polyplane.explain.markup import Markup, live_scripts
 from polyplane.explain.model import ModelExplanation
 from polyplane.explain.row import RowExplanation
-from polyplane.exports._javascript import write_javascript
-from polyplane.exports._program import learner_program
-from polyplane.exports._table_program import table_program
+from polyplane.exports import to_javascript
 
 #: Name of the model in the page, and the largest script and number of columns for which it is included.
 NAME, MAX_BYTES, MAX_COLUMNS = "polyplaneModel", 2_000_000, 1000
@@ -55,7 +52,7 @@ class Live:
         if n_columns > MAX_COLUMNS:
             return cls.left_out(f"the model has {n_columns:,} columns, more than {MAX_COLUMNS:,}")
         try:
-            script = _script(estimator, columns)
+            script = _script(columns)
         except ValueError as error:  # a name or a label that cannot be written in JavaScript
             return cls.left_out(visible(str(error)).rstrip("."))
         size = len(script.encode())
@@ -103,14 +100,12 @@ class Live:
             page.live()
 
 
-def _script(estimator: Any, columns: ModelColumns) -> str:
-    estimator = getattr(estimator, "best_estimator_", estimator)
-    if columns.model.inputs.is_table:
-        return write_javascript(table_program(estimator), NAME)
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    planes = columns.model.flat().planes
-    together: Any = planes if planes.n_members == 1 else PlaneCommittee(planes.members)
-    return write_javascript(learner_program(last, together, tuple(columns.names)), NAME)
+def _script(columns: ModelColumns) -> str:
+    model = columns.model
+    inputs: Any = model.inputs
+    if not inputs.is_table:
+        model = replace(model.flat(), inputs=replace(inputs, given_names=tuple(columns.names)))
+    return to_javascript(model, name=NAME)
 
 
 def _input(columns: ModelColumns, j: int, explained: Sequence[RowExplanation]) -> dict[str, Any]:

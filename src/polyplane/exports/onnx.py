@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from polyplane._prediction import PlanePrediction
-from polyplane.exports._graph import build_graph, import_package, scale
-from polyplane.exports._onnx_graph import OnnxGraph
-from polyplane.exports._pipeline import ScaledLearner, unwrap_pipeline
+from polyplane.exports.graph import OnnxGraph, add_outputs, import_package
+from polyplane.exports.table_graph import encode, inputs_of
 from polyplane.inputs.frames import read_table
 from polyplane.learners import LEARNERS, find_learner
-from polyplane.tables.classifier import TableClassifier
+from polyplane.model import Model
 
 #: The oldest and newest operator sets that are tested, and the default.
 OLDEST_OPSET, OPSET, NEWEST_OPSET = 13, 18, 21
@@ -34,7 +31,7 @@ def to_onnx(model: Any, dtype: Any = None, *, opset: int = OPSET) -> Any:
           │
      [Where]         NaN: the value of the imputer of a pipeline
           │
-     [Sub]           [Mul] and [Clip], in float64: the scalers of a pipeline
+     [Sub]           [Mul], [Max] and [Min], in float64: the scalers of a pipeline
           │
         [Cast]       where the planes are float64 and X is not, or the other way round
           │
@@ -55,7 +52,7 @@ def to_onnx(model: Any, dtype: Any = None, *, opset: int = OPSET) -> Any:
           ├────────────────────┬──────────────────────────┐  (rows, classes)
         ArgMax                 │                          │
           │                [second - first]               │
-        Gather ◄── classes     │   for two classes    Softmax, or Sigmoid of ∓ scores
+        Gather ◄── classes     │   for two classes    [Div] by the temperature, Softmax
           │                    │                          │
         label (rows)         scores                 [probabilities] (rows, classes)
 
@@ -85,13 +82,11 @@ def to_onnx(model: Any, dtype: Any = None, *, opset: int = OPSET) -> Any:
           │                               │                                   │
           └───────────────────────── Concat, Gather in order ─────────────────┘
                                           │  (rows, features)
-             centre, scale, [smooth clip], [bins], [squares], [norm]: once for each preparation
+                    Gather, Sub, Mul, [smooth clip], [square], [Max], [Min]: the features
                                           │
-                       Cast to float32, MatMul, Add: the planes of each member
+                     MatMul, Add: the planes of all members, in float64, weights in float32
                                           │
-                            log-sum-exp over the planes of a class
-                                          │
-                           mean over the members (rows, classes)
+                    log-sum-exp over the planes of a class, mean over the members (rows, classes)
                                           │
                   ArgMax, Gather ─────────┼───────── Div ◄── temperature
                           │               │             │
@@ -101,9 +96,9 @@ def to_onnx(model: Any, dtype: Any = None, *, opset: int = OPSET) -> Any:
 
     Parameters
     ----------
-    model : estimator or Pipeline
-        A fitted estimator of Polyplane, or a pipeline of scalers, as `polyplane.save` takes it, that ends in one; for
-        other pipelines, see `register`.
+    model : estimator, Pipeline or Model
+        A fitted estimator of Polyplane, a pipeline of scalers, as `polyplane.save` takes it, that ends in one, or a
+        model; for other pipelines, see `register`.
     dtype : float32, float64 or None, default=None
         Data type of the input. None: that of the planes, and float64 for the numbers of a table.
     opset : int, default=18
@@ -130,52 +125,41 @@ def to_onnx(model: Any, dtype: Any = None, *, opset: int = OPSET) -> Any:
     ['label', 'scores']
     """
     import_package("onnx")
-    whole, model = model, _unwrapped(model)
-    if isinstance(model, TableClassifier):
-        return _table_to_onnx(model, dtype, opset)
-    learner = model.learner if isinstance(model, ScaledLearner) else model
-    _check(learner, opset)
-    learner = learner.to_numpy()
-    rows = _float_type(learner.planes_.coef.dtype if dtype is None else dtype)
-    sink = OnnxGraph(opset)
-    features, n_columns = "X", learner.planes_.n_features
-    if isinstance(model, ScaledLearner):
-        features, n_columns = scale(model.scalers, "X", rows, sink), model.scalers.n_columns
-    outputs = build_graph(learner, features, rows, sink)
-    about = {"classes": learner.classes_.tolist()}
-    if hasattr(whole, "feature_names_in_"):
-        about["feature_names"] = [str(name) for name in whole.feature_names_in_]
-    return sink.finish(type(learner).__name__, [("X", rows, n_columns)], outputs, about)
-
-
-def _unwrapped(model: Any) -> Any:
     try:
-        return unwrap_pipeline(model)
+        fitted = Model.of(model).unprojected()
     except TypeError as error:
         raise TypeError(f"{error} For other pipelines, see `polyplane.exports.onnx.register`.") from None
+    if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
+        raise ValueError(f"opset={opset} must be from {OLDEST_OPSET} to {NEWEST_OPSET}.")
+    if fitted.planes.coef.nbytes > LARGEST_PLANES:
+        raise ValueError("The planes take more than 2 GB, the maximum size of an ONNX file.")
+    inputs: Any = fitted.inputs
+    rows = _float_type(fitted, dtype)
+    about: dict[str, Any] = {"classes": fitted.classes.tolist()}
+    if inputs.is_table:
+        columns = inputs_of(inputs, rows)
+        graph = OnnxGraph(opset, [(each.name, each.dtype, 1) for each in columns])
+        outputs = add_outputs(graph, fitted, encode(graph, inputs, columns), np.dtype(np.float64))
+        about["columns"] = [
+            {"input": each.name, "column": each.column.name, "kind": each.column.kind} for each in columns
+        ]
+    else:
+        graph, encoded = OnnxGraph(opset, [("X", rows, inputs.n_columns)]), "X"
+        if inputs.neutral is not None:
+            encoded = graph("Where", graph("IsNaN", "X"), inputs.neutral.astype(rows), "X")
+        outputs = add_outputs(graph, fitted, encoded, rows)
+        if inputs.is_named:
+            about["feature_names"] = list(inputs.names)
+    return graph.finish(fitted.learner, outputs, about)
 
 
-def _table_to_onnx(model: TableClassifier, dtype: Any, opset: int) -> Any:
-    """Export a `TableClassifier`."""
-    from polyplane.exports._table_graph import build_table_graph, inputs_of
-
-    check_is_fitted(model)
-    _check_size(sum(member.planes.coef.nbytes for member in model.members_), opset)
-    inputs = inputs_of(model.table_model_.encoding, _float_type(np.float64 if dtype is None else dtype))
-    sink = OnnxGraph(opset, taken=[each.name for each in inputs])
-    outputs = build_table_graph(model.table_model_, model.classes_, inputs, sink)
-    columns = [{"input": each.name, "column": each.column.name, "kind": each.column.kind} for each in inputs]
-    about = {"classes": model.classes_.tolist(), "columns": columns}
-    return sink.finish(type(model).__name__, [(each.name, each.dtype, 1) for each in inputs], outputs, about)
-
-
-def table_inputs(model: TableClassifier, X: Any, dtype: Any = None) -> dict[str, np.ndarray]:
+def table_inputs(model: Any, X: Any, dtype: Any = None) -> dict[str, np.ndarray]:
     """Convert a table to the inputs of the ONNX graph of a `TableClassifier`.
 
     Parameters
     ----------
-    model : TableClassifier
-        A fitted classifier.
+    model : TableClassifier, Pipeline or Model
+        A fitted classifier of tables.
     X : data frame of pandas, Polars or Arrow, or array-like of shape (n_rows, n_columns)
         The table. Invalid values raise the same errors as in `predict`.
     dtype : float32, float64 or None, default=None
@@ -197,16 +181,18 @@ def table_inputs(model: TableClassifier, X: Any, dtype: Any = None) -> dict[str,
     >>> inputs["age"].ravel().tolist(), inputs["work"].ravel().tolist()
     ([39.0, nan, 38.0], ['State', 'Private', ''])
     """
-    from polyplane.exports._table_graph import feed, inputs_of
+    fitted = Model.of(model)
+    inputs: Any = fitted.inputs
+    if not inputs.is_table:
+        raise TypeError("table_inputs takes a model of a table; the graph of other models has the input X, the rows.")
+    columns, table = inputs_of(inputs, _float_type(fitted, dtype)), read_table(X, inputs.gaps)
+    positions = inputs.positions(table, fitted.learner)
+    return {each.name: each.array(table.read(j)) for each, j in zip(columns, positions, strict=True)}
 
-    check_is_fitted(model)
-    encoding = model.table_model_.encoding
-    inputs = inputs_of(encoding, _float_type(np.float64 if dtype is None else dtype))
-    return feed(encoding, inputs, read_table(X, encoding.gaps), type(model).__name__)
 
-
-def _float_type(dtype: Any) -> np.dtype[Any]:
-    rows = np.dtype(dtype)
+def _float_type(model: Model, dtype: Any) -> np.dtype[Any]:
+    """Return the dtype of numbers in rows: that of the planes if None."""
+    rows = np.dtype(model.planes.coef.dtype if dtype is None else dtype)
     if rows not in (np.float32, np.float64):
         raise ValueError(f"dtype={rows.name!r} must be 'float32' or 'float64'.")
     return rows
@@ -235,7 +221,7 @@ def register() -> None:
     ['label', 'scores']
     """
     skl2onnx = import_package("skl2onnx")
-    from polyplane.exports._skl2onnx import convert, declare_outputs, set_types
+    from polyplane.exports.skl2onnx_converter import convert, declare_outputs, set_types
 
     for name in LEARNERS:
         skl2onnx.update_registered_converter(
@@ -247,17 +233,3 @@ def register() -> None:
             parser=declare_outputs,
             options={"zipmap": [True, False, "columns"]},
         )
-
-
-def _check(model: Any, opset: int) -> None:
-    if not isinstance(model, PlanePrediction):
-        raise TypeError(f"to_onnx takes a fitted estimator of Polyplane, not a {type(model).__name__}.")
-    check_is_fitted(model)
-    _check_size(model.planes_.coef.nbytes, opset)
-
-
-def _check_size(size: int, opset: int) -> None:
-    if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
-        raise ValueError(f"opset={opset} must be from {OLDEST_OPSET} to {NEWEST_OPSET}.")
-    if size > LARGEST_PLANES:
-        raise ValueError("The planes take more than 2 GB, the maximum size of an ONNX file.")

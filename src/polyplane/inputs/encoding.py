@@ -112,7 +112,7 @@ class TableInputs:
 
     def encode(self, table: Table, owner: str, dtype: Any = np.float64) -> np.ndarray:
         """Encode a table, shape (n_rows, n_features); `owner` is the name of the estimator, for messages."""
-        positions = self._positions(table, owner)
+        positions = self.positions(table, owner)
         out = np.zeros((table.n_rows, sum(self._sizes)), dtype=dtype)
         with np.errstate(over="ignore"):
             if not self._encode_numbers(table, positions, out):
@@ -138,7 +138,7 @@ class TableInputs:
         out[:, [first[j] + 1 for j in marked]] = is_gap[:, marked]
         return True
 
-    def _positions(self, table: Table, owner: str) -> list[int]:
+    def positions(self, table: Table, owner: str) -> list[int]:
         """Return the positions of the columns in a table."""
         return positions_of([column.name for column in self.columns], self.names, self.is_named, table, owner)
 

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from polyplane.exports import single, to_c, to_javascript, to_sql
-from polyplane.exports._json import to_json
+from polyplane.exports.c import to_c
+from polyplane.exports.javascript import to_javascript
+from polyplane.exports.json_text import to_json
+from polyplane.exports.sql import to_sql
 from polyplane.files import replace_file
 
 #: The formats, and the options of each.
@@ -38,16 +40,16 @@ def export(
 
     Parameters
     ----------
-    model : estimator or Pipeline
-        A fitted estimator of Polyplane, or a pipeline of scalers, as `save` takes it, that ends in one. The exports of
-        a `TableClassifier` to C, JavaScript and SQL take raw table columns.
+    model : estimator, Pipeline or Model
+        A fitted estimator of Polyplane, a pipeline of scalers, as `save` takes it, that ends in one, or a model. The
+        exports of a `TableClassifier` take raw table columns.
     path : str or path-like
         The file to write. It is written atomically.
     to : {"c", "js", "sql", "onnx", "json"} or None, default=None
         The format. None: given by the suffix of `path`.
     dtype : str or None, default=None
         Data type of the weights: "float32" or "float64"; in C also "int8". For ONNX, the data type of the input. None:
-        the data type of the model.
+        the data type of the planes; weights of tables are float32.
     opset : int or None, default=None
         ONNX: version of the operator set.
     name : str or None, default=None
@@ -110,19 +112,16 @@ def check_options(to: str, options: dict[str, Any]) -> dict[str, Any]:
 def exported(model: Any, to: str, stem: str, options: dict[str, Any]) -> bytes:
     """Return the content of the exported file."""
     given = check_options(to, options)
-    model = single(model)
-    if to == "c":
-        return to_c(model, **{"name": _c_name(stem), **given}).encode()
-    if to == "js":
-        return to_javascript(model, **given).encode()
-    if to == "sql":
-        return to_sql(model, **given).encode()
-    if to == "json":
-        return f"{to_json(model)}\n".encode()
-    from polyplane.exports.onnx import to_onnx
+    if to == "onnx":
+        from polyplane.exports.onnx import to_onnx
 
-    content: bytes = to_onnx(model, **given).SerializeToString()
-    return content
+        content: bytes = to_onnx(model, **given).SerializeToString()
+        return content
+    if to == "c":
+        given = {"name": _c_name(stem), **given}
+    write: Any = {"c": to_c, "js": to_javascript, "sql": to_sql, "json": to_json}[to]
+    text = write(model, **given)
+    return (text if text.endswith("\n") else f"{text}\n").encode()
 
 
 def _c_name(stem: str) -> str:

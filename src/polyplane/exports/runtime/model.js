@@ -1,60 +1,33 @@
-"""The constant parts of a JavaScript program."""
+// The runtime of exported models; before it come the constants of a model.
 
-from polyplane.exports._program import CLIP, LARGEST, LARGEST_CELL, LEAST
-
-HEAD = """\
-// A {learner} as JavaScript, written by polyplane {version}.
-
-"""
-
-#: The start of a script; a module is always strict.
-STRICT = """const NAME = (() => {
-"use strict";
-"""
-
-#: The features by kind, as functions of u and its limits.
-FEATURES = {
-    "value": "(u) => u",
-    "limited": "(u, most, least) => Math.min(Math.max(u, least), most)",
-    "scaled": f"(u) => Math.min(Math.max(u, -{LARGEST:g}), {LARGEST:g})",
-    "clipped": f"(u) => u / Math.sqrt(1 + u * u / {CLIP**2:g})",
-    "clipped square": f"(u) => u * u / (1 + u * u / {CLIP**2:g})",
-    "square": "(u, most) => Math.min(u * u, most)",
-    "bin": "(u) => Math.min(Math.max(u, 0), 1)",
-}
-
-NUMBER = f"""
 // Whitespace as defined by Python.
-const whitespace = "[\\\\t-\\\\r\\\\x1c-\\\\x20\\\\x85\\\\xa0\\\\u1680\\\\u2000-\\\\u200a\\\\u2028\\\\u2029\\\\u202f" +
-  "\\\\u205f\\\\u3000]+";
+const whitespace = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f" +
+  "\\u205f\\u3000]+";
 const ends = new RegExp("^" + whitespace + "|" + whitespace + "$", "g");
 
-function reject(column, cell, wanted) {{
-  throw new Error(`Column ${{JSON.stringify(column.name)}} holds ${{String(cell)}}, which is not a ${{wanted}}.`);
-}}
+function reject(column, cell, wanted) {
+  throw new Error(`Column ${JSON.stringify(column.name)} holds ${String(cell)}, which is not a ${wanted}.`);
+}
 
 // Removes leading and trailing whitespace; null for a missing value.
-function trimmed(cell) {{
+function trimmed(cell) {
   if (typeof cell === "string") cell = cell.replace(ends, "");
   return cell === null || cell === undefined || Number.isNaN(cell) || missingTexts.includes(cell) ? null : cell;
-}}
+}
 
-const numberPatterns = {{
-  ".": /^[+-]?(\\d+(\\.\\d*)?|\\.\\d+)([eE][+-]?\\d+)?$/,
-  ",": /^[+-]?(\\d+(,\\d*)?|,\\d+)([eE][+-]?\\d+)?$/,
-}};
+const numberPatterns = {
+  ".": /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/,
+  ",": /^[+-]?(\d+(,\d*)?|,\d+)([eE][+-]?\d+)?$/,
+};
 
 // The functions below convert a cell that is not missing to numbers.
-function number(column, cell) {{
+function number(column, cell) {
   const text = typeof cell === "string" && numberPatterns[column.decimal ?? "."].test(cell);
   const x = text ? Number(cell.replace(",", ".")) : typeof cell === "boolean" ? Number(cell) : cell;
-  if (typeof x !== "number" || !(Math.abs(x) <= {LARGEST_CELL:g})) reject(column, cell, "finite number");
+  if (typeof x !== "number" || !(Math.abs(x) <= largest)) reject(column, cell, "finite number");
   return [x];
-}}
-"""
+}
 
-KINDS = {
-    "category": """
 // The index of a level, or -1 if it is unknown.
 const levels = new Map();
 for (const column of columns) {
@@ -64,8 +37,7 @@ for (const column of columns) {
 function category(column, cell) {
   return levels.get(column).get(String(cell)) ?? -1;
 }
-""",
-    "boolean": """
+
 const words = {true: 1, t: 1, yes: 1, y: 1, 1: 1, on: 1, false: 0, f: 0, no: 0, n: 0, 0: 0, off: 0};
 
 function boolean(column, cell) {
@@ -73,10 +45,9 @@ function boolean(column, cell) {
   if (!Object.hasOwn(words, text)) reject(column, cell, "boolean (true, false, yes, no, 1, 0)");
   return [words[text]];
 }
-""",
-    "date": """
-const zone = /\\s?(?:Z|[+-]\\d\\d:?\\d\\d)$/;
-const datePattern = /^(\\d{4})-(\\d\\d)-(\\d\\d)(?:[T ](\\d\\d):(\\d\\d)(?::(\\d\\d(?:[.,]\\d{1,9})?))?)?$/;
+
+const zone = /\s?(?:Z|[+-]\d\d:?\d\d)$/;
+const datePattern = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d(?:[.,]\d{1,9})?))?)?$/;
 
 // Days since 1970 and parts of the date, in local time: time zones are ignored.
 function date(column, cell) {
@@ -99,56 +70,39 @@ function date(column, cell) {
   };
   return column.values.map((value) => parts[value.part]);
 }
-""",
-}
 
-READ = """
-const readers = {KINDS};
+const readers = {number, boolean, date};
 
 function cellOf(row, column) {
   if (Array.isArray(row)) return row[column.position];
   if (!Object.hasOwn(row, column.name)) throw new Error(`The row has no column ${JSON.stringify(column.name)}.`);
   return row[column.name];
 }
-"""
 
-ADD_UNIFORM = """
-// Adds value times the weights of a feature to the scores of the planes.
-function add(planes, feature, value) {
-  const start = feature * planes.length;
-  for (let k = 0; k < planes.length; k++) planes[k] += value * weights[start + k];
+// The features as functions of u = (x - centre) * factor.
+const functions = {
+  "value": (u) => u,
+  "square": (u) => u * u,
+  "smooth": (u) => u / Math.sqrt(1 + u * u / 9),
+  "smooth square": (u) => u * u / (1 + u * u / 9),
+};
+
+function feature(j, x) {
+  if (features === null) return x;
+  const [op, centre, factor, low = -Infinity, high = Infinity] = features[j];
+  return Math.min(Math.max(functions[op]((x - centre) * factor), low), high);
 }
-"""
 
-ADD_RANGES = """
 // Adds value times the weights of a feature to the scores of the planes that use it.
 function add(planes, feature, value) {
-  const end = offsets[feature + 1];
-  for (let i = offsets[feature], k = starts[feature]; i < end; i++, k++) planes[k] += value * weights[i];
+  const start = spans === null ? feature * planes.length : spans.offsets[feature];
+  const end = spans === null ? start + planes.length : spans.offsets[feature + 1];
+  for (let i = start, k = spans === null ? 0 : spans.starts[feature]; i < end; i++, k++) planes[k] += value * weights[i];
 }
-"""
 
-ADD_NUMBERS = """
-function addColumn(planes, column, cell) {
-  if (trimmed(cell) === null) throw new Error(`Column ${JSON.stringify(column.name)} has no value.`);
-  add(planes, column.values[0].terms[0], readers[column.kind](column, trimmed(cell))[0]);
-}
-"""
-
-ADD_SCALED = """
-function addColumn(planes, column, cell) {
-  const {neutral = null, terms: [j]} = column.values[0];
-  const x = trimmed(cell) === null ? neutral : number(column, trimmed(cell))[0];
-  if (x === null) throw new Error(`Column ${JSON.stringify(column.name)} has no value.`);
-  const [kind, centre, factor, most, least] = terms[j];
-  add(planes, j, features[kind]((x - centre) * factor, most, least));
-}
-"""
-
-ADD_CELLS = """
 function addColumn(planes, column, cell) {
   cell = trimmed(cell);
-  if (cell === null && column.missing !== null) add(planes, column.missing, 1);
+  if (cell === null && typeof column.missing === "number") add(planes, column.missing, 1);
   if (column.kind === "category") {
     const level = cell === null ? null : category(column, cell);
     if (level !== null && level >= 0) add(planes, column.first + level, 1);
@@ -158,47 +112,36 @@ function addColumn(planes, column, cell) {
   const numbers = cell === null ? null : readers[column.kind](column, cell);
   column.values.forEach((value, i) => {
     const x = numbers === null ? value.neutral : numbers[i];
-    for (let j = value.terms[0]; j < value.terms[1]; j++) {
-      const [kind, centre, factor, most] = terms[j];
-      add(planes, j, features[kind]((x - centre) * factor, most));
-    }
+    if (x === undefined) throw new Error(`Column ${JSON.stringify(column.name)} has no value.`);
+    for (let j = value.features[0]; j < value.features[1]; j++) add(planes, j, feature(j, x));
   });
 }
-"""
 
-HARD = """
-// The score of a class is the mean over the members of the largest score of its planes.
+function largestScore(planes, start, end) {
+  let most = -Infinity;
+  for (let k = start; k < end; k++) most = Math.max(most, planes[k]);
+  return most;
+}
+
+// The score of a class in a member: the largest of the scores of its planes, or their log-sum-exp, which is at least
+// the largest score of the member minus log(1e30).
+function classScore(planes, edges, c) {
+  if (!isSoft) return largestScore(planes, edges[c], edges[c + 1]);
+  const most = largestScore(planes, edges[0], edges[classes.length]);
+  let sum = 0;
+  for (let k = edges[c]; k < edges[c + 1]; k++) sum += Math.exp(planes[k] - most);
+  return Math.log(Math.max(sum, 1e-30)) + most;
+}
+
+// The score of a class is the weighted mean of its scores in the members.
 function classScores(planes) {
   return classes.map((_, c) => {
     let sum = 0;
-    for (const edges of members) {
-      let best = -Infinity;
-      for (let k = edges[c]; k < edges[c + 1]; k++) best = Math.max(best, planes[k]);
-      sum += best;
-    }
+    members.forEach((edges, m) => { sum += (memberWeights?.[m] ?? 1) * classScore(planes, edges, c); });
     return sum / members.length;
   });
 }
-"""
 
-SOFT = f"""
-// The score of a class is the mean over the members of the log-sum-exp of the scores of its planes.
-function classScores(planes) {{
-  const scores = classes.map(() => 0);
-  for (const edges of members) {{
-    let most = -Infinity;
-    for (let k = edges[0]; k < edges[classes.length]; k++) most = Math.max(most, planes[k]);
-    for (let c = 0; c < classes.length; c++) {{
-      let sum = 0;
-      for (let k = edges[c]; k < edges[c + 1]; k++) sum += Math.exp(planes[k] - most);
-      scores[c] += (Math.log(Math.max(sum, {LEAST:g})) + most) / members.length;
-    }}
-  }}
-  return scores;
-}}
-"""
-
-PREDICT = """
 /**
  * Predicts the class of a row.
  *
@@ -219,13 +162,3 @@ function predict(row) {
   const sum = exponentials.reduce((a, b) => a + b, 0);
   return {label, scores, probabilities: exponentials.map((value) => value / sum)};
 }
-"""
-
-MODULE = """
-export {classes, columns, predict};
-"""
-
-SCRIPT = """
-return {classes, columns, predict, intercept, members, temperature, addColumn, classScores};
-})();
-"""

@@ -1,8 +1,6 @@
 """ONNX of `TableClassifier`: the columns of a table in, the same labels and probabilities out of onnxruntime."""
 
 import json
-from copy import copy
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -209,14 +207,6 @@ def test_the_calendar():
 def test_a_loaded_model_gives_the_same_graph(fitted, tmp_path):
     polyplane.save(fitted, tmp_path / "m")
     assert to_onnx(polyplane.load(tmp_path / "m")).SerializeToString() == to_onnx(fitted).SerializeToString()
-
-
-def test_machines_that_share_their_planes_are_scored_once(fitted):
-    model, (first, *_, last) = copy(fitted), fitted.members_
-    model.table_model_ = replace(fitted.table_model_, members=(first, first, last))
-    assert sum(node.op_type == "Exp" for node in to_onnx(model).graph.node) == 2
-    fresh, _ = everything(200, 1)
-    assert_equal_outputs(run(to_onnx(model), table_inputs(model, fresh)), model, fresh, NAMES)
 
 
 def test_refusal():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,19 @@ from polyplane._plain import visible
 
 #: Maximum length in bytes of a string literal that every C99 compiler supports.
 _LONGEST_C = 4095
-#: Words that are not identifiers in C or C++, or are macros of common compilers.
-_C_WORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long
-register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm bool
-true false and or not xor typeof class new delete this private public template operator unix linux errno
-i386 mips near far interface"""
+
+
+@cache
+def runtime(file: str) -> str:
+    """Return the text of a file of the folder `runtime`."""
+    return (files("polyplane.exports") / "runtime" / file).read_text(encoding="utf-8")
+
+
+@cache
+def sections(file: str) -> dict[str, str]:
+    """Return the parts of a file of the folder `runtime`, each after a line with a comment ``@ name``."""
+    _, *parts = re.split(r"^(?:/\*|--) @ ([\w ]+?)(?: \*/)?\n", runtime(file), flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def check_text(text: str, language: str, *, nul: bool = False) -> str:
@@ -60,12 +70,14 @@ def _within_comment(plain: str) -> str:
     return plain.replace("*/", "*\\/").replace("/*", "/\\*").replace("??", "?\\?")
 
 
-def c_names(texts: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+def c_names(texts: Iterable[str]) -> list[str]:
     """Return distinct C identifiers in lower case; characters that are not allowed become underscores."""
-    used, result = {*taken}, []
+    # Words that are not identifiers in C or C++, or are macros of common compilers.
+    words = runtime("c_words.txt").split()
+    used, result = set[str](), []
     for text in texts:
         name = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:40].lower()
-        if not name or not name[0].isalpha() or name in _C_WORDS.split():
+        if not name or not name[0].isalpha() or name in words:
             name = f"column_{name}".rstrip("_")
         free, n = name, 1
         while free in used:
@@ -77,12 +89,18 @@ def c_names(texts: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
 
 def js_value(value: Any) -> str:
-    """Return a string, number, boolean or list in JavaScript, safe in a script element of a page."""
+    """Return plain data in JavaScript, safe in a script element of a page; keys must be identifiers."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {js_value(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(js_value, value))}]"
     if isinstance(value, str):
         check_text(value, "JavaScript", nul=True)
+    if isinstance(value, float):
+        return number(value) if np.isfinite(value) else "-Infinity" if value < 0 else "Infinity"
     if isinstance(value, int) and abs(value) > 2**53:
         raise ValueError(f"The label {value} is beyond 2^53, the largest exact integer of JavaScript: rename it.")
-    return json.dumps(value, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c").replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=True).replace("<", "\\u003c").replace("\x7f", "\\u007f")
 
 
 def sql_name(text: str, dialect: str) -> str:
@@ -100,8 +118,8 @@ def sql_string(text: str) -> str:
 
 
 def sql_comment(text: str) -> str:
-    """Return a string for use after ``--``, on one line."""
-    return visible(text)
+    """Return a comment in SQL; it cannot be ended by its text."""
+    return f"/* {_within_comment(visible(text))} */"
 
 
 def wrapped(literals: Iterable[str], indent: str, width: int = 112) -> str:

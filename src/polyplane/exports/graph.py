@@ -1,0 +1,243 @@
+"""The ONNX graph of a model, from encoded rows to labels, scores and probabilities."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from polyplane._version import __version__
+from polyplane.exports.view import default_dtype
+from polyplane.features import SMOOTH_BOUND, Features
+from polyplane.model import Model
+from polyplane.planes import MAX_LEAD, PlaneSet
+
+#: The outputs of a graph.
+OUTPUTS = ("label", "scores", "probabilities")
+#: Version of the operator set for machine learning, which supports strings.
+ML_OPSET = 2
+DOUBLE = np.dtype(np.float64)
+
+
+def import_package(name: str) -> Any:
+    """Import a package of the extra "onnx"."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f'{name} is required for ONNX export: pip install "polyplane[onnx]"') from error
+
+
+def element_type(dtype: Any) -> int:
+    """Return the ONNX number of a dtype."""
+    number: int = import_package("onnx").helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return number
+
+
+class Graph(ABC):
+    """A graph to which operators are added: a file of its own, or a part of one of skl2onnx."""
+
+    opset: int
+
+    @abstractmethod
+    def constant(self, array: np.ndarray) -> str:
+        """Add an array; return its name."""
+
+    @abstractmethod
+    def several(self, op: str, inputs: list[str], outputs: Sequence[str | None], **attributes: Any) -> list[str]:
+        """Add an operator with several outputs, each with a name or without one; return their names."""
+
+    def __call__(self, op: str, *inputs: str | np.ndarray, output: str | None = None, **attributes: Any) -> str:
+        """Add an operator, whose inputs that are arrays become constants; return the name of its output."""
+        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
+        return self.several(op, names, [output], **attributes)[0]
+
+    def cast(self, value: str, dtype: Any) -> str:
+        """Cast to another type."""
+        return self("Cast", value, to=element_type(dtype))
+
+    def reduce(self, op: str, values: str, axis: int, *, keepdims: int) -> str:
+        """Add a maximum or mean over an axis, which is an input or an attribute, depending on the operator set."""
+        if self.opset < 18:
+            return self(op, values, axes=[axis], keepdims=keepdims)
+        return self(op, values, np.array([axis]), keepdims=keepdims)
+
+
+class OnnxGraph(Graph):
+    """A graph that becomes a file.
+
+    Parameters
+    ----------
+    opset : int
+        Version of the operator set.
+    inputs : sequence of (name, dtype, number of columns)
+        The inputs of the graph.
+    """
+
+    def __init__(self, opset: int, inputs: Sequence[tuple[str, np.dtype[Any], int]]) -> None:
+        self.opset, self.inputs = opset, inputs
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self._taken = {name for name, *_ in inputs}
+        self._prefix = "_" * max((len(name) - len(name.lstrip("_")) + 1 for name in self._taken), default=0)
+
+    def _output(self, name: str) -> str:
+        """Return a name of an output that differs from those of the inputs."""
+        while name in self._taken:
+            name += "_"
+        return name
+
+    def constant(self, array: np.ndarray) -> str:
+        """Add an array; return its name."""
+        name = f"{self._prefix}constant_{len(self.constants)}"
+        self.constants.append(import_package("onnx").numpy_helper.from_array(array, name))
+        return name
+
+    def several(self, op: str, inputs: list[str], outputs: Sequence[str | None], **attributes: Any) -> list[str]:
+        """Add an operator with several outputs; return their names."""
+        own = f"{self._prefix}{len(self.nodes)}"
+        names = [
+            f"{own}_{i}_{op.lower()}" if output is None else self._output(output) for i, output in enumerate(outputs)
+        ]
+        self.nodes.append(import_package("onnx").helper.make_node(op, inputs, names, name=names[0], **attributes))
+        return names
+
+    def finish(self, name: str, outputs: dict[str, np.dtype[Any]], about: dict[str, Any]) -> Any:
+        """Return the model of ONNX: outputs by name and dtype, and the metadata of the file."""
+        onnx = import_package("onnx")
+        n_classes, info = len(about["classes"]), onnx.helper.make_tensor_value_info
+        shapes: dict[str, list[Any]] = {
+            "label": ["rows"],
+            "scores": ["rows"] if n_classes == 2 else ["rows", n_classes],
+            "probabilities": ["rows", n_classes],
+        }
+        graph = onnx.helper.make_graph(
+            self.nodes,
+            name,
+            [info(each, element_type(dtype), ["rows", width]) for each, dtype, width in self.inputs],
+            [info(self._output(each), element_type(dtype), shapes[each]) for each, dtype in outputs.items()],
+            self.constants,
+        )
+        domains = {node.domain: ML_OPSET for node in self.nodes if node.domain} | {"": self.opset}
+        imports = [onnx.helper.make_opsetid(*each) for each in sorted(domains.items())]
+        # The oldest sufficient version of the file format: runtimes reject newer versions than they know.
+        proto = onnx.helper.make_model(
+            graph,
+            opset_imports=imports,
+            ir_version=onnx.helper.find_min_ir_version_for(imports),
+            producer_name="polyplane",
+            producer_version=__version__,
+        )
+        onnx.helper.set_model_props(proto, {key: json.dumps(value) for key, value in about.items()})
+        onnx.checker.check_model(proto, full_check=True)
+        return proto
+
+
+def output_types(model: Model, dtype: Any) -> dict[str, np.dtype[Any]]:
+    """Return the dtypes of the outputs for encoded rows of this dtype."""
+    precise = np.result_type(dtype, model.planes.coef.dtype)
+    types = {"label": label_array(model.classes).dtype, "scores": precise}
+    return types | ({"probabilities": precise} if model.has_probabilities else {})
+
+
+def add_outputs(graph: Graph, model: Model, encoded: str, dtype: np.dtype[Any]) -> dict[str, np.dtype[Any]]:
+    """Add the graph from encoded rows of this dtype to the outputs; return their dtypes."""
+    model, types = model.unprojected(), output_types(model, dtype)
+    precise = types["scores"]
+    labels = label_array(model.classes)
+    features = _features(graph, model.features, encoded, dtype)
+    if not (model.features.is_identity and dtype == precise):
+        features = graph.cast(features, precise)
+    planes = model.planes
+    coef = graph.constant(np.ascontiguousarray(planes.coef.T, dtype=default_dtype(model)))
+    if default_dtype(model) != precise:
+        coef = graph.cast(coef, precise)
+    plane_scores = graph("Add", graph("MatMul", features, coef), planes.intercept.astype(precise))
+    best = _class_scores(graph, planes, plane_scores, precise)
+    graph("Gather", labels, graph("ArgMax", best, axis=1, keepdims=0), output="label", axis=0)
+    if model.n_classes == 2:
+        first, second = (graph("Gather", best, np.array(c), axis=1) for c in (0, 1))
+        graph("Sub", second, first, output="scores")
+    else:
+        graph("Identity", best, output="scores")
+    if model.temperature is not None:
+        scaled = best if model.temperature == 1.0 else graph("Div", best, np.array(model.temperature, dtype=precise))
+        graph("Softmax", scaled, output="probabilities", axis=1)
+    return types
+
+
+def _features(graph: Graph, features: Features, encoded: str, dtype: np.dtype[Any]) -> str:
+    """Compute the features, in float64 if they are not the encoded columns themselves."""
+    if features.is_identity:
+        return encoded
+    u = encoded
+    if not np.array_equal(features.source, np.arange(features.n_inputs)):
+        u = graph("Gather", u, features.source.astype(np.int64), axis=1)
+    if dtype != DOUBLE:
+        u = graph.cast(u, DOUBLE)
+    u = graph("Mul", graph("Sub", u, features.centre), features.factor)
+    is_smooth, is_square = features.op >= 2, features.op % 2 == 1
+    if is_smooth.any():
+        parts = graph("Div", u, np.array(SMOOTH_BOUND))
+        roots = graph("Sqrt", graph("Add", graph("Mul", parts, parts), np.array(1.0)))
+        u = graph("Where", is_smooth, graph("Div", u, roots), u)
+    if is_square.any():
+        u = graph("Where", is_square, graph("Mul", u, u), u)
+    if np.isfinite([features.low, features.high]).any():
+        u = graph("Min", graph("Max", u, features.low), features.high)
+    return u
+
+
+def _class_scores(graph: Graph, planes: PlaneSet, scores: str, dtype: np.dtype[Any]) -> str:
+    """Compute the scores of the classes: those of all members, and their mean."""
+    counts = np.diff(planes.indptr).astype(np.int64)
+    best = pooled = _largest(graph, scores, counts)
+    shape = np.array([0, planes.n_members, planes.n_classes])
+    if planes.pooling == "logsumexp":
+        if (counts > 1).any():
+            owners = np.repeat(np.arange(len(counts)), counts)
+            parts = graph("Exp", graph("Sub", scores, graph("Gather", best, owners, axis=1)))
+            sums = graph("MatMul", parts, (owners[:, None] == np.arange(len(counts))).astype(dtype))
+            pooled = graph("Add", graph("Log", sums), best)
+        top = graph.reduce("ReduceMax", graph("Reshape", best, shape), 2, keepdims=1)
+        pooled = graph("Max", graph("Reshape", pooled, shape), graph("Sub", top, np.array(MAX_LEAD, dtype=dtype)))
+    elif planes.n_members > 1:
+        pooled = graph("Reshape", pooled, shape)
+    else:
+        return pooled
+    weight = planes.member_weight
+    if (weight != weight[0]).any():
+        pooled = graph("Mul", pooled, (weight * len(weight)).astype(dtype)[:, None])
+    return graph.reduce("ReduceMean", pooled, 1, keepdims=0)
+
+
+def _largest(graph: Graph, scores: str, counts: np.ndarray) -> str:
+    """Compute the largest score of the planes of each class in each member, given their numbers."""
+    if (counts == 1).all():
+        return scores
+    if (counts == counts[0]).all():
+        by_class = graph("Reshape", scores, np.array([0, len(counts), counts[0]]))
+        return graph.reduce("ReduceMax", by_class, 2, keepdims=0)
+    parts = graph.several("Split", [scores, graph.constant(counts)], [None] * len(counts), axis=1)
+    best = [
+        part if count == 1 else graph.reduce("ReduceMax", part, 1, keepdims=1)
+        for part, count in zip(parts, counts, strict=True)
+    ]
+    return graph("Concat", *best, axis=1)
+
+
+def label_array(classes: np.ndarray) -> np.ndarray:
+    """Convert the labels to an ONNX type: string, bool, float64 or int64."""
+    if classes.dtype.kind in "UO":
+        for label in classes.tolist():
+            try:
+                str(label).encode()
+            except UnicodeEncodeError:
+                raise ValueError(f"The label {label!r} is not valid Unicode, which ONNX requires.") from None
+        return classes.astype(object)
+    if classes.dtype.kind == "u" and classes.max() >= 2**63:
+        raise ValueError(f"The label {classes.max()} does not fit into a signed 64-bit integer, which ONNX requires.")
+    return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))

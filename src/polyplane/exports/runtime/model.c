@@ -1,0 +1,332 @@
+/* The runtime of exported C programs. Each part begins with a comment of its name, and is used if a model needs it;
+   words in capitals (PREFIX, NAME, REAL, SUM and others) are replaced for each model. */
+
+/* @ about */
+/*
+ * A LEARNER as C99, written by polyplane VERSION.
+ *
+ * PREFIX_predict takes a row of the WHAT and returns the index of the predicted class in PREFIX_labels, or -1 for an
+ * invalid value (an infinite number, a text that is not a date). It writes the RESULTS
+ * of the classes to arrays of NAME_CLASSES numbers, unless these are NULL. It is thread-safe.
+ *
+ *     EXAMPLE
+ *     int winner = PREFIX_predict(CALL);
+ *
+ * Other files define NAME_DECLARATIONS and include this file, as a header. Compile with -O3 for speed, but
+ * without -ffast-math, which ignores NAN; link with -lm.
+ *
+ * Columns: COLUMNS.
+ * Memory: N_BYTES bytes of constant tables (DTYPE), N_TEXT of texts
+ * with pointers of N_BITS bits, about N_STACK bytes of stack. Nothing is allocated.
+ */
+
+/* @ declarations */
+#ifndef NAME_DECLARED
+#define NAME_DECLARED
+
+#define NAME_CLASSES N_CLASSES
+#define NAME_PLANES N_PLANES
+GIVEN
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern LABELS;
+SIGNATURE;
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+
+#ifndef NAME_DECLARATIONS
+#include <math.h>
+#include <string.h>
+
+/* @ sum */
+/* The type of sums. If double is slow, as on a microcontroller with single precision only, define NAME_SUM as float:
+   scores then lose about one digit. */
+#ifndef NAME_SUM
+#define NAME_SUM double
+#endif
+
+/* @ add */
+/* Adds value times the weights of a feature to the scores of the planes. */
+static void PREFIX_add(SUM *planes, int feature, SUM value)
+{
+    const ELEMENT *weight = PREFIX_weights + (size_t)feature * NAME_PLANES;
+    int k;
+    for (k = 0; k < NAME_PLANES; k++)
+        planes[k] += value * weight[k];
+}
+
+/* @ add spans */
+/* Adds value times the weights of a feature to the scores of the planes that use it. */
+static void PREFIX_add(SUM *planes, int feature, SUM value)
+{
+    const ELEMENT *weight = PREFIX_weights + PREFIX_offsets[feature];
+    const ELEMENT *end = PREFIX_weights + PREFIX_offsets[feature + 1];
+    planes += PREFIX_starts[feature];
+    while (weight < end)
+        *planes++ += value * *weight++;
+}
+
+/* @ add projection */
+/* Adds value times the projection of a feature to the projected values. */
+static void PREFIX_project(SUM *projected, int feature, SUM value)
+{
+    const signed char *weight = PREFIX_projection + (size_t)feature * NAME_RANK;
+    int k;
+    for (k = 0; k < NAME_RANK; k++)
+        projected[k] += value * weight[k];
+}
+
+/* @ features */
+/* Adds the features of x with the indices `first` to `last`, exclusive: functions of (x - centre) * factor. */
+enum { NAME_VALUE, NAME_SQUARE, NAME_SMOOTH, NAME_SMOOTH_SQUARE };
+static void PREFIX_features(SUM *planes, double x, int op, int first, int last, double low, double high)
+{
+    int j;
+    for (j = first; j < last; j++) {
+        double u = (x - PREFIX_centres[j]) * PREFIX_factors[j];
+        if (op == NAME_SQUARE)
+            u = u * u;
+        else if (op == NAME_SMOOTH)
+            u = u / sqrt(1.0 + u * u / 9.0);
+        else if (op == NAME_SMOOTH_SQUARE)
+            u = u * u / (1.0 + u * u / 9.0);
+        PREFIX_add(planes, j, (SUM)(u < low ? low : u > high ? high : u));
+    }
+}
+
+/* @ text */
+/* Returns the number of bytes of the UTF-8 whitespace character at the start of a text of n bytes, or 0. */
+static size_t PREFIX_blank(const char *text, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (n >= 1 && (s[0] == 32 || (s[0] >= 9 && s[0] <= 13) || (s[0] >= 28 && s[0] <= 31)))
+        return 1;
+    if (n >= 2 && s[0] == 0xC2 && (s[1] == 0x85 || s[1] == 0xA0))
+        return 2;
+    if (n >= 3 && ((s[0] == 0xE1 && s[1] == 0x9A && s[2] == 0x80) || (s[0] == 0xE3 && s[1] == 0x80 && s[2] == 0x80)
+                   || (s[0] == 0xE2 && s[1] == 0x81 && s[2] == 0x9F)
+                   || (s[0] == 0xE2 && s[1] == 0x80 && (s[2] <= 0x8A || s[2] == 0xA8 || s[2] == 0xA9 || s[2] == 0xAF))))
+        return 3;
+    return 0;
+}
+
+/* Returns the text without leading and trailing whitespace, and its length; NULL if the value is missing. */
+static const char *PREFIX_trim(const char *text, size_t *length)
+{
+    size_t n, k;
+    if (text == NULL)
+        return NULL;
+    n = strlen(text);
+    while ((k = PREFIX_blank(text, n)) > 0) {
+        text += k;
+        n -= k;
+    }
+    k = 1;
+    while (k <= 3) {
+        if (n >= k && PREFIX_blank(text + n - k, k) == k) {
+            n -= k;
+            k = 1;
+        } else {
+            k++;
+        }
+    }
+    *length = n;
+MISSING_TEXTS    return text;
+}
+
+/* @ missing texts */
+    {
+        size_t i;
+        for (i = 0; i < N_MISSING_TEXTS; i++)
+            if (strlen(PREFIX_missing_texts[i]) == n && memcmp(PREFIX_missing_texts[i], text, n) == 0)
+                return NULL;
+    }
+
+/* @ category */
+/* Adds the feature of a category: first + i for level i, `other` for an unknown level, `missing` for a missing value.
+   A negative index means that there is no such feature. */
+static void PREFIX_category(SUM *planes, const char *text, const char *const *levels, int n,
+    int first, int other, int missing)
+{
+    size_t length;
+    int i;
+    text = PREFIX_trim(text, &length);
+    if (text == NULL) {
+        if (missing >= 0)
+            PREFIX_add(planes, missing, 1);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        if (strlen(levels[i]) == length && memcmp(levels[i], text, length) == 0) {
+            PREFIX_add(planes, first + i, 1);
+            return;
+        }
+    if (other >= 0)
+        PREFIX_add(planes, other, 1);
+}
+
+/* @ date */
+/* Returns the value of n digits, or -1 if a character is not a digit. */
+static int PREFIX_digits(const char *text, int n)
+{
+    int value = 0;
+    for (; n > 0; n--, text++) {
+        if (*text < '0' || *text > '9')
+            return -1;
+        value = 10 * value + (*text - '0');
+    }
+    return value;
+}
+
+/* Writes the days since 1970, year, month, day of week and hour of a date like 2024-05-31 or 2024-05-31 17:30:00.
+   Returns 0, 1 if the date is missing, or -1 if it is invalid. Time zones are ignored: times are local times. */
+static int PREFIX_date(const char *text, double *parts)
+{
+    static const int before[13] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
+    const char *s, *end;
+    size_t length;
+    int year, month, day, hour = 0, minute = 0, second = 0, leap;
+    long days, y, digit;
+    double unit = 0.1, fraction = 0.0;
+    s = PREFIX_trim(text, &length);
+    if (s == NULL)
+        return 1;
+    end = s + length;
+    if (length < 10 || (year = PREFIX_digits(s, 4)) < 0 || s[4] != '-' || (month = PREFIX_digits(s + 5, 2)) < 1
+        || s[7] != '-' || (day = PREFIX_digits(s + 8, 2)) < 1 || month > 12)
+        return -1;
+    leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    if (day > before[month] - before[month - 1] + (month == 2 && leap))
+        return -1;
+    s += 10;
+    if (end - s >= 6 && (*s == 'T' || *s == ' ') && s[3] == ':') {
+        hour = PREFIX_digits(s + 1, 2);
+        minute = PREFIX_digits(s + 4, 2);
+        s += 6;
+        if (end - s >= 3 && *s == ':') {
+            second = PREFIX_digits(s + 1, 2);
+            s += 3;
+            if (end - s >= 2 && (*s == '.' || *s == ',') && PREFIX_digits(s + 1, 1) >= 0)
+                for (s++; s < end && (digit = PREFIX_digits(s, 1)) >= 0; s++, unit /= 10.0)
+                    if (unit > 5e-7)
+                        fraction += (double)digit * unit;
+        }
+        if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59)
+            return -1;
+    }
+    if (s < end) {
+        if (*s == ' ')
+            s++;
+        if (*s == 'Z')
+            s++;
+        else if ((*s == '+' || *s == '-') && PREFIX_digits(s + 1, 2) >= 0) {
+            s += 3;
+            if (*s == ':')
+                s++;
+            if (PREFIX_digits(s, 2) < 0)
+                return -1;
+            s += 2;
+        }
+    }
+    if (s != end)
+        return -1;
+    y = year + 399L; /* the previous year, shifted by one 400-year cycle of the calendar to be positive */
+    days = 365L * y + y / 4 - y / 100 + y / 400 - 865259L;
+    days += before[month - 1] + (month > 2 && leap) + day - 1;
+    parts[0] = (double)days + (hour * 3600L + minute * 60L + second + fraction) / 86400.0;
+    parts[1] = year;
+    parts[2] = month;
+    parts[3] = (double)(((days + 3) % 7 + 7) % 7 + 1);
+    parts[4] = hour;
+    return 0;
+}
+
+/* @ max */
+/* The score of a class is the mean over the members of the largest score of its planes. */
+static void PREFIX_classes(const SUM *planes, double *classes)
+{
+    int c, m, k;
+    for (c = 0; c < NAME_CLASSES; c++) {
+        classes[c] = 0.0;
+        for (m = 0; m < N_MEMBERS; m++) {
+            const EDGE *edge = PREFIX_edges + m * NAME_CLASSES + c;
+            SUM best = planes[edge[0]];
+            for (k = edge[0] + 1; k < edge[1]; k++)
+                if (planes[k] > best)
+                    best = planes[k];
+            classes[c] += WEIGHT * best;
+        }
+        classes[c] /= N_MEMBERS;
+    }
+}
+
+/* @ logsumexp */
+/* The score of a class is the mean over the members of the log-sum-exp of the scores of its planes. */
+static void PREFIX_classes(const SUM *planes, double *classes)
+{
+    int c, m, k;
+    for (c = 0; c < NAME_CLASSES; c++)
+        classes[c] = 0.0;
+    for (m = 0; m < N_MEMBERS; m++) {
+        const EDGE *edge = PREFIX_edges + m * NAME_CLASSES;
+        SUM most = planes[edge[0]];
+        for (k = edge[0] + 1; k < edge[NAME_CLASSES]; k++)
+            if (planes[k] > most)
+                most = planes[k];
+        for (c = 0; c < NAME_CLASSES; c++) {
+            REAL sum = 0;
+            for (k = edge[c]; k < edge[c + 1]; k++)
+                sum += EXP((REAL)(planes[k] - most));
+            classes[c] += WEIGHT * (log(sum > 1e-30 ? sum : 1e-30) + most);
+        }
+    }
+    for (c = 0; c < NAME_CLASSES; c++)
+        classes[c] /= N_MEMBERS;
+}
+
+/* @ begin */
+    for (k = 0; k < NAME_PLANES; k++)
+        planes[k] = (SUM)PREFIX_intercepts[k];
+
+/* @ begin int8 */
+    for (k = 0; k < NAME_PLANES; k++)
+        planes[k] = 0;
+
+/* @ end int8 */
+    for (k = 0; k < NAME_PLANES; k++)
+        planes[k] = planes[k] * PREFIX_scales[k] + PREFIX_intercepts[k];
+
+/* @ begin project */
+    for (k = 0; k < NAME_RANK; k++)
+        projected[k] = 0;
+
+/* @ project */
+    for (k = 0; k < NAME_RANK; k++)
+        PREFIX_add(planes, k, projected[k] * PREFIX_units[k]);
+
+/* @ end */
+    PREFIX_classes(planes, classes);
+    for (c = 1; c < NAME_CLASSES; c++)
+        if (classes[c] > classes[winner])
+            winner = c;
+    if (scores != NULL)
+        for (c = 0; c < NAME_CLASSES; c++)
+            scores[c] = (REAL)classes[c];
+
+/* @ probabilities */
+    if (probabilities != NULL) {
+        REAL sum = 0;
+        for (c = 0; c < NAME_CLASSES; c++) {
+            probabilities[c] = EXP((REAL)((classes[c] - classes[winner]) / TEMPERATURE));
+            sum += probabilities[c];
+        }
+        for (c = 0; c < NAME_CLASSES; c++)
+            probabilities[c] /= sum;
+    }
+
+/* @ end of file */
+#endif /* NAME_DECLARATIONS */

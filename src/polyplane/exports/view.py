@@ -1,0 +1,296 @@
+"""`View`: a model as the exports write it, column by column: numbers, their features, and the weights of these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyplane.features import OPS, Features
+from polyplane.inputs.cells import text_cells
+from polyplane.inputs.conversion import LARGEST
+from polyplane.model import Model
+
+#: Data types of weights, except for those of one byte.
+FLOATS = ("float32", "float64")
+#: Parts of columns that are indicators: they have weights but no features.
+INDICATORS = ("level", "other", "missing")
+#: Zero weights at both ends are removed if at most this fraction of the weights remains, since then the first and the
+#: last plane of each feature have to be stored.
+WORTHWHILE = 0.8
+#: The largest one-byte weight.
+LARGEST_WEIGHT = 127
+
+
+class Number(NamedTuple):
+    """A number derived from a column: its value, or a part of a date.
+
+    Parameters
+    ----------
+    part : str
+        "number", "true", "days", "year", "month", "day of week" or "hour".
+    neutral : float or None
+        The replacement of a missing value. None: values must not be missing.
+    features : range
+        The indices of its features.
+    """
+
+    part: str
+    neutral: float | None
+    features: range
+
+
+class Run(NamedTuple):
+    """Successive features of one number, `start` to `stop`, with the same function and limits."""
+
+    start: int
+    stop: int
+    op: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the rows.
+
+    Parameters
+    ----------
+    name : str
+        The name of the column.
+    position : int
+        Its index among all columns.
+    kind : str
+        "number", "category", "boolean" or "date".
+    numbers : tuple of Number
+        The numbers derived from it; none for a category.
+    levels : tuple of str
+        The known levels of a category; level i has the weights with index ``first + i``.
+    first, other, missing : int or None
+        The indices of the weights of the first level, of unknown levels, and of missing values. None: no weights.
+    decimal : str
+        The decimal separator of numbers in strings.
+    """
+
+    name: str
+    position: int
+    kind: str
+    numbers: tuple[Number, ...]
+    levels: tuple[str, ...] = ()
+    first: int | None = None
+    other: int | None = None
+    missing: int | None = None
+    decimal: str = "."
+
+    @property
+    def may_be_missing(self) -> bool:
+        """Whether values may be missing: always in tables, and in matrices only after an imputer."""
+        return all(number.neutral is not None for number in self.numbers)
+
+
+class Spans(NamedTuple):
+    """Weights without the zeros at both ends: feature i has weights from the plane ``starts[i]`` on."""
+
+    starts: list[int]
+    offsets: list[int]
+    values: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A model without projection, column by column.
+
+    The score of a plane is its intercept plus the sum over the features of value times weight; an indicator (of a level
+    or a missing value) has the value 1.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    columns : tuple of Column
+        The columns in use.
+    features : Features
+        The features of the numbers, ordered by column.
+    weights : ndarray of shape (n_features + n_indicators, n_planes)
+        The weights of the features, followed by those of the indicators.
+    intercept : ndarray of shape (n_planes,)
+        The intercepts of the planes.
+    dtype : str
+        Data type of the exported weights.
+    """
+
+    model: Model
+    columns: tuple[Column, ...]
+    features: Features
+    weights: np.ndarray
+    intercept: np.ndarray
+    dtype: str
+
+    @classmethod
+    def of(cls, estimator: Any, dtype: str | None = None, allowed: Sequence[str] = FLOATS) -> View:
+        """Return the view of a fitted estimator or model; `dtype` must be None or one of those allowed."""
+        if dtype is not None and dtype not in allowed:
+            raise ValueError(f"dtype={dtype!r} must be one of {', '.join(allowed)}.")
+        model = Model.of(estimator).unprojected()
+        coef = model.planes.coef.astype(np.float64)
+        intercept = model.planes.intercept.astype(np.float64)
+        is_indicator = np.array([part in INDICATORS for part in _parts(model)])
+        own = is_indicator[model.features.source]
+        # The values of an indicator are 0 and 1, so each of its features is affine.
+        ends = np.repeat([[0.0], [1.0]], model.inputs.n_encoded, axis=1)
+        at_zero, at_one = model.features.take(own).transform(ends)
+        intercept += coef[:, own] @ at_zero
+        indicators = np.zeros((model.inputs.n_encoded, len(coef)))
+        np.add.at(indicators, model.features.source[own], (coef[:, own] * (at_one - at_zero)).T)
+        source, op, *_, low, high = model.features.keys().T
+        order = np.lexsort((high, low, op, source))
+        order = order[~own[order]]
+        features = model.features.take(order)
+        weights = np.concatenate([coef[:, order].T, indicators[is_indicator]])
+        columns = _columns(model, features.source, features.n_features + np.cumsum(is_indicator) - 1)
+        return cls(model, columns, features, weights, intercept, dtype or default_dtype(model))
+
+    @property
+    def n_planes(self) -> int:
+        """Total number of planes of all members."""
+        return len(self.intercept)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether rows are tables with columns of any type, not matrices."""
+        return self.model.inputs.is_table
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether the score of a class is the log-sum-exp, not the maximum, of the scores of its planes."""
+        return self.model.planes.pooling == "logsumexp"
+
+    @property
+    def missing_texts(self) -> tuple[str, ...]:
+        """Strings that denote a missing value."""
+        return getattr(self.model.inputs, "gaps", ())
+
+    @property
+    def largest(self) -> float:
+        """Numbers above this, in absolute value, are invalid."""
+        return LARGEST if self.is_table else float(np.finfo(np.float64).max)
+
+    @property
+    def members(self) -> list[list[int]]:
+        """For each member, the edges of its classes: class c owns the planes ``edges[c]`` to ``edges[c + 1]``."""
+        indptr, n_classes = self.model.planes.indptr.tolist(), self.model.n_classes
+        return [indptr[start : start + n_classes + 1] for start in range(0, len(indptr) - 1, n_classes)]
+
+    @property
+    def member_weights(self) -> list[float] | None:
+        """The weights of the members, with a mean of 1; None if all are equal."""
+        weights = self.model.planes.member_weight
+        return None if (weights == weights[0]).all() else (weights * len(weights)).tolist()
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether the features are the numbers of the row themselves."""
+        features = self.features
+        return bool(features.is_affine and not features.centre.any() and (features.factor == 1.0).all())
+
+    def runs(self, number: Number) -> list[Run]:
+        """Return the features of a number as runs."""
+
+        def key(f: int) -> tuple[int, float, float]:
+            return int(self.features.op[f]), float(self.features.low[f]), float(self.features.high[f])
+
+        groups = [(found, list(own)) for found, own in groupby(number.features, key)]
+        return [Run(own[0], own[-1] + 1, OPS[op], low, high) for (op, low, high), own in groups]
+
+    def spans(self, weights: np.ndarray) -> Spans | None:
+        """Return the weights without zeros at both ends; None if that would not save enough memory."""
+        used = weights != 0
+        starts = np.where(used.any(axis=1), used.argmax(axis=1), 0)
+        stops = np.where(used.any(axis=1), used.shape[1] - used[:, ::-1].argmax(axis=1), 0)
+        offsets = np.cumsum([0, *(stops - starts)])
+        if offsets[-1] > WORTHWHILE * weights.size:
+            return None
+        parts = [row[start:stop] for row, start, stop in zip(weights, starts, stops, strict=True)]
+        return Spans(starts.tolist(), offsets.tolist(), np.concatenate(parts))
+
+    def quantized(self) -> tuple[np.ndarray, np.ndarray, Features]:
+        """Return weights as integers from -127 to 127, the scale of each plane, and features to multiply them by.
+
+        The features of a table are scaled to similar ranges. Numbers of a matrix may have very different ranges, and so
+        do their weights: their features are multiplied by the largest weight.
+        """
+        features, weights = self.features, self.weights
+        unit = np.ones(features.n_features)
+        if not self.is_table:
+            largest = np.abs(weights[: len(unit)]).max(axis=1, initial=0.0)
+            unit = np.where((features.op == 0) & (largest > 0), largest, 1.0)
+            low, high = features.low * unit, features.high * unit
+            features = features.replace(factor=features.factor * unit, low=low, high=high)
+        rest = np.ones(len(weights) - len(unit))
+        weights = weights / np.concatenate([unit, rest])[:, None]
+        by_plane = np.abs(weights).max(axis=0, initial=0.0)
+        planes = np.where(by_plane > 0, by_plane, 1.0) / LARGEST_WEIGHT
+        return np.rint(weights / planes).astype(np.int8), planes, features
+
+
+def default_dtype(model: Model) -> str:
+    """Return the data type of exported weights: that of the planes, and float32 for tables.
+
+    The planes of a table are trained in float32; in the model they include centres and factors in float64.
+    """
+    return "float32" if model.inputs.is_table else model.planes.coef.dtype.name
+
+
+def column_names(model: Model) -> list[str]:
+    """Return a unique name for each column of the rows."""
+    return unique_names(model.inputs.names)
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return the names; duplicates get their index as a suffix."""
+    times = Counter(names)
+    return [f"{name}#{j}" if times[name] > 1 else name for j, name in enumerate(names)]
+
+
+def _parts(model: Model) -> list[str]:
+    """Return the part of its column that each encoded number is."""
+    inputs: Any = model.inputs
+    return [feature.part for feature in inputs.features] if inputs.is_table else ["number"] * inputs.n_encoded
+
+
+def _columns(model: Model, source: np.ndarray, indicator: np.ndarray) -> tuple[Column, ...]:
+    """Return the columns in use, given the source of each feature and the index of each indicator among the weights."""
+    inputs: Any = model.inputs
+    edges = np.searchsorted(source, np.arange(inputs.n_encoded + 1)).tolist()
+    ranges = [range(start, stop) for start, stop in pairwise(edges)]
+    if not inputs.is_table:
+        neutral = [None] * inputs.n_columns if inputs.neutral is None else inputs.neutral.tolist()
+        cells = zip(column_names(model), neutral, ranges, strict=True)
+        return tuple(
+            Column(name, j, "number", (Number("number", missing, own),))
+            for j, (name, missing, own) in enumerate(cells)
+            if len(own)
+        )
+    position = {name: j for j, name in enumerate(inputs.names)}
+    columns = []
+    for column, own in zip(inputs.columns, inputs.places, strict=True):
+        encoded = np.zeros((1, own.stop - own.start))
+        column.encode(text_cells(column.name, np.array([-1]), [], ()), encoded)
+        parts = [(feature, j) for feature, j in zip(column.features, range(own.start, own.stop), strict=True)]
+        numbers = [
+            Number(feature.part, float(encoded[0, j - own.start]), ranges[j])
+            for feature, j in parts
+            if feature.part not in INDICATORS
+        ]
+        place = {feature.part: int(indicator[j]) for feature, j in reversed(parts)}  # the first of the levels
+        levels = tuple(feature.level for feature, _ in parts if feature.part == "level")
+        first, other, missing = (place.get(part) for part in ("level", "other", "missing"))
+        name, decimal = column.name, getattr(column, "decimal", ".")
+        values = tuple(numbers)
+        columns.append(Column(name, position[name], column.kind, values, levels, first, other, missing, decimal))
+    return tuple(columns)
