@@ -442,6 +442,14 @@ class TestSql:
         with pytest.raises(ValueError, match="key has a column 'label'"):
             to_sql(model, dialect="postgresql", key="label")
 
+    def test_text_is_no_missing_number(self):
+        model, X = fitted("imputer alone")
+        frame = pd.DataFrame(X[:3], columns=[f"x{j}" for j in range(4)]).astype(object)
+        frame.loc[1, "x2"], frame.loc[2, "x2"] = "large", None
+        expected = model.predict(np.array([X[0], [*X[2][:2], np.nan, X[2][3]]]))
+        for outcome in (run_sqlite(model, frame), run_duckdb(model, frame.astype({"x2": "string"}))):
+            assert outcome.labels == [expected[0], None, expected[1]]
+
 
 class TestExport:
     def test_by_suffix(self, tmp_path):

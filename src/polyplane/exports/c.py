@@ -134,11 +134,10 @@ class _Writer:
         self.view, self.name = view, name
         self.real = "double" if view.dtype == "float64" else "float"
         self.element = "signed char" if view.dtype == "int8" else self.real
-        #: The type of sums: float32 weights are summed in double, since float sums would lose one or two more digits.
-        self.sum = "NAME_SUM" if view.dtype == "float32" else self.real
         self.tables, self.parts = _Tables(), literals.sections("model.c")
         self.fields = literals.c_names(column.name for column in view.columns)
         self.kinds = {column.kind for column in view.columns}
+        self.has_text = bool(self.kinds & {"category", "date"})
         #: Whether rows are arrays of numbers, with at most one feature each, and not structs.
         source, op = view.features.source, view.features.op
         self.is_array = not view.is_table and not op.any() and bool((np.diff(source) > 0).all())
@@ -155,23 +154,24 @@ class _Writer:
         self._add_features()
         self._add_texts()
         self.tables.add_labels(self.view.model.classes)
-        head = self._declarations() + (self._part("sum") if self.view.dtype == "float32" else "")
-        body = self._about() + head + "\n" + self.tables.text + self._functions() + self._predict()
-        return self._filled(body + self._part("end of file"))
+        head = self._about() + self._declarations() + (self._part("sum") if self.view.dtype == "float32" else "")
+        parts = (head, "\n", self.tables.text, self._functions(), self._predict(), self._part("end of file"))
+        return self._filled("".join(parts))
 
     def _part(self, name: str) -> str:
         return "\n" * (name not in ("about", "declarations", "missing texts")) + self.parts[name].rstrip("\n") + "\n"
 
     def _filled(self, text: str) -> str:
-        view, is_double = self.view, self.real == "double"
+        view = self.view
         words = {
             "PREFIX": self.name,
             "NAME": self.name.upper(),
             "REAL": self.real,
-            "SUM": f"{self.name.upper()}_SUM" if self.sum == "NAME_SUM" else self.sum,
+            # Weights in float32 are summed in double, since sums in float would lose one or two more digits.
+            "SUM": f"{self.name.upper()}_SUM" if view.dtype == "float32" else self.real,
             "ELEMENT": self.element,
             "EDGE": _index_type(view.n_planes),
-            "EXP": "exp" if is_double else "expf",
+            "EXP": "exp" if self.real == "double" else "expf",
             "N_CLASSES": str(view.model.n_classes),
             "N_PLANES": str(view.n_planes),
             "N_MEMBERS": str(len(view.members)),
@@ -191,22 +191,19 @@ class _Writer:
     # The comment and the declarations.
 
     def _about(self) -> str:
-        view, is_array = self.view, self.is_array
+        view = self.view
         names = [column.name for column in view.columns] if view.is_table else column_names(view.model)
         shown = ", ".join(map(literals.c_comment, names[:SHOWN]))
         more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         words = {
             "LEARNER": view.model.learner,
             "VERSION": __version__,
-            "WHAT": "table" if view.is_table else "matrix",
-            "RESULTS": "scores and the probabilities" if view.model.has_probabilities else "scores",
             "EXAMPLE": self._example(),
-            "CALL": f"{'' if is_array else '&'}row, NULL{', NULL' if view.model.has_probabilities else ''}",
+            "CALL": f"{'' if self.is_array else '&'}row, NULL{', NULL' if view.model.has_probabilities else ''}",
             "COLUMNS": shown + more,
             "N_BYTES": str(self.tables.n_bytes),
             "DTYPE": view.dtype,
             "N_TEXT": str(self.tables.n_text),
-            "N_BITS": str(8 * POINTER),
             "N_STACK": str(self._stack()),
         }
         return re.sub("|".join(words), lambda found: words[found[0]], self._part("about"))
@@ -218,14 +215,8 @@ class _Writer:
     def _example(self) -> str:
         if self.is_array:
             return "REAL row[NAME_FEATURES] = {...};"
-        values = []
-        for column, field in list(zip(self.view.columns, self.fields, strict=True))[:3]:
-            text = column.levels[0] if column.levels else "2024-05-31"
-            is_text = column.kind in ("category", "date")
-            shown = literals.c_comment_string(text) if is_text else str(column.numbers[0].neutral or 0.0)
-            values.append(f".{field} = {shown}")
-        more = ", ..." if len(self.fields) > len(values) else ""
-        return f"struct PREFIX_row row = {{{', '.join(values)}{more}}};"
+        shown = ", ".join(f".{field} = ..." for field in self.fields[:3])
+        return f"struct PREFIX_row row = {{{shown}{', ...' if len(self.fields) > 3 else ''}}};"
 
     def _signature(self) -> str:
         rows = "const REAL *x" if self.is_array else "const struct PREFIX_row *row"
@@ -289,12 +280,11 @@ class _Writer:
         if self.has_limits:
             tables.add("lows", "double", [self._limit(value) for value in features.low])
             tables.add("highs", "double", [self._limit(value) for value in features.high])
-        if not self.view.columns[0].may_be_missing:
-            return
-        tables.add("neutrals", "double", [column.numbers[0].neutral for column in self.view.columns])
+        if self.view.columns[0].may_be_missing:
+            tables.add("neutrals", "double", [column.numbers[0].neutral for column in self.view.columns])
 
     def _add_texts(self) -> None:
-        if self._has_text and self.view.missing_texts:
+        if self.has_text and self.view.missing_texts:
             self.tables.add_texts("missing_texts", self.view.missing_texts)
         for column, field in zip(self.view.columns, self.fields, strict=True):
             if column.levels:
@@ -307,16 +297,12 @@ class _Writer:
 
     # Functions.
 
-    @property
-    def _has_text(self) -> bool:
-        return bool(self.kinds & {"category", "date"})
-
     def _functions(self) -> str:
         parts = {
             "add": self.spans is None,
             "add spans": self.spans is not None,
             "features": not self.is_array and self.view.features.n_features > 0,
-            "text": self._has_text,
+            "text": self.has_text,
             "category": "category" in self.kinds,
             "date": "date" in self.kinds,
             "max": not self.view.is_soft,
@@ -380,11 +366,8 @@ class _Writer:
             )
             refused += "" if column.may_be_missing else " || isnan(x)"
             lines = [f"x = row->{field};", f"if ({refused})", "    return -1;"]
-        filled = [
-            f"    {names[number.part]} = {literals.real(number.neutral)};"
-            for number in column.numbers
-            if number.neutral is not None
-        ]
+        known = [(names[part], neutral) for part, neutral, _ in column.numbers if neutral is not None]
+        filled = [f"    {name} = {literals.real(neutral)};" for name, neutral in known]
         if column.missing is not None:
             filled.append(f"    PREFIX_add(planes, {column.missing}, 1);")
         missing = "if (missing)" if column.kind == "date" else "if (isnan(x))"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from polyplane._version import __version__
+from polyplane.exports.literals import check_text
 from polyplane.exports.view import default_dtype
 from polyplane.features import SMOOTH_BOUND, Features
 from polyplane.model import Model
@@ -233,10 +234,7 @@ def label_array(classes: np.ndarray) -> np.ndarray:
     """Convert the labels to an ONNX type: string, bool, float64 or int64."""
     if classes.dtype.kind in "UO":
         for label in classes.tolist():
-            try:
-                str(label).encode()
-            except UnicodeEncodeError:
-                raise ValueError(f"The label {label!r} is not valid Unicode, which ONNX requires.") from None
+            check_text(str(label), "ONNX", nul=True)
         return classes.astype(object)
     if classes.dtype.kind == "u" and classes.max() >= 2**63:
         raise ValueError(f"The label {classes.max()} does not fit into a signed 64-bit integer, which ONNX requires.")

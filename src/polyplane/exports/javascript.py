@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from polyplane._version import __version__
 from polyplane.exports.literals import js_value, label_value, number, runtime, wrapped
-from polyplane.exports.view import Column, Number, View
+from polyplane.exports.view import Column, View
 from polyplane.features import OPS
 
 
@@ -57,7 +58,7 @@ def to_javascript(model: Any, dtype: str | None = None, *, name: str | None = No
     spans = view.spans(view.weights)
     constants = {
         "classes": js_value([label_value(label) for label in view.model.classes.tolist()]),
-        "columns": _lines([js_value(_column(column)) for column in view.columns]),
+        "columns": _lines(js_value(_column(column)) for column in view.columns),
         "missingTexts": js_value(view.missing_texts),
         "largest": js_value(view.largest),
         "isSoft": js_value(view.is_soft),
@@ -67,7 +68,9 @@ def to_javascript(model: Any, dtype: str | None = None, *, name: str | None = No
         "intercept": _array(view.intercept, "float64"),
         "weights": _array(view.weights.ravel() if spans is None else spans.values, view.dtype),
         "spans": js_value(None if spans is None else {"offsets": spans.offsets, "starts": spans.starts}),
-        "features": "null" if view.is_identity else _lines([js_value(feature) for feature in _features(view)]),
+        "features": "null"
+        if view.model.features.is_identity
+        else _lines([js_value(feature) for feature in _features(view)]),
     }
     head = f"// A {view.model.learner} as JavaScript, written by polyplane {__version__}.\n\n"
     text = "".join(f"const {constant} = {value};\n" for constant, value in constants.items())
@@ -78,7 +81,7 @@ def to_javascript(model: Any, dtype: str | None = None, *, name: str | None = No
     return f'{head}const {name} = (() => {{\n"use strict";\n{text}\n{runtime("model.js")}\nreturn {steps};\n}})();\n'
 
 
-def _lines(values: list[str]) -> str:
+def _lines(values: Iterable[str]) -> str:
     return "[\n" + "".join(f"  {value},\n" for value in values) + "]"
 
 
@@ -91,13 +94,11 @@ def _column(column: Column) -> dict[str, Any]:
     if column.may_be_missing:
         entries["missing"] = column.missing
     if column.numbers:
-        entries["values"] = [_number(each) for each in column.numbers]
+        entries["values"] = [
+            ({} if neutral is None else {"neutral": neutral}) | {"part": part, "features": [own.start, own.stop]}
+            for part, neutral, own in column.numbers
+        ]
     return entries
-
-
-def _number(each: Number) -> dict[str, Any]:
-    neutral = {} if each.neutral is None else {"neutral": each.neutral}
-    return {"part": each.part, **neutral, "features": [each.features.start, each.features.stop]}
 
 
 def _array(values: Any, dtype: str) -> str:

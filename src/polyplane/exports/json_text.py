@@ -159,9 +159,8 @@ def _inputs(model: Model) -> dict[str, Any]:
 
 def _entry(name: str, value: Any) -> str:
     """Return an entry of the head; columns have one line each."""
-    if name != "columns":
-        return _dump(value)
-    return "[\n" + ",\n".join(f"  {_dump(column)}" for column in value) + "\n ]"
+    lines = ",\n".join(f"  {_dump(each)}" for each in value) if name == "columns" else ""
+    return f"[\n{lines}\n ]" if lines else _dump(value)
 
 
 def _class(members: tuple[PlaneSet, ...], c: int, label: Any, names: list[str], dtype: str) -> str:

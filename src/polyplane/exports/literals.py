@@ -30,12 +30,15 @@ def sections(file: str) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a string has no lone surrogates, which cannot be encoded."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def check_text(text: str, language: str, *, nul: bool = False) -> str:
     """Return the string; raise an error for lone surrogates and, unless `nul`, for NUL characters."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{text!r} is not valid Unicode, which {language} requires: rename it.") from None
+    if not is_unicode(text):
+        raise ValueError(f"{text!r} is not valid Unicode, which {language} requires: rename it.")
     if "\0" in text and not nul:
         raise ValueError(f"{text!r} contains a NUL character, which {language} does not support: rename it.")
     return text
@@ -59,11 +62,6 @@ def c_string(text: str) -> str:
 def c_comment(text: str) -> str:
     """Return a string for use in a C comment, on one line; it cannot end the comment."""
     return _within_comment(json.dumps(visible(text)))
-
-
-def c_comment_string(text: str) -> str:
-    """Return a C string literal for use in a comment."""
-    return _within_comment(c_string(text))
 
 
 def _within_comment(plain: str) -> str:
@@ -147,6 +145,4 @@ def real(value: Any, dtype: str = "float64") -> str:
 
 def label_value(label: Any) -> Any:
     """Return a label as a Python boolean, integer, float or string."""
-    if isinstance(label, bool | int | float | str):
-        return label
-    return str(label)
+    return label if isinstance(label, bool | int | float | str) else str(label)

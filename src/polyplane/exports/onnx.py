@@ -124,7 +124,6 @@ def to_onnx(model: Any, dtype: Any = None, *, opset: int = OPSET) -> Any:
     >>> [output.name for output in graph.graph.output]
     ['label', 'scores']
     """
-    import_package("onnx")
     try:
         fitted = Model.of(model).unprojected()
     except TypeError as error:

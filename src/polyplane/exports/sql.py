@@ -155,11 +155,14 @@ class _Writer:
         steps.append(self._step("planes", [*self._kept(), *self._usable(), *self._planes()], "features"))
         scored = [f"s{c}" for c in range(len(self.labels))]
         if view.is_soft:
+            # The largest plane score of each member is subtracted before exponentiation.
+            best = (self._greatest([f"p{k}" for k in range(edges[0], edges[-1])]) for edges in view.members)
+            peaks = [self._column(expression, f"b{m}") for m, expression in enumerate(best)]
             planes = [f"p{k}" for k in range(view.n_planes)] + ["usable"] * (not view.is_table)
-            steps.append(self._step("peaks", [*self._kept(planes), *self._peaks()], "planes"))
+            steps.append(self._step("peaks", [*self._kept(planes), *peaks], "planes"))
         steps.append(self._step("scores", [*self._kept(), *self._scores()], "peaks" if view.is_soft else "planes"))
-        best = self._column(self._greatest(scored), "best", "the largest score")
-        steps.append(self._step("best", [*self._kept(scored), best], "scores"))
+        largest = self._column(self._greatest(scored), "best", "the largest score")
+        steps.append(self._step("best", [*self._kept(scored), largest], "scores"))
         if view.model.has_probabilities:
             steps.append(self._step("exponentials", [*self._kept([*scored, "best"]), *self._exponentials()], "best"))
         last = self._result() + f"\nFROM {self.prefix}{'exponentials' if view.model.has_probabilities else 'best'}"
@@ -192,12 +195,16 @@ class _Writer:
     # The steps.
 
     def _cells(self) -> list[str]:
-        """Select the keys, and the cells as numbers or as strings without leading and trailing whitespace."""
+        """Select the keys, and the cells as numbers, after an imputer those that are missing as well, or as strings."""
         columns = [f"    r.{self._name(name)} AS {k}" for name, k in zip(self.key, self.keys, strict=True)]
         for j, column in enumerate(self.view.columns):
             cell = f"r.{self._name(column.name)}"
             if column.kind == "number":
+                neutral = column.numbers[0].neutral
                 expression = self.dialect("comma" if column.decimal == "," else "number", cell)
+                if neutral is not None and not self.view.is_table:
+                    missing, literal = self.dialect("missing", cell), self.dialect.literal(neutral)
+                    expression = f"CASE WHEN {missing} THEN {literal} ELSE {expression} END"
             elif column.kind == "boolean":
                 expression = self.dialect("boolean", cell)
             else:
@@ -207,18 +214,12 @@ class _Writer:
         return columns
 
     def _known(self) -> list[str]:
-        """Replace invalid numbers and dates by NULL, and missing values by NULL or, after an imputer, a number."""
+        """Replace missing values, invalid numbers and invalid dates by NULL."""
         columns, largest = [], repr(self.view.largest)
         for j, column in enumerate(self.view.columns):
             cell = f"c{j}"
             if column.kind == "number":
-                neutral = None if self.view.is_table else column.numbers[0].neutral
-                filled = (
-                    ""
-                    if neutral is None
-                    else (f"WHEN {self.dialect('missing', cell)} THEN {self.dialect.literal(neutral)} ")
-                )
-                cell = f"CASE {filled}WHEN {cell} BETWEEN -{largest} AND {largest} THEN {cell} END"
+                cell = f"CASE WHEN {cell} BETWEEN -{largest} AND {largest} THEN {cell} END"
             elif column.kind != "boolean" and self.view.missing_texts:
                 missing = ", ".join(map(sql_string, self.view.missing_texts))
                 cell = f"CASE WHEN {cell} NOT IN ({missing}) THEN {cell} END"
@@ -329,13 +330,6 @@ class _Writer:
 
     def _digits(self, weight: float) -> str:
         return self.dialect.literal(weight, self.view.dtype)
-
-    def _peaks(self) -> list[str]:
-        """Compute the largest plane score of each member, which is subtracted before exponentiation."""
-        return [
-            self._column(self._greatest([f"p{k}" for k in range(edges[0], edges[-1])]), f"b{m}")
-            for m, edges in enumerate(self.view.members)
-        ]
 
     def _scores(self) -> list[str]:
         columns, members, weights = [], self.view.members, self.view.member_weights

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.exports.graph import DOUBLE, Graph
+from polyplane.exports.literals import is_unicode
 from polyplane.inputs.cells import Cells, text_cells
 from polyplane.inputs.columns import days
 from polyplane.inputs.conversion import BOOLEAN_WORDS, as_booleans, as_dates, as_levels, as_numbers
@@ -70,15 +71,7 @@ def inputs_of(encoding: TableInputs, dtype: np.dtype[Any]) -> list[TableInput]:
 
 def _is_possible(name: str) -> bool:
     """Whether onnxruntime accepts this name of an input."""
-    return name != "" and "\0" not in name and _is_unicode(name)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return name != "" and "\0" not in name and is_unicode(name)
 
 
 def encode(graph: Graph, encoding: TableInputs, inputs: list[TableInput]) -> str:
@@ -136,12 +129,12 @@ def _texts(given: TableInput, gaps: tuple[str, ...], graph: Graph) -> str:
 def text_table(column: Any, gaps: tuple[str, ...]) -> tuple[list[str], np.ndarray]:
     """Return the known strings of a column, and the features of each; the last row is for all other strings."""
     if column.kind == "category":
-        known = [level for level in column.levels if _is_unicode(level)]
+        known = [level for level in column.levels if is_unicode(level)]
         other: str | None = max([*known, *gaps], key=len, default="") + "other"  # a string that is not one of them
     else:
         words = ("".join(t) for word in BOOLEAN_WORDS for t in product(*zip(word, word.upper(), strict=True)))
         known, other = [word for word in dict.fromkeys(words) if word not in gaps], None
-    gaps = tuple(gap for gap in {*gaps, ""} if gap not in known and _is_unicode(gap))
+    gaps = tuple(gap for gap in {*gaps, ""} if gap not in known and is_unicode(gap))
     texts = [*known, *sorted(gaps)]
     table = np.zeros((len(texts) + 1, len(column.features)))
     column.encode(text_cells(column.name, np.arange(len(table)), [*texts, other], gaps), table)

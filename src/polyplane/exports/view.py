@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
@@ -192,12 +191,6 @@ class View:
         weights = self.model.planes.member_weight
         return None if (weights == weights[0]).all() else (weights * len(weights)).tolist()
 
-    @cached_property
-    def is_identity(self) -> bool:
-        """Whether the features are the numbers of the row themselves."""
-        features = self.features
-        return bool(features.is_affine and not features.centre.any() and (features.factor == 1.0).all())
-
     def runs(self, number: Number) -> list[Run]:
         """Return the features of a number as runs."""
 
@@ -224,15 +217,14 @@ class View:
         The features of a table are scaled to similar ranges. Numbers of a matrix may have very different ranges, and so
         do their weights: their features are multiplied by the largest weight.
         """
-        features, weights = self.features, self.weights
-        unit = np.ones(features.n_features)
+        features, n_features = self.features, self.features.n_features
+        units = np.ones(len(self.weights))
         if not self.is_table:
-            largest = np.abs(weights[: len(unit)]).max(axis=1, initial=0.0)
-            unit = np.where((features.op == 0) & (largest > 0), largest, 1.0)
+            largest = np.abs(self.weights[:n_features]).max(axis=1, initial=0.0)
+            units[:n_features] = unit = np.where((features.op == 0) & (largest > 0), largest, 1.0)
             low, high = features.low * unit, features.high * unit
             features = features.replace(factor=features.factor * unit, low=low, high=high)
-        rest = np.ones(len(weights) - len(unit))
-        weights = weights / np.concatenate([unit, rest])[:, None]
+        weights = self.weights / units[:, None]
         by_plane = np.abs(weights).max(axis=0, initial=0.0)
         planes = np.where(by_plane > 0, by_plane, 1.0) / LARGEST_WEIGHT
         return np.rint(weights / planes).astype(np.int8), planes, features

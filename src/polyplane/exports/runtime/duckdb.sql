@@ -25,7 +25,7 @@ CASE WHEN lower(trim(CAST(CELL AS VARCHAR), w.characters)) IN ('true', 't', 'yes
      WHEN lower(trim(CAST(CELL AS VARCHAR), w.characters)) IN ('false', 'f', 'no', 'n', '0', '0.0', 'off') THEN 0.0 END
 
 -- @ missing
-CELL IS NULL OR isnan(CELL)
+CELL IS NULL OR isnan(TRY_CAST(CELL AS DOUBLE))
 
 -- @ timestamp
 TRY_CAST(regexp_replace(replace(CELL, ',', '.'), '^(.{10}([T ][0-9:.]+)?).*$', '\1') AS TIMESTAMP)

@@ -5,9 +5,9 @@
 /*
  * A LEARNER as C99, written by polyplane VERSION.
  *
- * PREFIX_predict takes a row of the WHAT and returns the index of the predicted class in PREFIX_labels, or -1 for an
- * invalid value (an infinite number, a text that is not a date). It writes the RESULTS
- * of the classes to arrays of NAME_CLASSES numbers, unless these are NULL. It is thread-safe.
+ * PREFIX_predict takes a row and returns the index of the predicted class in PREFIX_labels, or -1 for an invalid value (an
+ * infinite number, a text that is not a date). It writes the scores and, if the model has them, the probabilities of
+ * the classes to arrays of NAME_CLASSES numbers, unless these are NULL. It is thread-safe.
  *
  *     EXAMPLE
  *     int winner = PREFIX_predict(CALL);
@@ -17,7 +17,7 @@
  *
  * Columns: COLUMNS.
  * Memory: N_BYTES bytes of constant tables (DTYPE), N_TEXT of texts
- * with pointers of N_BITS bits, about N_STACK bytes of stack. Nothing is allocated.
+ * with pointers of 32 bits, about N_STACK bytes of stack. Nothing is allocated.
  */
 
 /* @ declarations */

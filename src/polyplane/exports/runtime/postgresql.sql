@@ -26,7 +26,7 @@ CASE WHEN lower(btrim(CAST(CELL AS text), w.characters)) IN ('true', 't', 'yes',
      WHEN lower(btrim(CAST(CELL AS text), w.characters)) IN ('false', 'f', 'no', 'n', '0', '0.0', 'off') THEN 0.0 END
 
 -- @ missing
-CELL IS NULL OR CELL = 'NaN'
+CELL IS NULL OR CAST(CELL AS double precision) = 'NaN'
 
 -- @ timestamp
 CAST(regexp_replace(replace(CELL, ',', '.'), '^(.{10}([T ][0-9:.]+)?).*$', '\1') AS TIMESTAMP)
