@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._threads import Team
+from polyplane._array_api import Team
 from polyplane.dask.partitions import Cluster, Partition
 from polyplane.engine.committee import CommitteeState
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data, moments
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Run
 from polyplane.engine.state import State, mix, workspace
@@ -29,7 +29,6 @@ from polyplane.learners.polyhedral_mixture import Likelihood, MixtureState, Poly
 from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
 from polyplane.learners.row_sums import RowSums, targets
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling, moments
 from polyplane.tables.members import EncodedRows, Member
 from polyplane.tables.training import TableMethod, cold_start, member_method
 

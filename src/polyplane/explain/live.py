@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyplane._plain import plain, visible
-from polyplane.committee import PlaneCommittee
 from polyplane.explain.columns import ModelColumns
 from polyplane.explain.markup import Markup, live_scripts
 from polyplane.explain.model import ModelExplanation
@@ -109,8 +108,7 @@ def _script(estimator: Any, columns: ModelColumns) -> str:
         return write_javascript(table_program(estimator), NAME)
     last = estimator[-1] if hasattr(estimator, "steps") else estimator
     planes = columns.model.flat().planes
-    together: Any = planes if planes.n_members == 1 else PlaneCommittee(planes.members)
-    return write_javascript(learner_program(last, together, tuple(columns.names)), NAME)
+    return write_javascript(learner_program(last, planes, tuple(columns.names)), NAME)
 
 
 def _input(columns: ModelColumns, j: int, explained: Sequence[RowExplanation]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from polyplane._prediction import PlanePrediction
-from polyplane.committee import PlaneCommittee
 from polyplane.exports._pipeline import Scalers
 from polyplane.planes import PlaneSet
 
@@ -74,17 +73,17 @@ def decide(best: str, classes: np.ndarray, sink: Sink) -> np.ndarray:
     return labels
 
 
-def _mean_scores(planes: PlaneSet | PlaneCommittee, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
+def _mean_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
     """Compute the class scores; for a committee, the means over its members."""
-    if isinstance(planes, PlaneSet):
+    if planes.n_members == 1:
         return _class_scores(planes, rows, dtype, sink)
-    scores = _class_scores(planes.together, rows, dtype, sink)
+    scores = _class_scores(planes, rows, dtype, sink)
     shape = sink.constant("members", np.array([0, planes.n_members, planes.n_classes]))
     return reduce("ReduceMean", sink.node("Reshape", [scores, shape], "member_scores"), 1, 0, "mean_scores", sink)
 
 
 def _class_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink) -> str:
-    """Compute the highest score of the planes of each class."""
+    """Compute the highest score of the planes of each class of each member."""
     precise = np.result_type(dtype, planes.coef.dtype)
     if dtype != precise:
         rows = sink.node("Cast", [rows], "precise_rows", to=element_type(precise))
@@ -92,13 +91,13 @@ def _class_scores(planes: PlaneSet, rows: str, dtype: np.dtype[Any], sink: Sink)
     intercept = sink.constant("intercept", planes.intercept.astype(precise))
     scores = sink.node("Add", [sink.node("MatMul", [rows, coef], "products"), intercept], "plane_scores")
     counts = np.diff(planes.indptr).astype(np.int64)
-    if planes.n_planes == planes.n_classes:
+    if planes.n_planes == len(counts):
         return scores
     if (counts == counts[0]).all():
-        shape = sink.constant("shape", np.array([0, planes.n_classes, counts[0]]))
+        shape = sink.constant("shape", np.array([0, len(counts), counts[0]]))
         own_scores = sink.node("Reshape", [scores, shape], "own_scores")
         return reduce("ReduceMax", own_scores, 2, 0, "class_scores", sink)
-    own = [f"own_scores_{c}" for c in range(planes.n_classes)]
+    own = [f"own_scores_{c}" for c in range(len(counts))]
     own = sink.several("Split", [scores, sink.constant("counts", counts)], own, axis=1)
     best = [
         part if count == 1 else reduce("ReduceMax", part, 1, 1, f"best_{c}", sink)

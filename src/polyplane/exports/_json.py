@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from polyplane._plain import plain, visible_json
 from polyplane._prediction import PlanePrediction
 from polyplane._version import __version__
-from polyplane.committee import PlaneCommittee
 from polyplane.exports._names import feature_names
 from polyplane.exports._pipeline import ScaledLearner, Scalers, unwrap_pipeline
 from polyplane.planes import PlaneSet
@@ -147,8 +146,8 @@ def _learner_to_json(model: PlanePrediction, names: list[str], more: dict[str, A
         "features": names,
         **more,
     }
-    planes: Any = model.planes_
-    if isinstance(planes, PlaneCommittee):
+    planes = model.planes_
+    if planes.n_members > 1:
         head["machines"] = planes.n_members
     lines = [f" {json.dumps(name)}: {dump(value)}," for name, value in head.items()]
     return "\n".join(["{", *lines, ' "classes": [', ",\n".join(_classes(model, names)), " ]", "}"])
@@ -156,10 +155,10 @@ def _learner_to_json(model: PlanePrediction, names: list[str], more: dict[str, A
 
 def _classes(model: PlanePrediction, names: list[str]) -> list[str]:
     names = [dump(name) for name in names]
-    planes: Any = model.planes_
+    planes = model.planes_
     texts = []
     for c, label in enumerate(model.classes_.tolist()):
-        if isinstance(planes, PlaneCommittee):
+        if planes.n_members > 1:
             text = ", ".join(f"[{planes_of_class(member, c, names)}]" for member in planes.members)
         else:
             text = planes_of_class(planes, c, names)

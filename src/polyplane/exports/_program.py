@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane._prediction import PlanePrediction
-from polyplane.committee import PlaneCommittee
 from polyplane.exports._graph import link_function
 from polyplane.exports._names import feature_names
 from polyplane.exports._pipeline import ScaledLearner, Scalers
@@ -235,8 +234,5 @@ def _scaled_terms(scalers: Scalers) -> Iterator[Term]:
 
 
 def _edges(planes: Any) -> tuple[tuple[int, ...], ...]:
-    if isinstance(planes, PlaneCommittee):
-        indptr, n_classes = planes.together.indptr.tolist(), planes.n_classes
-        starts = range(0, len(indptr), n_classes)
-        return tuple(tuple(indptr[start : stop + 1]) for start, stop in pairwise(starts))
-    return (tuple(planes.indptr.tolist()),)
+    indptr = planes.indptr.tolist()
+    return tuple(tuple(indptr[start : stop + 1]) for start, stop in pairwise(range(0, len(indptr), planes.n_classes)))

@@ -12,13 +12,12 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane.base import Declaration, PlaneClassifier
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, RowMemory, workspace
 from polyplane.learners.multi_hyperplane import CHECKS_PER_EPOCH, KernelRows, PlaneColumns, plane_sums
 from polyplane.learners.tangents import Schedule
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
 
 #: In a stream, planes are averaged once per this many dense rows of a batch.
 ROWS_PER_CHECK = 64

@@ -9,14 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._array_api import take_rows, to_numpy, within_device_memory
-from polyplane._threads import in_threads
-from polyplane.engine.data import Data
-from polyplane.engine.race import Choice, Race
-from polyplane.engine.run import Run
+from polyplane._array_api import in_threads, take_rows, to_numpy, within_device_memory
+from polyplane.engine.data import AffineScaling, Data
+from polyplane.engine.run import Choice, Race, Run
 from polyplane.learners.joint_polytope import Centres, mean_square
 from polyplane.learners.tangents import most_planes, run_from_tangents
-from polyplane.scaling import AffineScaling
 
 # The number of planes of multi-hyperplane methods.
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from polyplane._threads import Team, in_threads
+from polyplane._array_api import Team, in_threads
 from polyplane.base import Declaration, PlaneClassifier, class_index
 from polyplane.engine.data import Data
 from polyplane.engine.method import Traits

@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyplane._array_api import host_dtype, kind_of, like, namespace, within_device_memory
-from polyplane._threads import Team
+from polyplane._array_api import Team, host_dtype, kind_of, like, namespace, within_device_memory
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits

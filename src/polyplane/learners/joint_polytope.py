@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
-from polyplane.engine.data import Data
+from polyplane.engine.data import Data, moments
 from polyplane.engine.method import Traits
 from polyplane.engine.state import Array, MixedNumber, MixedWhole, RowMemory, Seed, State, workspace
 from polyplane.learners.sgd import (
@@ -30,7 +30,6 @@ from polyplane.learners.sgd import (
     window_of,
 )
 from polyplane.planes import PlaneSet
-from polyplane.scaling import moments
 
 #: Minimum number of rows of a class per centre.
 ROWS_PER_CENTRE = 3

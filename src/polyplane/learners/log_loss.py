@@ -11,10 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from polyplane._array_api import astype, at_least, device_of, is_on_cuda, like, namespace, softmax, take_rows
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.state import Array, MixedWhole, State
 from polyplane.learners.tangents import EpochRandomness, EpochSampler, update_mean
-from polyplane.scaling import AffineScaling, ScaledRows
 
 #: Recording a graph costs as much as a few steps.
 WORTH_RECORDING = 16

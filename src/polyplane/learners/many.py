@@ -16,8 +16,16 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from polyplane._array_api import astype, is_foreign, like, namespace, take_rows, to_numpy, within_device_memory
-from polyplane._threads import in_threads
+from polyplane._array_api import (
+    astype,
+    in_threads,
+    is_foreign,
+    like,
+    namespace,
+    take_rows,
+    to_numpy,
+    within_device_memory,
+)
 from polyplane.base import PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits

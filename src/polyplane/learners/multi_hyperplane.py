@@ -14,12 +14,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polyplane._array_api import astype, like, namespace, softmax, take_rows, widest_float, within_device_memory
-from polyplane._threads import blas_threads
-from polyplane._validation import check_fitted_matrix
+from polyplane._array_api import (
+    astype,
+    blas_threads,
+    like,
+    namespace,
+    softmax,
+    take_rows,
+    widest_float,
+    within_device_memory,
+)
+from polyplane._prediction import check_fitted_matrix
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.committee import Committee, CommitteeState
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, CommonScaling, MixedNumber, Seed, State, workspace
 from polyplane.learners.choose_planes import choose_n_planes
@@ -44,7 +52,6 @@ from polyplane.learners.tangents import (
     update_mean,
 )
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling, ScaledRows
 
 #: A row whose class has this probability has a sufficient margin: it hardly changes the planes.
 AMPLE = 0.99

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane._array_api import astype, kind_of, namespace
 from polyplane.base import Declaration
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Traits
 from polyplane.engine.state import Seed, workspace
 from polyplane.learners.polyhedron import (
@@ -28,7 +28,6 @@ from polyplane.learners.polyhedron import (
     plane_set,
 )
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
 
 
 class Evaluation(NamedTuple):

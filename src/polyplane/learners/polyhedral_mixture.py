@@ -15,9 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane._array_api import astype, at_most, expit, kind_of, namespace, take_rows, to_numpy, widest_float
-from polyplane._validation import check_fitted_matrix
+from polyplane._prediction import check_fitted_matrix
 from polyplane.base import Declaration
-from polyplane.engine.data import Data, OwnScaling
+from polyplane.engine.data import AffineScaling, Data, OwnScaling, row_blocks
 from polyplane.engine.method import Traits
 from polyplane.engine.state import FeatureScaling, workspace
 from polyplane.learners.polyhedron import (
@@ -31,7 +31,6 @@ from polyplane.learners.polyhedron import (
     plane_set,
 )
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling, row_blocks
 
 #: Number of steps that L-BFGS stores.
 LBFGS_MEMORY = 10

@@ -16,12 +16,11 @@ from sklearn.utils._param_validation import Interval
 
 from polyplane._array_api import astype, host_dtype, like, namespace, to_numpy, widest_float
 from polyplane.base import PlaneClassifier, class_index
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method
 from polyplane.engine.run import Run
 from polyplane.engine.state import Array, RowsLike, State, Whole
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
 
 #: Power iterations to find the principal axis of a group of rows; an approximation suffices to split it.
 POWER_STEPS = 10

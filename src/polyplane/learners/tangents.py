@@ -32,11 +32,10 @@ from polyplane._array_api import (
     to_numpy,
     within_device_memory,
 )
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.method import Method
 from polyplane.engine.run import Observer, Run
 from polyplane.engine.state import Array, RowMemory, State
-from polyplane.scaling import AffineScaling, ScaledRows
 
 #: Number of consecutive rows that share a window of the noise; unless they have many features, each has its own row.
 WINDOW = 256

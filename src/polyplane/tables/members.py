@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._threads import in_threads
-from polyplane.engine.data import Data
+from polyplane._array_api import in_threads
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import read_table
 from polyplane.learners.choose_planes import choose_n_planes
@@ -19,7 +19,6 @@ from polyplane.learners.multi_hyperplane import AMPLE, SmoothMultiHyperplane, Sm
 from polyplane.learners.tangents import Schedule, run_from_tangents
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
 from polyplane.tables.preparation import RECIPES, Preparation
 
 #: Number of scores in a block of rows.
