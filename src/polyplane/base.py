@@ -6,10 +6,10 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import repeat
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -33,6 +33,8 @@ from polyplane.engine.data import AffineScaling, Data, FeatureRanges, OwnScaling
 from polyplane.engine.method import Method, refuse_changes
 from polyplane.engine.run import Choice, Limits, Observer, Plateau, Progress, Run, Validation, record
 from polyplane.planes import PlaneSet
+
+M = TypeVar("M", bound=Method[Any])
 
 #: Share of the rows held out by ``early_stopping=True``.
 HELD_OUT = 0.1
@@ -130,6 +132,19 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
     @abstractmethod
     def _method(self, classes: np.ndarray) -> Method[Any]:
         """The method that the parameters name, for these labels."""
+
+    def _method_of(self, kind: Callable[..., M], **others: Any) -> M:
+        """A method with `others` and those parameters of the estimator that have the names of its fields.
+
+        Integers become floats where these are declared: products of large integers would overflow in kernels.
+        """
+        names = {part.name: str(part.type) for part in fields(kind)}  # type: ignore[arg-type]
+        values = {name: getattr(self, name) for name in names if hasattr(self, name)} | others
+        for name, value in values.items():
+            is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if is_whole and names.get(name) in ("float", "float | None"):
+                values[name] = float(value)
+        return kind(**values)
 
     def _fitted_attributes(self, state: Any, data: Data) -> Mapping[str, Any]:
         """Fitted attributes of the learner's own, after a step on `data`; those that the `Declaration` names."""

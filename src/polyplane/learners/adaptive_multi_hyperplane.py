@@ -462,4 +462,4 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     _declaration: ClassVar[Declaration] = Declaration(tuning={"alpha": [1e-5, 1e-6, 1e-4], "growth": [0.2, 0.0]})
 
     def _method(self, classes: np.ndarray) -> AdaptiveMultiHyperplane:
-        return AdaptiveMultiHyperplane.of(self)
+        return self._method_of(AdaptiveMultiHyperplane)

@@ -334,7 +334,7 @@ class CuttingPlaneSVC(PlaneClassifier):
     )
 
     def _method(self, classes: np.ndarray) -> CuttingPlane:
-        return CuttingPlane.of(self)
+        return self._method_of(CuttingPlane)
 
     def _concluded(self, method: Any, state: CutState, data: Data) -> CutState:
         if self.tol is not None and state.gap >= self.tol and state.n_steps == self.max_iter:

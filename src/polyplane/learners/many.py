@@ -31,7 +31,6 @@ from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Limits, Run
 from polyplane.engine.state import Array, State, workspace
-from polyplane.learners.choose_planes import choose_n_planes
 from polyplane.learners.log_loss import EPSILON, USUAL_BATCH, Adam, decay, log_loss_residual, run_steps, stretch
 from polyplane.learners.multi_hyperplane import (
     STEPS_PER_PASS,
@@ -39,7 +38,7 @@ from polyplane.learners.multi_hyperplane import (
     SmoothMultiHyperplane,
     SmoothState,
 )
-from polyplane.learners.tangents import EpochRandomness, EpochSampler
+from polyplane.learners.tangents import EpochRandomness, EpochSampler, choose_n_planes
 from polyplane.planes import PlaneSet
 
 #: Maximum number of scores, and of values of the rows, in a step of a stack; more models form several stacks.

@@ -30,7 +30,6 @@ from polyplane.engine.committee import Committee, CommitteeState
 from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, CommonScaling, MixedNumber, Seed, State, workspace
-from polyplane.learners.choose_planes import choose_n_planes
 from polyplane.learners.log_loss import (
     USUAL_BATCH,
     Adam,
@@ -49,6 +48,7 @@ from polyplane.learners.tangents import (
     Schedule,
     TangentMethod,
     Tangents,
+    choose_n_planes,
     update_mean,
 )
 from polyplane.planes import PlaneSet
@@ -636,7 +636,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     def _method(self, classes: np.ndarray) -> Method[Any]:
         if self.loss == "log":
             batch_size = USUAL_BATCH if self.batch_size is None else self.batch_size
-            smooth = SmoothMultiHyperplane.of(self, alpha=self.alpha or 0.0, batch_size=batch_size)
+            smooth = self._method_of(SmoothMultiHyperplane, alpha=self.alpha or 0.0, batch_size=batch_size)
             return smooth if self.n_estimators == 1 else SmoothCommittee(smooth, self.n_estimators, self.n_jobs)
         for name in ("alpha", "noise", "batch_size"):
             if getattr(self, name) is not None:
@@ -644,7 +644,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
                     f"{name}={getattr(self, name)!r} belongs to the log-loss and means nothing for loss='hinge'; leave "
                     "it at None."
                 )
-        margin = MarginMultiHyperplane.of(self)
+        margin = self._method_of(MarginMultiHyperplane)
         return margin if self.n_estimators == 1 else MarginCommittee(margin, self.n_estimators, self.n_jobs)
 
     def _seed(self) -> Any:

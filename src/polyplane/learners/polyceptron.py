@@ -24,7 +24,6 @@ from polyplane.learners.polyhedron import (
     PolyhedronMethod,
     PolyhedronState,
     members,
-    method_of,
     plane_set,
 )
 from polyplane.planes import PlaneSet
@@ -306,4 +305,4 @@ class PolyceptronClassifier(PolyhedronClassifier):
     )
 
     def _method(self, classes: np.ndarray) -> Polyceptron:
-        return method_of(Polyceptron, self, classes)
+        return self._polyhedron_method(Polyceptron, classes)

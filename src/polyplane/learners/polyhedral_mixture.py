@@ -27,7 +27,6 @@ from polyplane.learners.polyhedron import (
     PolyhedronMethod,
     PolyhedronState,
     members,
-    method_of,
     plane_set,
 )
 from polyplane.planes import PlaneSet
@@ -517,7 +516,7 @@ class PolyhedralMixtureClassifier(PolyhedronClassifier):
     def _method(self, classes: np.ndarray) -> PolyhedralMixture:
         if self.gating == "hard" and self.gamma is not None:
             raise ValueError(f"gamma={self.gamma!r} is for gating='soft'; hard gating has no such parameter.")
-        return method_of(PolyhedralMixture, self, classes, gamma=self._gamma)
+        return self._polyhedron_method(PolyhedralMixture, classes, gamma=self._gamma)
 
     def _concluded(self, method: Any, state: MixtureState, data: Data) -> MixtureState:
         assert state.ascent is not None

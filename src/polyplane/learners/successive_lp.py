@@ -24,7 +24,6 @@ from polyplane.learners.polyhedron import (
     PolyhedronClassifier,
     PolyhedronMethod,
     PolyhedronState,
-    method_of,
     plane_set,
 )
 from polyplane.planes import PlaneSet
@@ -327,4 +326,4 @@ class SuccessiveLPClassifier(PolyhedronClassifier):
     )
 
     def _method(self, classes: np.ndarray) -> SuccessiveLP:
-        return method_of(SuccessiveLP, self, classes)
+        return self._polyhedron_method(SuccessiveLP, classes)

@@ -13,10 +13,9 @@ from polyplane._array_api import in_threads
 from polyplane.engine.data import AffineScaling, Data
 from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import read_table
-from polyplane.learners.choose_planes import choose_n_planes
 from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay
 from polyplane.learners.multi_hyperplane import AMPLE, SmoothMultiHyperplane, SmoothState
-from polyplane.learners.tangents import Schedule, run_from_tangents
+from polyplane.learners.tangents import Schedule, choose_n_planes, run_from_tangents
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 from polyplane.tables.preparation import RECIPES, Preparation
