@@ -13,7 +13,6 @@ from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms
 
@@ -36,12 +35,11 @@ from polyplane.learners.sgd import (
     pieces,
     window_of,
 )
+from polyplane.learners.tangents import kmeans, sampled
 from polyplane.planes import PlaneSet
 
 #: Minimum number of rows of a class per centre.
 ROWS_PER_CENTRE = 3
-#: Maximum number of rows per centre for k-means, and its passes.
-ROWS_TO_CLUSTER, PASSES = 256, 10
 
 
 class Centres(NamedTuple):
@@ -60,7 +58,11 @@ class Centres(NamedTuple):
         for c in range(data.n_classes):
             own = rows[y[rows] == c]
             n_centres = int(np.clip(len(own) // ROWS_PER_CENTRE, 1, n_planes))
-            found.append(kmeans(X, own, n_centres, rng) - mean if len(own) else np.zeros((0, X.shape[1])))
+            own = X[sampled(own, n_centres, rng)]
+            centres = kmeans(own, n_centres, rng, in_float64=True) if own.shape[0] else np.zeros((0, X.shape[1]))
+            if n_centres == 1 and own.shape[0]:  # more precisely
+                centres = np.asarray(own.mean(axis=0), dtype=np.float64).reshape(1, -1)
+            found.append(centres - mean if own.shape[0] else centres)
         return cls(found, mean, float(mean_square(X, rows, 0.0) - mean @ mean))
 
     def tangent_sums(self, n_planes: int, weight: float, bias_input: float, dtype: Any) -> tuple[Any, Any]:
@@ -88,32 +90,6 @@ class Centres(NamedTuple):
 def mean_square(X: Any, rows: np.ndarray, bias_input: float) -> float:
     """The mean squared norm of the rows with these indices, including the constant feature."""
     return float(row_norms(X, squared=True)[rows].mean(dtype=np.float64)) + bias_input**2
-
-
-def kmeans(X: Any, rows: np.ndarray, n_centres: int, rng: np.random.Generator) -> np.ndarray:
-    """Centres of dense or sparse rows by a few passes of Lloyd's algorithm; an empty centre does not move."""
-    if len(rows) > ROWS_TO_CLUSTER * n_centres:
-        rows = np.sort(rng.choice(rows, ROWS_TO_CLUSTER * n_centres, replace=False))
-    X = X[rows]
-    centres = _dense(X[np.sort(rng.choice(len(rows), n_centres, replace=False))]).astype(np.float64)
-    if n_centres == 1:
-        return np.asarray(X.mean(axis=0), dtype=np.float64).reshape(1, -1)
-    for _ in range(PASSES):
-        cost = X @ (-2.0 * centres.T) + (centres * centres).sum(axis=1)
-        nearest = cost.argmin(axis=1)
-        count = np.bincount(nearest, minlength=n_centres)
-        member = sparse.csr_array(
-            (np.ones(len(rows)), np.argsort(nearest, kind="stable"), np.append(0, count.cumsum())),
-            shape=(n_centres, len(rows)),
-        )
-        won = count > 0
-        centres[won] = _dense(member @ X)[won] / count[won, None]
-    return centres
-
-
-def _dense(X: Any) -> np.ndarray:
-    rows: np.ndarray = X.toarray() if sparse.issparse(X) else np.asarray(X)
-    return rows
 
 
 _MEAN = Array("f", "features", "columns", in_place=False, mixed=True)

@@ -383,9 +383,34 @@ VARIANCE = (5.0, 25.0)
 #: Iterations of L-BFGS that count as a pass: together they take less time than a pass with mini-batches.
 ITERATIONS = 5
 #: Number of steps that L-BFGS stores.
-MEMORY = 10
+LBFGS_MEMORY = 10
 #: The line search ends when the slope is this fraction of the initial slope; maximum number of its iterations.
 FLAT, TRIES = 0.1, 20
+
+
+def times_inverse(pairs: Sequence[tuple[Any, Any, float]], vector: Any, curvature: Any = 1.0) -> Any:
+    """The product with the approximate inverse Hessian of L-BFGS (two-loop recursion).
+
+    Parameters
+    ----------
+    pairs : sequence of (move, change, product)
+        The last steps, the changes of the gradient in them, and their inner products.
+    vector : array
+        The vector.
+    curvature : array or float, default=1.0
+        The initial approximation of the diagonal of the Hessian, up to a factor.
+    """
+    factors = []
+    for move, change, product in reversed(pairs):
+        factors.append(_dot(move, vector) / product)
+        vector = vector - factors[-1] * change
+    vector = vector / curvature
+    if pairs:
+        _, change, product = pairs[-1]
+        vector = vector * (product / _dot(change, change / curvature))
+    for (move, change, product), factor in zip(pairs, reversed(factors), strict=True):
+        vector = vector + (factor - _dot(change, vector) / product) * move
+    return vector
 
 
 class Found(NamedTuple):
@@ -464,21 +489,10 @@ class OnePlanePerClass:
     def _remember(self, move: Any, change: Any) -> None:
         product = _dot(move, change)
         if product > 0:
-            self._pairs = [*self._pairs[1 - MEMORY :], (move, change, product)]
+            self._pairs = [*self._pairs[1 - LBFGS_MEMORY :], (move, change, product)]
 
     def _times_inverse(self, vector: Any) -> Any:
-        """The product with the approximate inverse Hessian of L-BFGS (two-loop recursion)."""
-        factors = []
-        for move, change, product in reversed(self._pairs):
-            factors.append(_dot(move, vector) / product)
-            vector = vector - factors[-1] * change
-        vector = vector / self._curvature
-        if self._pairs:
-            _, change, product = self._pairs[-1]
-            vector = vector * (product / _dot(change, change / self._curvature))
-        for (move, change, product), factor in zip(self._pairs, reversed(factors), strict=True):
-            vector = vector + (factor - _dot(change, vector) / product) * move
-        return vector
+        return times_inverse(self._pairs, vector, self._curvature)
 
     def _length(self, W: Any, direction: Any, along: Any) -> float:
         """Line search: the step size at which the slope is nearly 0, by Newton's method within a bracket."""

@@ -33,9 +33,10 @@ from polyplane._array_api import (
     within_device_memory,
 )
 from polyplane.engine.data import AffineScaling, Data, ScaledRows
-from polyplane.engine.method import Method
+from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Choice, Observer, Race, Run
 from polyplane.engine.state import Array, RowMemory, State
+from polyplane.planes import PlaneSet
 
 #: Number of consecutive rows that share a window of the noise; unless they have many features, each has its own row.
 WINDOW = 256
@@ -205,9 +206,7 @@ def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scal
     centres = like(np.zeros((*shape, X.shape[1]), dtype=host_dtype(X)), X)
     mask = np.zeros(shape, dtype=bool)
     for c, k in enumerate(n_planes):
-        own = rows[y[rows] == c]
-        if len(own) > ROWS_PER_CENTRE * k:
-            own = np.sort(rng.choice(own, ROWS_PER_CENTRE * int(k), replace=False))
+        own = sampled(rows[y[rows] == c], int(k), rng)
         # A class without rows starts with one plane at the centre of all rows.
         found = _centres_of(X, own, scaling, int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
         centres[c, : found.shape[0], :] = found
@@ -231,36 +230,87 @@ def _centres_of(X: Any, rows: np.ndarray, scaling: AffineScaling, n_centres: int
     return (kmeans(X[rows], n_centres, rng) - scaling.centre) * X.dtype.type(scaling.factor)
 
 
-def kmeans(X: Any, n_centres: int, rng: np.random.Generator, max_iter: int = 10) -> Any:
-    """Centres by a few passes of Lloyd's algorithm; an empty centre moves to the row farthest from its centre.
+@dataclass(frozen=True, eq=False)
+class Centres(State):
+    """The centres of k-means."""
 
-    k-means need not converge here: scikit-learn's takes five times as long and leads to the same error.
+    centres: Annotated[Any, Array("f", "planes", "features", in_place=False)]
+
+
+@dataclass(frozen=True)
+class KMeans(Method[Centres]):
+    """Lloyd's algorithm; a step is one pass. An empty centre moves to the row farthest from its centre.
+
+    k-means need not converge here: scikit-learn's takes five times as long and leads to the same error. It also knows
+    no arrays on devices.
+
+    Parameters
+    ----------
+    n_centres : int
+        Number of centres.
+    in_float64 : bool, default=False
+        Whether to compute the centres in float64, on the host; an empty one then does not move.
     """
-    xp, n_rows = namespace(X), X.shape[0]
-    if n_rows <= n_centres:
-        return xp.asarray(_dense(X), copy=True)
-    centres = _dense(take_rows(X, rng.choice(n_rows, n_centres, replace=False)))
-    for _ in range(max_iter if n_centres > 1 else 1):
-        cost = X @ (-2.0 * centres.T)
-        cost += xp.sum(centres * centres, axis=1)
-        nearest = xp.argmin(cost, axis=1)
-        sums, count = _sums_of_groups(X, nearest, n_centres)
+
+    n_centres: int
+    in_float64: bool = False
+
+    traits = Traits(Centres, takes_device_arrays=True)
+
+    def start(self, data: Data, seed: Any) -> Centres:
+        """Centres at rows that the random generator `seed` draws."""
+        rows = seed.choice(data.X.shape[0], self.n_centres, replace=False)
+        if self.in_float64:
+            return Centres(_dense(data.X[np.sort(rows)]).astype(np.float64))
+        return Centres(_dense(take_rows(data.X, rows)))
+
+    def step(self, state: Centres, data: Data) -> Centres:
+        """Move each centre to the mean of the rows nearest to it."""
+        X, before = data.X, state.centres
+        xp, n_rows = namespace(X), X.shape[0]
+        cost = X @ (-2.0 * before.T)
+        cost += xp.sum(before * before, axis=1)
+        sums, count = _sums_of_groups(X, xp.argmin(cost, axis=1), self.n_centres, self.in_float64)
         centres = sums / at_least(count, 1.0)[:, None]
         idle = np.flatnonzero(to_numpy(count) == 0)
-        if len(idle):
+        if len(idle) and self.in_float64:
+            centres[idle] = before[idle]
+        elif len(idle):
             norms = X.multiply(X).sum(axis=1) if sparse.issparse(X) else xp.sum(X * X, axis=1)
             distance = xp.min(cost, axis=1) + xp.reshape(xp.asarray(norms), (-1,))
             put(centres, like(idle, centres), _dense(take_rows(X, xp.argsort(distance)[n_rows - len(idle) :])))
-    return centres
+        return Centres(centres)
+
+    def planes(self, state: Centres) -> PlaneSet:
+        """The tangents of a paraboloid at the centres, whose largest score is that of the nearest centre."""
+        square = namespace(state.centres).sum(state.centres**2, axis=1)
+        return PlaneSet(2 * state.centres, -square, np.arange(self.n_centres + 1))
 
 
-def _sums_of_groups(X: Any, group: Any, n_groups: int) -> tuple[Any, Any]:
+def kmeans(X: Any, n_centres: int, rng: np.random.Generator, passes: int = 10, in_float64: bool = False) -> Any:
+    """Centres of dense or sparse rows by a few passes of k-means."""
+    n_rows = X.shape[0]
+    if n_rows <= n_centres and not in_float64:
+        return namespace(X).asarray(_dense(X), copy=True)
+    data = Data(X, np.zeros(0), np.zeros(0), np.zeros(0), 1)
+    run = Run(KMeans(n_centres, in_float64), seed=rng, tracked=False)
+    return run.go(repeat(data, passes if n_centres > 1 else 1)).state.centres
+
+
+def sampled(rows: np.ndarray, n_centres: int, rng: np.random.Generator) -> np.ndarray:
+    """The rows of a class, or a sample of them that is large enough for its centres."""
+    if len(rows) <= ROWS_PER_CENTRE * n_centres:
+        return rows
+    return np.sort(rng.choice(rows, ROWS_PER_CENTRE * n_centres, replace=False))
+
+
+def _sums_of_groups(X: Any, group: Any, n_groups: int, in_float64: bool) -> tuple[Any, Any]:
     """Sum of the rows of each group, and their number, by a matrix product."""
     xp = namespace(X)
-    if sparse.issparse(X):
-        ones, rows = np.ones(len(group), dtype=X.dtype), np.arange(len(group))
+    if in_float64 or sparse.issparse(X):
+        ones, rows = np.ones(len(group), dtype=np.float64 if in_float64 else X.dtype), np.arange(len(group))
         member = sparse.csr_array((ones, (group, rows)), shape=(n_groups, len(group)))
-        return (member @ X).toarray(), np.asarray(member.sum(axis=1)).ravel()
+        return _dense(member @ X), np.asarray(member.sum(axis=1)).ravel()
     member = astype(group[None, :] == like(np.arange(n_groups), group)[:, None], X.dtype)
     return member @ X, xp.sum(member, axis=1)
 
