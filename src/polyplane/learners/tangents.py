@@ -308,9 +308,9 @@ def _sums_of_groups(X: Any, group: Any, n_groups: int, in_float64: bool) -> tupl
     """Sum of the rows of each group, and their number, by a matrix product."""
     xp = namespace(X)
     if in_float64 or sparse.issparse(X):
-        ones, rows = np.ones(len(group), dtype=np.float64 if in_float64 else X.dtype), np.arange(len(group))
-        member = sparse.csr_array((ones, (group, rows)), shape=(n_groups, len(group)))
-        return _dense(member @ X), np.asarray(member.sum(axis=1)).ravel()
+        ones, count = np.ones(len(group), np.float64 if in_float64 else X.dtype), np.bincount(group, minlength=n_groups)
+        parts = (ones, np.argsort(group, kind="stable"), np.append(0, count.cumsum()))
+        return _dense(sparse.csr_array(parts, shape=(n_groups, len(group))) @ X), count.astype(ones.dtype)
     member = astype(group[None, :] == like(np.arange(n_groups), group)[:, None], X.dtype)
     return member @ X, xp.sum(member, axis=1)
 
