@@ -39,6 +39,8 @@ class Data:
         Whether these rows of a stream were seen in an earlier pass.
     identity : bytes or None
         An identifier of the rows that is cheaper than a hash. None: use the SHA-256; see `fingerprint`.
+    memory : dict or None
+        What several runs on these rows share; see `shared`. None: nothing is kept.
     """
 
     X: Any
@@ -51,6 +53,15 @@ class Data:
     is_part: bool = False
     is_repeated: bool = False
     identity: bytes | None = None
+    memory: dict[Any, Any] | None = None
+
+    def shared(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """Return what `compute` does, computed only once if several runs share it."""
+        if self.memory is None:
+            return compute()
+        if key not in self.memory:
+            self.memory[key] = compute()
+        return self.memory[key]
 
     @property
     def training_weight(self) -> np.ndarray:

@@ -204,22 +204,21 @@ class JointPolytope(InverseTimeSGD[JointState]):
 
     def _epoch(self, state: JointState, order: np.ndarray, movement: float, data: Data) -> JointState:
         """The state after visiting the rows of `order`; its average is not updated."""
-        from polyplane.kernels.convex_polytope import Pace
-        from polyplane.kernels.joint_polytope import JointProblem, Shares, Skipping, joint_epoch
+        from polyplane.kernels.convex_polytope import Backoff, JointProblem, Memory, Pace, joint_epoch
         from polyplane.kernels.rows import PlaneSums, as_rows
 
         memory, measured, dtype = state.rows, state.workspace, state.coef.dtype
         assert memory is not None
         min_entropy = self.min_entropy * math.log(state.n_planes)
         problem = JointProblem(data.y, data.weight, state.n_planes, state.alpha, min_entropy)
-        shares = Shares(memory.recorded, state.counts, np.empty((state.n_classes, 2))) if min_entropy > 0.0 else None
+        kept = Memory(memory.recorded, state.counts, np.empty((state.n_classes, 2))) if min_entropy > 0.0 else None
         length = np.zeros(0, dtype=dtype) if measured is None else measured.length
-        skipping = Skipping(memory.skip, length, movement, 0 if measured is None else int(self.backoff))
+        backoff = Backoff(memory.skip, length, movement, 0 if measured is None else int(self.backoff))
         rows, score, loss, updates = as_rows(data.X), np.empty_like(state.intercept), 0.0, 0
         for piece in pieces(order, state.window):
             planes = PlaneSums(state.coef[: data.X.shape[1]], state.intercept, self._bias_input)
             pace = Pace(state.t, state.margin, state.window)
-            part = joint_epoch(rows, piece, pace, planes, problem, shares, skipping, score)
+            part = joint_epoch(rows, piece, pace, planes, problem, kept, backoff, score)
             loss, updates = loss + part[0], updates + part[1]
             state = state.replace(t=min(state.t + len(piece), state.window), margin=part[2])
             if state.margin > LARGEST_GROWTH * state.alpha * state.window:
@@ -331,7 +330,8 @@ class Fold:
     def __init__(self, data: Data, train: np.ndarray, held_out: np.ndarray) -> None:
         self._whole = replace(data, train=train)
         own = np.arange(len(train))
-        self.data = replace(data, X=data.X[train], y=data.y[train], weight=data.weight[train], train=own)
+        parts = {"X": data.X[train], "y": data.y[train], "weight": data.weight[train], "train": own}
+        self.data = replace(data, **parts, memory={})
         self._held_out = data.X[held_out], data.y[held_out], data.weight[held_out]
         self._centres: dict[int, Centres] = {}
 

@@ -238,11 +238,19 @@ class InverseTimeSGD(Method[S]):
 
     def _permutation(self, seed: int, epoch: int, data: Data) -> np.ndarray:
         """The order of the rows in an epoch."""
-        return np.random.default_rng([seed, epoch]).permutation(data.train) if self.shuffle else data.train
+        if not self.shuffle:
+            return data.train
+        order: np.ndarray = data.shared(
+            (seed, epoch), lambda: np.random.default_rng([seed, epoch]).permutation(data.train)
+        )
+        return order
 
     def _measured_rows(self, data: Data) -> MeasuredRows | None:
         """The rows on which movements are measured, to skip rows; None in a stream, where rows are visited once."""
-        return MeasuredRows(data, self._bias_input) if self.backoff > 0 and not data.stream else None
+        if self.backoff == 0 or data.stream:
+            return None
+        measured: MeasuredRows = data.shared(self._bias_input, lambda: MeasuredRows(data, self._bias_input))
+        return measured
 
     def _averaged(self, state: S, data: Data) -> S:
         """Update the average of the planes after each epoch, or less often if batches are small."""
