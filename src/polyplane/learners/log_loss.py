@@ -240,12 +240,16 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
 
 
 def dense_gradient(W: Any, x: Any, own: Any, weight: Any) -> tuple[Any, Any]:
-    """Own-class probabilities, and the gradient in W (n_classes, n_planes, n_features + 1); the rows end in a 1."""
+    """Own-class probabilities, and the gradient in W (..., n_classes, n_planes, n_features + 1); the rows end in a 1.
+
+    Several models, the first axis of all arrays, are independent of each other.
+    """
     xp = namespace(W)
-    scores = xp.reshape(x @ xp.reshape(W, (-1, W.shape[2])).T, (x.shape[0], *W.shape[:2]))
+    flat = xp.reshape(W, (*W.shape[:-3], -1, W.shape[-1]))
+    scores = xp.reshape(x @ xp.matrix_transpose(flat), (*x.shape[:-1], *W.shape[-3:-1]))
     residual, probability = log_loss_residual(scores, own, weight)
-    residual = xp.reshape(residual, (x.shape[0], -1))
-    return probability, xp.reshape(residual.T @ x, W.shape)
+    residual = xp.reshape(residual, (*x.shape[:-1], -1))
+    return probability, xp.reshape(xp.matrix_transpose(residual) @ x, W.shape)
 
 
 def sparse_gradient(

@@ -157,7 +157,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         drawn = sampler.draw(state.seed, state.epoch, more=schedule.next_turn > 0)
         rows = clocks.visited(like(drawn.order, sampler.y))
         size = min(self.batch_size, max(USUAL_BATCH, rows.shape[0] // STEPS_PER_PASS))
-        paces, averaged_from = self._paces(state, schedule, rows.shape[0], size)
+        paces, averaged_from = self.paces(state, schedule, rows.shape[0], size)
         state = replace(state, mean=_mean_to_add_to(state, averaged_from, len(paces)))
         advice = f"Use a smaller batch_size than {self.batch_size}, or fewer rows at a time with partial_fit."
         with self.products(state), within_device_memory(advice):
@@ -200,7 +200,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         _, n_planes, n_features = state.tangents.centres.shape
         return 0.2 * max(0.0, 1.0 - 2.0 / n_features) if n_planes > 1 else 0.0
 
-    def _paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[Pace], int]:
+    def paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[Pace], int]:
         """The settings of each step, and the first step after which planes are averaged."""
         unit = state.tangents.step / (state.W.shape[2] - 1) ** 0.5
         b1, b2 = decay(size)

@@ -143,7 +143,7 @@ class MemberMethod(SmoothMultiHyperplane):
         assert isinstance(rows, MemberRows)
         schedule = Schedule.of(self.max_iter, state, data)
         visited = clocks.visited(rows.rng.permutation(data.train))
-        paces, averaged_from = self._paces(state, schedule, len(visited), USUAL_BATCH)
+        paces, averaged_from = self.paces(state, schedule, len(visited), USUAL_BATCH)
         one_pass, inputs = rows.one_pass, [visited]
         if one_pass.noise is not None:
             inputs.append(rows.rng.integers(0, NOISE, len(visited)))
