@@ -28,8 +28,7 @@ from polyplane import (
     load,
     save,
 )
-from polyplane._array_api import device_of, host_dtype, namespace, to_numpy, within_device_memory
-from polyplane._threads import Team
+from polyplane._array_api import Team, device_of, host_dtype, namespace, to_numpy, within_device_memory
 from polyplane.datasets import make_checkerboard
 from polyplane.learners.row_sums import ArrayRowSums, RowSums
 from polyplane.learners.tangents import kmeans

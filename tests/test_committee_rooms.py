@@ -74,7 +74,7 @@ class TestFiles:
         """By fewer planes, or by one of the members."""
         path = tmp_path / "model"
         fewer = [geometry.simplify(member, X.to_numpy()) for member in committee.planes_.members]
-        for planes in (polyplane.PlaneCommittee(fewer), fewer[0]):
+        for planes in (polyplane.PlaneSet.of_members(fewer), fewer[0]):
             polyplane.save(committee, path)
             changed = polyplane.load(path)
             changed.planes_ = planes

@@ -12,15 +12,15 @@ import polyplane
 PACKAGE = Path(polyplane.__file__).parent
 # A room may import from its own floor and from the floors before it, also inside functions.
 FLOORS = [
-    {"kernels", "_array_api", "_threads", "_plain", "_version"},
+    {"kernels", "_array_api", "_plain", "_version"},
     {"planes"},
-    {"committee", "features"},
-    {"inputs", "scaling"},
+    {"features"},
+    {"inputs"},
     {"model"},
     {"engine"},
     {"files"},
-    {"_validation"},
-    {"_prediction", "_streaming"},
+    {"_prediction"},
+    {"_streaming"},
     {"base"},
     {"learners"},
     {"tables"},

@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 from threadpoolctl import threadpool_limits
 
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, PolyhedralMixtureClassifier
-from polyplane._threads import one_blas_thread
+from polyplane._array_api import one_blas_thread
 
 MACHINES = [
     MultiHyperplaneClassifier(4, max_iter=2, random_state=0),
@@ -78,7 +78,7 @@ def test_one_thread_stays_until_the_last_is_done():
 def test_libraries_that_are_loaded_later_are_limited_too():
     """SciPy's BLAS, in which kernels multiply matrices, went its own way when it came after the first limit."""
     code = """
-from polyplane._threads import one_blas_thread
+from polyplane._array_api import one_blas_thread
 with one_blas_thread():
     pass
 import scipy.linalg

@@ -350,7 +350,7 @@ import numpy as np
 import polyplane
 from polyplane import serving
 
-planes = polyplane.PlaneCommittee([polyplane.PlaneSet(np.eye(2), np.zeros(2), [0, 1, 2])] * 2)
+planes = polyplane.PlaneSet.of_members([polyplane.PlaneSet(np.eye(2), np.zeros(2), [0, 1, 2])] * 2)
 assert planes.predict(np.eye(2)).tolist() == [0, 1]
 table, pipeline = serving.load({str(table_path)!r}), serving.load({str(tmp_path / "pipeline")!r})
 many = np.zeros((100_000, 3))

@@ -12,7 +12,7 @@ from sklearn.multiclass import OneVsOneClassifier
 from threadpoolctl import threadpool_info
 
 from polyplane import ConvexPolytopeClassifier, CuttingPlaneSVC, PegasosSVC
-from polyplane._threads import Team, in_threads
+from polyplane._array_api import Team, in_threads
 
 
 def blas_threads():

@@ -7,13 +7,12 @@ from polyplane._version import __version__
 from polyplane.learners import LEARNERS
 
 if TYPE_CHECKING:
-    from polyplane.committee import PlaneCommittee
     from polyplane.compression import compress
     from polyplane.exports.file import export
     from polyplane.learners import *  # noqa: F403
     from polyplane.loading import load, save
     from polyplane.model import Model
-    from polyplane.planes import PlaneSet
+    from polyplane.planes import PlaneCommittee, PlaneSet
     from polyplane.search import PlaneSearchCV
     from polyplane.tables.classifier import TableClassifier
     from polyplane.tables.encoder import TableEncoder
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 _HOMES = {
     **{name: f"learners.{module}" for name, module in LEARNERS.items()},
     "Model": "model",
-    "PlaneCommittee": "committee",
+    "PlaneCommittee": "planes",
     "PlaneSearchCV": "search",
     "PlaneSet": "planes",
     "TableClassifier": "tables.classifier",

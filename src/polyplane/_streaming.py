@@ -18,11 +18,10 @@ import numpy as np
 from scipy import sparse
 
 from polyplane._array_api import to_numpy
-from polyplane._validation import check_classes
+from polyplane._prediction import check_classes
 from polyplane.engine.batches import Batch, BatchSource, Position, check_batch, fit_width, named_batch, read_ahead
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.run import Interrupt, Limits, Observer, Progress, Run, record
-from polyplane.scaling import AffineScaling
 
 #: Parameters that may differ between the checkpoint and the resumed training.
 FREE = {"n_jobs", "verbose", "random_state", "warm_start", "max_iter"}

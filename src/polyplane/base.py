@@ -6,10 +6,10 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import repeat
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -17,9 +17,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from polyplane._array_api import describe, host_dtype, is_foreign
-from polyplane._prediction import PlanePrediction
-from polyplane._streaming import StreamOptions, StreamTraining
-from polyplane._validation import (
+from polyplane._prediction import (
+    PlanePrediction,
     check_classes,
     check_matrix,
     check_place,
@@ -28,14 +27,14 @@ from polyplane._validation import (
     encode,
     to_host,
 )
-from polyplane.committee import PlaneCommittee
+from polyplane._streaming import StreamOptions, StreamTraining
 from polyplane.engine.batches import Batch, Position, fit_width
-from polyplane.engine.data import Data, FeatureRanges, OwnScaling, refuse_extremes
+from polyplane.engine.data import AffineScaling, Data, FeatureRanges, OwnScaling, refuse_extremes
 from polyplane.engine.method import Method, refuse_changes
-from polyplane.engine.race import Choice
-from polyplane.engine.run import Limits, Observer, Plateau, Progress, Run, Validation, record
+from polyplane.engine.run import Choice, Limits, Observer, Plateau, Progress, Run, Validation, record
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
+
+M = TypeVar("M", bound=Method[Any])
 
 #: Share of the rows held out by ``early_stopping=True``.
 HELD_OUT = 0.1
@@ -67,7 +66,7 @@ class Declaration:
     fitted : dict of str to kind
         Additional fitted attributes that do not follow from the state, as kinds of `polyplane.engine.state`.
     choose : function of (method, data, seed) or None
-        Chooses what the parameters leave open, before training; see `polyplane.engine.race.Choice`.
+        Chooses what the parameters leave open, before training; see `polyplane.engine.run.Choice`.
     takes_matrix : bool
         Whether its rows are a matrix of numbers, not a table.
     """
@@ -133,6 +132,19 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
     @abstractmethod
     def _method(self, classes: np.ndarray) -> Method[Any]:
         """The method that the parameters name, for these labels."""
+
+    def _method_of(self, kind: Callable[..., M], **others: Any) -> M:
+        """A method with `others` and those parameters of the estimator that have the names of its fields.
+
+        Integers become floats where these are declared: products of large integers would overflow in kernels.
+        """
+        names = {part.name: str(part.type) for part in fields(kind)}  # type: ignore[arg-type]
+        values = {name: getattr(self, name) for name in names if hasattr(self, name)} | others
+        for name, value in values.items():
+            is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if is_whole and names.get(name) in ("float", "float | None"):
+                values[name] = float(value)
+        return kind(**values)
 
     def _fitted_attributes(self, state: Any, data: Data) -> Mapping[str, Any]:
         """Fitted attributes of the learner's own, after a step on `data`; those that the `Declaration` names."""
@@ -456,8 +468,6 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
             dtype, wide = planes.coef.dtype, (planes.coef.astype(float), planes.intercept.astype(float))
             coef, intercept = self._scaling.to_input_space(*wide)
             planes = planes.replace(coef=coef.astype(dtype), intercept=intercept.astype(dtype))
-        if planes.n_members > 1:  # until all packages read the members of a PlaneSet
-            planes = PlaneCommittee(planes.members)  # type: ignore[assignment]
         self._state, self._trained_by, self.planes_ = kept, method, planes
         self.__dict__.update(self._fitted_attributes(state, data))
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._array_api import is_sparse
-from polyplane._threads import in_threads
+from polyplane._array_api import in_threads, is_sparse
 from polyplane.features import Features, Projection
 from polyplane.inputs.columns import Column, NumberColumn, Range
 from polyplane.inputs.encoding import MatrixInputs, TableInputs

@@ -13,6 +13,7 @@ from polyplane._array_api import (
     describe,
     device_of,
     host_dtype,
+    in_threads,
     is_foreign,
     is_sparse,
     kind_of,
@@ -24,7 +25,6 @@ from polyplane._array_api import (
     widest_float,
     within_device_memory,
 )
-from polyplane._threads import in_threads
 
 #: Number of scores in a block of rows, which bounds the memory. A block on a device must be large enough for thousands
 #: of threads, and its scores should fit into the cache.
@@ -374,7 +374,7 @@ class PlaneSet:
         return best if self.pooling == "max" else best + xp.log(xp.sum(xp.exp(scores - best[..., None]), axis=-1))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PlaneSet):
+        if type(other) is not PlaneSet:
             return NotImplemented
         pairs = zip(self._arrays(), other._arrays(), strict=True)
         return self.pooling == other.pooling and all(
@@ -435,6 +435,20 @@ class PlaneSet:
             with within_device_memory("Predict fewer rows at a time."):
                 parts = [score(block) for block in _blocks(X.shape[0], self.n_planes, DEVICE_BLOCK_SCORES)]
         return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+
+#: Another name for `PlaneSet.of_members`.
+PlaneCommittee = PlaneSet.of_members
+
+
+def check_single(planes: PlaneSet) -> PlaneSet:
+    """Raise an error if `planes` is a committee, where the planes of a single model are required."""
+    if planes.n_members > 1:
+        raise TypeError(
+            f"A single PlaneSet is required, but this committee has {planes.n_members} members: pass one of them, "
+            "`planes_.members[i]`."
+        )
+    return planes
 
 
 def margins_of(scores: Any, y: Any = None) -> Any:

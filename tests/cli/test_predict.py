@@ -14,7 +14,7 @@ from sklearn.metrics import classification_report, confusion_matrix
 from typer.testing import CliRunner
 
 import polyplane
-from polyplane import _threads, planes
+from polyplane import _array_api, planes
 from polyplane.cli import app
 from polyplane.readers import source
 from tests.cli.commands import refused, run
@@ -110,8 +110,8 @@ def test_many_blocks_and_pipes(files, monkeypatch):
 
 @pytest.mark.parametrize("options", [[], ["--proba"]])
 def test_threads_are_those_asked_for(files, monkeypatch, options):
-    started, pool = [], _threads._new_pool
-    monkeypatch.setattr(_threads, "_new_pool", lambda n: started.append(n) or pool(n))
+    started, pool = [], _array_api._new_pool
+    monkeypatch.setattr(_array_api, "_new_pool", lambda n: started.append(n) or pool(n))
     monkeypatch.setattr(planes, "BLOCK_SCORES", 1 << 7)
     arguments = ["predict", files / "svm.model", files / "test.svm", *options]
     expected = run(*arguments).stdout

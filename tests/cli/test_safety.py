@@ -16,7 +16,7 @@ from polyplane.cli import app
 from polyplane.readers import read
 from tests.cli.commands import QUICK, refused, run
 
-STEP = ("polyplane.learners.convex_polytope", "ConvexPolytope", "step")
+STEP = ("polyplane.learners.sgd", "ConvexPolytope", "step")
 PEGASOS = ["--learner", "pegasos"]
 LONG = [*PEGASOS, "--set", "max_iter=100000000"]
 SCALES = "note: Feature 23 reaches 3.43e+03 and feature 17 only 0.0528, so the former dominates training: "
@@ -34,7 +34,7 @@ def without_scales(said):
 @pytest.fixture
 def ctrl_c(monkeypatch):
     """Arranges for Ctrl-C, once or more, at the beginning of a step of Pegasos, counted from 0."""
-    from polyplane.learners.convex_polytope import ConvexPolytope
+    from polyplane.learners.sgd import ConvexPolytope
 
     step, count = ConvexPolytope.step, iter(range(10**9))
 

@@ -9,9 +9,9 @@ from sklearn.datasets import load_breast_cancer
 
 import polyplane
 from polyplane.cli.learners import estimators
+from polyplane.engine.data import FeatureMoments
 from polyplane.loading import read_model
 from polyplane.readers import read
-from polyplane.scaling import FeatureMoments
 from tests.cli.commands import QUICK, refused, run
 
 ESTIMATORS = estimators()

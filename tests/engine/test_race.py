@@ -7,10 +7,10 @@ import pytest
 
 from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier
 from polyplane.engine.data import Data
-from polyplane.engine.race import Race, excess
-from polyplane.learners import choose_planes
-from polyplane.learners.choose_planes import choose_n_planes
+from polyplane.engine.run import Race, excess
+from polyplane.learners import convex_polytope, tangents
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
+from polyplane.learners.tangents import choose_n_planes
 from polyplane.planes import PlaneSet
 
 
@@ -117,9 +117,9 @@ def test_a_sample_wants_as_many_planes_per_row_as_all_rows(monkeypatch, wanted, 
     def losses(planes, data, rows):
         return np.full(len(rows), float(planes.n_planes != 2 * wanted)) + np.linspace(0, 0.1, len(rows))
 
-    monkeypatch.setattr(choose_planes, "LEVELS", (1, 4))
-    monkeypatch.setattr(choose_planes, "ROWS", 500)
-    monkeypatch.setattr(choose_planes, "_calibrated_losses", losses)
+    monkeypatch.setattr(tangents, "LEVELS", (1, 4))
+    monkeypatch.setattr(tangents, "ROWS", 500)
+    monkeypatch.setattr(tangents, "_calibrated_losses", losses)
     np.testing.assert_array_equal(chosen(*rings(1000, 0)), n_planes)
 
 
@@ -152,7 +152,7 @@ def test_confidence_is_not_held_against_a_candidate():
     data, rows = Data(X, y, np.ones(500), np.arange(500), 2), np.arange(500)
     coef, intercept = np.vstack([X[y == c].mean(axis=0) for c in (0, 1)]), np.zeros(2)
     planes = [PlaneSet.of_classes((s * coef[[c]], intercept[[c]]) for c in (0, 1)) for s in (1.0, 10.0, 0.1)]
-    losses = [choose_planes._calibrated_losses(own, data, rows) for own in planes]
+    losses = [tangents._calibrated_losses(own, data, rows) for own in planes]
     for other in losses[1:]:
         np.testing.assert_allclose(other, losses[0], atol=1e-6)
     wrong = (X @ (coef[1] - coef[0]) > 0) != y
@@ -173,8 +173,8 @@ def test_what_was_compared_is_in_choice(capsys):
 
 
 def test_polytopes_share_the_centres_that_they_start_from(monkeypatch):
-    counted, of = [], choose_planes.Centres.of
-    monkeypatch.setattr(choose_planes.Centres, "of", lambda data, k, seed: counted.append(k) or of(data, k, seed))
+    counted, of = [], convex_polytope.Centres.of
+    monkeypatch.setattr(convex_polytope.Centres, "of", lambda data, k, seed: counted.append(k) or of(data, k, seed))
     model = ConvexPolytopeClassifier(max_iter=1, random_state=0).fit(*rings(300, 0))
     assert set(model.choice_) == {"n_planes", "start_weight", "strength", "loss"}
     n_trials = len(model.choice_["loss"])

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 import polyplane
 from polyplane import Model, PlaneSet
 from polyplane.compression import CompressedClassifier
+from polyplane.engine.data import AffineScaling
 from polyplane.features import Features, Projection
 from polyplane.files import ModelFileError
 from polyplane.files.container import parse_json, write_container
 from polyplane.inputs.encoding import MatrixInputs
 from polyplane.loading import read_model
-from polyplane.scaling import AffineScaling
 from tests.models import (
     METADATA,
     assembled,

@@ -14,10 +14,10 @@ from sklearn.preprocessing import StandardScaler
 
 import polyplane
 from polyplane import serving
+from polyplane.engine.data import FeatureMoments
 from polyplane.engine.run import Limits
 from polyplane.learners import LEARNERS, find_learner
 from polyplane.loading import read_model
-from polyplane.scaling import FeatureMoments
 from tests.models import (
     KINDS,
     LABELS,

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.svm import LinearSVC
 
 from polyplane import CuttingPlaneSVC, load, save
-from polyplane._threads import Team
+from polyplane._array_api import Team
 from polyplane.dask.methods import exact
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run

@@ -13,7 +13,7 @@ from polyplane import ConvexPolytopeClassifier
 from polyplane.datasets import make_checkerboard
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
-from polyplane.learners.joint_polytope import JointPolytope
+from polyplane.learners.convex_polytope import JointPolytope
 from tests.reference.joint_polytope import joint_train
 
 

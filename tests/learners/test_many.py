@@ -14,9 +14,9 @@ from polyplane import MultiHyperplaneClassifier, PegasosSVC
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
 from polyplane.learners import many
-from polyplane.learners.choose_planes import choose_n_planes
 from polyplane.learners.many import Job, fit_many, train_stacked
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
+from polyplane.learners.tangents import choose_n_planes
 
 X, Y = make_classification(900, 8, n_informative=6, n_classes=3, random_state=0)
 #: Folds of 720 rows, and one of 700: as many steps, and a shorter last batch.

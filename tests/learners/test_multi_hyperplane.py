@@ -16,7 +16,7 @@ from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.run import Run
 from polyplane.learners.log_loss import (
     N_CANDIDATES,
@@ -31,7 +31,6 @@ from polyplane.learners.log_loss import (
 )
 from polyplane.learners.multi_hyperplane import MarginMultiHyperplane, SmoothMultiHyperplane
 from polyplane.learners.tangents import EpochSampler, kmeans, most_planes, tangent_start
-from polyplane.scaling import AffineScaling
 from tests.reference.multi_hyperplane import log_loss, train_log_loss, train_margin
 
 CONTAINERS = [np.asarray, sparse.csr_matrix]

@@ -11,11 +11,10 @@ from sklearn.preprocessing import StandardScaler
 
 from polyplane import PolyceptronClassifier
 from polyplane.datasets import make_polyhedron
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.run import Run
 from polyplane.learners.polyceptron import Polyceptron
 from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
-from polyplane.scaling import AffineScaling
 from tests.reference import polyceptron as reference
 
 

@@ -15,9 +15,9 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from polyplane import PolyhedralMixtureClassifier
 from polyplane.datasets import make_polyhedron
+from polyplane.engine.data import AffineScaling
 from polyplane.learners.polyhedral_mixture import Ascent, Likelihood
 from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
-from polyplane.scaling import AffineScaling
 from tests.reference import polyhedral_mixture as reference
 
 SOLVERS = ["gradient", "newton", "bfgs", "lbfgs"]

@@ -9,8 +9,8 @@ from sklearn.datasets import make_blobs, make_classification
 from sklearn.multiclass import OneVsRestClassifier
 
 from polyplane import PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier
+from polyplane.engine.data import AffineScaling
 from polyplane.learners.polyhedron import AffineRows, StartRows, random_start, split_start
-from polyplane.scaling import AffineScaling
 
 LEARNERS = [PolyceptronClassifier, PolyhedralMixtureClassifier, SuccessiveLPClassifier]
 of_each = pytest.mark.parametrize("learner", LEARNERS)

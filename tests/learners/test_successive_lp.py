@@ -8,11 +8,10 @@ from sklearn.datasets import make_classification
 
 from polyplane import SuccessiveLPClassifier
 from polyplane.datasets import make_polyhedron
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.run import Run
 from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
 from polyplane.learners.successive_lp import LinearPrograms, SuccessiveLP, SuccessiveLPState
-from polyplane.scaling import AffineScaling
 from tests.reference import successive_lp as reference
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from polyplane.cli.train_options import TrainOptions
+    from polyplane.engine.data import AffineScaling, FeatureMoments
     from polyplane.engine.run import Limits
     from polyplane.readers import TableBatches
-    from polyplane.scaling import AffineScaling, FeatureMoments
 
 #: Number of rows that the encoder of a table is fitted to in a stream.
 FIRST_ROWS = 50_000
@@ -226,9 +226,8 @@ def _survey_matrix(options: TrainOptions, reading: dict[str, Any]) -> DataFacts:
     """Read a stream to find its labels, its features and their scales."""
     import numpy as np
 
-    from polyplane.engine.data import refuse_extremes
+    from polyplane.engine.data import FeatureMoments, refuse_extremes
     from polyplane.readers import batches
-    from polyplane.scaling import FeatureMoments
 
     moments, classes, part = FeatureMoments(), None, None
     for part in batches(options.source, options.batch_rows, **reading):
@@ -270,8 +269,7 @@ def _integer_or_text(text: str) -> Any:
 
 def scaling_of(X: Any, method: str) -> AffineScaling | None:
     """Fit the scaling of a method of ``--scale`` to the features."""
-    from polyplane.engine.data import refuse_extremes
-    from polyplane.scaling import FeatureMoments
+    from polyplane.engine.data import FeatureMoments, refuse_extremes
 
     moments = FeatureMoments()
     if method != "none":

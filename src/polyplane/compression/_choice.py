@@ -11,7 +11,7 @@ from polyplane.compression._shapes import Shape, fitting_shapes
 from polyplane.compression._start import start
 from polyplane.compression._tables import FLOAT, CompressedTables
 from polyplane.compression._training import Training
-from polyplane.scaling import AffineScaling
+from polyplane.engine.data import AffineScaling
 
 #: Standard deviations of the noise to try, relative to that of a feature; shapes are compared with the first.
 NOISES = (0.3, 0.1, 0.7, 1.3)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyplane.compression._tables import CompressedTables
-from polyplane.scaling import AffineScaling
+from polyplane.engine.data import AffineScaling
 
 #: The largest one-byte weight.
 LARGEST_WEIGHT = 127

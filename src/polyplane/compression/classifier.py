@@ -16,8 +16,15 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane._array_api import is_foreign, is_sparse
-from polyplane._prediction import PlanePrediction
-from polyplane._validation import check_classes, check_matrix, check_targets, check_weights, encode, to_host
+from polyplane._prediction import (
+    PlanePrediction,
+    check_classes,
+    check_matrix,
+    check_targets,
+    check_weights,
+    encode,
+    to_host,
+)
 from polyplane.base import MOST, Declaration
 from polyplane.compression._choice import Rows, Search, Trial
 from polyplane.compression._shapes import smallest

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane._threads import one_blas_thread
+from polyplane._array_api import one_blas_thread
 from polyplane.base import PlaneClassifier
 from polyplane.dask.methods import EXACT, Relay, exact, in_rounds, stand_in_of
 from polyplane.dask.partitions import Cluster, blocks_of, connected_client, explain_lost_cluster, labelled, scatter

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._threads import Team
+from polyplane._array_api import Team
 from polyplane.dask.partitions import Cluster, Partition
 from polyplane.engine.committee import CommitteeState
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data, moments
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Run
 from polyplane.engine.state import State, mix, workspace
@@ -29,7 +29,6 @@ from polyplane.learners.polyhedral_mixture import Likelihood, MixtureState, Poly
 from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
 from polyplane.learners.row_sums import RowSums, targets
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling, moments
 from polyplane.tables.members import EncodedRows, Member
 from polyplane.tables.training import TableMethod, cold_start, member_method
 
@@ -284,16 +283,16 @@ def exact(method: Any, cluster: Cluster) -> tuple[Method[Any], Data] | None:
             )
         row, zero = np.zeros((1, cluster.n_features), dtype=cluster.dtype), np.zeros(1, np.int64)
         stand_in = Data(row, zero, np.ones(1, cluster.dtype), zero, len(cluster.classes))
-        return ClusterCuttingPlane.of(method, cluster=cluster), stand_in
+        return ClusterCuttingPlane(**vars(method), cluster=cluster), stand_in
     if not isinstance(method, Polyceptron | PolyhedralMixture):
         return None
     if method.n_init > 1:
         raise ValueError(f"n_init={method.n_init} is not supported on a cluster; set n_init=1.")
     if isinstance(method, PolyhedralMixture):
-        return ClusterMixture.of(method, cluster=cluster), _stand_in(cluster, _rows_with_moments(cluster))
+        return ClusterMixture(**vars(method), cluster=cluster), _stand_in(cluster, _rows_with_moments(cluster))
     if method.mode == "online":
         raise ValueError("mode='online' is not supported on a cluster; use mode='batch', which is exact.")
-    return ClusterPolyceptron.of(method, cluster=cluster), _stand_in(cluster, np.zeros((2, cluster.n_features)))
+    return ClusterPolyceptron(**vars(method), cluster=cluster), _stand_in(cluster, np.zeros((2, cluster.n_features)))
 
 
 def _stand_in(cluster: Cluster, rows: np.ndarray) -> Data:

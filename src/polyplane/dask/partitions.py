@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._threads import one_blas_thread
-from polyplane._validation import NoWeightError, check_classes, check_targets
+from polyplane._array_api import one_blas_thread
+from polyplane._prediction import NoWeightError, check_classes, check_targets
 from polyplane.base import PlaneClassifier
 from polyplane.engine.data import Data, FeatureRanges
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._validation import NoWeightError, check_targets, check_weights, encode
+from polyplane._prediction import NoWeightError, check_targets, check_weights, encode
 from polyplane.dask.partitions import (
     Cluster,
     Labelled,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from polyplane._threads import in_threads
+from polyplane._array_api import in_threads
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import State

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from numbers import Integral
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from polyplane.engine.data import Data, OwnScaling
 from polyplane.engine.state import State
@@ -56,13 +55,6 @@ class Method(ABC, Generic[S]):
     Subclasses implement `start`, `step` and `planes`, and declare their `traits`; the other methods have defaults. A
     method does not depend on scikit-learn, files, signals or clusters, and chooses nothing.
     """
-
-    @classmethod
-    def of(cls, estimator: Any, **others: Any) -> Self:
-        """Create the method from `others` and those parameters of an estimator that have the names of its fields."""
-        names = {part.name: str(part.type) for part in fields(cls)}
-        values = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)} | others
-        return cls(**{name: _as_declared(value, names.get(name, "")) for name, value in values.items()})
 
     @property
     @abstractmethod
@@ -141,9 +133,3 @@ def refuse_changes(method: Method[Any], before: Method[Any]) -> None:
                 f"Training started with {part.name}={was!r} and cannot continue with {part.name}={now!r}: restore the "
                 "value, or fit again with warm_start=False."
             )
-
-
-def _as_declared(value: Any, declared: str) -> Any:
-    """Convert an integer to a float if a float is declared: products of large integers would overflow in kernels."""
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    return float(value) if is_whole and declared in ("float", "float | None") else value

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 import numpy as np
 
 from polyplane._array_api import is_foreign, is_sparse, namespace, put, to_numpy
-from polyplane.scaling import AffineScaling
+from polyplane.engine.data import AffineScaling
 
 if TYPE_CHECKING:  # data of training need SciPy, which prediction from files does not
     from polyplane.engine.data import Data

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from polyplane.engine.data import moments
 from polyplane.explain.text import date_text, number, whole_number
 from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range
 from polyplane.inputs.conversion import as_levels
 from polyplane.inputs.frames import Table, read_table
 from polyplane.model import Model
-from polyplane.scaling import moments
 
 #: A value of a column: a number, a string (levels, dates, true and false), or None if missing.
 Value = int | float | str | None

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from polyplane._plain import plain, visible
-from polyplane._validation import encode
+from polyplane._prediction import encode
 from polyplane.explain.columns import ModelColumns, Row
 from polyplane.explain.confusion import ConfusionMatrix
 from polyplane.explain.live import Live

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from polyplane.engine.data import moments
 from polyplane.planes import PlaneSet
-from polyplane.scaling import moments
 
 #: Number of digits without rows to check them on.
 UNCHECKED_DIGITS = 4

@@ -10,7 +10,6 @@ import numpy as np
 
 from polyplane._plain import plain
 from polyplane.base import class_index
-from polyplane.committee import PlaneCommittee
 from polyplane.explain.columns import ModelColumns, Row
 from polyplane.explain.geometry import committee_counterfactual, counterfactual, table_counterfactual
 from polyplane.explain.text import Explanation, data_frame, number, quoted, signed, signed_number
@@ -413,7 +412,6 @@ def _flip(estimator: Any, columns: ModelColumns, row: Row, goal: int | None, all
     if model.inputs.is_table:
         return _table_flip(estimator, columns, row, goal, allowed)
     flat, several = model.flat(), model.planes.n_members > 1
-    planes: Any = PlaneCommittee(flat.planes.members) if several else flat.planes
     search: Any = committee_counterfactual if several else counterfactual
     lower, upper = (_by_index(columns, allowed[name], end) for name, end in (("lower", -np.inf), ("upper", np.inf)))
     limits = {"lower": lower, "upper": upper, "frozen": _indices(columns, allowed["frozen"]), "scale": columns.scale}
@@ -421,7 +419,7 @@ def _flip(estimator: Any, columns: ModelColumns, row: Row, goal: int | None, all
     size = float(np.abs(flat.planes.scores(row.z[None])).max()) + 1e-30
     # The change must convince the model itself, whose scalers round differently than the planes over the columns.
     for margin in (0.0, *(size * 10.0**power for power in range(-10, -2))):
-        found = search(planes, row.z, goal, margin=margin, **limits)
+        found = search(flat.planes, row.z, goal, margin=margin, **limits)
         if found is None:
             return None
         after = int(model.class_scores(found.point[None]).argmax())

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from polyplane.engine.data import AffineScaling
 from polyplane.engine.state import Array, Maybe, Record, Tuple, Whole
 from polyplane.files.container import DamagedError
 from polyplane.files.model import pack_columns, unpack_columns
@@ -31,7 +32,6 @@ from polyplane.files.values import (
     unpack,
 )
 from polyplane.model import Model
-from polyplane.scaling import AffineScaling
 
 #: Fitted attributes of all estimators, besides those that they declare.
 ATTRIBUTES = {

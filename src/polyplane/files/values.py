@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from polyplane.engine.data import AffineScaling
 from polyplane.engine.state import (
     Array,
     Digest,
@@ -32,7 +33,6 @@ from polyplane.engine.state import (
     kinds_of,
 )
 from polyplane.files.container import NAMES, DamagedError
-from polyplane.scaling import AffineScaling
 
 #: Sizes by name: known sizes, and those that the first array with a name determines for the others.
 Sizes = dict[str, int]

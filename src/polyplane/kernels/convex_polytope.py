@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 of the Convex Polytope Machine (Kantchelian et al., 2014): one epoch for one polytope."""
+"""Algorithms 1 and 2 of the Convex Polytope Machine (Kantchelian et al., 2014): an epoch of one polytope, or of all."""
 
 import math
 from typing import Any, NamedTuple
@@ -46,7 +46,8 @@ class Backoff(NamedTuple):
 
     skip: np.ndarray  # visits of each row still to be skipped
     length: np.ndarray  # norm |x| of each row
-    movement: np.ndarray  # change of each plane's score in a pass, for a row of norm 1; infinite if unknown
+    #: Change of each plane's score in a pass, or of all margins, for a row of norm 1; infinite if unknown.
+    movement: Any
     longest: int  # maximum number of visits to skip, 0 for none
 
 
@@ -55,7 +56,7 @@ class Memory(NamedTuple):
 
     recorded: np.ndarray  # the highest-scoring plane of each row at its last margin violation (UNADJ), -1: none
     counts: np.ndarray  # number of outer rows recorded for each plane (n_k)
-    sums: np.ndarray  # the sums of n_k and of n_k log n_k, from which the entropy is computed
+    sums: np.ndarray  # the sums of n_k and of n_k log n_k, from which the entropy is computed; of all classes, by class
 
 
 class Pace(NamedTuple):
@@ -208,4 +209,78 @@ def polytope_epoch(
                         add(rows, i, planes, k, -weights[i] * amount)
         if longest > 0 and reached > margin:
             skip[i] = _passes_to_skip(score, z, labels[i] == outer, margin, length[i], movement, longest)
+    return loss, n_updates, upcoming
+
+
+# The planes of all classes together: columns, class by class, with the same number for each class.
+
+
+class JointProblem(NamedTuple):
+    """The classification problem, and its hyperparameters."""
+
+    labels: np.ndarray  # class of each row
+    weight: np.ndarray  # weight of each row
+    n_planes: int  # of each class
+    alpha: float
+    min_entropy: float  # in nats (the paper's h)
+
+
+@part
+def _best(score: np.ndarray, first: int, last: int, best: int) -> int:
+    """Return the highest-scoring plane among `first` to `last` - 1 and the plane `best`, if there is one."""
+    for k in range(first, last):
+        if best < 0 or score[k] > score[best]:
+            best = k
+    return best
+
+
+@kernel
+def joint_epoch(
+    rows: Any, order: np.ndarray, pace: Pace, planes: PlaneSums, problem: JointProblem, memory: Memory | None,
+    backoff: Backoff, score: np.ndarray,
+) -> tuple[float, int, float]:  # fmt: skip
+    """Visit the rows in `order`; return the sum of the losses, the number of rows that updated planes, and the margin.
+
+    `planes` contains ``V = margin W``, never rescaled, as in `polytope_epoch`. If the
+    score of a row for its own class exceeds that of the best plane of another class by less than the margin, the row is
+    added to the best plane of its class and subtracted from the other plane. Without an entropy constraint there are no
+    `memory`.
+    """
+    rows, order, planes, problem, backoff, score = borrowed((rows, order, planes, problem, backoff, score))
+    labels, weights, alpha, min_entropy = problem.labels, problem.weight, problem.alpha, problem.min_entropy
+    skip, length, movement, longest = backoff.skip, backoff.length, backoff.movement, backoff.longest
+    t, window, upcoming = pace.t, pace.window, pace.margin
+    growth = window / (window - 1.0)
+    n_columns, n_planes = score.shape[0], problem.n_planes
+    if memory is not None:
+        for c in range(memory.sums.shape[0]):
+            _recount(memory.counts[c * n_planes : (c + 1) * n_planes], memory.sums[c])
+    loss, n_updates, amount = 0.0, 0, 1.0
+    for i in order:
+        if t < window:
+            margin, upcoming = max(alpha * t, TINY), alpha * (t + 1)
+        else:
+            margin, upcoming = upcoming, upcoming * growth
+            amount = upcoming / (alpha * window)
+        t += 1
+        if skip[i] > 0:
+            skip[i] -= 1
+            continue
+        scores(rows, i, planes, score)
+        first = labels[i] * n_planes
+        last = first + n_planes
+        own = _best(score, first, last, -1)
+        rival = _best(score, last, n_columns, _best(score, 0, first, -1))
+        reached = float(score[own]) - float(score[rival])
+        if reached < margin:
+            loss += weights[i] * (1.0 - reached / margin)
+            n_updates += 1
+            if memory is not None:
+                kept = borrowed(memory)
+                of_class = Memory(kept.recorded, kept.counts[first:last], kept.sums[labels[i]])
+                own = first + _assign(score[first:last], i, own - first, of_class, min_entropy)
+            add(rows, i, planes, own, weights[i] * amount)
+            add(rows, i, planes, rival, -weights[i] * amount)
+        elif longest > 0:
+            skip[i] = passes_to_skip(reached / margin - 1.0, length[i] * movement, longest)
     return loss, n_updates, upcoming

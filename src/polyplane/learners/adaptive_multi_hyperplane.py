@@ -12,13 +12,12 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane.base import Declaration, PlaneClassifier
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, RowMemory, workspace
 from polyplane.learners.multi_hyperplane import CHECKS_PER_EPOCH, KernelRows, PlaneColumns, plane_sums
 from polyplane.learners.tangents import Schedule
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
 
 #: In a stream, planes are averaged once per this many dense rows of a batch.
 ROWS_PER_CHECK = 64
@@ -463,4 +462,4 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     _declaration: ClassVar[Declaration] = Declaration(tuning={"alpha": [1e-5, 1e-6, 1e-4], "growth": [0.2, 0.0]})
 
     def _method(self, classes: np.ndarray) -> AdaptiveMultiHyperplane:
-        return AdaptiveMultiHyperplane.of(self)
+        return self._method_of(AdaptiveMultiHyperplane)

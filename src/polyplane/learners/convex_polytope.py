@@ -1,305 +1,358 @@
-"""The Convex Polytope Machine (Kantchelian et al., 2014)."""
+"""The Convex Polytope Machine (Kantchelian et al., 2014): its estimator, and joint training from a tangent start.
+
+Polytopes that are trained alone, as in the paper, are in `polyplane.learners.sgd`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import repeat
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import row_norms
 
-from polyplane._threads import Team, in_threads
+from polyplane._array_api import in_threads
 from polyplane.base import Declaration, PlaneClassifier, class_index
-from polyplane.engine.data import Data
+from polyplane.engine.data import Data, moments
 from polyplane.engine.method import Traits
-from polyplane.engine.state import Array, MixedNumber, MixedWhole, RowMemory, Seed, State, Whole, workspace
-from polyplane.learners.choose_planes import choose_sides
-from polyplane.learners.joint_polytope import JointPolytope, JointState
+from polyplane.engine.run import Choice, Race, Run
+from polyplane.engine.state import Array, MixedNumber, RowMemory, workspace
 from polyplane.learners.sgd import (
     ADJUSTABLE,
-    FOREVER,
     LARGEST_GROWTH,
+    ConvexPolytope,
     InverseTimeSGD,
     MeasuredRows,
+    PolytopeState,
+    SgdState,
+    SummedPlanes,
     better_planes,
-    blended,
-    last_planes,
     pieces,
-    planes_of,
-    rescaled,
-    scores_of,
-    share_of_last,
-    widened,
     window_of,
 )
+from polyplane.learners.tangents import kmeans, sampled
 from polyplane.planes import PlaneSet
 
-_MEAN = Array("f", "features", "n_planes", in_place=False, mixed=True)
-_MEAN_OFFSETS = Array("f", "n_planes", in_place=False, mixed=True)
-_SCORES = Array("f", "polytopes", "measured", "n_planes", in_place=False)
+#: Minimum number of rows of a class per centre.
+ROWS_PER_CENTRE = 3
 
 
-@dataclass(frozen=True, eq=False)
-class Polytope(State):
-    """One polytope in training; its class is outside. Arrays hold `margin` times the planes."""
+class Centres(NamedTuple):
+    """The centres of the rows of each class, relative to the mean of all rows."""
 
-    outer: Annotated[int, Whole("classes")]
-    coef: Annotated[np.ndarray, Array("f", "features", "n_planes", by_feature=True, mixed=True, scaled_by="margin")]
-    intercept: Annotated[np.ndarray, Array("f", "n_planes", mixed=True, scaled_by="margin")]
-    counts: Annotated[np.ndarray, Array("i", "n_planes", mixed=True)]  # rows assigned to each plane, for the entropy
-    margin: MixedNumber = 0.0
-    mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
-
-    def check(self, sizes: dict[str, int]) -> bool:
-        """Counts are not negative."""
-        return bool((self.counts >= 0).all())
-
-
-@dataclass(frozen=True, eq=False)
-class PolytopeMemory(RowMemory):
-    """The memory of each row: by polytope (first axis), or for the polytope of its class."""
-
-    skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]  # passes for which to skip it
-    recorded: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
-    scores: Annotated[np.ndarray, _SCORES] | None = None  # of some rows, before the last pass
+    of_class: list[np.ndarray]  # each of shape (n_centres, n_features); empty for a class without rows
+    mean: np.ndarray
+    square: float  # the mean squared distance of the rows from their mean
 
     @classmethod
-    def fresh(cls, n_polytopes: int, n_rows: int) -> PolytopeMemory:
-        """The memory before the first pass."""
-        return cls(np.zeros((n_polytopes, n_rows), dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
+    def of(cls, data: Data, n_planes: int, seed: int) -> Centres:
+        """Compute up to `n_planes` centres of each class."""
+        X, y, rows, rng = data.X, data.y, data.train, np.random.default_rng(seed)
+        mean = moments(X, np.isin(np.arange(X.shape[0]), rows).astype(X.dtype))[0]
+        found = []
+        for c in range(data.n_classes):
+            own = rows[y[rows] == c]
+            n_centres = int(np.clip(len(own) // ROWS_PER_CENTRE, 1, n_planes))
+            own = X[sampled(own, n_centres, rng)]
+            centres = kmeans(own, n_centres, rng, in_float64=True) if own.shape[0] else np.zeros((0, X.shape[1]))
+            if n_centres == 1 and own.shape[0]:  # more precisely
+                centres = np.asarray(own.mean(axis=0), dtype=np.float64).reshape(1, -1)
+            found.append(centres - mean if own.shape[0] else centres)
+        return cls(found, mean, float(mean_square(X, rows, 0.0) - mean @ mean))
+
+    def tangent_sums(self, n_planes: int, weight: float, bias_input: float, dtype: Any) -> tuple[Any, Any]:
+        """Initial sums, in columns, class by class: `weight` times the tangents of |x - mean|^2 at the centres.
+
+        These planes predict the class of the nearest centre, and each counts as an update by `weight` rows. A class
+        with few rows has several planes at the same centre, all but the first lower; a class without rows has them at
+        the mean.
+        """
+        coef = np.empty((len(self.mean), len(self.of_class) * n_planes), dtype=dtype)
+        intercept = np.empty(coef.shape[1], dtype=dtype)
+        for c, centres in enumerate(self.of_class):
+            lower = np.zeros(n_planes)
+            lower[len(centres) :] = self.square
+            if not len(centres):
+                centres = np.zeros((1, len(self.mean)))
+            columns = slice(c * n_planes, (c + 1) * n_planes)
+            at = np.arange(n_planes) % len(centres)
+            coef[:, columns] = 2.0 * weight * centres[at].T
+            offsets = -(centres * centres).sum(axis=1) - 2.0 * centres @ self.mean
+            intercept[columns] = weight * (offsets[at] - lower)
+        return coef, intercept * dtype.type(bias_input)
 
 
-class Workspace:
-    """The threads of a run, the order of the next epoch, and the rows on which movements are measured."""
+def mean_square(X: Any, rows: np.ndarray, bias_input: float) -> float:
+    """The mean squared norm of the rows with these indices, including the constant feature."""
+    return float(row_norms(X, squared=True)[rows].mean(dtype=np.float64)) + bias_input**2
 
-    def __init__(self, n_jobs: int | None, measured: MeasuredRows | None) -> None:
-        self.team = Team(n_jobs)
-        self.next_order: tuple[int, np.ndarray] | None = None
-        self.measured = measured
+
+_MEAN = Array("f", "features", "columns", in_place=False, mixed=True)
+_MEAN_OFFSETS = Array("f", "columns", in_place=False, mixed=True)
 
 
 @dataclass(frozen=True, eq=False)
-class PolytopeState(State):
-    """The state of training."""
+class JointMemory(RowMemory):
+    """The memory of each row."""
 
-    polytopes: list[Polytope]
+    skip: Annotated[np.ndarray, Array("uint8", "rows")]  # passes for which to skip it
+    recorded: Annotated[np.ndarray, Array("int32", "rows", below="columns")]  # plane of its class, for the entropy
+    margins: Annotated[np.ndarray, Array("f", "measured", in_place=False)] | None = None  # of measured rows
+
+    @classmethod
+    def fresh(cls, n_rows: int) -> JointMemory:
+        """The memory before the first pass."""
+        return cls(np.zeros(n_rows, dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class JointState(SummedPlanes, SgdState):
+    """The state of training. Columns are planes, class by class; arrays hold `margin` times the planes.
+
+    The start counts as one visit per row, because the initial planes already separate the classes.
+    """
+
+    coef: Annotated[np.ndarray, Array("f", "features", "columns", by_feature=True, mixed=True, scaled_by="margin")]
+    intercept: Annotated[np.ndarray, Array("f", "columns", mixed=True, scaled_by="margin")]
+    counts: Annotated[np.ndarray, Array("i", "columns", mixed=True)]  # rows recorded at each plane, for the entropy
     n_classes: int
-    seed: Seed
-    epoch: int = 0
-    t: MixedWhole = 0  # visits made so far
-    step: MixedNumber = math.inf  # last step size
-    loss: MixedNumber = math.inf  # mean over the rows of the last epoch
-    updates: MixedNumber = 1.0  # fraction of them that updated a plane
-    window: int = FOREVER  # number of visits after which steps are constant
-    blends: int = 0  # number of updates of the average
-    blend_rows: int = 0  # rows, and the numbers in them, visited since the last time
-    blend_entries: int = 0
-    prefers_last: bool = False  # the last planes make clearly fewer errors than their average
-    rows: PolytopeMemory | None = None
-    workspace: Workspace | None = workspace()
-
-    @property
-    def share(self) -> float:
-        """The weight of the current planes in their average, if they are not yet included in `mean`."""
-        return share_of_last(self.blends, self.blend_rows, self.window) if self.blend_rows else 0.0
+    alpha: float  # given or chosen on held-out rows
+    margin: MixedNumber
+    mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
+    rows: JointMemory | None = None
+    workspace: MeasuredRows | None = workspace()
 
     def check(self, sizes: dict[str, int]) -> bool:
-        """Each class is outside one polytope, or one of two classes is."""
-        outer, n_classes = [polytope.outer for polytope in self.polytopes], sizes["classes"]
-        known = self.rows is None or len(self.rows.skip) == len(outer)
-        each_once = outer == list(range(n_classes)) or (n_classes == 2 and outer in ([0], [1]))
-        return self.n_classes == n_classes and known and each_once
+        """Classes own equal numbers of planes; counts are not negative; alpha and the margin are positive."""
+        if self.n_classes != sizes["classes"]:
+            return False
+        even = len(self.intercept) == sizes.get("n_planes", self.n_planes) * self.n_classes
+        return even and self.alpha > 0 and self.margin > 0 and bool((self.counts >= 0).all())
+
+    @property
+    def n_planes(self) -> int:
+        """Number of planes per class."""
+        return len(self.intercept) // self.n_classes
+
+    @property
+    def step(self) -> float:
+        """Last step size."""
+        return 1.0 / (self.alpha * min(self.t, self.window))
 
 
-def measure_movement(state: PolytopeState, data: Data, bias_input: float) -> tuple[PolytopeState, np.ndarray]:
-    """Record the scores of the measured rows; return the movement of the scores of each plane per pass and row norm.
+@dataclass(frozen=True)
+class JointPolytope(InverseTimeSGD[JointState]):
+    """Stochastic gradient descent with the steps 1 / (alpha t) on the margin to the best rival class.
 
-    The movements, of shape (n_polytopes, n_planes), are infinite where they are not known yet.
+    `n_planes` and `alpha` are chosen before training, if None; see `choose_sides`.
     """
-    from polyplane.kernels.convex_polytope import polytope_scores
-    from polyplane.kernels.rows import PlaneSums, as_rows
 
-    assert state.rows is not None
-    assert state.workspace is not None
-    measured, before = state.workspace.measured, state.rows.scores
-    shape = len(state.polytopes), len(state.polytopes[0].intercept)
-    if measured is None or state.t == 0:
-        return state, np.full(shape, math.inf)
-    now = np.empty((shape[0], len(measured.rows), shape[1]), dtype=data.X.dtype)
-    rows = as_rows(data.X)
+    n_planes: int | None = None
+    alpha: float | None = None
+    start_weight: float = 10.0  # each initial plane counts as an update by this many rows
 
-    def write(side: int) -> None:
-        polytope = state.polytopes[side]
-        planes = PlaneSums(polytope.coef[: data.X.shape[1]], polytope.intercept, bias_input)
-        polytope_scores(rows, measured.rows, planes, now[side])
-        now[side] /= polytope.margin
+    traits = Traits(JointState, ADJUSTABLE, fades=True, mixable=True)
 
-    state.workspace.team.map(write, range(len(now)))
-    state = replace(state, rows=replace(state.rows, scores=now))
-    if before is None or before.shape != now.shape:
-        return state, np.full(shape, math.inf)
-    return state, np.array([measured.movement(*pair, state.step) for pair in zip(now, before, strict=True)])
+    def start(self, data: Data, seed: int) -> JointState:
+        """Start from the tangent planes above the centres of each class."""
+        assert self.n_planes is not None, "the number of planes is chosen before training"
+        return self.begin(data, Centres.of(data, self.n_planes, seed), seed)
+
+    def begin(self, data: Data, centres: Centres, seed: int) -> JointState:
+        """The state before the first step, from given centres."""
+        assert self.n_planes is not None
+        assert self.alpha is not None
+        sums = centres.tangent_sums(self.n_planes, self.start_weight, self._bias_input, data.X.dtype)
+        counts, t = np.zeros(len(sums[1]), dtype=np.int64), len(data.train)
+        return JointState(*sums, counts, data.n_classes, self.alpha, self.alpha * t, seed=seed, t=t)
+
+    def step(self, state: JointState, data: Data) -> JointState:
+        """One epoch: all rows, in a random order."""
+        if state.rows is None or state.workspace is None:
+            rows = state.rows or JointMemory.fresh(len(data.y))
+            state = state.replace(rows=rows, workspace=self._measured_rows(data))
+        order = self._permutation(state.seed, state.epoch, data)
+        state = state.paced(window_of(data.half_life), state.alpha)
+        state, movement = self._measured(state, data)
+        return self._averaged(self._epoch(state, order, movement, data), data)
+
+    def _measured(self, state: JointState, data: Data) -> tuple[JointState, float]:
+        """Record the margins of the measured rows; return the movement of margins per pass and norm of the row.
+
+        An update changes two planes, and the best rival class changes, so margins move less evenly than scores. Twice
+        the movement is assumed, which gives the same errors as training without skipping rows.
+        """
+        rows, measured = state.rows, state.workspace
+        assert rows is not None
+        if measured is None:
+            return state, math.inf
+        X, index = measured.X, np.arange(len(measured.y))
+        scores = np.asarray(X @ state.coef[: X.shape[1]]) + state.intercept
+        best = scores.reshape(len(scores), state.n_classes, -1).max(axis=2)
+        own = best[index, measured.y]
+        best[index, measured.y] = -np.inf
+        margins = (own - best.max(axis=1)) / own.dtype.type(state.margin)
+        before, state = rows.margins, state.replace(rows=rows.replace(margins=margins))
+        if before is None or before.shape != margins.shape:
+            return state, math.inf
+        return state, 2.0 * float(measured.movement(margins, before, state.step))
+
+    def _epoch(self, state: JointState, order: np.ndarray, movement: float, data: Data) -> JointState:
+        """The state after visiting the rows of `order`; its average is not updated."""
+        from polyplane.kernels.convex_polytope import Backoff, JointProblem, Memory, Pace, joint_epoch
+        from polyplane.kernels.rows import PlaneSums, as_rows
+
+        memory, measured, dtype = state.rows, state.workspace, state.coef.dtype
+        assert memory is not None
+        min_entropy = self.min_entropy * math.log(state.n_planes)
+        problem = JointProblem(data.y, data.weight, state.n_planes, state.alpha, min_entropy)
+        kept = Memory(memory.recorded, state.counts, np.empty((state.n_classes, 2))) if min_entropy > 0.0 else None
+        length = np.zeros(0, dtype=dtype) if measured is None else measured.length
+        backoff = Backoff(memory.skip, length, movement, 0 if measured is None else int(self.backoff))
+        rows, score, loss, updates = as_rows(data.X), np.empty_like(state.intercept), 0.0, 0
+        for piece in pieces(order, state.window):
+            planes = PlaneSums(state.coef[: data.X.shape[1]], state.intercept, self._bias_input)
+            pace = Pace(state.t, state.margin, state.window)
+            part = joint_epoch(rows, piece, pace, planes, problem, kept, backoff, score)
+            loss, updates = loss + part[0], updates + part[1]
+            state = state.replace(t=min(state.t + len(piece), state.window), margin=part[2])
+            if state.margin > LARGEST_GROWTH * state.alpha * state.window:
+                state = state.rescaled(state.alpha * state.window)
+        if state.t == state.window:
+            state.counts[:] = state.counts * math.exp(-len(order) / state.window)
+        share = 1.0 / len(order)
+        return state.replace(epoch=state.epoch + 1, loss=loss * share, updates=updates * share, prefers_last=False)
+
+    def planes(self, state: JointState) -> PlaneSet:
+        """All classes own the same number of planes."""
+        coef, intercept = state.last_planes() if state.prefers_last else state.average(state.share)
+        indptr = np.arange(state.n_classes + 1) * state.n_planes
+        return PlaneSet(np.ascontiguousarray(coef.T), intercept.copy(), indptr)
+
+    def predict(self, state: JointState, X: Any) -> np.ndarray:
+        """The classes of the rows, without a copy of the planes: they may have millions of features."""
+        codes: np.ndarray = state.scores(X, state.share).argmax(axis=1) // state.n_planes
+        return codes
+
+    def widen(self, state: JointState, n_features: int) -> JointState:
+        """Add capacity for more features."""
+        return state.widened(n_features)
+
+    def done(self, state: JointState) -> float:
+        """The loss."""
+        return state.loss
+
+
+# What is left open.
+
+#: Numbers of planes per class to try, and the number for a stream, where no trials are possible.
+SIDES, IN_A_STREAM = (1, 4, 16, 48), 16
+#: Minimum number of rows per plane, in a class of median size.
+ROWS_PER_SIDE = 2
+#: Weights of the start to try. With a small weight, planes move freely; with a large one, they stay near their initial
+#: rows, which a checkerboard needs.
+START_WEIGHTS = (3.0, 30.0)
+#: Regularisation to try, first that of the first trials: alpha relative to the mean squared norm of a row divided by
+#: the number of rows.
+STRENGTHS = (0.3, 0.03, 0.1, 1.0, 3.0)
+#: alpha in a stream, relative to the mean squared norm of a row.
+STREAM_ALPHA = 1e-6
+#: Maximum number of rows of a trial, minimum number of held-out rows of all splits, and passes of a trial.
+SIDES_ROWS, ROWS_TO_JUDGE, SIDES_PASSES = 4000, 1000, 20
+
+
+class Sides(NamedTuple):
+    """A candidate: planes per class, weight of the start and strength of the regularisation."""
+
+    n_planes: int
+    start_weight: float
+    strength: float
+
+
+def choose_sides(method: Any, data: Data, seed: int) -> Choice:
+    """Choose the number of planes, the weight of the start and `alpha` of a `JointPolytope`, if one is not given.
+
+    First the number of planes and the weight of the start, with the first strength; then the strength. Candidates with
+    the same number of planes share the centres that they start from.
+    """
+    if method.n_planes is not None and method.alpha is not None:
+        return Choice(method)
+    square = mean_square(data.X, data.train, 0.0) or 1.0
+    if data.stream:
+        n_planes, alpha = method.n_planes or IN_A_STREAM, method.alpha or STREAM_ALPHA * square
+        return Choice(replace(method, n_planes=n_planes, alpha=alpha))
+
+    def method_with(candidate: Sides, n_rows: int) -> Any:
+        alpha = method.alpha or candidate.strength * square / n_rows
+        return replace(method, n_planes=candidate.n_planes, alpha=alpha, start_weight=candidate.start_weight)
+
+    folds = [Fold(data, *rows) for rows in _random_splits(data, seed)]
+
+    def losses(candidates: Sequence[Sides], number: int) -> list[float]:
+        fold = folds[number]
+        in_threads(lambda k: fold.centres(k, seed), {each.n_planes for each in candidates}, method.n_jobs)
+        trials = [method_with(candidate, len(fold.data.train)) for candidate in candidates]
+        return in_threads(lambda trial: fold.error(trial, seed), trials, method.n_jobs)
+
+    race: Race[Sides] = Race(losses)
+
+    def best(candidates: list[Sides]) -> Sides:
+        left = race.run(candidates, range(len(folds)))
+        return min(left, key=lambda candidate: sum(race.losses(candidate).tolist()))
+
+    most = max(1, int(np.median(data.class_counts)) // ROWS_PER_SIDE)
+    levels = [k for k in SIDES if k <= most] if method.n_planes is None else [method.n_planes]
+    found = best([Sides(k, weight, STRENGTHS[0]) for k in levels for weight in START_WEIGHTS[: 1 + (k > 1)]])
+    if not method.alpha:
+        found = best([found._replace(strength=strength) for strength in STRENGTHS])
+    chosen = method_with(found, len(data.train))
+    settings = {"n_planes": found.n_planes, "alpha": chosen.alpha, "start_weight": found.start_weight}
+    return Choice(chosen, settings, race.table(Sides._asdict))
+
+
+def _random_splits(data: Data, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training rows and held-out rows; several splits if there are few rows."""
+    rng, n_rows = np.random.default_rng([seed, 1]), min(SIDES_ROWS, len(data.train))
+    n_held_out = n_rows // 4
+    n_splits = int(np.clip(ROWS_TO_JUDGE // max(n_held_out, 1), 1, 10))
+    drawn = [rng.permutation(data.train)[:n_rows] for _ in range(n_splits)]
+    return [(np.sort(rows[n_held_out:]), rows[:n_held_out]) for rows in drawn]
+
+
+class Fold:
+    """Training rows and held-out rows of short trainings, and the centres that these start from."""
+
+    def __init__(self, data: Data, train: np.ndarray, held_out: np.ndarray) -> None:
+        self._whole = replace(data, train=train)
+        own = np.arange(len(train))
+        parts = {"X": data.X[train], "y": data.y[train], "weight": data.weight[train], "train": own}
+        self.data = replace(data, **parts, memory={})
+        self._held_out = data.X[held_out], data.y[held_out], data.weight[held_out]
+        self._centres: dict[int, Centres] = {}
+
+    def centres(self, n_planes: int, seed: int) -> Centres:
+        """The centres of each class, computed once."""
+        if n_planes not in self._centres:
+            self._centres[n_planes] = Centres.of(self._whole, n_planes, seed)
+        return self._centres[n_planes]
+
+    def error(self, trial: Any, seed: int) -> float:
+        """The error on held-out rows after a short training on the others."""
+        state = trial.begin(self.data, self.centres(trial.n_planes, seed), seed)
+        run = Run(trial, state, tracked=False).go(repeat(self.data, SIDES_PASSES))
+        X, y, weight = self._held_out
+        return float(np.average(trial.predict(run.state, X) != y, weights=weight))
 
 
 #: Rows per block when rows are assigned to the fitted planes.
 ROWS_AT_ONCE = 1 << 14
 #: Default number of sides of a polytope that is trained alone, and default regularisation.
-SIDES, ALPHA = 16, 1e-4
-
-
-@dataclass(frozen=True)
-class ConvexPolytope(InverseTimeSGD[PolytopeState]):
-    """Algorithm 1 of the paper: stochastic gradient descent, for several polytopes at a time.
-
-    Each class of `outer` is outside a polytope of its own.
-    """
-
-    outer: tuple[int, ...]
-    n_planes: int = 16
-    alpha: float = 1e-4
-
-    traits = Traits(PolytopeState, ADJUSTABLE, fades=True, mixable=True, steps_before_mixing=2)
-
-    def start(self, data: Data, seed: int) -> PolytopeState:
-        """Zero planes."""
-        dtype, shape = data.X.dtype, (data.X.shape[1], self.n_planes)
-        polytopes = [
-            Polytope(
-                outer,
-                np.zeros(shape, dtype=dtype),
-                np.zeros(self.n_planes, dtype=dtype),
-                np.zeros(self.n_planes, dtype=np.int64),
-            )
-            for outer in self.outer
-        ]
-        return PolytopeState(polytopes, data.n_classes, seed)
-
-    def _prepared(self, state: PolytopeState, data: Data) -> PolytopeState:
-        """The state with a memory of these rows, and threads."""
-        rows = state.rows or PolytopeMemory.fresh(len(state.polytopes), len(data.y))
-        return replace(state, rows=rows, workspace=Workspace(self.n_jobs, self._measured_rows(data)))
-
-    def step(self, state: PolytopeState, data: Data) -> PolytopeState:
-        """One epoch: all rows, in a random order, on each polytope."""
-        if state.workspace is None:
-            state = self._prepared(state, data)
-        assert state.workspace is not None
-        workspace, order = state.workspace, self._order(state, data)
-        state = _paced(state, window_of(data.half_life), self.alpha)
-        state, movement = measure_movement(state, data, self._bias_input)
-
-        def work(side: int) -> Any:
-            if side == len(state.polytopes):  # by the first thread that is free
-                return self._permutation(state.seed, state.epoch + 1, data)
-            return self._epoch(state, side, order, movement[side], data)
-
-        ahead = workspace.team.size > 1 and not data.stream
-        done = workspace.team.map(work, range(len(state.polytopes) + ahead))
-        if ahead:
-            workspace.next_order = state.epoch + 1, done.pop()
-        polytopes, losses, updates = zip(*done, strict=True)
-        visits = len(order)
-        state = replace(
-            state,
-            polytopes=list(polytopes),
-            epoch=state.epoch + 1,
-            t=min(state.t + visits, state.window),
-            step=1.0 / (self.alpha * min(state.t + visits, state.window)),
-            loss=sum(losses) / visits,
-            updates=sum(updates) / visits / len(polytopes),
-            prefers_last=False,
-        )
-        return self._averaged(state, data)
-
-    def _order(self, state: PolytopeState, data: Data) -> np.ndarray:
-        """The order of an epoch, which may have been drawn during the one before."""
-        assert state.workspace is not None
-        ahead = state.workspace.next_order
-        if ahead is not None and ahead[0] == state.epoch:
-            return ahead[1]
-        return self._permutation(state.seed, state.epoch, data)
-
-    def _epoch(
-        self, state: PolytopeState, side: int, order: np.ndarray, movement: np.ndarray, data: Data
-    ) -> tuple[Polytope, float, int]:
-        """One epoch of one polytope; return it, the sum of the losses, and the number of rows that moved a plane."""
-        from polyplane.kernels.convex_polytope import Backoff, Memory, Pace, Problem, polytope_epoch
-        from polyplane.kernels.rows import PlaneSums, as_rows
-
-        assert state.rows is not None
-        assert state.workspace is not None
-        polytope, memory, t, window = state.polytopes[side], state.rows, state.t, state.window
-        coef, intercept, margin = polytope.coef, polytope.intercept, polytope.margin
-        min_entropy = self.min_entropy * math.log(self.n_planes)
-        problem = Problem(data.y, data.weight, polytope.outer, float(self.alpha), min_entropy)
-        remembered = Memory(memory.recorded, polytope.counts, np.empty(2)) if min_entropy > 0.0 else None
-        measured = state.workspace.measured
-        length = np.zeros(0, dtype=coef.dtype) if measured is None else measured.length
-        backoff = Backoff(memory.skip[side], length, movement, 0 if measured is None else int(self.backoff))
-        score = np.empty(self.n_planes, dtype=coef.dtype)
-        rows, loss, updates = as_rows(data.X), 0.0, 0
-        for piece in pieces(order, window):
-            planes = PlaneSums(coef[: data.X.shape[1]], intercept, self._bias_input)
-            part = polytope_epoch(rows, piece, Pace(t, margin, window), planes, problem, remembered, backoff, score)
-            loss, updates, t, margin = loss + part[0], updates + part[1], t + len(piece), part[2]
-            if margin > LARGEST_GROWTH * self.alpha * window:
-                factor, margin = self.alpha * window / margin, self.alpha * window
-                coef, intercept = coef * factor, intercept * factor
-        if t > window:
-            polytope.counts[:] = polytope.counts * math.exp(-len(order) / window)
-        return replace(polytope, coef=coef, intercept=intercept, margin=margin), loss, updates
-
-    def _blended(self, state: PolytopeState, share: float) -> PolytopeState:
-        assert state.workspace is not None
-        polytopes = state.workspace.team.map(lambda polytope: blended(polytope, share), state.polytopes)
-        return replace(state, polytopes=polytopes)
-
-    def _without_mean(self, state: PolytopeState) -> PolytopeState:
-        return replace(state, polytopes=[replace(polytope, mean=None) for polytope in state.polytopes])
-
-    def planes(self, state: PolytopeState) -> PlaneSet:
-        """Each outer class owns the planes of its polytope, any other the zero plane."""
-        owned = {}
-        for polytope in state.polytopes:
-            coef, intercept = last_planes(polytope) if state.prefers_last else planes_of(polytope, state.share)
-            owned[polytope.outer] = (np.ascontiguousarray(coef.T), intercept)
-        coef, intercept = owned[state.polytopes[0].outer]
-        nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
-        return PlaneSet.of_classes(owned.get(c, nothing) for c in range(state.n_classes))
-
-    def predict(self, state: PolytopeState, X: Any) -> np.ndarray:
-        """The classes of the rows, without a copy of the planes: they may have millions of features."""
-
-        def best(polytope: Polytope) -> np.ndarray:
-            highest: np.ndarray = scores_of(polytope, X, state.share).max(axis=1)
-            return highest
-
-        scores = np.zeros((X.shape[0], state.n_classes))
-        for polytope, column in zip(state.polytopes, in_threads(best, state.polytopes, self.n_jobs), strict=True):
-            scores[:, polytope.outer] = column
-        codes: np.ndarray = scores.argmax(axis=1)
-        return codes
-
-    def widen(self, state: PolytopeState, n_features: int) -> PolytopeState:
-        """Add room for more features."""
-        for i, polytope in enumerate(state.polytopes):  # one after the other: they are large
-            state.polytopes[i] = widened(polytope, n_features)
-        return state
-
-    def done(self, state: PolytopeState) -> float:
-        """The loss, once the steps 1 / (alpha t) have fallen to 1: before that, the planes move too much."""
-        return state.loss if state.step <= 1.0 else math.inf
-
-
-def _paced(state: PolytopeState, window: int, alpha: float) -> PolytopeState:
-    """The state for another window. If the steps decrease again, the margin is alpha t again."""
-    if state.t >= state.window and window > state.t:
-        polytopes = [rescaled(polytope, alpha * state.t) for polytope in state.polytopes]
-        state = replace(state, polytopes=polytopes)
-    return state if window == state.window else replace(state, window=window)
+SIDES_ALONE, ALPHA_ALONE = 16, 1e-4
 
 
 @dataclass(eq=False, repr=False)
@@ -457,7 +510,7 @@ class ConvexPolytopeClassifier(PlaneClassifier):
 
     def _method(self, classes: np.ndarray) -> ConvexPolytope | JointPolytope:
         if self.enclosed is None:
-            return JointPolytope.of(self)
+            return self._method_of(JointPolytope)
         outer = tuple(range(len(classes)))
         if self.enclosed != "each" or "each" in classes:
             if len(classes) != 2:
@@ -465,7 +518,9 @@ class ConvexPolytopeClassifier(PlaneClassifier):
                     f"enclosed={self.enclosed!r} is for two classes, but y has {len(classes)}; use enclosed=None."
                 )
             outer = (1 - class_index("enclosed", self.enclosed, classes),)
-        return ConvexPolytope.of(self, outer=outer, n_planes=self.n_planes or SIDES, alpha=self.alpha or ALPHA)
+        return self._method_of(
+            ConvexPolytope, outer=outer, n_planes=self.n_planes or SIDES_ALONE, alpha=self.alpha or ALPHA_ALONE
+        )
 
     def _concluded(self, method: Any, state: Any, data: Data) -> Any:
         return better_planes(method, state, data)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from polyplane._threads import Team
+from polyplane._array_api import Team
 from polyplane.engine.state import Array, RowMemory, RowsLike, State, workspace
 
 #: The factor of the reduced problem is recomputed after this many solutions, to limit rounding errors.

@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyplane._array_api import host_dtype, kind_of, like, namespace, within_device_memory
-from polyplane._threads import Team
+from polyplane._array_api import Team, host_dtype, kind_of, like, namespace, within_device_memory
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
@@ -335,7 +334,7 @@ class CuttingPlaneSVC(PlaneClassifier):
     )
 
     def _method(self, classes: np.ndarray) -> CuttingPlane:
-        return CuttingPlane.of(self)
+        return self._method_of(CuttingPlane)
 
     def _concluded(self, method: Any, state: CutState, data: Data) -> CutState:
         if self.tol is not None and state.gap >= self.tol and state.n_steps == self.max_iter:

@@ -11,10 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from polyplane._array_api import astype, at_least, device_of, is_on_cuda, like, namespace, softmax, take_rows
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.state import Array, MixedWhole, State
 from polyplane.learners.tangents import EpochRandomness, EpochSampler, update_mean
-from polyplane.scaling import AffineScaling, ScaledRows
 
 #: Recording a graph costs as much as a few steps.
 WORTH_RECORDING = 16
@@ -241,12 +240,16 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
 
 
 def dense_gradient(W: Any, x: Any, own: Any, weight: Any) -> tuple[Any, Any]:
-    """Own-class probabilities, and the gradient in W (n_classes, n_planes, n_features + 1); the rows end in a 1."""
+    """Own-class probabilities, and the gradient in W (..., n_classes, n_planes, n_features + 1); the rows end in a 1.
+
+    Several models, the first axis of all arrays, are independent of each other.
+    """
     xp = namespace(W)
-    scores = xp.reshape(x @ xp.reshape(W, (-1, W.shape[2])).T, (x.shape[0], *W.shape[:2]))
+    flat = xp.reshape(W, (*W.shape[:-3], -1, W.shape[-1]))
+    scores = xp.reshape(x @ xp.matrix_transpose(flat), (*x.shape[:-1], *W.shape[-3:-1]))
     residual, probability = log_loss_residual(scores, own, weight)
-    residual = xp.reshape(residual, (x.shape[0], -1))
-    return probability, xp.reshape(residual.T @ x, W.shape)
+    residual = xp.reshape(residual, (*x.shape[:-1], -1))
+    return probability, xp.reshape(xp.matrix_transpose(residual) @ x, W.shape)
 
 
 def sparse_gradient(
@@ -384,9 +387,34 @@ VARIANCE = (5.0, 25.0)
 #: Iterations of L-BFGS that count as a pass: together they take less time than a pass with mini-batches.
 ITERATIONS = 5
 #: Number of steps that L-BFGS stores.
-MEMORY = 10
+LBFGS_MEMORY = 10
 #: The line search ends when the slope is this fraction of the initial slope; maximum number of its iterations.
 FLAT, TRIES = 0.1, 20
+
+
+def times_inverse(pairs: Sequence[tuple[Any, Any, float]], vector: Any, curvature: Any = 1.0) -> Any:
+    """The product with the approximate inverse Hessian of L-BFGS (two-loop recursion).
+
+    Parameters
+    ----------
+    pairs : sequence of (move, change, product)
+        The last steps, the changes of the gradient in them, and their inner products.
+    vector : array
+        The vector.
+    curvature : array or float, default=1.0
+        The initial approximation of the diagonal of the Hessian, up to a factor.
+    """
+    factors = []
+    for move, change, product in reversed(pairs):
+        factors.append(_dot(move, vector) / product)
+        vector = vector - factors[-1] * change
+    vector = vector / curvature
+    if pairs:
+        _, change, product = pairs[-1]
+        vector = vector * (product / _dot(change, change / curvature))
+    for (move, change, product), factor in zip(pairs, reversed(factors), strict=True):
+        vector = vector + (factor - _dot(change, vector) / product) * move
+    return vector
 
 
 class Found(NamedTuple):
@@ -465,21 +493,10 @@ class OnePlanePerClass:
     def _remember(self, move: Any, change: Any) -> None:
         product = _dot(move, change)
         if product > 0:
-            self._pairs = [*self._pairs[1 - MEMORY :], (move, change, product)]
+            self._pairs = [*self._pairs[1 - LBFGS_MEMORY :], (move, change, product)]
 
     def _times_inverse(self, vector: Any) -> Any:
-        """The product with the approximate inverse Hessian of L-BFGS (two-loop recursion)."""
-        factors = []
-        for move, change, product in reversed(self._pairs):
-            factors.append(_dot(move, vector) / product)
-            vector = vector - factors[-1] * change
-        vector = vector / self._curvature
-        if self._pairs:
-            _, change, product = self._pairs[-1]
-            vector = vector * (product / _dot(change, change / self._curvature))
-        for (move, change, product), factor in zip(self._pairs, reversed(factors), strict=True):
-            vector = vector + (factor - _dot(change, vector) / product) * move
-        return vector
+        return times_inverse(self._pairs, vector, self._curvature)
 
     def _length(self, W: Any, direction: Any, along: Any) -> float:
         """Line search: the step size at which the slope is nearly 0, by Newton's method within a bracket."""

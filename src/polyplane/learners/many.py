@@ -16,22 +16,29 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from polyplane._array_api import astype, is_foreign, like, namespace, take_rows, to_numpy, within_device_memory
-from polyplane._threads import in_threads
+from polyplane._array_api import (
+    astype,
+    in_threads,
+    is_foreign,
+    like,
+    namespace,
+    take_rows,
+    to_numpy,
+    within_device_memory,
+)
 from polyplane.base import PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Limits, Run
 from polyplane.engine.state import Array, State, workspace
-from polyplane.learners.choose_planes import choose_n_planes
-from polyplane.learners.log_loss import EPSILON, USUAL_BATCH, Adam, decay, log_loss_residual, run_steps, stretch
+from polyplane.learners.log_loss import EPSILON, USUAL_BATCH, Adam, Pace, decay, dense_gradient, run_steps
 from polyplane.learners.multi_hyperplane import (
     STEPS_PER_PASS,
     MultiHyperplaneClassifier,
     SmoothMultiHyperplane,
     SmoothState,
 )
-from polyplane.learners.tangents import EpochRandomness, EpochSampler
+from polyplane.learners.tangents import EpochRandomness, EpochSampler, Schedule, choose_n_planes
 from polyplane.planes import PlaneSet
 
 #: Maximum number of scores, and of values of the rows, in a step of a stack; more models form several stacks.
@@ -244,25 +251,15 @@ class StackRows:
         batches = [self._batches([each.order for each in drawn]), self.shares]
         if self.has_noise:
             batches.append(self._draw_noise(drawn))
-        batches += [self._to_device(rate[state.epoch]) for rate in self.rates]
+        batches += [self._to_device(rate) for rate in self.rates[state.epoch]]
         run_steps(partial(self._step, state), batches, [()] * self.n_steps, self.out)
 
-    def _rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The step size, the shrinking, and the weight in the average of each step: (epochs, steps, models)."""
-        method, n_steps = self.jobs[0].method, self.n_steps
-        first = np.arange(n_steps)[:, None] * self.size / self.n_rows
-        done = np.arange(method.max_iter)[:, None, None] + first  # passes, before each step
-        eta = np.array([job.method.eta0 for job in self.jobs]) * stretch(self.size)
-        rate = eta * np.maximum(1 - done / method.max_iter, 0.0)
-        unit = np.array([start.tangents.step for start in self.starts]) / self.n_features**0.5
-        t = np.arange(1, method.max_iter * n_steps + 1).reshape(method.max_iter, n_steps, 1)
-        b1, b2 = self.decay
-        corrected = rate * unit * np.sqrt(1 - b2**t) / (1 - b1**t)
-        shrink = np.minimum(1.0, rate * np.array([job.method.alpha for job in self.jobs]))
-        last = method.average_fraction
-        averaged = (done >= (1.0 - last) * method.max_iter) & (last > 0)
-        number = np.cumsum(averaged.reshape(-1, len(self.jobs)), axis=0).reshape(averaged.shape)
-        return corrected, shrink, np.where(averaged, 1.0 / np.maximum(number, 1), 0.0)
+    def _rates(self) -> np.ndarray:
+        """The step size, the shrinking and the weight in the average of each step: (epochs, 3, steps, models)."""
+        rates = np.array([_paces_of(job, start, self.size) for job, start in zip(self.jobs, self.starts, strict=True)])
+        n_averaged = rates[..., 2]
+        rates[..., 2] = np.where(n_averaged > 0, 1.0 / np.maximum(n_averaged, 1), 0.0)
+        return rates.transpose(1, 3, 2, 0)
 
     def _row_shares(self) -> Any:
         """The weight of each row in the mean over its batch; 0 for the padding of the last batch."""
@@ -300,17 +297,25 @@ class StackRows:
             x += noise
         own = astype(xp.reshape(xp.take(self.y, flat), rows.shape)[..., None] == self.classes, W.dtype)
         weight = xp.reshape(xp.take(self.weight, flat), rows.shape) * share
-        planes = xp.reshape(W, (n_models, -1, W.shape[3]))
-        scores = xp.reshape(x @ xp.matrix_transpose(planes), (n_models, n_rows, *W.shape[1:3]))
-        residual, probability = log_loss_residual(scores, own, weight)
-        residual = xp.reshape(residual, (n_models, n_rows, -1))
-        gradient = xp.reshape(xp.matrix_transpose(residual) @ x, W.shape)
+        probability, gradient = dense_gradient(W, x, own, weight)
         if self.anchor is not None:
             W -= shrink[:, None, None, None] * (W - self.anchor)
         state.adam.step(W, gradient, self.decay, rate[:, None, None, None], self.epsilon)
         mean = state.mean
         mean += (W - mean) * averaged[:, None, None, None]
         return -xp.sum(weight * xp.log(probability), axis=1)
+
+
+def _paces_of(job: Job, state: SmoothState, size: int) -> list[list[Pace]]:
+    """The settings of the steps of a model, pass by pass."""
+    found, passes = [], job.method.max_iter
+    for done in range(passes):
+        paces, _ = job.method.paces(state, Schedule(passes, done, stream=False), len(job.rows), size)
+        n_averaged = int(paces[-1].n_averaged)
+        adam = state.adam.replace(t=state.adam.t + len(paces))
+        state = state.replace(adam=adam, mean=state.W if n_averaged else None, n_averaged=n_averaged)
+        found.append(paces)
+    return found
 
 
 def _padded(W: np.ndarray, n_planes: int) -> np.ndarray:

@@ -14,15 +14,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polyplane._array_api import astype, like, namespace, softmax, take_rows, widest_float, within_device_memory
-from polyplane._threads import blas_threads
-from polyplane._validation import check_fitted_matrix
+from polyplane._array_api import (
+    astype,
+    blas_threads,
+    like,
+    namespace,
+    softmax,
+    take_rows,
+    widest_float,
+    within_device_memory,
+)
+from polyplane._prediction import check_fitted_matrix
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.committee import Committee, CommitteeState
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, CommonScaling, MixedNumber, Seed, State, workspace
-from polyplane.learners.choose_planes import choose_n_planes
 from polyplane.learners.log_loss import (
     USUAL_BATCH,
     Adam,
@@ -41,10 +48,10 @@ from polyplane.learners.tangents import (
     Schedule,
     TangentMethod,
     Tangents,
+    choose_n_planes,
     update_mean,
 )
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling, ScaledRows
 
 #: A row whose class has this probability has a sufficient margin: it hardly changes the planes.
 AMPLE = 0.99
@@ -150,7 +157,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         drawn = sampler.draw(state.seed, state.epoch, more=schedule.next_turn > 0)
         rows = clocks.visited(like(drawn.order, sampler.y))
         size = min(self.batch_size, max(USUAL_BATCH, rows.shape[0] // STEPS_PER_PASS))
-        paces, averaged_from = self._paces(state, schedule, rows.shape[0], size)
+        paces, averaged_from = self.paces(state, schedule, rows.shape[0], size)
         state = replace(state, mean=_mean_to_add_to(state, averaged_from, len(paces)))
         advice = f"Use a smaller batch_size than {self.batch_size}, or fewer rows at a time with partial_fit."
         with self.products(state), within_device_memory(advice):
@@ -193,7 +200,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         _, n_planes, n_features = state.tangents.centres.shape
         return 0.2 * max(0.0, 1.0 - 2.0 / n_features) if n_planes > 1 else 0.0
 
-    def _paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[Pace], int]:
+    def paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[Pace], int]:
         """The settings of each step, and the first step after which planes are averaged."""
         unit = state.tangents.step / (state.W.shape[2] - 1) ** 0.5
         b1, b2 = decay(size)
@@ -629,7 +636,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     def _method(self, classes: np.ndarray) -> Method[Any]:
         if self.loss == "log":
             batch_size = USUAL_BATCH if self.batch_size is None else self.batch_size
-            smooth = SmoothMultiHyperplane.of(self, alpha=self.alpha or 0.0, batch_size=batch_size)
+            smooth = self._method_of(SmoothMultiHyperplane, alpha=self.alpha or 0.0, batch_size=batch_size)
             return smooth if self.n_estimators == 1 else SmoothCommittee(smooth, self.n_estimators, self.n_jobs)
         for name in ("alpha", "noise", "batch_size"):
             if getattr(self, name) is not None:
@@ -637,7 +644,7 @@ class MultiHyperplaneClassifier(PlaneClassifier):
                     f"{name}={getattr(self, name)!r} belongs to the log-loss and means nothing for loss='hinge'; leave "
                     "it at None."
                 )
-        margin = MarginMultiHyperplane.of(self)
+        margin = self._method_of(MarginMultiHyperplane)
         return margin if self.n_estimators == 1 else MarginCommittee(margin, self.n_estimators, self.n_jobs)
 
     def _seed(self) -> Any:

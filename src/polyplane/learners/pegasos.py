@@ -11,8 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
-from polyplane.learners.convex_polytope import ConvexPolytope
-from polyplane.learners.sgd import better_planes
+from polyplane.learners.sgd import ConvexPolytope, better_planes
 
 
 @dataclass(eq=False, repr=False)
@@ -112,7 +111,7 @@ class PegasosSVC(PlaneClassifier):
 
     def _method(self, classes: np.ndarray) -> ConvexPolytope:
         outer = (1,) if len(classes) == 2 else tuple(range(len(classes)))
-        return ConvexPolytope.of(self, outer=outer, n_planes=1)
+        return self._method_of(ConvexPolytope, outer=outer, n_planes=1)
 
     def _concluded(self, method: Any, state: Any, data: Data) -> Any:
         return better_planes(method, state, data)

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane._array_api import astype, kind_of, namespace
 from polyplane.base import Declaration
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Traits
 from polyplane.engine.state import Seed, workspace
 from polyplane.learners.polyhedron import (
@@ -24,11 +24,9 @@ from polyplane.learners.polyhedron import (
     PolyhedronMethod,
     PolyhedronState,
     members,
-    method_of,
     plane_set,
 )
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
 
 
 class Evaluation(NamedTuple):
@@ -307,4 +305,4 @@ class PolyceptronClassifier(PolyhedronClassifier):
     )
 
     def _method(self, classes: np.ndarray) -> Polyceptron:
-        return method_of(Polyceptron, self, classes)
+        return self._polyhedron_method(Polyceptron, classes)

@@ -15,11 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane._array_api import astype, at_most, expit, kind_of, namespace, take_rows, to_numpy, widest_float
-from polyplane._validation import check_fitted_matrix
+from polyplane._prediction import check_fitted_matrix
 from polyplane.base import Declaration
-from polyplane.engine.data import Data, OwnScaling
+from polyplane.engine.data import AffineScaling, Data, OwnScaling, row_blocks
 from polyplane.engine.method import Traits
 from polyplane.engine.state import FeatureScaling, workspace
+from polyplane.learners.log_loss import LBFGS_MEMORY, times_inverse
 from polyplane.learners.polyhedron import (
     ADJUSTABLE,
     AffineRows,
@@ -27,14 +28,9 @@ from polyplane.learners.polyhedron import (
     PolyhedronMethod,
     PolyhedronState,
     members,
-    method_of,
     plane_set,
 )
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling, row_blocks
-
-#: Number of steps that L-BFGS stores.
-LBFGS_MEMORY = 10
 
 #: Armijo's constant, and the maximum number of halvings of a step.
 SUFFICIENT, HALVINGS = 1e-4, 40
@@ -214,7 +210,7 @@ class Ascent(NamedTuple):
         elif self.inverse is not None:
             yield (self.inverse @ self.gradient.ravel()).reshape(self.gradient.shape)
         elif self.pairs:
-            yield self._lbfgs()
+            yield times_inverse(self.pairs, self.gradient)
         yield self.gradient
 
     def _search(self, direction: np.ndarray) -> tuple[Any, float] | None:
@@ -252,18 +248,6 @@ class Ascent(NamedTuple):
         except linalg.LinAlgError:
             return self.gradient
         return linalg.cho_solve(factor, self.gradient.ravel()).reshape(self.gradient.shape)
-
-    def _lbfgs(self) -> np.ndarray:
-        """The L-BFGS direction, by the two-loop recursion."""
-        direction, amounts = self.gradient.copy(), []
-        for moved, change, curvature in reversed(self.pairs):
-            amounts.append(np.vdot(moved, direction) / curvature)
-            direction -= amounts[-1] * change
-        _, change, curvature = self.pairs[-1]
-        direction *= curvature / np.vdot(change, change)
-        for moved, change, curvature in self.pairs:
-            direction += (amounts.pop() - np.vdot(change, direction) / curvature) * moved
-        return direction
 
 
 def _updated(inverse: np.ndarray | None, pair: Pair) -> np.ndarray:
@@ -518,7 +502,7 @@ class PolyhedralMixtureClassifier(PolyhedronClassifier):
     def _method(self, classes: np.ndarray) -> PolyhedralMixture:
         if self.gating == "hard" and self.gamma is not None:
             raise ValueError(f"gamma={self.gamma!r} is for gating='soft'; hard gating has no such parameter.")
-        return method_of(PolyhedralMixture, self, classes, gamma=self._gamma)
+        return self._polyhedron_method(PolyhedralMixture, classes, gamma=self._gamma)
 
     def _concluded(self, method: Any, state: MixtureState, data: Data) -> MixtureState:
         assert state.ascent is not None

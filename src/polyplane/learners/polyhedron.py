@@ -16,12 +16,11 @@ from sklearn.utils._param_validation import Interval
 
 from polyplane._array_api import astype, host_dtype, like, namespace, to_numpy, widest_float
 from polyplane.base import PlaneClassifier, class_index
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method
 from polyplane.engine.run import Run
 from polyplane.engine.state import Array, RowsLike, State, Whole
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
 
 #: Power iterations to find the principal axis of a group of rows; an approximation suffices to split it.
 POWER_STEPS = 10
@@ -253,6 +252,7 @@ class PolyhedronState(State):
 
 
 S = TypeVar("S", bound=PolyhedronState)
+M = TypeVar("M", bound="PolyhedronMethod[Any]")
 
 #: Fields of these methods that may change when training continues.
 ADJUSTABLE = frozenset({"n_init", "trial_steps"})
@@ -338,6 +338,9 @@ def plane_set(planes: np.ndarray, scaling: AffineScaling, inside: int, rows_like
 class PolyhedronClassifier(PlaneClassifier):
     """An estimator of one polyhedron."""
 
+    inside: Any
+    max_iter: int
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PlaneClassifier._parameter_constraints,
         "n_planes": [Interval(Integral, 1, None, closed="left")],
@@ -350,12 +353,9 @@ class PolyhedronClassifier(PlaneClassifier):
         """The class inside."""
         return self.classes_[self._state.inside]
 
-
-M = TypeVar("M", bound=PolyhedronMethod[Any])
-
-
-def method_of(method: type[M], estimator: Any, classes: np.ndarray, **others: Any) -> M:
-    """The method with the parameters of an estimator, for these labels."""
-    inside = None if estimator.inside is None else class_index("inside", estimator.inside, classes)
-    shared = {"inside": inside, "labels": tuple(classes.tolist())}
-    return method.of(estimator, trial_steps=min(method.trial_steps, estimator.max_iter), **(shared | others))
+    def _polyhedron_method(self, kind: type[M], classes: np.ndarray, **others: Any) -> M:
+        """The method with the parameters of the estimator, for these labels."""
+        shared: dict[str, Any] = {"inside": None, "labels": tuple(classes.tolist())}
+        if self.inside is not None:
+            shared["inside"] = class_index("inside", self.inside, classes)
+        return self._method_of(kind, trial_steps=min(kind.trial_steps, self.max_iter), **(shared | others))

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from polyplane._array_api import astype, at_least, host_dtype, like, namespace, to_numpy, widest_float
-from polyplane._threads import Team
-from polyplane.scaling import row_blocks
+from polyplane._array_api import Team, astype, at_least, host_dtype, like, namespace, to_numpy, widest_float
+from polyplane.engine.data import row_blocks
 
 #: Minimum number of rows per block, the unit of work of a thread, and maximum number of blocks.
 BLOCK_ROWS = 4096

@@ -1,23 +1,24 @@
 """Stochastic gradient descent with the steps 1 / (alpha t): back-off, averaged planes, and what its methods share.
 
-A holder of planes has the fields `coef` of shape (n_features, n_planes), `intercept`, `margin` and `mean`. The first
-two are `margin` times the planes, so that shrinking the planes costs nothing; `mean` is their running average, or None.
+`ConvexPolytope` trains polytopes alone, as in the paper; `polyplane.learners.convex_polytope` all planes together.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
+from polyplane._array_api import Team, in_threads
 from polyplane.engine.data import Data
-from polyplane.engine.method import Method
+from polyplane.engine.method import Method, Traits
+from polyplane.engine.state import Array, MixedNumber, MixedWhole, RowMemory, Seed, State, Whole, workspace
+from polyplane.planes import PlaneSet
 
 #: Movements are measured on one row in sixteen; minimum and maximum number of these rows.
 ROWS_TO_MEASURE = (32, 256)
@@ -57,8 +58,7 @@ class MeasuredRows:
         return moved.max(axis=-1, initial=0.0).astype(np.float64) + self.update_length * step
 
 
-Holder = TypeVar("Holder", bound=Any)
-S = TypeVar("S", bound=Any)
+S = TypeVar("S", bound="SgdState")
 
 #: Fields of these methods that may change when training continues.
 ADJUSTABLE = frozenset({"min_entropy", "backoff", "average", "shuffle", "n_jobs"})
@@ -95,59 +95,69 @@ def share_of_last(blends: int, blend_rows: int, window: int) -> float:
     return max(4.0 / (blends + 4.0), -math.expm1(-4.0 * blend_rows / window))
 
 
-def rescaled(holder: Holder, margin: float) -> Holder:
-    """The same planes with another margin."""
-    factor = margin / holder.margin
-    return holder.replace(coef=holder.coef * factor, intercept=holder.intercept * factor, margin=margin)
+class SummedPlanes(State):
+    """Planes in training, stored as sums of rows: `margin` times the planes, so that shrinking them costs nothing.
 
+    Subclasses declare the fields; `mean` is the running average of the planes, or None.
+    """
 
-def last_planes(holder: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The current planes, not averaged."""
-    scale = 1.0 / holder.margin
-    return holder.coef * scale, holder.intercept * scale
+    coef: Any  # (n_features, n_planes)
+    intercept: Any
+    margin: float
+    mean: Any
 
+    def rescaled(self, margin: float) -> Self:
+        """The same planes with another margin."""
+        factor = margin / self.margin
+        return self.replace(coef=self.coef * factor, intercept=self.intercept * factor, margin=margin)
 
-def planes_of(holder: Any, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """The average of the planes, in which the current planes have the weight `share`."""
-    mean: tuple[np.ndarray, np.ndarray] | None = holder.mean
-    if mean is None:
-        return last_planes(holder)
-    if share == 0.0:
-        return mean
-    now = last_planes(holder)
-    return now[0] * share + mean[0] * (1.0 - share), now[1] * share + mean[1] * (1.0 - share)
+    def without_mean(self) -> Self:
+        """The same planes without their average."""
+        return self.replace(mean=None)
 
+    def last_planes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The current planes, not averaged."""
+        scale = 1.0 / self.margin
+        return self.coef * scale, self.intercept * scale
 
-def blended(holder: Holder, share: float) -> Holder:
-    """The same planes, added to their average with the weight `share`."""
-    coef, intercept = last_planes(holder)
-    if holder.mean is not None:
-        for new, mean in zip((coef, intercept), holder.mean, strict=True):
-            new *= share
-            new += mean * (1.0 - share)
-    return holder.replace(mean=(coef, intercept))
+    def average(self, share: float) -> tuple[np.ndarray, np.ndarray]:
+        """The average of the planes, in which the current planes have the weight `share`."""
+        mean: tuple[np.ndarray, np.ndarray] | None = self.mean
+        if mean is None:
+            return self.last_planes()
+        if share == 0.0:
+            return mean
+        now = self.last_planes()
+        return now[0] * share + mean[0] * (1.0 - share), now[1] * share + mean[1] * (1.0 - share)
 
+    def blended(self, share: float) -> Self:
+        """The same planes, added to their average with the weight `share`."""
+        coef, intercept = self.last_planes()
+        if self.mean is not None:
+            for new, mean in zip((coef, intercept), self.mean, strict=True):
+                new *= share
+                new += mean * (1.0 - share)
+        return self.replace(mean=(coef, intercept))
 
-def scores_of(holder: Any, X: Any, share: float) -> Any:
-    """The scores of rows, computed from the stored sums, because planes may have millions of features to copy."""
-    parts = [(holder.coef, holder.intercept, 1.0 / holder.margin)]
-    if holder.mean is not None:
-        parts = [(holder.coef, holder.intercept, share / holder.margin), (*holder.mean, 1.0 - share)]
-    total: Any = 0.0
-    for coef, intercept, factor in parts:
-        if factor:
-            total = total + (np.asarray(X @ coef[: X.shape[1]]) + intercept) * factor
-    return total
+    def scores(self, X: Any, share: float) -> Any:
+        """The scores of rows, computed from the stored sums, because planes may have millions of features to copy."""
+        parts = [(self.coef, self.intercept, 1.0 / self.margin)]
+        if self.mean is not None:
+            parts = [(self.coef, self.intercept, share / self.margin), (*self.mean, 1.0 - share)]
+        total: Any = 0.0
+        for coef, intercept, factor in parts:
+            if factor:
+                total = total + (np.asarray(X @ coef[: X.shape[1]]) + intercept) * factor
+        return total
 
-
-def widened(holder: Holder, n_features: int) -> Holder:
-    """The same planes with capacity for more features, and some in reserve, since features are often added again."""
-    room = len(holder.coef)
-    if n_features <= room:
-        return holder
-    room = max(n_features, room + room // 4)
-    mean = holder.mean and (_padded(holder.mean[0], room), holder.mean[1])
-    return holder.replace(coef=_padded(holder.coef, room), mean=mean)
+    def widened(self, n_features: int) -> Self:
+        """The same planes with capacity for more features, and some in reserve: they are often added again."""
+        capacity = len(self.coef)
+        if n_features <= capacity:
+            return self
+        capacity = max(n_features, capacity + capacity // 4)
+        mean = self.mean and (_padded(self.mean[0], capacity), self.mean[1])
+        return self.replace(coef=_padded(self.coef, capacity), mean=mean)
 
 
 def _padded(array: np.ndarray, n_rows: int) -> np.ndarray:
@@ -155,6 +165,44 @@ def _padded(array: np.ndarray, n_rows: int) -> np.ndarray:
     padded = np.zeros((n_rows, array.shape[1]), dtype=array.dtype)
     padded[: len(array)] = array
     return padded
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SgdState(State):
+    """The fields common to the states of these methods."""
+
+    seed: Seed
+    epoch: int = 0
+    t: MixedWhole = 0  # visits made so far
+    loss: MixedNumber = math.inf  # mean over the rows of the last epoch
+    updates: MixedNumber = 1.0  # fraction of them that updated a plane
+    window: int = FOREVER  # number of visits after which steps are constant
+    blends: int = 0  # number of updates of the average
+    blend_rows: int = 0  # rows, and the numbers in them, visited since the last time
+    blend_entries: int = 0
+    prefers_last: bool = False  # the last planes make clearly fewer errors than their average
+
+    @property
+    def share(self) -> float:
+        """The weight of the current planes in their average, if they are not yet included in it."""
+        return share_of_last(self.blends, self.blend_rows, self.window) if self.blend_rows else 0.0
+
+    def paced(self, window: int, alpha: float) -> Self:
+        """The state for another window. If the steps decrease again, the margin is alpha t again."""
+        state = self.rescaled(alpha * self.t) if self.t >= self.window and window > self.t else self
+        return state if window == state.window else state.replace(window=window)
+
+    def rescaled(self, margin: float) -> Self:
+        """The same planes with another margin."""
+        raise NotImplementedError
+
+    def blended(self, share: float) -> Self:
+        """The same planes, added to their averages with the weight `share`."""
+        raise NotImplementedError
+
+    def without_mean(self) -> Self:
+        """The same planes without their averages."""
+        raise NotImplementedError
 
 
 def better_planes(method: Any, state: S, data: Data) -> S:
@@ -175,11 +223,7 @@ def better_planes(method: Any, state: S, data: Data) -> S:
 
 @dataclass(frozen=True, kw_only=True)
 class InverseTimeSGD(Method[S]):
-    """Stochastic gradient descent with the steps 1 / (alpha t), back-off and averaged planes.
-
-    States have the fields `t`, `step`, `loss`, `updates`, `window`, `blends`, `blend_rows`, `blend_entries` and
-    `prefers_last`.
-    """
+    """Stochastic gradient descent with the steps 1 / (alpha t), back-off and averaged planes."""
 
     min_entropy: float = 0.0
     backoff: int = 31
@@ -194,31 +238,274 @@ class InverseTimeSGD(Method[S]):
 
     def _permutation(self, seed: int, epoch: int, data: Data) -> np.ndarray:
         """The order of the rows in an epoch."""
-        return np.random.default_rng([seed, epoch]).permutation(data.train) if self.shuffle else data.train
+        if not self.shuffle:
+            return data.train
+        order: np.ndarray = data.shared(
+            (seed, epoch), lambda: np.random.default_rng([seed, epoch]).permutation(data.train)
+        )
+        return order
 
     def _measured_rows(self, data: Data) -> MeasuredRows | None:
         """The rows on which movements are measured, to skip rows; None in a stream, where rows are visited once."""
-        return MeasuredRows(data, self._bias_input) if self.backoff > 0 and not data.stream else None
+        if self.backoff == 0 or data.stream:
+            return None
+        measured: MeasuredRows = data.shared(self._bias_input, lambda: MeasuredRows(data, self._bias_input))
+        return measured
 
     def _averaged(self, state: S, data: Data) -> S:
         """Update the average of the planes after each epoch, or less often if batches are small."""
         if not self.average:
-            return self._without_mean(state)
+            return state.without_mean()
         rows = state.blend_rows + len(data.train)
         entries = state.blend_entries + (data.X.nnz if sparse.issparse(data.X) else data.X.size)
         if data.stream and state.blends and entries < data.X.shape[1]:
             return state.replace(blend_rows=rows, blend_entries=entries)
-        state = self._blended(state, share_of_last(state.blends, rows, state.window))
+        state = state.blended(share_of_last(state.blends, rows, state.window))
         return state.replace(blends=state.blends + 1, blend_rows=0, blend_entries=0)
-
-    @abstractmethod
-    def _blended(self, state: S, share: float) -> S:
-        """The state with the current planes added to the averages with the weight `share`."""
-
-    @abstractmethod
-    def _without_mean(self, state: S) -> S:
-        """The state without averages."""
 
     def metrics(self, state: S) -> Mapping[str, float]:
         """Mean loss, fraction of the visits that updated a plane, and last step size."""
-        return {"loss": state.loss, "updates": state.updates, "step": state.step}
+        return {"loss": state.loss, "updates": state.updates, "step": state.step}  # type: ignore[attr-defined]
+
+
+# One polytope, or several, each trained alone.
+
+_MEAN = Array("f", "features", "n_planes", in_place=False, mixed=True)
+_MEAN_OFFSETS = Array("f", "n_planes", in_place=False, mixed=True)
+_SCORES = Array("f", "polytopes", "measured", "n_planes", in_place=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope(SummedPlanes):
+    """One polytope in training; its class is outside. Arrays hold `margin` times the planes."""
+
+    outer: Annotated[int, Whole("classes")]
+    coef: Annotated[np.ndarray, Array("f", "features", "n_planes", by_feature=True, mixed=True, scaled_by="margin")]
+    intercept: Annotated[np.ndarray, Array("f", "n_planes", mixed=True, scaled_by="margin")]
+    counts: Annotated[np.ndarray, Array("i", "n_planes", mixed=True)]  # rows assigned to each plane, for the entropy
+    margin: MixedNumber = 0.0
+    mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """Counts are not negative."""
+        return bool((self.counts >= 0).all())
+
+
+@dataclass(frozen=True, eq=False)
+class PolytopeMemory(RowMemory):
+    """The memory of each row: by polytope (first axis), or for the polytope of its class."""
+
+    skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]  # passes for which to skip it
+    recorded: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
+    scores: Annotated[np.ndarray, _SCORES] | None = None  # of some rows, before the last pass
+
+    @classmethod
+    def fresh(cls, n_polytopes: int, n_rows: int) -> PolytopeMemory:
+        """The memory before the first pass."""
+        return cls(np.zeros((n_polytopes, n_rows), dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
+
+
+class Workspace:
+    """The threads of a run, the order of the next epoch, and the rows on which movements are measured."""
+
+    def __init__(self, n_jobs: int | None, measured: MeasuredRows | None) -> None:
+        self.team = Team(n_jobs)
+        self.next_order: tuple[int, np.ndarray] | None = None
+        self.measured = measured
+
+
+@dataclass(frozen=True, eq=False)
+class PolytopeState(SgdState):
+    """The state of training."""
+
+    polytopes: list[Polytope]
+    n_classes: int
+    step: MixedNumber = math.inf  # last step size
+    rows: PolytopeMemory | None = None
+    workspace: Workspace | None = workspace()
+
+    def rescaled(self, margin: float) -> Self:
+        """The same planes with another margin."""
+        return self.replace(polytopes=[polytope.rescaled(margin) for polytope in self.polytopes])
+
+    def blended(self, share: float) -> Self:
+        """The same planes, added to the average of each polytope with the weight `share`."""
+        assert self.workspace is not None
+        return self.replace(polytopes=self.workspace.team.map(lambda polytope: polytope.blended(share), self.polytopes))
+
+    def without_mean(self) -> Self:
+        """The same planes without their averages."""
+        return self.replace(polytopes=[polytope.without_mean() for polytope in self.polytopes])
+
+    def check(self, sizes: dict[str, int]) -> bool:
+        """Each class is outside one polytope, or one of two classes is."""
+        outer, n_classes = [polytope.outer for polytope in self.polytopes], sizes["classes"]
+        known = self.rows is None or len(self.rows.skip) == len(outer)
+        each_once = outer == list(range(n_classes)) or (n_classes == 2 and outer in ([0], [1]))
+        return self.n_classes == n_classes and known and each_once
+
+
+def measure_movement(state: PolytopeState, data: Data, bias_input: float) -> tuple[PolytopeState, np.ndarray]:
+    """Record the scores of the measured rows; return the movement of the scores of each plane per pass and row norm.
+
+    The movements, of shape (n_polytopes, n_planes), are infinite where they are not known yet.
+    """
+    from polyplane.kernels.convex_polytope import polytope_scores
+    from polyplane.kernels.rows import PlaneSums, as_rows
+
+    assert state.rows is not None
+    assert state.workspace is not None
+    measured, before = state.workspace.measured, state.rows.scores
+    shape = len(state.polytopes), len(state.polytopes[0].intercept)
+    if measured is None or state.t == 0:
+        return state, np.full(shape, math.inf)
+    now = np.empty((shape[0], len(measured.rows), shape[1]), dtype=data.X.dtype)
+    rows = as_rows(data.X)
+
+    def write(side: int) -> None:
+        polytope = state.polytopes[side]
+        planes = PlaneSums(polytope.coef[: data.X.shape[1]], polytope.intercept, bias_input)
+        polytope_scores(rows, measured.rows, planes, now[side])
+        now[side] /= polytope.margin
+
+    state.workspace.team.map(write, range(len(now)))
+    state = replace(state, rows=replace(state.rows, scores=now))
+    if before is None or before.shape != now.shape:
+        return state, np.full(shape, math.inf)
+    return state, np.array([measured.movement(*pair, state.step) for pair in zip(now, before, strict=True)])
+
+
+@dataclass(frozen=True)
+class ConvexPolytope(InverseTimeSGD[PolytopeState]):
+    """Algorithm 1 of the paper: stochastic gradient descent, for several polytopes at a time.
+
+    Each class of `outer` is outside a polytope of its own.
+    """
+
+    outer: tuple[int, ...]
+    n_planes: int = 16
+    alpha: float = 1e-4
+
+    traits = Traits(PolytopeState, ADJUSTABLE, fades=True, mixable=True, steps_before_mixing=2)
+
+    def start(self, data: Data, seed: int) -> PolytopeState:
+        """Zero planes."""
+        dtype, shape = data.X.dtype, (data.X.shape[1], self.n_planes)
+        polytopes = [
+            Polytope(
+                outer,
+                np.zeros(shape, dtype=dtype),
+                np.zeros(self.n_planes, dtype=dtype),
+                np.zeros(self.n_planes, dtype=np.int64),
+            )
+            for outer in self.outer
+        ]
+        return PolytopeState(polytopes, data.n_classes, seed=seed)
+
+    def _prepared(self, state: PolytopeState, data: Data) -> PolytopeState:
+        """The state with a memory of these rows, and threads."""
+        rows = state.rows or PolytopeMemory.fresh(len(state.polytopes), len(data.y))
+        return replace(state, rows=rows, workspace=Workspace(self.n_jobs, self._measured_rows(data)))
+
+    def step(self, state: PolytopeState, data: Data) -> PolytopeState:
+        """One epoch: all rows, in a random order, on each polytope."""
+        if state.workspace is None:
+            state = self._prepared(state, data)
+        assert state.workspace is not None
+        workspace, order = state.workspace, self._order(state, data)
+        state = state.paced(window_of(data.half_life), self.alpha)
+        state, movement = measure_movement(state, data, self._bias_input)
+
+        def work(side: int) -> Any:
+            if side == len(state.polytopes):  # by the first thread that is free
+                return self._permutation(state.seed, state.epoch + 1, data)
+            return self._epoch(state, side, order, movement[side], data)
+
+        ahead = workspace.team.size > 1 and not data.stream
+        done = workspace.team.map(work, range(len(state.polytopes) + ahead))
+        if ahead:
+            workspace.next_order = state.epoch + 1, done.pop()
+        polytopes, losses, updates = zip(*done, strict=True)
+        visits = len(order)
+        state = replace(
+            state,
+            polytopes=list(polytopes),
+            epoch=state.epoch + 1,
+            t=min(state.t + visits, state.window),
+            step=1.0 / (self.alpha * min(state.t + visits, state.window)),
+            loss=sum(losses) / visits,
+            updates=sum(updates) / visits / len(polytopes),
+            prefers_last=False,
+        )
+        return self._averaged(state, data)
+
+    def _order(self, state: PolytopeState, data: Data) -> np.ndarray:
+        """The order of an epoch, which may have been drawn during the one before."""
+        assert state.workspace is not None
+        ahead = state.workspace.next_order
+        if ahead is not None and ahead[0] == state.epoch:
+            return ahead[1]
+        return self._permutation(state.seed, state.epoch, data)
+
+    def _epoch(
+        self, state: PolytopeState, side: int, order: np.ndarray, movement: np.ndarray, data: Data
+    ) -> tuple[Polytope, float, int]:
+        """One epoch of one polytope; return it, the sum of the losses, and the number of rows that moved a plane."""
+        from polyplane.kernels.convex_polytope import Backoff, Memory, Pace, Problem, polytope_epoch
+        from polyplane.kernels.rows import PlaneSums, as_rows
+
+        assert state.rows is not None
+        assert state.workspace is not None
+        polytope, memory, t, window = state.polytopes[side], state.rows, state.t, state.window
+        coef, intercept, margin = polytope.coef, polytope.intercept, polytope.margin
+        min_entropy = self.min_entropy * math.log(self.n_planes)
+        problem = Problem(data.y, data.weight, polytope.outer, float(self.alpha), min_entropy)
+        remembered = Memory(memory.recorded, polytope.counts, np.empty(2)) if min_entropy > 0.0 else None
+        measured = state.workspace.measured
+        length = np.zeros(0, dtype=coef.dtype) if measured is None else measured.length
+        backoff = Backoff(memory.skip[side], length, movement, 0 if measured is None else int(self.backoff))
+        score = np.empty(self.n_planes, dtype=coef.dtype)
+        rows, loss, updates = as_rows(data.X), 0.0, 0
+        for piece in pieces(order, window):
+            planes = PlaneSums(coef[: data.X.shape[1]], intercept, self._bias_input)
+            part = polytope_epoch(rows, piece, Pace(t, margin, window), planes, problem, remembered, backoff, score)
+            loss, updates, t, margin = loss + part[0], updates + part[1], t + len(piece), part[2]
+            if margin > LARGEST_GROWTH * self.alpha * window:
+                factor, margin = self.alpha * window / margin, self.alpha * window
+                coef, intercept = coef * factor, intercept * factor
+        if t > window:
+            polytope.counts[:] = polytope.counts * math.exp(-len(order) / window)
+        return replace(polytope, coef=coef, intercept=intercept, margin=margin), loss, updates
+
+    def planes(self, state: PolytopeState) -> PlaneSet:
+        """Each outer class owns the planes of its polytope, any other the zero plane."""
+        owned = {}
+        for polytope in state.polytopes:
+            coef, intercept = polytope.last_planes() if state.prefers_last else polytope.average(state.share)
+            owned[polytope.outer] = (np.ascontiguousarray(coef.T), intercept)
+        coef, intercept = owned[state.polytopes[0].outer]
+        nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
+        return PlaneSet.of_classes(owned.get(c, nothing) for c in range(state.n_classes))
+
+    def predict(self, state: PolytopeState, X: Any) -> np.ndarray:
+        """The classes of the rows, without a copy of the planes: they may have millions of features."""
+
+        def best(polytope: Polytope) -> np.ndarray:
+            highest: np.ndarray = polytope.scores(X, state.share).max(axis=1)
+            return highest
+
+        scores = np.zeros((X.shape[0], state.n_classes))
+        for polytope, column in zip(state.polytopes, in_threads(best, state.polytopes, self.n_jobs), strict=True):
+            scores[:, polytope.outer] = column
+        codes: np.ndarray = scores.argmax(axis=1)
+        return codes
+
+    def widen(self, state: PolytopeState, n_features: int) -> PolytopeState:
+        """Add room for more features."""
+        for i, polytope in enumerate(state.polytopes):  # one after the other: they are large
+            state.polytopes[i] = polytope.widened(n_features)
+        return state
+
+    def done(self, state: PolytopeState) -> float:
+        """The loss, once the steps 1 / (alpha t) have fallen to 1: before that, the planes move too much."""
+        return state.loss if state.step <= 1.0 else math.inf

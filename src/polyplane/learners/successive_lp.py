@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 
 from polyplane._array_api import kind_of
 from polyplane.base import Declaration
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Traits
 from polyplane.engine.state import FeatureScaling, workspace
 from polyplane.learners.polyhedron import (
@@ -24,11 +24,9 @@ from polyplane.learners.polyhedron import (
     PolyhedronClassifier,
     PolyhedronMethod,
     PolyhedronState,
-    method_of,
     plane_set,
 )
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
 
 #: The ridge on the sum of the slacks, where the user names none: the least mean error of 3-fold cross-validation over
 #: the training rows of public tables.
@@ -328,4 +326,4 @@ class SuccessiveLPClassifier(PolyhedronClassifier):
     )
 
     def _method(self, classes: np.ndarray) -> SuccessiveLP:
-        return method_of(SuccessiveLP, self, classes)
+        return self._polyhedron_method(SuccessiveLP, classes)

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -32,11 +32,11 @@ from polyplane._array_api import (
     to_numpy,
     within_device_memory,
 )
-from polyplane.engine.data import Data
-from polyplane.engine.method import Method
-from polyplane.engine.run import Observer, Run
+from polyplane.engine.data import AffineScaling, Data, ScaledRows
+from polyplane.engine.method import Method, Traits
+from polyplane.engine.run import Choice, Observer, Race, Run
 from polyplane.engine.state import Array, RowMemory, State
-from polyplane.scaling import AffineScaling, ScaledRows
+from polyplane.planes import PlaneSet
 
 #: Number of consecutive rows that share a window of the noise; unless they have many features, each has its own row.
 WINDOW = 256
@@ -206,9 +206,7 @@ def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scal
     centres = like(np.zeros((*shape, X.shape[1]), dtype=host_dtype(X)), X)
     mask = np.zeros(shape, dtype=bool)
     for c, k in enumerate(n_planes):
-        own = rows[y[rows] == c]
-        if len(own) > ROWS_PER_CENTRE * k:
-            own = np.sort(rng.choice(own, ROWS_PER_CENTRE * int(k), replace=False))
+        own = sampled(rows[y[rows] == c], int(k), rng)
         # A class without rows starts with one plane at the centre of all rows.
         found = _centres_of(X, own, scaling, int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
         centres[c, : found.shape[0], :] = found
@@ -232,36 +230,87 @@ def _centres_of(X: Any, rows: np.ndarray, scaling: AffineScaling, n_centres: int
     return (kmeans(X[rows], n_centres, rng) - scaling.centre) * X.dtype.type(scaling.factor)
 
 
-def kmeans(X: Any, n_centres: int, rng: np.random.Generator, max_iter: int = 10) -> Any:
-    """Centres by a few passes of Lloyd's algorithm; an empty centre moves to the row farthest from its centre.
+@dataclass(frozen=True, eq=False)
+class Centres(State):
+    """The centres of k-means."""
 
-    k-means need not converge here: scikit-learn's takes five times as long and leads to the same error.
+    centres: Annotated[Any, Array("f", "planes", "features", in_place=False)]
+
+
+@dataclass(frozen=True)
+class KMeans(Method[Centres]):
+    """Lloyd's algorithm; a step is one pass. An empty centre moves to the row farthest from its centre.
+
+    k-means need not converge here: scikit-learn's takes five times as long and leads to the same error. It also knows
+    no arrays on devices.
+
+    Parameters
+    ----------
+    n_centres : int
+        Number of centres.
+    in_float64 : bool, default=False
+        Whether to compute the centres in float64, on the host; an empty one then does not move.
     """
-    xp, n_rows = namespace(X), X.shape[0]
-    if n_rows <= n_centres:
-        return xp.asarray(_dense(X), copy=True)
-    centres = _dense(take_rows(X, rng.choice(n_rows, n_centres, replace=False)))
-    for _ in range(max_iter if n_centres > 1 else 1):
-        cost = X @ (-2.0 * centres.T)
-        cost += xp.sum(centres * centres, axis=1)
-        nearest = xp.argmin(cost, axis=1)
-        sums, count = _sums_of_groups(X, nearest, n_centres)
+
+    n_centres: int
+    in_float64: bool = False
+
+    traits = Traits(Centres, takes_device_arrays=True)
+
+    def start(self, data: Data, seed: Any) -> Centres:
+        """Centres at rows that the random generator `seed` draws."""
+        rows = seed.choice(data.X.shape[0], self.n_centres, replace=False)
+        if self.in_float64:
+            return Centres(_dense(data.X[np.sort(rows)]).astype(np.float64))
+        return Centres(_dense(take_rows(data.X, rows)))
+
+    def step(self, state: Centres, data: Data) -> Centres:
+        """Move each centre to the mean of the rows nearest to it."""
+        X, before = data.X, state.centres
+        xp, n_rows = namespace(X), X.shape[0]
+        cost = X @ (-2.0 * before.T)
+        cost += xp.sum(before * before, axis=1)
+        sums, count = _sums_of_groups(X, xp.argmin(cost, axis=1), self.n_centres, self.in_float64)
         centres = sums / at_least(count, 1.0)[:, None]
         idle = np.flatnonzero(to_numpy(count) == 0)
-        if len(idle):
+        if len(idle) and self.in_float64:
+            centres[idle] = before[idle]
+        elif len(idle):
             norms = X.multiply(X).sum(axis=1) if sparse.issparse(X) else xp.sum(X * X, axis=1)
             distance = xp.min(cost, axis=1) + xp.reshape(xp.asarray(norms), (-1,))
             put(centres, like(idle, centres), _dense(take_rows(X, xp.argsort(distance)[n_rows - len(idle) :])))
-    return centres
+        return Centres(centres)
+
+    def planes(self, state: Centres) -> PlaneSet:
+        """The tangents of a paraboloid at the centres, whose largest score is that of the nearest centre."""
+        square = namespace(state.centres).sum(state.centres**2, axis=1)
+        return PlaneSet(2 * state.centres, -square, np.arange(self.n_centres + 1))
 
 
-def _sums_of_groups(X: Any, group: Any, n_groups: int) -> tuple[Any, Any]:
+def kmeans(X: Any, n_centres: int, rng: np.random.Generator, passes: int = 10, in_float64: bool = False) -> Any:
+    """Centres of dense or sparse rows by a few passes of k-means."""
+    n_rows = X.shape[0]
+    if n_rows <= n_centres and not in_float64:
+        return namespace(X).asarray(_dense(X), copy=True)
+    data = Data(X, np.zeros(0), np.zeros(0), np.zeros(0), 1)
+    run = Run(KMeans(n_centres, in_float64), seed=rng, tracked=False)
+    return run.go(repeat(data, passes if n_centres > 1 else 1)).state.centres
+
+
+def sampled(rows: np.ndarray, n_centres: int, rng: np.random.Generator) -> np.ndarray:
+    """The rows of a class, or a sample of them that is large enough for its centres."""
+    if len(rows) <= ROWS_PER_CENTRE * n_centres:
+        return rows
+    return np.sort(rng.choice(rows, ROWS_PER_CENTRE * n_centres, replace=False))
+
+
+def _sums_of_groups(X: Any, group: Any, n_groups: int, in_float64: bool) -> tuple[Any, Any]:
     """Sum of the rows of each group, and their number, by a matrix product."""
     xp = namespace(X)
-    if sparse.issparse(X):
-        ones, rows = np.ones(len(group), dtype=X.dtype), np.arange(len(group))
-        member = sparse.csr_array((ones, (group, rows)), shape=(n_groups, len(group)))
-        return (member @ X).toarray(), np.asarray(member.sum(axis=1)).ravel()
+    if in_float64 or sparse.issparse(X):
+        ones, count = np.ones(len(group), np.float64 if in_float64 else X.dtype), np.bincount(group, minlength=n_groups)
+        parts = (ones, np.argsort(group, kind="stable"), np.append(0, count.cumsum()))
+        return _dense(sparse.csr_array(parts, shape=(n_groups, len(group))) @ X), count.astype(ones.dtype)
     member = astype(group[None, :] == like(np.arange(n_groups), group)[:, None], X.dtype)
     return member @ X, xp.sum(member, axis=1)
 
@@ -386,3 +435,91 @@ def run_from_tangents(
     state = method.begin(tangent_start(data, n_planes, scaling, method.scale, seed), scaling, seed)
     with method.products(state):
         return Run(method, state, observers=observers, tracked=bool(observers)).go(repeat(data, method.max_iter))
+
+
+# The number of planes.
+
+#: Minimum number of rows of a class per plane of a tangent start.
+ROWS_PER_PLANE = 4
+#: Numbers of planes per class to try; the last candidate is the maximum that the rows allow, up to 64, or 192 in total.
+LEVELS = (1, 2, 4, 16)
+#: Maximum number of rows of a trial, including held-out rows.
+ROWS = 4500
+#: Minimum and maximum number of passes of a trial, and the number of row visits that determines it in between; the
+#: minimum if there are more features than rows. With few passes over few rows, several planes are not yet trained well
+#: enough to compare them with a single plane, which is trained to the minimum.
+PASSES, VISITS = (7, 60), 40_000
+#: A quarter of the rows is held out; with up to FEW rows, three quarters in turn.
+QUARTERS, FEW = 3, 2000
+#: A number of planes worse than the best by this many standard errors is not tried on the next quarter.
+OUT_OF_THE_RACE = 2.0
+#: More than one plane is chosen only if a single one is worse by this many standard errors; more if trials use a
+#: sample, because the number of planes is then multiplied.
+WORSE, WORSE_IN_A_SAMPLE = 1.0, 1.5
+
+
+def choose_n_planes(method: Any, data: Data, seed: Any) -> Choice:
+    """Choose the number of planes of each class of a `TangentMethod` or a committee of it, if it is not given.
+
+    Overlapping classes need one plane each, and more planes overfit; a checkerboard needs dozens, and a few are no
+    better than one. Therefore all levels are tried, and a single plane is preferred (the one-standard-error rule). If
+    the trials use a sample, the number of planes beyond the first grows in proportion to the number of rows.
+    """
+    if hasattr(method, "member"):
+        choice = choose_n_planes(method.member, data, seed[0])
+        return choice._replace(method=replace(method, member=choice.method))
+    if method.n_planes is not None:
+        return Choice(method)
+    with within_device_memory("Train on fewer rows at a time with partial_fit."):
+        scaling = AffineScaling.common(data.X, data.training_weight)
+        most = _limit(data, min(max(64, 192 // data.n_classes), most_planes(data)))
+        rows = np.random.default_rng(seed).permutation(data.train)[:ROWS]
+        rows = rows[np.argsort(data.y[rows], kind="stable")]  # so that quarters are stratified by class
+        levels = [*(level for level in LEVELS if level < most.max()), int(most.max())]
+        passes = np.clip(VISITS // len(rows), *PASSES) if data.X.shape[1] <= len(rows) else PASSES[0]
+        trial = replace(method.trial, max_iter=int(passes))
+
+        def losses(levels: Sequence[int], quarter: int) -> list[np.ndarray]:
+            held_out = rows[quarter::4]
+            sample = replace(data, train=np.setdiff1d(rows, held_out), stream=False)
+            runs = [run_from_tangents(trial, sample, _limit(sample, level), scaling, seed) for level in levels]
+            return [_calibrated_losses(trial.planes(run.state), data, held_out) for run in runs]
+
+        race: Race[int] = Race(losses)
+        n_planes = most
+        if len(levels) > 1:
+            quarters = range(QUARTERS if len(rows) <= FEW else 1)
+            left = race.run(levels, quarters, lambda left, _: race.near_best(left, OUT_OF_THE_RACE), until_one=True)
+            worse = WORSE if len(rows) == len(data.train) else WORSE_IN_A_SAMPLE
+            best = min(left, key=lambda level: race.losses(level).mean())
+            level = 1 if 1 in race.near_best(left, worse) else best
+            n_planes = np.minimum(most, 1 + (level - 1) * len(data.train) // len(rows))
+    chosen = replace(method, n_planes=tuple(n_planes.tolist()))
+    return Choice(chosen, {"n_planes": float(n_planes.max())}, race.table(lambda level: {"n_planes": level}))
+
+
+def _limit(data: Data, n_planes: int) -> np.ndarray:
+    """Planes of each class, at most `n_planes`: classes of few rows get fewer."""
+    return np.clip(data.class_counts // ROWS_PER_PLANE, 1, n_planes)
+
+
+def _calibrated_losses(planes: Any, data: Data, rows: np.ndarray) -> np.ndarray:
+    """The loss of each row: its error, 0 or 1, plus its Brier score.
+
+    The error is the quantity of interest, and Brier scores are more precise on few rows; log-losses are dominated by a
+    few rows. After short training, scores are too large or too small, which longer training corrects. Scores are
+    therefore multiplied by the factor with the lowest log-loss, which is convex in this factor.
+    """
+    scores = to_numpy(planes.class_scores(take_rows(data.X, rows))).astype(float)
+    scores -= scores.max(axis=1, keepdims=True)
+    scores /= max(-scores.mean(), 1e-300)
+    index, y = np.arange(len(rows)), data.y[rows]
+    own, weight = scores[index, y], data.weight[rows] / data.weight[rows].mean()
+    power, step = 0.0, 4.0
+    for _ in range(9):
+        probability = np.exp(2**power * scores)
+        probability /= probability.sum(axis=1, keepdims=True)
+        slope = weight @ ((probability * scores).sum(axis=1) - own)
+        power, step = power - np.sign(slope) * step, step / 2
+    wrong, truth = scores.argmax(axis=1) != y, probability[index, y]
+    return weight * (wrong + (probability**2).sum(axis=1) - 2 * truth + 1)

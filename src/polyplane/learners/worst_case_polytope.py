@@ -241,4 +241,4 @@ class WorstCasePolytopeClassifier(PlaneClassifier):
 
     def _method(self, classes: np.ndarray) -> WorstCasePolytopes:
         outer = (0, 1) if self.enclosed is None else (1 - class_index("enclosed", self.enclosed, classes),)
-        return WorstCasePolytopes.of(self, outer=outer)
+        return self._method_of(WorstCasePolytopes, outer=outer)

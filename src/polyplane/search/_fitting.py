@@ -14,9 +14,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from polyplane._array_api import is_foreign, take_rows
-from polyplane._threads import in_threads
-from polyplane._validation import check_matrix
+from polyplane._array_api import in_threads, is_foreign, take_rows
+from polyplane._prediction import check_matrix
 from polyplane.base import takes_matrix
 from polyplane.learners.many import fit_many
 from polyplane.search._candidates import Settings, machine_of

@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from polyplane._array_api import to_numpy
-from polyplane._validation import check_classes, check_matrix, check_targets, encode, to_host
+from polyplane._prediction import check_classes, check_matrix, check_targets, encode, to_host
 from polyplane.base import takes_matrix
 from polyplane.engine.run import Progress
 from polyplane.search._candidates import Settings, declared_space, draw_candidates, machine_of

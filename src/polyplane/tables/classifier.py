@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from polyplane._prediction import check_classes, check_targets, check_weights, encode
 from polyplane._streaming import StreamOptions
-from polyplane._validation import check_classes, check_targets, check_weights, encode
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.batches import Batch, Position, named_batch
 from polyplane.engine.data import Data

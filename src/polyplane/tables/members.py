@@ -9,17 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._threads import in_threads
-from polyplane.engine.data import Data
+from polyplane._array_api import in_threads
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import read_table
-from polyplane.learners.choose_planes import choose_n_planes
 from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay
 from polyplane.learners.multi_hyperplane import AMPLE, SmoothMultiHyperplane, SmoothState
-from polyplane.learners.tangents import Schedule, run_from_tangents
+from polyplane.learners.tangents import Schedule, choose_n_planes, run_from_tangents
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
 from polyplane.tables.preparation import RECIPES, Preparation
 
 #: Number of scores in a block of rows.
@@ -145,7 +143,7 @@ class MemberMethod(SmoothMultiHyperplane):
         assert isinstance(rows, MemberRows)
         schedule = Schedule.of(self.max_iter, state, data)
         visited = clocks.visited(rows.rng.permutation(data.train))
-        paces, averaged_from = self._paces(state, schedule, len(visited), USUAL_BATCH)
+        paces, averaged_from = self.paces(state, schedule, len(visited), USUAL_BATCH)
         one_pass, inputs = rows.one_pass, [visited]
         if one_pass.noise is not None:
             inputs.append(rows.rng.integers(0, NOISE, len(visited)))

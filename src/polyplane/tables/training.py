@@ -8,15 +8,14 @@ from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from polyplane._threads import in_threads
+from polyplane._array_api import in_threads
 from polyplane.engine.committee import CommitteeState
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array
 from polyplane.learners.multi_hyperplane import SmoothCommitteeState, SmoothMultiHyperplane, SmoothState
 from polyplane.learners.tangents import tangent_start
 from polyplane.planes import PlaneSet
-from polyplane.scaling import AffineScaling
 from polyplane.tables.members import EncodedRows, Member, MemberTask, best_temperature, class_scores
 
 #: Size of the uniform sample of earlier rows that are visited again.

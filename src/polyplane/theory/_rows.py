@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from polyplane.committee import check_single
-from polyplane.planes import PlaneSet
+from polyplane.planes import PlaneSet, check_single
 
 
 def check_rows(planes: PlaneSet, X: Any, y: Any) -> tuple[PlaneSet, Any, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from polyplane._validation import encode
+from polyplane._prediction import encode
 from polyplane.explain.columns import ModelColumns
 from polyplane.explain.displays.style import MARKERS, RIGHT, WRONG, axes, bare, colour, pyplot
 from polyplane.explain.geometry import Cell, cells, plane_slice

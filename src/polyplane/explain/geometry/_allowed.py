@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.committee import PlaneCommittee
 from polyplane.planes import PlaneSet
 
 
@@ -21,7 +20,7 @@ class AllowedChange(NamedTuple):
     @classmethod
     def of(
         cls,
-        planes: PlaneSet | PlaneCommittee,
+        planes: PlaneSet,
         lower: Any = None,
         upper: Any = None,
         frozen: Any = None,
@@ -53,7 +52,7 @@ class AllowedChange(NamedTuple):
         return np.where(self.free, np.clip(point.astype(row.dtype), lower, upper), row)
 
 
-def check_row(planes: PlaneSet | PlaneCommittee, x: Any) -> np.ndarray:
+def check_row(planes: PlaneSet, x: Any) -> np.ndarray:
     """Return a finite float row with the number of features of the planes."""
     row = np.asarray(x)
     row = row if row.dtype in (np.float32, np.float64) else row.astype(np.float64)

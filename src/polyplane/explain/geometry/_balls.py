@@ -9,9 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from polyplane.committee import check_single
 from polyplane.explain.geometry._allowed import AllowedChange
-from polyplane.planes import PlaneSet
+from polyplane.planes import PlaneSet, check_single
 
 #: A region is treated as empty if the radius of its largest ball, relative to the distances of its walls, is smaller.
 TOO_THIN = 1e-7

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.committee import check_single
 from polyplane.explain.geometry._allowed import check_row
-from polyplane.planes import PlaneSet
+from polyplane.planes import PlaneSet, check_single
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.committee import PlaneCommittee
 from polyplane.explain.geometry._allowed import AllowedChange, check_row
 from polyplane.explain.geometry._counterfactual import DOUBLINGS, Counterfactual, check_goal, counterfactual, rounding
 from polyplane.explain.geometry._least_change import least_change
@@ -22,7 +21,7 @@ PROGRESS = 1e-6
 
 
 def committee_counterfactual(
-    committee: PlaneCommittee,
+    committee: PlaneSet,
     x: Any,
     target: int | None = None,
     *,
@@ -46,7 +45,7 @@ def committee_counterfactual(
 
     Parameters
     ----------
-    committee : PlaneCommittee
+    committee : PlaneSet
         The model.
     x : array-like of shape (n_features,)
         The row. For a float32 row, the point is float32.
@@ -63,10 +62,10 @@ def committee_counterfactual(
     Examples
     --------
     >>> import numpy as np
-    >>> from polyplane import PlaneCommittee, PlaneSet
+    >>> from polyplane import PlaneSet
     >>> from polyplane.explain.geometry import committee_counterfactual
     >>> line, steeper = (PlaneSet(np.array([[0.0], [w]]), np.array([0.0, -1.0]), [0, 1, 2]) for w in (1.0, 3.0))
-    >>> found = committee_counterfactual(PlaneCommittee([line, steeper]), [0.0])
+    >>> found = committee_counterfactual(PlaneSet.of_members([line, steeper]), [0.0])
     >>> found.after, round(found.distance, 6)
     (1, 0.5)
     """
@@ -95,12 +94,11 @@ class _Search:
     """Local search, with the nearest point so far."""
 
     def __init__(
-        self, committee: PlaneCommittee, row: np.ndarray, allowed: AllowedChange, before: int, margin: float
+        self, committee: PlaneSet, row: np.ndarray, allowed: AllowedChange, before: int, margin: float
     ) -> None:
         self.committee, self.row, self.allowed, self.before, self.margin = committee, row, allowed, before, margin
         coef, intercept = (part.astype(np.float64) for part in (committee.coef, committee.intercept))
-        exact = PlaneSet(coef, intercept, committee.together.indptr)
-        self.exact = PlaneCommittee.of_parts(exact, committee.n_members)
+        self.exact = committee.replace(coef=coef, intercept=intercept)
         self.x, self.push = row.astype(np.float64), rounding(committee, row)
         lower, upper = ((edge - self.x) / allowed.scale for edge in (allowed.lower, allowed.upper))
         self.box = lower[allowed.free], upper[allowed.free]

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.committee import PlaneCommittee, check_single
 from polyplane.explain.geometry._allowed import AllowedChange, check_row
 from polyplane.explain.geometry._least_change import TOLERANCE
 from polyplane.explain.geometry._nearest import Region
-from polyplane.planes import PlaneSet
+from polyplane.planes import PlaneSet, check_single
 
 #: How often the step beyond the boundary is doubled before a region is considered too thin.
 DOUBLINGS = 40
@@ -118,7 +117,7 @@ def counterfactual(
     return _beyond_the_wall(planes, region, row, before, target, margin)
 
 
-def check_goal(planes: PlaneSet | PlaneCommittee, target: int | None, margin: float) -> None:
+def check_goal(planes: PlaneSet, target: int | None, margin: float) -> None:
     """Raise an error if the target class or the margin is invalid."""
     if target is not None and not 0 <= target < planes.n_classes:
         raise ValueError(f"target={target!r} is not one of the classes 0 to {planes.n_classes - 1}.")
@@ -145,7 +144,7 @@ def _beyond_the_wall(
     return None
 
 
-def rounding(planes: PlaneSet | PlaneCommittee, row: np.ndarray) -> float:
+def rounding(planes: PlaneSet, row: np.ndarray) -> float:
     """Return an upper bound on the rounding error of scores and of the solution of a quadratic program."""
     size = np.abs(planes.coef).astype(np.float64) @ np.abs(row).astype(np.float64) + np.abs(planes.intercept)
     eps = float(np.finfo(row.dtype).eps)

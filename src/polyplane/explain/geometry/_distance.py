@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from polyplane.committee import check_single
 from polyplane.explain.geometry._allowed import AllowedChange
 from polyplane.explain.geometry._nearest import Region
-from polyplane.planes import PlaneSet
+from polyplane.planes import PlaneSet, check_single
 
 
 def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = None) -> np.ndarray:

@@ -8,8 +8,7 @@ import numpy as np
 from scipy import sparse
 
 import polyplane.planes
-from polyplane.committee import check_single
-from polyplane.planes import PlaneSet
+from polyplane.planes import PlaneSet, check_single
 
 #: Number of best planes stored for each row; when only one of them remains, the row is scored again.
 MEMORY = 6
