@@ -10,9 +10,16 @@ import numpy as np
 from polyplane.exports._date_graph import date_features
 from polyplane.exports._expressions import Expressions
 from polyplane.exports._graph import Sink, decide
-from polyplane.inputs.cells import Cells, text_cells
+from polyplane.inputs.cells import (
+    BOOLEAN_WORDS,
+    Cells,
+    as_booleans,
+    as_dates,
+    as_levels,
+    as_numbers,
+    text_cells,
+)
 from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, days
-from polyplane.inputs.conversion import BOOLEAN_WORDS, as_booleans, as_dates, as_levels, as_numbers
 from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import Table
 from polyplane.planes import PlaneSet

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from polyplane.inputs.cells import Cells
-from polyplane.inputs.conversion import as_booleans, as_dates, as_levels, as_numbers
+from polyplane.inputs.cells import Cells, as_booleans, as_dates, as_levels, as_numbers
 from polyplane.inputs.plain_data import Entries
 
 #: Parts of a date, in addition to the date itself, as numbers; the day of the week is from 1 (Monday) to 7.
@@ -205,14 +205,17 @@ class CategoryColumn(Column):
 
     kind = "category"
 
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {level: j for j, level in enumerate(self.levels)}
+
     def _parts(self) -> list[tuple[str, str | None]]:
         return [("level", level) for level in self.levels] + ([("other", None)] if self.has_other else [])
 
     def _encode(self, cells: Cells, out: np.ndarray) -> None:
         codes, levels = as_levels(cells)
-        place = {level: j for j, level in enumerate(self.levels)}
         other = len(self.levels) if self.has_other else -1
-        column = np.array([*(place.get(level, other) for level in levels), -1])[codes]
+        column = np.array([*(self._index.get(level, other) for level in levels), -1])[codes]
         rows = np.flatnonzero(column >= 0)
         out[rows, column[rows]] = 1.0
 

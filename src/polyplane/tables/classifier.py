@@ -22,10 +22,9 @@ from polyplane.engine.data import Data
 from polyplane.engine.run import Limits, Progress, Run
 from polyplane.engine.state import Tuple, Whole
 from polyplane.files.values import Listed, Numbers, Shared, Text, Value
-from polyplane.inputs.concatenation import concatenated, loaded
-from polyplane.inputs.conversion import as_numbers
-from polyplane.inputs.encoding import TableInputs, positions_of
-from polyplane.inputs.frames import read_table
+from polyplane.inputs.cells import as_numbers
+from polyplane.inputs.encoding import TableInputs
+from polyplane.inputs.frames import concatenated, loaded, positions_of, read_table
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 from polyplane.tables.choice import Choice, Plan, candidates, choose_preparation, committee_to_train, mixed, n_passes
@@ -364,8 +363,7 @@ class TableClassifier(PlaneClassifier):
         probabilities : ndarray of shape (n_rows, n_classes)
             The softmax of the mean scores of the members, divided by ``temperature_``.
         """
-        check_is_fitted(self)
-        return self.model_.probabilities(self._class_scores(X))
+        return self.model_.predict_proba(X, self.n_jobs)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.
@@ -380,8 +378,7 @@ class TableClassifier(PlaneClassifier):
         y : ndarray of shape (n_rows,)
             The most probable class label of each row.
         """
-        check_is_fitted(self)
-        return self.classes_[self._class_scores(X).argmax(axis=1)]
+        return self.model_.predict(X, self.n_jobs)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute class scores.
@@ -397,14 +394,13 @@ class TableClassifier(PlaneClassifier):
             The mean scores of the members. For two classes, the score of the second class minus that of the first;
             if positive, the second class is predicted.
         """
-        check_is_fitted(self)
-        scores = self._class_scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        return self.model_.decision_function(X, self.n_jobs)
 
     @property
     def model_(self) -> Model:
         """The fitted model, from columns to class scores."""
-        check_is_fitted(self)
+        if "_model" not in self.__dict__:
+            check_is_fitted(self)
         return self._model
 
     @property
@@ -464,10 +460,6 @@ class TableClassifier(PlaneClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "members_")
-
-    def _class_scores(self, X: Any) -> np.ndarray:
-        model = self.model_
-        return model.class_scores(model.encode(X), self.n_jobs)
 
 
 def first_joined(
