@@ -27,7 +27,7 @@ _HOMES = {
     "PlaneSet": "planes",
     "TableClassifier": "tables.classifier",
     "TableEncoder": "tables.encoder",
-    "compress": "compression._compress",
+    "compress": "compression.classifier",
     "export": "exports._export",
     "load": "loading",
     "save": "loading",
