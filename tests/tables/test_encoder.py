@@ -297,8 +297,9 @@ class TestFrames:
         np.testing.assert_array_equal(encoder.transform(table.to_batches()[0]), expected)
         assert TableEncoder(min_rows=2).fit(table).encoding_ == encoder.encoding_
         position = table.schema.get_field_index("work")
-        declared = table.set_column(position, "work", table.column("work").dictionary_encode())
-        np.testing.assert_array_equal(encoder.transform(declared), expected)
+        for indices in (pa.int32(), pa.uint32()):
+            declared = table.column("work").dictionary_encode().cast(pa.dictionary(indices, pa.string()))
+            np.testing.assert_array_equal(encoder.transform(table.set_column(position, "work", declared)), expected)
 
     def test_pandas_extension_types(self):
         frame = pd.DataFrame({"a": [1, 2, None], "b": [True, None, False], "c": ["x", None, "y"]})
@@ -422,9 +423,11 @@ class TestPlainData:
             (("columns", 0, "name"), "work", "without duplicates"),
             (("columns", 0, "name"), "other", "list each of its names"),
             (("columns", 1, "levels"), ["a", "a"], "a list of distinct strings"),
-            (("columns", 1, "levels"), "ab", "a list of strings"),
+            (("columns", 1, "levels"), "ab", "a list of distinct strings"),
             (("columns", 3, "parts"), ["minute"], "a subset of year, month"),
-            (("columns", 3, "neutral"), 1e300, "outside the range of dates"),
+            (("columns", 3, "neutral"), 1e300, "in the range of dates"),
+            (("columns", 0, "range"), [2, 1, 1], "a list of low, high and a positive spread"),
+            (("columns", 1, "counts"), [1], "a list of one count per level"),
             (("columns",), {}, "The encoding has an invalid 'columns': it must be a list"),
             (("dropped",), {"id": 1}, "The encoding has an invalid 'dropped': it must be a dict of strings"),
             (("names",), None, "The encoding has an invalid 'names'"),

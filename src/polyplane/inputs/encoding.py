@@ -11,10 +11,23 @@ import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
 from polyplane.inputs.cells import LARGEST, as_numbers
-from polyplane.inputs.columns import Column, Feature, NumberColumn, column_from_dict
+from polyplane.inputs.columns import FLAG, TEXTS, Column, Entry, Feature, NumberColumn, column_from_dict, read_entries
 from polyplane.inputs.frames import Table, positions_of, read_table
 from polyplane.inputs.learning import Limits, learn_column
-from polyplane.inputs.plain_data import Entries
+
+_ENTRIES = {
+    "names": TEXTS,
+    "is_named": FLAG,
+    "gaps": TEXTS,
+    "columns": Entry(
+        "a list", lambda value: isinstance(value, list), lambda value: tuple(map(column_from_dict, value))
+    ),
+    "dropped": Entry(
+        "a dict of strings",
+        lambda value: isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair),
+        dict,
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -154,11 +167,8 @@ class TableInputs:
     @classmethod
     def from_dict(cls, value: Any) -> TableInputs:
         """Create an encoding from the output of `to_dict`; invalid data raise a ValueError."""
-        entries = Entries("The encoding", value)
-        names, is_named, gaps = entries.texts("names"), entries.flag("is_named"), entries.texts("gaps")
-        columns = tuple(map(column_from_dict, entries.items("columns")))
-        dropped = entries.text_by_text("dropped")
-        entries.end()
+        fields = read_entries("The encoding", value, _ENTRIES)
+        names, columns, dropped = fields["names"], fields["columns"], fields["dropped"]
         encoded = [column.name for column in columns]
         if not encoded or len(set(encoded)) < len(encoded) or set(encoded) & set(dropped):
             raise ValueError(
@@ -168,7 +178,7 @@ class TableInputs:
             raise ValueError(
                 "The encoding must list each of its names either as an encoded column or as a dropped one."
             )
-        return cls(names, is_named, gaps, columns, dropped)
+        return cls(**fields)
 
 
 @dataclass(frozen=True, eq=False)

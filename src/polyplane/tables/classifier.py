@@ -29,7 +29,7 @@ from polyplane.model import Model
 from polyplane.planes import PlaneSet
 from polyplane.tables.choice import Choice, Plan, candidates, choose_preparation, committee_to_train, mixed, n_passes
 from polyplane.tables.encoder import GAPS, TableEncoder
-from polyplane.tables.members import Candidate, EncodedRows, Member, TableModel
+from polyplane.tables.members import Candidate, EncodedRows, Member
 from polyplane.tables.preparation import RECIPES, Preparation
 from polyplane.tables.training import TableStream
 
@@ -339,7 +339,9 @@ class TableClassifier(PlaneClassifier):
 
     def _keep_model(self, members: tuple[Member, ...], temperature: float) -> None:
         self.members_, self.temperature_ = members, temperature
-        self._model = self.table_model_.folded(self.classes_)
+        inputs, name = self.encoder_.encoding_, type(self).__name__
+        folded = [(*m.preparation.fold(m.planes, inputs.is_indicator), m.planes.indptr) for m in members]
+        self._model = Model.of_members(inputs, folded, self.classes_, temperature=temperature, learner=name)
 
     def _unfitted(self, scaling: Any = None) -> Self:
         draft = super()._unfitted(scaling)
@@ -404,12 +406,14 @@ class TableClassifier(PlaneClassifier):
         return self._model
 
     @property
-    def table_model_(self) -> TableModel:
+    def table_model_(self) -> Any:
         """The columns, the members and the temperature."""
+        from polyplane.tables._model import TableModel
+
         return TableModel(self.encoder_.encoding_, self.members_, self.temperature_)
 
     @table_model_.setter
-    def table_model_(self, model: TableModel) -> None:
+    def table_model_(self, model: Any) -> None:
         self._keep_model(model.members, model.temperature)
 
     @property
