@@ -59,6 +59,30 @@ def test_a_weighted_row_is_a_repeated_row_in_the_long_run():
     assert np.std(weighted - repeated) < 0.05 * np.std(repeated)
 
 
+LABELS = [*["a", "b"] * 9, "a", None]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param(lambda: LABELS, id="a list"),
+        pytest.param(lambda: [None, *LABELS[:-1]], id="first"),
+        pytest.param(lambda: np.array([*LABELS[:-1], np.nan], dtype=object), id="NaN"),
+        pytest.param(lambda: pytest.importorskip("pandas").array(LABELS, dtype="string"), id="pandas' NA"),
+        pytest.param(lambda: pytest.importorskip("pandas").Series(LABELS, dtype="category"), id="pandas' category"),
+        pytest.param(lambda: pytest.importorskip("polars").Series(LABELS), id="Polars"),
+        pytest.param(lambda: pytest.importorskip("pyarrow").array(LABELS), id="Arrow"),
+        pytest.param(lambda: pytest.importorskip("pyarrow").chunked_array([LABELS]), id="Arrow, in chunks"),
+    ],
+)
+@pytest.mark.parametrize("name", ["PegasosSVC", "MultiHyperplaneClassifier", "TableClassifier", "fit_stream"])
+def test_missing_labels_are_refused_in_the_words_of_scikit_learn(name, labels):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), labels()
+    fit = polyplane.PegasosSVC().fit_stream if name == "fit_stream" else getattr(polyplane, name)().fit
+    with pytest.raises(ValueError, match=r"Input y contains NaN\.$"):
+        fit([(X, y)]) if name == "fit_stream" else fit(X, y)
+
+
 def test_no_expected_failure_is_out_of_date():
     names = {estimator.__name__ for estimator in ESTIMATORS}
     assert set(EXPECTED_FAILURES) <= names

@@ -26,7 +26,7 @@ _HOMES = {
     "PlaneSet": "planes",
     "TableClassifier": "tables.classifier",
     "TableEncoder": "tables.encoder",
-    "compress": "compression._compress",
+    "compress": "compression.classifier",
     "export": "exports.file",
     "load": "loading",
     "save": "loading",

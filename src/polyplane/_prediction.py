@@ -26,6 +26,7 @@ from polyplane._array_api import (
     widest_float,
 )
 from polyplane.features import Features
+from polyplane.inputs.cells import is_missing
 from polyplane.inputs.encoding import MatrixInputs
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
@@ -125,14 +126,22 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
+    _refuse_missing(y)
     check_classification_targets(y)
     if len(y) != n_rows:
         check_consistent_length(np.empty((n_rows, 1)), y)
     return np.asarray(y)
 
 
+def _refuse_missing(y: np.ndarray) -> None:
+    """Raise scikit-learn's error for missing labels among objects, whatever library they come from."""
+    if y.dtype == object and any(map(is_missing, y.ravel())):
+        raise ValueError("Input y contains NaN.")
+
+
 def check_classes(y: np.ndarray) -> np.ndarray:
     """Return the sorted distinct labels, at least two."""
+    _refuse_missing(y)
     classes: np.ndarray = np.unique(y)
     if len(classes) < 2:
         raise ValueError(f"A classifier needs at least two classes; y has only one class, {classes.tolist()[0]!r}.")

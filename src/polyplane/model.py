@@ -219,8 +219,8 @@ class Model:
         def score(block: slice) -> np.ndarray:
             return self.planes.class_scores(self.transform(Z[block]))
 
-        parts = in_threads(score, list(self._blocks(Z.shape[0])), n_jobs)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        blocks = list(self._blocks(Z.shape[0]))
+        return score(blocks[0]) if len(blocks) == 1 else np.concatenate(in_threads(score, blocks, n_jobs))
 
     def _blocks(self, n_rows: int) -> Iterator[slice]:
         size = max(1, BLOCK_VALUES // (self.features.n_features + self.planes.n_planes))
@@ -236,28 +236,30 @@ class Model:
 
     # Evaluation of rows as they are.
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
         """Predict labels.
 
         Parameters
         ----------
         X : data frame, matrix, sparse matrix, dict of columns or list of dicts
             The rows.
+        n_jobs : int or None, default=None
+            Number of threads, over blocks of rows; results do not depend on it.
 
         Returns
         -------
         y : ndarray of shape (n_rows,)
             The labels of the classes with the largest scores.
         """
-        return np.asarray(self.classes[self.class_scores(self.encode(X)).argmax(axis=1)])
+        return np.asarray(self.classes[self.class_scores(self.encode(X), n_jobs).argmax(axis=1)])
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
         """Predict class probabilities, shape (n_rows, n_classes), if the model has them."""
-        return self.probabilities(self.class_scores(self.encode(X)))
+        return self.probabilities(self.class_scores(self.encode(X), n_jobs))
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
         """Compute class scores; for two classes, the score of the second class minus that of the first."""
-        return decision(self.class_scores(self.encode(X)))
+        return decision(self.class_scores(self.encode(X), n_jobs))
 
     # What the class scores are made of.
 
@@ -508,10 +510,11 @@ class Scalers(NamedTuple):
             name: np.array(getattr(scaled, name)) for name in ("centre", "factor", "low", "high")
         }
         columns: list[Column] = []
+        place = {name: j for j, name in enumerate(inputs.names)}
         for column, own in zip(inputs.columns, inputs.places, strict=True):
             if not isinstance(column, NumberColumn):
                 raise TypeError(f"Column {column.name!r} is not a number, which scalers cannot precede.")
-            j = inputs.names.index(column.name)
+            j = place[column.name]
             for name, values in numbers.items():
                 values[own.start] = getattr(self, name)[j]
 

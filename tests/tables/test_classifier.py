@@ -8,8 +8,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 from polyplane import TableClassifier
+from polyplane._array_api import softmax
 from polyplane.planes import PlaneSet
-from polyplane.tables.members import best_temperature, soft_class_scores, softmax
+from polyplane.tables.members import best_temperature, smooth_scores
 from tests.models import QUICK, shop
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
@@ -129,9 +130,7 @@ class TestProbabilities:
     def test_they_are_those_of_the_log_loss(self):
         planes = PlaneSet(np.array([[0.0], [0.0], [1.0]]), np.zeros(3), np.array([0, 2, 3]))
         X = np.array([[0.0], [np.log(2)], [1000.0]])
-        np.testing.assert_allclose(
-            softmax(soft_class_scores(planes, X)), [[2 / 3, 1 / 3], [0.5, 0.5], [0, 1]], atol=1e-12
-        )
+        np.testing.assert_allclose(softmax(smooth_scores(planes, X)), [[2 / 3, 1 / 3], [0.5, 0.5], [0, 1]], atol=1e-12)
 
     def test_the_temperature_is_found_again(self):
         rng = np.random.default_rng(0)

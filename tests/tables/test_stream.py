@@ -8,7 +8,7 @@ import polyplane
 from polyplane import TableClassifier
 from polyplane.engine.data import Data
 from polyplane.inputs.cells import Cells
-from polyplane.inputs.concatenation import concatenated_cells
+from polyplane.inputs.frames import concatenated_cells
 from polyplane.tables import training
 from polyplane.tables.training import TableStream
 from tests.models import QUICK, shop

@@ -4,14 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyplane.compression._compress import compress
-    from polyplane.compression._tables import CompressedTables
-    from polyplane.compression.classifier import CompressedClassifier
+    from polyplane.compression.classifier import CompressedClassifier, compress
+    from polyplane.compression.tables import CompressedTables
 
 __all__ = ["CompressedClassifier", "CompressedTables", "compress"]
 
 #: The module of each name, imported on first use: prediction from the tables needs NumPy only.
-_MODULES = {"CompressedClassifier": "classifier", "CompressedTables": "_tables", "compress": "_compress"}
+_MODULES = {"CompressedClassifier": "classifier", "CompressedTables": "tables", "compress": "classifier"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,7 @@
-"""`CompressedClassifier`: planes within a memory budget."""
+"""`CompressedClassifier`: planes within a memory budget, and `compress`, which starts from a fitted model."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
@@ -26,10 +25,9 @@ from polyplane._prediction import (
     to_host,
 )
 from polyplane.base import MOST, Declaration
-from polyplane.compression._choice import Rows, Search, Trial
-from polyplane.compression._shapes import smallest
-from polyplane.compression._tables import CompressedTables, label_bytes
-from polyplane.engine.data import refuse_extremes
+from polyplane.compression.choice import Search
+from polyplane.compression.tables import CompressedTables, label_bytes, smallest
+from polyplane.engine.data import Data, refuse_extremes
 from polyplane.files.values import Metrics
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
@@ -76,7 +74,7 @@ class CompressedClassifier(PlanePrediction):
     n_iter_ : int
         Number of passes of the final training.
     history_ : dict
-        For each pass of the final training: "loss", and "time", the seconds of the whole fit spread evenly over them.
+        For each pass of the final training: "time", in seconds, and "loss".
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -129,27 +127,23 @@ class CompressedClassifier(PlanePrediction):
 
     def _fit_from(self, coef: np.ndarray | None, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit, starting from planes with the normals `coef` of shape (n_planes, n_features), if given."""
-        began = time.perf_counter()
         self._validate_params()
         if is_foreign(X):
             raise TypeError("CompressedClassifier trains on the CPU: pass X as a NumPy array.")
         draft = copy(self)
         draft.__dict__.pop("planes_", None)
-        rows = draft._check_rows(X, y, sample_weight)
+        data = draft._check_rows(X, y, sample_weight)
         n_classes, budget = len(draft.classes_), self.max_bytes - label_bytes(draft.classes_)
-        draft._check_budget(budget, rows.X.shape[1], n_classes)
+        draft._check_budget(budget, data.X.shape[1], n_classes)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        search = Search(rows, n_classes, coef, budget, seed)
-        n_passes = self.max_iter or default_passes(len(rows.y))
-        tables, losses = search.final(search.run(), n_passes)
-        draft.tables_ = tables
-        draft.trials_, draft.n_iter_ = _as_lists(search.trials), n_passes
-        seconds = time.perf_counter() - began
-        draft.history_ = {"time": np.linspace(0, seconds, n_passes + 1)[1:].tolist(), "loss": losses}
+        search = Search(data, coef, budget, seed)
+        draft.n_iter_ = self.max_iter or default_passes(len(data.y))
+        draft.tables_, draft.history_ = search.final(search.run(), draft.n_iter_)
+        draft.trials_ = search.trials()
         self.__dict__ = draft.__dict__
         return self
 
-    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> Data:
         """Validate rows, labels and weights, and set `classes_`; return the dense rows with positive weight.
 
         The weights returned have mean 1.
@@ -162,7 +156,8 @@ class CompressedClassifier(PlanePrediction):
         weight = check_weights(X, y, codes, self.classes_, to_host("sample_weight", sample_weight, X), None)
         used = np.flatnonzero(weight > 0)
         X, weight = X[used], weight[used].astype(np.float32)
-        return Rows(X.toarray() if is_sparse(X) else X, codes[used], weight / weight.mean())
+        dense = X.toarray() if is_sparse(X) else X
+        return Data(dense, codes[used], weight / weight.mean(), np.arange(len(used)), len(self.classes_))
 
     @property
     def model_(self) -> Model:
@@ -200,17 +195,78 @@ def default_passes(n_rows: int) -> int:
     return min(max(PASSES, MIN_VISITS // n_rows), max(MIN_PASSES, MAX_VISITS // n_rows))
 
 
-def _as_lists(trials: list[Trial]) -> dict[str, list[float]]:
-    """The trials as the attribute `trials_`."""
-    columns: dict[str, list[Any]] = {
-        "features": [trial.settings.shape.n_kept for trial in trials],
-        "rank": [trial.settings.shape.rank or 0 for trial in trials],
-        "planes": [trial.settings.shape.n_planes for trial in trials],
-        "scaled": [trial.settings.shape.scaled for trial in trials],
-        "noise": [trial.settings.noise for trial in trials],
-        "rate": [trial.settings.rate for trial in trials],
-        "passes": [trial.n_passes for trial in trials],
-        "bytes": [trial.n_bytes for trial in trials],
-        "error": [trial.error for trial in trials],
-    }
-    return {name: [float(value) for value in values] for name, values in columns.items()}
+def compress(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    max_bytes: int,
+    sample_weight: Any = None,
+    max_iter: int | None = None,
+    random_state: Any = None,
+) -> CompressedClassifier:
+    """Compress a fitted model to a memory budget.
+
+    A new model is trained on the rows: a shared projection and planes, stored as tables of one-byte weights. The given
+    planes initialise the projection and determine which features are kept. The numbers of features, projected features
+    and planes are chosen on held-out rows; see `polyplane.compression.CompressedClassifier`.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A fitted estimator of Polyplane, or a pipeline of scalers that ends in one. The compressed model takes rows as
+        the pipeline does, before its scalers. A `TableClassifier` cannot be compressed.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        The rows that the model was trained on. Sparse rows are converted to dense ones.
+    y : array-like of shape (n_rows,)
+        Their labels.
+    max_bytes : int
+        Maximum size in bytes of the tables as constants of a compiled program, including the labels; code is not
+        counted.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights of the rows.
+    max_iter : int or None, default=None
+        Passes over the rows in the final training. None: 60; more for fewer than 2,000 rows, fewer for more than
+        25,000.
+    random_state : int, RandomState or None, default=None
+        Controls the randomness of training.
+
+    Returns
+    -------
+    small : CompressedClassifier
+        The fitted classifier. ``small.n_bytes_`` is the size of its tables, and ``small.trials_`` has the results on
+        held-out rows.
+
+    See Also
+    --------
+    polyplane.export : Write the tables as C.
+
+    Examples
+    --------
+    >>> import polyplane
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = polyplane.MultiHyperplaneClassifier(random_state=0).fit(X_train, y_train)
+    >>> small = polyplane.compress(model, X_train, y_train, max_bytes=4_000, random_state=0)
+    >>> small.n_bytes_ <= 4_000, small.score(X_test, y_test) > 0.95
+    (True, True)
+    """
+    whole = Model.of(model)
+    if not whole.features.is_affine or whole.inputs.is_table:
+        raise TypeError(
+            "compress takes a fitted learner of Polyplane, or a pipeline of scalers that ends in one and scales each "
+            f"feature by a factor, not a {whole.learner} of other features."
+        )
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    if len(shape) == 2 and shape[1] != whole.n_columns:
+        raise ValueError(f"X has {shape[1]} features, but the model was fitted on {whole.n_columns}.")
+    given = np.unique(np.asarray(y))
+    unknown = given[~np.isin(given, whole.classes)].tolist()
+    if unknown:
+        raise ValueError(
+            f"y contains the label {unknown[0]!r}, which the model was not fitted on: pass the rows it was fitted on."
+        )
+    small = CompressedClassifier(max_bytes, max_iter=max_iter, random_state=random_state)
+    return small._fit_from(whole.flat().planes.coef.astype(np.float64), X, y, sample_weight)

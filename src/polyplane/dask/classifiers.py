@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane._array_api import one_blas_thread
+from polyplane._array_api import one_blas_thread, softmax
 from polyplane.base import PlaneClassifier
 from polyplane.dask.methods import EXACT, Relay, exact, in_rounds, stand_in_of
 from polyplane.dask.partitions import Cluster, blocks_of, connected_client, explain_lost_cluster, labelled, scatter
@@ -25,7 +25,7 @@ from polyplane.engine.method import Method
 from polyplane.engine.run import Limits, Progress, Run
 from polyplane.tables.choice import n_passes
 from polyplane.tables.classifier import TableClassifier
-from polyplane.tables.members import EncodedRows, Member, best_temperature, class_scores, log_losses, softmax
+from polyplane.tables.members import EncodedRows, Member, best_temperature, class_scores, log_losses
 
 #: Number of held-out rows, at most a tenth, if there are more rows than in the sample: they determine the softmax
 #: temperature, and whether training on all partitions improved the model.

@@ -23,9 +23,8 @@ from polyplane.dask.partitions import (
 )
 from polyplane.inputs.cells import Cells
 from polyplane.inputs.columns import CategoryColumn, Column
-from polyplane.inputs.concatenation import GAPS, concatenated_cells
 from polyplane.inputs.encoding import TableInputs
-from polyplane.inputs.frames import Table, read_table
+from polyplane.inputs.frames import GAPS, Table, concatenated_cells, read_table
 from polyplane.inputs.learning import DENSE, Limits
 from polyplane.tables.encoder import TableEncoder
 from polyplane.tables.members import EncodedRows

@@ -9,9 +9,8 @@ import numpy as np
 
 from polyplane.exports.graph import DOUBLE, Graph
 from polyplane.exports.literals import is_unicode
-from polyplane.inputs.cells import Cells, text_cells
+from polyplane.inputs.cells import BOOLEAN_WORDS, Cells, as_booleans, as_dates, as_levels, as_numbers, text_cells
 from polyplane.inputs.columns import days
-from polyplane.inputs.conversion import BOOLEAN_WORDS, as_booleans, as_dates, as_levels, as_numbers
 from polyplane.inputs.encoding import TableInputs
 
 #: Microseconds per day and per hour.

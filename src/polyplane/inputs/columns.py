@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from polyplane.inputs.cells import Cells
-from polyplane.inputs.conversion import as_booleans, as_dates, as_levels, as_numbers
-from polyplane.inputs.plain_data import Entries
+from polyplane.inputs.cells import Cells, as_booleans, as_dates, as_levels, as_numbers
 
 #: Parts of a date, in addition to the date itself, as numbers; the day of the week is from 1 (Monday) to 7.
 DATE_PARTS = ("year", "month", "day of week", "hour")
@@ -76,15 +78,63 @@ class Range(NamedTuple):
         spread = float(third - first) or float(values.std()) or 1.0
         return cls(float(values.min()), float(values.max()), spread)
 
-    @classmethod
-    def from_entries(cls, entries: Entries) -> Range:
-        """Read the output of `to_dict` of a column."""
-        found = cls(*entries.numbers("range", 3))
-        if found.low > found.high or found.spread <= 0:
-            raise ValueError(
-                f"{entries.what} has an invalid 'range': low must not exceed high, and spread must be positive."
-            )
-        return found
+
+class Entry(NamedTuple):
+    """What an entry of plain data must be, and how it is converted."""
+
+    wanted: str
+    is_valid: Callable[[Any], bool]
+    convert: Callable[[Any], Any] = lambda value: value
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer too large for float
+        return False
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value) and len(set(value)) == len(value)
+
+
+def _is_range(value: Any) -> bool:
+    is_three = isinstance(value, list) and len(value) == 3 and all(map(_is_number, value))
+    return is_three and value[0] <= value[1] and value[2] > 0
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_number(item) and item >= 0 and item == int(item) for item in value)
+
+
+TEXT = Entry("a string", lambda value: isinstance(value, str))
+FLAG = Entry("true or false", lambda value: isinstance(value, bool))
+NUMBER = Entry("a finite number", _is_number, float)
+TEXTS = Entry("a list of distinct strings", _are_texts, tuple)
+COUNTS = Entry("a list of non-negative integers", _are_counts, lambda value: tuple(map(int, value)))
+RANGE = Entry("a list of low, high and a positive spread", _is_range, lambda value: Range(*map(float, value)))
+
+
+def one_of(values: Collection[str]) -> Entry:
+    """An entry that is one of some texts."""
+    return Entry(f"one of {', '.join(sorted(values))}", lambda value: isinstance(value, str) and value in values)
+
+
+def read_entries(what: str, value: Any, entries: Mapping[str, Entry]) -> dict[str, Any]:
+    """Validate plain data from JSON: each entry must exist and be valid, and there must be no others."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} must be a dict, not a {type(value).__name__}.")
+    for name, entry in entries.items():
+        if name not in value:
+            raise ValueError(f"{what} has no {name!r}.")
+        if not entry.is_valid(value[name]):
+            raise ValueError(f"{what} has an invalid {name!r}: it must be {entry.wanted}.")
+    for name in value:
+        if name not in entries:
+            raise ValueError(f"{what} has an unknown entry, {name!r}.")
+    return {name: entry.convert(value[name]) for name, entry in entries.items()}
 
 
 @dataclass(frozen=True)
@@ -95,6 +145,8 @@ class Column(ABC):
     has_gaps: bool
 
     kind: ClassVar[str]
+    #: The fields of this kind of column in plain data.
+    entries: ClassVar[Mapping[str, Entry]]
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -116,11 +168,6 @@ class Column(ABC):
         """Convert to plain data, for JSON."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {"kind": self.kind, **values}
-
-    @classmethod
-    @abstractmethod
-    def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Read the fields of this kind of column from the output of `to_dict`."""
 
     @property
     @abstractmethod
@@ -146,6 +193,7 @@ class NumberColumn(Column):
     is_whole: bool
 
     kind = "number"
+    entries = MappingProxyType({"neutral": NUMBER, "decimal": one_of((".", ",")), "range": RANGE, "is_whole": FLAG})
 
     def _parts(self) -> list[tuple[str, str | None]]:
         return [("number", None)]
@@ -159,12 +207,6 @@ class NumberColumn(Column):
         """Features of the median."""
         return self._present(self.neutral)
 
-    @classmethod
-    def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Read the fields of this kind of column from the output of `to_dict`."""
-        neutral, decimal = entries.number("neutral"), entries.text("decimal", (".", ","))
-        return cls(name, has_gaps, neutral, decimal, Range.from_entries(entries), entries.flag("is_whole"))
-
 
 @dataclass(frozen=True)
 class BooleanColumn(Column):
@@ -173,6 +215,7 @@ class BooleanColumn(Column):
     neutral: float
 
     kind = "boolean"
+    entries = MappingProxyType({"neutral": NUMBER})
 
     def _parts(self) -> list[tuple[str, str | None]]:
         return [("true", None)]
@@ -185,11 +228,6 @@ class BooleanColumn(Column):
     def reference(self) -> np.ndarray:
         """Features of the more frequent value."""
         return self._present(float(self.neutral > 0.5))
-
-    @classmethod
-    def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Read the fields of this kind of column from the output of `to_dict`."""
-        return cls(name, has_gaps, entries.number("neutral"))
 
 
 @dataclass(frozen=True)
@@ -204,15 +242,19 @@ class CategoryColumn(Column):
     counts: tuple[int, ...]
 
     kind = "category"
+    entries = MappingProxyType({"levels": TEXTS, "has_other": FLAG, "counts": COUNTS})
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {level: j for j, level in enumerate(self.levels)}
 
     def _parts(self) -> list[tuple[str, str | None]]:
         return [("level", level) for level in self.levels] + ([("other", None)] if self.has_other else [])
 
     def _encode(self, cells: Cells, out: np.ndarray) -> None:
         codes, levels = as_levels(cells)
-        place = {level: j for j, level in enumerate(self.levels)}
         other = len(self.levels) if self.has_other else -1
-        column = np.array([*(place.get(level, other) for level in levels), -1])[codes]
+        column = np.array([*(self._index.get(level, other) for level in levels), -1])[codes]
         rows = np.flatnonzero(column >= 0)
         out[rows, column[rows]] = 1.0
 
@@ -224,12 +266,6 @@ class CategoryColumn(Column):
             levels[np.argmax(self.counts)] = 1.0
         return self._present(*levels.tolist())
 
-    @classmethod
-    def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Read the fields of this kind of column from the output of `to_dict`."""
-        levels, has_other = entries.texts("levels"), entries.flag("has_other")
-        return cls(name, has_gaps, levels, has_other, entries.counts("counts", len(levels) + has_other))
-
 
 @dataclass(frozen=True)
 class DateColumn(Column):
@@ -240,6 +276,17 @@ class DateColumn(Column):
     range: Range
 
     kind = "date"
+    entries = MappingProxyType(
+        {
+            "neutral": Entry(
+                "a number of days in the range of dates", lambda v: _is_number(v) and abs(v) <= 4e6, float
+            ),
+            "parts": Entry(
+                f"a subset of {', '.join(DATE_PARTS)}", lambda v: _are_texts(v) and set(v) <= set(DATE_PARTS), tuple
+            ),
+            "range": RANGE,
+        }
+    )
 
     def _parts(self) -> list[tuple[str, str | None]]:
         return [("days", None), *((part, None) for part in self.parts)]
@@ -261,17 +308,6 @@ class DateColumn(Column):
         """Return a date as days since 1970, and its parts."""
         date = np.array([np.datetime64(0, "us") + np.timedelta64(round(day * 86_400e6), "us")])
         return np.concatenate([days(date), *(date_part(date, part) for part in self.parts)]).astype(np.float64)
-
-    @classmethod
-    def from_entries(cls, name: str, has_gaps: bool, entries: Entries) -> Self:
-        """Read the fields of this kind of column from the output of `to_dict`."""
-        neutral, parts = entries.number("neutral"), entries.texts("parts", DATE_PARTS)
-        column = cls(name, has_gaps, neutral, parts, Range.from_entries(entries))
-        if abs(column.neutral) > 4e6:
-            raise ValueError(
-                f"{entries.what} has an invalid 'neutral': {column.neutral:g} days is outside the range of dates."
-            )
-        return column
 
 
 def days(dates: np.ndarray) -> np.ndarray:
@@ -297,10 +333,12 @@ COLUMNS: dict[str, type[Column]] = {c.kind: c for c in (NumberColumn, CategoryCo
 
 def column_from_dict(value: Any) -> Column:
     """Read the output of `Column.to_dict`; anything else is an error."""
-    entries = Entries("A column", value)
-    name = entries.text("name")
-    entries.what = f"Column {name!r}"
-    kind = entries.text("kind", COLUMNS)
-    column = COLUMNS[kind].from_entries(name, entries.flag("has_gaps"), entries)
-    entries.end()
-    return column
+    named = value if isinstance(value, dict) else {}
+    what = f"Column {named['name']!r}" if isinstance(named.get("name"), str) else "A column"
+    found = COLUMNS.get(str(named.get("kind")), Column)
+    common = {"name": TEXT, "kind": one_of(COLUMNS), "has_gaps": FLAG}
+    fields = read_entries(what, value, common if found is Column else {**common, **found.entries})
+    del fields["kind"]
+    if "counts" in fields and len(fields["counts"]) != len(fields["levels"]) + fields["has_other"]:
+        raise ValueError(f"{what} has an invalid 'counts': it must be a list of one count per level.")
+    return found(**fields)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
-from polyplane.inputs.columns import Column, Feature, NumberColumn, column_from_dict
-from polyplane.inputs.conversion import LARGEST, as_numbers
-from polyplane.inputs.frames import Table, read_table
+from polyplane.inputs.cells import LARGEST, as_numbers
+from polyplane.inputs.columns import FLAG, TEXTS, Column, Entry, Feature, NumberColumn, column_from_dict, read_entries
+from polyplane.inputs.frames import Table, positions_of, read_table
 from polyplane.inputs.learning import Limits, learn_column
-from polyplane.inputs.plain_data import Entries
+
+_ENTRIES = {
+    "names": TEXTS,
+    "is_named": FLAG,
+    "gaps": TEXTS,
+    "columns": Entry(
+        "a list", lambda value: isinstance(value, list), lambda value: tuple(map(column_from_dict, value))
+    ),
+    "dropped": Entry(
+        "a dict of strings",
+        lambda value: isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair),
+        dict,
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +69,7 @@ class TableInputs:
 
     def read(self, X: Any, owner: str) -> np.ndarray:
         """Encode the rows of a table; `owner` is the name of the estimator, for messages."""
-        return self.encode(read_table(X, self.gaps), owner)
+        return self.encode(read_table(X, self.gaps, is_typed=False), owner)
 
     @classmethod
     def learn(
@@ -155,11 +167,8 @@ class TableInputs:
     @classmethod
     def from_dict(cls, value: Any) -> TableInputs:
         """Create an encoding from the output of `to_dict`; invalid data raise a ValueError."""
-        entries = Entries("The encoding", value)
-        names, is_named, gaps = entries.texts("names"), entries.flag("is_named"), entries.texts("gaps")
-        columns = tuple(map(column_from_dict, entries.items("columns")))
-        dropped = entries.text_by_text("dropped")
-        entries.end()
+        fields = read_entries("The encoding", value, _ENTRIES)
+        names, columns, dropped = fields["names"], fields["columns"], fields["dropped"]
         encoded = [column.name for column in columns]
         if not encoded or len(set(encoded)) < len(encoded) or set(encoded) & set(dropped):
             raise ValueError(
@@ -169,7 +178,7 @@ class TableInputs:
             raise ValueError(
                 "The encoding must list each of its names either as an encoded column or as a dropped one."
             )
-        return cls(names, is_named, gaps, columns, dropped)
+        return cls(**fields)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,26 +268,3 @@ class MatrixInputs:
         matrix = np.column_stack([as_numbers(table.read(j), ".") for j in positions])
         is_narrow = {str(dtype).lower() for dtype in getattr(X, "dtypes", ())} == {"float32"}
         return matrix.astype(np.float32) if is_narrow else matrix
-
-
-def positions_of(wanted: Sequence[str], names: Sequence[str], is_named: bool, table: Table, owner: str) -> list[int]:
-    """Return the positions of the `wanted` columns in a table: by name if all have names, otherwise by position."""
-    if is_named and table.is_named:
-        place = {name: j for j, name in enumerate(table.names)}
-        missing = [name for name in wanted if name not in place]
-        if missing:
-            raise ValueError(_missing_sentence(missing, table.names))
-        return [place[name] for name in wanted]
-    if len(table.names) != len(names):
-        raise ValueError(f"X has {len(table.names)} features, but {owner} is expecting {len(names)} features as input.")
-    return [names.index(name) for name in wanted]
-
-
-def _missing_sentence(missing: list[str], names: tuple[str, ...]) -> str:
-    listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-    if len(missing) > 1:
-        return f"The table has no columns {listed}, which were present during fit."
-    near = get_close_matches(missing[0], names, n=1)
-    return f"The table has no column {listed}, which was present during fit." + (
-        f" Did you mean {near[0]!r}?" if near else ""
-    )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
-from polyplane.inputs.cells import DATES, Cells, object_cells, text_cells
+from polyplane.inputs.cells import DATES, Cells, Form, as_levels, number_cells, object_cells, text_cells
+
+#: Frames of pandas with at most this many rows are read at once, as objects: a series for each column takes longer.
+FEW_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Table:
         return replace(self, n_rows=len(rows), read=lambda j: self.read(j).take(rows), matrix=matrix)
 
 
-def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
+def read_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> Table:
     """Convert a data frame, dicts or an array to a `Table`.
 
     Parameters
@@ -51,6 +56,8 @@ def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
         The rows. A dict contains the values of each column, a list of dicts the values of each row.
     gaps : collection of str
         Strings that mark missing values.
+    is_typed : bool, default=True
+        Whether the cells tell the types of the columns, as fitting needs. False: only their values matter.
     """
     if isinstance(X, Table):
         return X
@@ -63,6 +70,9 @@ def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
         X = _by_column(X)
     if isinstance(X, Mapping):
         n_rows, (columns, cells) = _n_rows(X), _mapping(X)
+    elif library == "pandas" and hasattr(X, "iloc") and not is_typed and len(X) <= FEW_ROWS:
+        n_rows, values = len(X), X.to_numpy(dtype=object)
+        columns, cells = X.columns.tolist(), lambda j, name, gaps: object_cells(name, values[:, j].tolist(), gaps)
     elif library in _LIBRARIES and hasattr(X, "columns"):
         n_rows, (columns, cells) = len(X), _LIBRARIES[library](X)
     elif hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns"):
@@ -71,15 +81,16 @@ def read_table(X: Any, gaps: Collection[str] = ()) -> Table:
         n_rows, (columns, cells) = len(X), _arrow(pyarrow.table(X))
     else:
         return _read_array(X, gaps)
-    names = tuple(str(name) for name in columns)
+    names = tuple(map(str, columns))
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(names).most_common(1)[0][0]
         raise ValueError(f"Column names must be unique, but {twice!r} occurs twice; rename one of the columns.")
     if not names or not n_rows:
         raise ValueError(
             f"Found array with {len(names)} feature(s) and {n_rows} sample(s), while a minimum of 1 is required."
         )
-    return Table(names, True, n_rows, lambda j: cells(j, names[j], gaps), _matrix(X) if library == "pandas" else None)
+    matrix = _matrix(X) if library == "pandas" and n_rows > FEW_ROWS else None
+    return Table(names, True, n_rows, lambda j: cells(j, names[j], gaps), matrix)
 
 
 def _matrix(frame: Any) -> np.ndarray | None:
@@ -123,7 +134,7 @@ def _n_rows(columns: Mapping[Any, Any]) -> int:
 def _array_cells(values: np.ndarray, name: str, gaps: Collection[str]) -> Cells:
     kind = values.dtype.kind
     if kind in "iuf":
-        return Cells(name, "number", values.astype(np.float64), is_whole=kind in "iu")
+        return number_cells(name, values.astype(np.float64), kind in "iu", values.tolist)
     if kind == "b":
         return Cells(name, "boolean", values.astype(np.float64))
     if kind == "M":
@@ -160,7 +171,11 @@ def _pandas(frame: Any) -> Columns:
         kind = dtype.kind
         if kind in "iufb":
             values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-            return Cells(name, "boolean" if kind == "b" else "number", values, is_whole=kind in "iu")
+            return (
+                Cells(name, "boolean", values)
+                if kind == "b"
+                else number_cells(name, values, kind in "iu", series.tolist)
+            )
         if kind == "M":
             if getattr(dtype, "tz", None) is not None:
                 series = series.dt.tz_localize(None)
@@ -179,8 +194,10 @@ def _polars(frame: Any) -> Columns:
         series = frame.to_series(j)
         dtype = series.dtype
         if dtype == polars.Boolean or dtype.is_numeric():
-            form, values = "boolean" if dtype == polars.Boolean else "number", series.cast(polars.Float64)
-            return Cells(name, form, values.to_numpy().astype(np.float64), is_whole=dtype.is_integer())  # type: ignore[arg-type]
+            values = series.cast(polars.Float64).to_numpy().astype(np.float64)
+            if dtype == polars.Boolean:
+                return Cells(name, "boolean", values)
+            return number_cells(name, values, dtype.is_integer(), series.to_list)
         if dtype in (polars.Date, polars.Datetime):
             if getattr(dtype, "time_zone", None) is not None:
                 series = series.dt.replace_time_zone(None)
@@ -202,16 +219,18 @@ def _arrow(frame: Any) -> Columns:
             column = column.combine_chunks()
         dtype = column.type
         if types.is_integer(dtype) or types.is_floating(dtype) or types.is_boolean(dtype):
-            form = "boolean" if types.is_boolean(dtype) else "number"
-            values = column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-            return Cells(name, form, values.astype(np.float64), is_whole=types.is_integer(dtype))  # type: ignore[arg-type]
+            values = column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
+            if types.is_boolean(dtype):
+                return Cells(name, "boolean", values)
+            return number_cells(name, values, types.is_integer(dtype), column.to_pylist)
         if types.is_timestamp(dtype) or types.is_date(dtype):
             if types.is_timestamp(dtype) and dtype.tz is not None:
                 column = compute.local_timestamp(column)
             return Cells(name, "date", column.to_numpy(zero_copy_only=False).astype(DATES))
         if types.is_dictionary(dtype) or types.is_string(dtype) or types.is_large_string(dtype):
             coded = column if types.is_dictionary(dtype) else column.dictionary_encode()
-            codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+            indices = coded.indices.cast(pyarrow.int64())  # those of Polars are unsigned
+            codes = indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
             levels = coded.dictionary.to_pylist()
             return text_cells(name, codes, levels, gaps, is_declared=types.is_dictionary(dtype))
         return object_cells(name, column.to_pylist(), gaps)
@@ -220,3 +239,95 @@ def _arrow(frame: Any) -> Columns:
 
 
 _LIBRARIES: dict[str, Callable[[Any], Columns]] = {"pandas": _pandas, "polars": _polars, "pyarrow": _arrow}
+
+
+def positions_of(wanted: Sequence[str], names: Sequence[str], is_named: bool, table: Table, owner: str) -> list[int]:
+    """Return the positions of the `wanted` columns in a table: by name if all have names, otherwise by position."""
+    if is_named and table.is_named:
+        place = {name: j for j, name in enumerate(table.names)}
+        missing = [name for name in wanted if name not in place]
+        if missing:
+            raise ValueError(_missing_sentence(missing, table.names))
+        return [place[name] for name in wanted]
+    if len(table.names) != len(names):
+        raise ValueError(f"X has {len(table.names)} features, but {owner} is expecting {len(names)} features as input.")
+    place = {name: j for j, name in enumerate(names)}
+    return [place[name] for name in wanted]
+
+
+def _missing_sentence(missing: list[str], names: tuple[str, ...]) -> str:
+    listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    if len(missing) > 1:
+        return f"The table has no columns {listed}, which were present during fit."
+    near = get_close_matches(missing[0], names, n=1)
+    return f"The table has no column {listed}, which was present during fit." + (
+        f" Did you mean {near[0]!r}?" if near else ""
+    )
+
+
+# Concatenation, column by column.
+
+#: The missing value of each form.
+GAPS = {"number": np.nan, "boolean": np.nan, "date": np.datetime64("NaT"), "text": -1}
+_DTYPES = {"number": np.float64, "boolean": np.float64, "date": DATES, "text": np.intp}
+
+
+def loaded(table: Table) -> Table:
+    """Return the table with all columns read, so that it no longer depends on its source."""
+    cells = [table.read(j) for j in range(len(table.names))]
+    return replace(table, read=cells.__getitem__)
+
+
+def concatenated(tables: Sequence[Table], owner: str) -> Table:
+    """Concatenate the rows of tables with the columns of the first one, in any order; `owner` is for messages."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    places = [positions_of(first.names, first.names, first.is_named, table, owner) for table in tables]
+
+    def read(j: int) -> Cells:
+        return concatenated_cells([table.read(place[j]) for table, place in zip(tables, places, strict=True)])
+
+    return Table(first.names, first.is_named, sum(table.n_rows for table in tables), read)
+
+
+def concatenated_cells(parts: Sequence[Cells]) -> Cells:
+    """Concatenate the values of a column; parts of different forms become strings, unless all values are missing."""
+    first = parts[0]
+    empty = [bool(part.is_gap.all()) for part in parts]
+    known = [part for part, is_empty in zip(parts, empty, strict=True) if not is_empty] or [first]
+    forms = {part.form for part in known}
+    form: Form = known[0].form if len(forms) == 1 else "text"
+    if form == "text":
+        known = [_as_text(part) for part in known]
+    place: dict[str, int] = {}
+    for part in known:
+        for level in part.levels:
+            place.setdefault(level, len(place))
+    filled = iter(known)
+    values = [
+        np.full(len(part.values), GAPS[form], dtype=_DTYPES[form]) if is_empty else _values(next(filled), place)
+        for part, is_empty in zip(parts, empty, strict=True)
+    ]
+    return Cells(
+        first.name,
+        form,
+        np.concatenate(values),
+        tuple(place),
+        is_whole=all(part.is_whole for part in known),
+        is_declared=any(part.is_declared for part in parts),
+    )
+
+
+def _as_text(cells: Cells) -> Cells:
+    if cells.form == "text":
+        return cells
+    codes, levels = as_levels(cells)
+    return Cells(cells.name, "text", codes, levels, is_declared=cells.is_declared)
+
+
+def _values(cells: Cells, place: dict[str, int]) -> np.ndarray:
+    """Return the values; strings as their indices in the common list of levels."""
+    if cells.form != "text":
+        return cells.values
+    return np.array([*(place[level] for level in cells.levels), -1], dtype=np.intp)[cells.values]

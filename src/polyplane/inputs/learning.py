@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyplane.inputs.cells import Cells
+from polyplane.inputs.cells import (
+    Cells,
+    as_booleans,
+    as_dates,
+    as_levels,
+    as_numbers,
+    looks_like_dates,
+    looks_like_numbers,
+    number_reader,
+)
 from polyplane.inputs.columns import (
     DATE_PARTS,
     BooleanColumn,
@@ -19,15 +28,6 @@ from polyplane.inputs.columns import (
     Range,
     date_part,
     days,
-)
-from polyplane.inputs.conversion import (
-    as_booleans,
-    as_dates,
-    as_levels,
-    as_numbers,
-    looks_like_dates,
-    looks_like_numbers,
-    number_reader,
 )
 
 #: Integers that differ in each row are an id if they fill this fraction of their range, like row numbers, also in a
@@ -58,14 +58,19 @@ def find_kind(cells: Cells, decimal: str) -> str:
     """Infer the kind of a column from its dtype or from its strings."""
     if cells.form != "text":
         return cells.form
-    used = [cells.levels[i] for i in np.unique(cells.values[cells.values >= 0])]
+    used = _used_levels(cells)
     if cells.is_declared or not used:
         return "category"
     if looks_like_numbers(used, decimal):
-        return "number"
-    if {level.lower() for level in used} == {"true", "false"}:
+        numbers = set(map(number_reader(decimal), used))  # those of long ids may be equal
+        return "category" if len(numbers) == 1 < len(used) else "number"
+    if set(used) == {"true", "false"}:
         return "boolean"
     return "date" if looks_like_dates(used) else "category"
+
+
+def _used_levels(cells: Cells) -> list[str]:
+    return [cells.levels[i] for i in np.unique(cells.values[cells.values >= 0])]
 
 
 def learn_column(cells: Cells, kind: str | None, decimal: str, limits: Limits) -> Column | str:
@@ -110,7 +115,7 @@ _VALUES = {
 
 def _warn_of_few_texts(cells: Cells, decimal: str) -> None:
     """Warn if a few texts keep a column from being numeric."""
-    used = [cells.levels[i] for i in np.unique(cells.values[cells.values >= 0])]
+    used = _used_levels(cells)
     other = [text for text in used if not looks_like_numbers([text], decimal)]
     if 0 < len(other) <= FEW_TEXTS * len(used):
         named = ", ".join(map(repr, other[:3])) + (", ..." if other[3:] else "")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
+from polyplane._array_api import softmax
+from polyplane.engine.run import Race
 from polyplane.planes import PlaneSet
 from polyplane.tables.members import (
     Candidate,
@@ -16,9 +18,9 @@ from polyplane.tables.members import (
     Member,
     MemberTask,
     best_temperature,
+    class_scores,
     log_losses,
-    soft_class_scores,
-    softmax,
+    smooth_scores,
     train_members,
 )
 from polyplane.tables.preparation import RECIPES, Preparation
@@ -81,23 +83,25 @@ def choose_preparation(rows: EncodedRows, names: Sequence[str], seed: int, n_job
     get larger weights in the next one. This reduces the influence of irrelevant columns on distances.
     """
     parts = _quarters(rows, seed)
-    trials: dict[str, list[Trial]] = {name: [] for name in names}
-    racing = list(names)
-    for training, held_out in parts:
-        prepared = [training.prepare(Candidate(name)) for name in racing]
-        for name, trial in zip(racing, _try(training, held_out, prepared, seed, n_jobs), strict=True):
-            trials[name].append(trial)
-        racing = _near_best({name: _losses(trials[name]) for name in racing}, OUT_OF_THE_RACE)
-        if len(racing) == 1:
-            break
-    losses = {Candidate(name): _losses(trials[name]) for name in names}
-    final = {Candidate(name): losses[Candidate(name)] for name in racing}
-    for candidate in sorted(final, key=lambda candidate: final[candidate].mean())[:WEIGHTED]:
-        weighted, found = _weigh(candidate.name, trials[candidate.name], parts, seed, n_jobs)
-        final[weighted] = losses[weighted] = found
-    means = {candidate: float(each.mean()) for candidate, each in losses.items()}
+    trials: dict[Candidate, list[Trial]] = {}
+
+    def losses(candidates: Sequence[Candidate], quarter: int) -> list[np.ndarray]:
+        training, held_out = parts[quarter]
+        found = _try(training, held_out, [training.prepare(candidate) for candidate in candidates], seed, n_jobs)
+        for candidate, trial in zip(candidates, found, strict=True):
+            trials.setdefault(candidate, []).append(trial)
+        return [trial.losses for trial in found]
+
+    race: Race[Candidate] = Race(losses)
+    plain, quarters = [Candidate(name) for name in names], range(len(parts))
+    final = race.run(plain, quarters, lambda left, _: race.near_best(left, OUT_OF_THE_RACE), until_one=True)
+    for candidate in sorted(final, key=lambda candidate: race.losses(candidate).mean())[:WEIGHTED]:
+        weighted, found = _weigh(candidate.name, trials[candidate], parts, seed, n_jobs)
+        race.trials["weighted", weighted] = found
+        final.append(weighted)
+    means = {candidate: float(race.losses(candidate).mean()) for _, candidate in race.trials}
     order = sorted(means, key=lambda candidate: (candidate not in final, means[candidate]))
-    near = _near_best(final, OUT_OF_THE_RACE)
+    near = race.near_best(final, OUT_OF_THE_RACE)
     return Choice({c.label: means[c] for c in order}, [c for c in order if c in near])
 
 
@@ -141,7 +145,7 @@ def _try(
     tasks = [MemberTask(training.data(p), TRIAL_PLANES, training.noise(p.name), passes, seed) for p in prepared]
     weight, trials = held_out.weight / held_out.weight.mean(), []
     for p, task, planes in zip(prepared, tasks, train_members(tasks, n_jobs), strict=True):
-        scores = soft_class_scores(planes, p.transform(held_out.Z))
+        scores = smooth_scores(planes, p.transform(held_out.Z))
         probability = softmax(scores / best_temperature(scores, held_out.y, held_out.weight))
         trials.append(Trial(p, task.data.X, planes, weight * log_losses(probability, held_out.y)))
     return trials
@@ -149,20 +153,6 @@ def _try(
 
 def _losses(trials: Sequence[Trial]) -> np.ndarray:
     return np.concatenate([trial.losses for trial in trials])
-
-
-Key = TypeVar("Key")
-
-
-def _near_best(losses: Mapping[Key, np.ndarray], n_errors: float) -> list[Key]:
-    """Return the keys whose mean loss exceeds the best by at most `n_errors` standard errors of paired differences."""
-    best = min(losses.values(), key=np.mean)
-
-    def excess(each: np.ndarray) -> float:
-        difference = each - best
-        return float(difference.mean() / (difference.std() / len(difference) ** 0.5 + 1e-12))
-
-    return [key for key, each in losses.items() if excess(each) <= n_errors]
 
 
 #: Smallest number of members for which one of them uses the second-best preparation, and one the third-best.
@@ -309,8 +299,9 @@ def _judge(parts: list[Part], plan: Plan, shares: Counter[Candidate], n_planes: 
     members = [Member(p, each) for (_, _, p), each in zip(prepared, train_members(tasks, plan.n_jobs), strict=True)]
     scores = []
     for number, (_, held_out) in enumerate(parts):
-        own = [member.class_scores(held_out.Z) for member in members[number * len(shares) : (number + 1) * len(shares)]]
-        scores.append(np.average(own, axis=0, weights=list(shares.values())))
+        own = members[number * len(shares) : (number + 1) * len(shares)]
+        each = [class_scores([member], held_out.Z) for member in own]
+        scores.append(np.average(each, axis=0, weights=list(shares.values())))
     y = np.concatenate([held_out.y for _, held_out in parts])
     weight = np.concatenate([held_out.weight for _, held_out in parts])
     together = np.concatenate(scores)

@@ -22,15 +22,14 @@ from polyplane.engine.data import Data
 from polyplane.engine.run import Limits, Progress, Run
 from polyplane.engine.state import Tuple, Whole
 from polyplane.files.values import Listed, Numbers, Shared, Text, Value
-from polyplane.inputs.concatenation import concatenated, loaded
-from polyplane.inputs.conversion import as_numbers
-from polyplane.inputs.encoding import TableInputs, positions_of
-from polyplane.inputs.frames import read_table
+from polyplane.inputs.cells import as_numbers
+from polyplane.inputs.encoding import TableInputs
+from polyplane.inputs.frames import concatenated, loaded, positions_of, read_table
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 from polyplane.tables.choice import Choice, Plan, candidates, choose_preparation, committee_to_train, mixed, n_passes
 from polyplane.tables.encoder import GAPS, TableEncoder
-from polyplane.tables.members import Candidate, EncodedRows, Member, TableModel
+from polyplane.tables.members import Candidate, EncodedRows, Member
 from polyplane.tables.preparation import RECIPES, Preparation
 from polyplane.tables.training import TableStream
 
@@ -340,7 +339,9 @@ class TableClassifier(PlaneClassifier):
 
     def _keep_model(self, members: tuple[Member, ...], temperature: float) -> None:
         self.members_, self.temperature_ = members, temperature
-        self._model = self.table_model_.folded(self.classes_)
+        inputs, name = self.encoder_.encoding_, type(self).__name__
+        folded = [(*m.preparation.fold(m.planes, inputs.is_indicator), m.planes.indptr) for m in members]
+        self._model = Model.of_members(inputs, folded, self.classes_, temperature=temperature, learner=name)
 
     def _unfitted(self, scaling: Any = None) -> Self:
         draft = super()._unfitted(scaling)
@@ -364,8 +365,7 @@ class TableClassifier(PlaneClassifier):
         probabilities : ndarray of shape (n_rows, n_classes)
             The softmax of the mean scores of the members, divided by ``temperature_``.
         """
-        check_is_fitted(self)
-        return self.model_.probabilities(self._class_scores(X))
+        return self.model_.predict_proba(X, self.n_jobs)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.
@@ -380,8 +380,7 @@ class TableClassifier(PlaneClassifier):
         y : ndarray of shape (n_rows,)
             The most probable class label of each row.
         """
-        check_is_fitted(self)
-        return self.classes_[self._class_scores(X).argmax(axis=1)]
+        return self.model_.predict(X, self.n_jobs)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute class scores.
@@ -397,23 +396,24 @@ class TableClassifier(PlaneClassifier):
             The mean scores of the members. For two classes, the score of the second class minus that of the first;
             if positive, the second class is predicted.
         """
-        check_is_fitted(self)
-        scores = self._class_scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        return self.model_.decision_function(X, self.n_jobs)
 
     @property
     def model_(self) -> Model:
         """The fitted model, from columns to class scores."""
-        check_is_fitted(self)
+        if "_model" not in self.__dict__:
+            check_is_fitted(self)
         return self._model
 
     @property
-    def table_model_(self) -> TableModel:
+    def table_model_(self) -> Any:
         """The columns, the members and the temperature."""
+        from polyplane.tables._model import TableModel
+
         return TableModel(self.encoder_.encoding_, self.members_, self.temperature_)
 
     @table_model_.setter
-    def table_model_(self, model: TableModel) -> None:
+    def table_model_(self, model: Any) -> None:
         self._keep_model(model.members, model.temperature)
 
     @property
@@ -464,10 +464,6 @@ class TableClassifier(PlaneClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "members_")
-
-    def _class_scores(self, X: Any) -> np.ndarray:
-        model = self.model_
-        return model.class_scores(model.encode(X), self.n_jobs)
 
 
 def first_joined(

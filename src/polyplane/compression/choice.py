@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 
-from polyplane.compression._low_rank import LowRank
-from polyplane.compression._shapes import Shape, fitting_shapes
-from polyplane.compression._start import start
-from polyplane.compression._tables import FLOAT, CompressedTables
-from polyplane.compression._training import Training
-from polyplane.engine.data import AffineScaling
+from polyplane.compression.tables import FLOAT, CompressedTables, Shape, fitting_shapes
+from polyplane.compression.training import LowRank, LowRankMethod
+from polyplane.engine.data import AffineScaling, Data
+from polyplane.engine.run import Race, Run
 
 #: Standard deviations of the noise to try, relative to that of a feature; shapes are compared with the first.
 NOISES = (0.3, 0.1, 0.7, 1.3)
@@ -34,38 +35,12 @@ COSTLY = 0.1
 MANY, UNEQUAL, FAR = 0.1, 30.0, 100.0
 
 
-class Rows(NamedTuple):
-    """Dense rows of shape (n_rows, n_features), with the class index and the weight of each."""
-
-    X: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-
-    def take(self, rows: np.ndarray) -> Rows:
-        """The rows with these indices."""
-        return Rows(self.X[rows], self.y[rows], self.weight[rows])
-
-    def scale(self, scaling: AffineScaling, kept: np.ndarray) -> Rows:
-        """The rows with the features `kept` only, scaled, in float32."""
-        X = (self.X[:, kept] - scaling.centre) * scaling.factor
-        return self._replace(X=np.ascontiguousarray(X, dtype=np.float32))
-
-
 class Settings(NamedTuple):
     """The settings to choose: shape, noise (see `NOISES`) and initial step size."""
 
     shape: Shape
     noise: float = NOISES[0]
     rate: float = RATES[0]
-
-
-class Trial(NamedTuple):
-    """The settings of a trial, and its error on held-out rows."""
-
-    settings: Settings
-    n_bytes: int
-    n_passes: int
-    error: float
 
 
 class Reference(NamedTuple):
@@ -80,10 +55,8 @@ class Search:
 
     Parameters
     ----------
-    rows : Rows
-        All training rows.
-    n_classes : int
-        Number of classes.
+    data : Data
+        All training rows, dense.
     coef : ndarray of shape (n_given, n_features) or None
         Normals of the planes of the model to compress.
     max_bytes : int
@@ -92,18 +65,16 @@ class Search:
         Random seed.
     """
 
-    def __init__(self, rows: Rows, n_classes: int, coef: np.ndarray | None, max_bytes: int, seed: int) -> None:
-        self.rows, self.n_classes, self.coef, self.max_bytes, self.seed = rows, n_classes, coef, max_bytes, seed
-        self.n_features = rows.X.shape[1]
-        spread = np.ptp(rows.X, axis=0)
-        self.varying = np.flatnonzero(spread > 0)
+    def __init__(self, data: Data, coef: np.ndarray | None, max_bytes: int, seed: int) -> None:
+        self.data, self.coef, self.max_bytes, self.seed = data, coef, max_bytes, seed
+        self.n_features = data.X.shape[1]
+        self.varying = np.flatnonzero(np.ptp(data.X, axis=0) > 0)
         if not len(self.varying):
             self.varying = np.arange(1)
-        train, held_out = split(rows.y, n_classes, np.random.default_rng(seed))
-        self.train, self.held_out = rows.take(train), rows.take(held_out)
-        self.trials: list[Trial] = []
+        train, held_out = split(data.y, data.n_classes, np.random.default_rng(seed))
+        self.train, self.held_out = _taken(data, train), _taken(data, held_out)
+        self.race: Race[Settings] = Race(self._errors)  # the rungs are numbers of passes
         self._references: dict[bool, Reference] = {}
-        self._known: dict[tuple[Settings, int], tuple[float, LowRank]] = {}
 
     def run(self) -> Settings:
         """Choose the scaling, then the shape, then the noise and the step size."""
@@ -116,37 +87,64 @@ class Search:
         best = self._ranked([best, *others], LAST_PASSES)[0]
         return self._ranked([best._replace(rate=rate) for rate in RATES], LAST_PASSES)[0]
 
-    def final(self, settings: Settings, n_passes: int) -> tuple[CompressedTables, list[float]]:
-        """Train on all rows with these settings; return the tables, and the loss of each pass."""
-        planes, losses = self._trained(settings, n_passes, self.rows)
+    def final(self, settings: Settings, n_passes: int) -> tuple[CompressedTables, dict[str, list[float]]]:
+        """Train on all rows with these settings; return the tables, and the history of the run."""
+        run, planes = self._trained(settings, n_passes, self.data, tracked=True)
         kept = self._kept(settings.shape)[1]
         scaling = self._scaling(kept, settings.shape.scaled)
-        return planes.tables(kept, self.n_features, self.n_classes, scaling), losses
+        return planes.tables(kept, self.n_features, self.data.n_classes, scaling), run.history
+
+    def trials(self) -> dict[str, list[float]]:
+        """Return what was compared, as the attribute `trials_`."""
+        table = self.race.table(
+            lambda settings: {
+                "features": settings.shape.n_kept,
+                "rank": settings.shape.rank or 0,
+                "planes": settings.shape.n_planes,
+                "scaled": settings.shape.scaled,
+                "noise": settings.noise,
+                "rate": settings.rate,
+                "bytes": settings.shape.n_bytes(self.n_features, self.data.n_classes),
+            }
+        )
+        return {**table, "passes": [float(n_passes) for n_passes, _ in self.race.trials], "error": table.pop("loss")}
 
     def _best_scalings(self) -> list[bool]:
         """The scaling with the lower error on all features; both, if scales per feature are better but costly.
 
         The planes trained here on all features determine their importance, and later trials start from these planes.
         """
-        errors, n_varying = {}, len(self.varying)
+        n_varying, references = len(self.varying), {}
         for scaled in (scaled for scaled in self._scalings() if self._shapes(scaled)):
             shape = REFERENCE._replace(n_kept=n_varying, rank=min(REFERENCE.rank or 1, n_varying), scaled=scaled)
-            errors[scaled], planes = self._error(Settings(shape), REFERENCE_PASSES)
-            spread = self.rows.X[:, self.varying].std(axis=0) * self._scaling(self.varying, scaled).factor
-            strength = np.linalg.norm(planes.coef - planes.coef.mean(axis=0), axis=0) * spread
-            self._references[scaled] = Reference(planes.coef, np.argsort(-strength, kind="stable"))
-        best = min(errors, key=lambda scaled: errors[scaled])
+            references[scaled] = Settings(shape)
+        self.race.run(references.values(), [REFERENCE_PASSES])
+        best = self.race.ranked(list(references.values()), REFERENCE_PASSES)[0].shape.scaled
         are_costly = 2 * FLOAT * n_varying > COSTLY * self.max_bytes
-        return [*errors] if best and are_costly else [best]
+        return [*references] if best and are_costly else [best]
 
     def _ranked(self, candidates: list[Settings], n_passes: int) -> list[Settings]:
         """The candidates, sorted by their error on held-out rows."""
-        errors = [self._error(settings, n_passes)[0] for settings in candidates]
-        return [candidates[i] for i in np.argsort(errors, kind="stable")]
+        self.race.run(candidates, [n_passes])
+        return self.race.ranked(candidates, n_passes)
+
+    def _errors(self, candidates: Sequence[Settings], n_passes: int) -> Iterator[float]:
+        """The errors on held-out rows after training with these settings."""
+        more = -(-FEW_ROWS // min(len(self.train.y), FEW_ROWS))
+        for settings in candidates:
+            _, planes = self._trained(settings, n_passes * more, self.train)
+            scaled, kept = settings.shape.scaled, self._kept(settings.shape)[1]
+            held_out = _scaled(self.held_out, self._scaling(kept, scaled), kept)
+            error = float(np.average(planes.predict(held_out.X) != held_out.y, weights=held_out.weight))
+            if scaled not in self._references:  # the first trial of a scaling is on all features
+                spread = self.data.X[:, self.varying].std(axis=0) * self._scaling(self.varying, scaled).factor
+                strength = np.linalg.norm(planes.coef - planes.coef.mean(axis=0), axis=0) * spread
+                self._references[scaled] = Reference(planes.coef, np.argsort(-strength, kind="stable"))
+            yield error
 
     def _scalings(self) -> list[bool]:
         """The scalings to try: a scale per feature (True) and, unless ranges differ too much, a common one (False)."""
-        X = self.rows.X[:, self.varying]
+        X = self.data.X[:, self.varying]
         spread, deviation = np.ptp(X, axis=0), X.std(axis=0)
         are_unequal = np.mean(UNEQUAL * spread < spread.max()) > MANY
         is_far = (np.abs(X.mean(axis=0)) > FAR * deviation).any()
@@ -155,7 +153,7 @@ class Search:
     def _shapes(self, scaled: bool) -> list[Shape]:
         n_varying = len(self.varying)
         return fitting_shapes(
-            self.max_bytes, self.n_features, n_varying, self.n_classes, len(self.rows.y), scaled=scaled
+            self.max_bytes, self.n_features, n_varying, self.data.n_classes, len(self.data.y), scaled=scaled
         )
 
     def _kept(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
@@ -173,34 +171,33 @@ class Search:
 
     def _scaling(self, kept: np.ndarray, scaled: bool) -> AffineScaling:
         """The scaling of the kept features: with all varying features, rows have a mean squared norm of about 1."""
-        X, weight, n_varying = self.rows.X[:, kept], self.rows.weight, len(self.varying)
+        X, weight, n_varying = self.data.X[:, kept], self.data.weight, len(self.varying)
         if scaled:
             found = AffineScaling.standard(X, weight)
             return AffineScaling(found.centre, found.factor / n_varying**0.5)
-        return AffineScaling(X.mean(axis=0), AffineScaling.common(self.rows.X[:, self.varying], weight).factor)
+        return AffineScaling(X.mean(axis=0), AffineScaling.common(self.data.X[:, self.varying], weight).factor)
 
-    def _trained(self, settings: Settings, n_passes: int, rows: Rows) -> tuple[LowRank, list[float]]:
-        """Train on `rows` with these settings; return the planes, and the loss of each pass."""
-        shape, rng = settings.shape, np.random.default_rng(self.seed)
+    def _trained(self, settings: Settings, n_passes: int, data: Data, *, tracked: bool = False) -> tuple[Run, LowRank]:
+        """Train on these rows with these settings; return the run, and the planes."""
+        shape = settings.shape
         own, kept = self._kept(shape)
-        scaled = rows.scale(self._scaling(kept, shape.scaled), kept)
-        coef = self._initial_coef(own, shape.scaled)
-        planes = start(scaled.X, scaled.y, self.n_classes, shape.rank, shape.n_planes, coef, rng)
-        return Training(n_passes, settings.rate, settings.noise / len(self.varying) ** 0.5).run(planes, *scaled, rng)
+        noise, coef = settings.noise / len(self.varying) ** 0.5, self._initial_coef(own, shape.scaled)
+        method = LowRankMethod(shape.rank, shape.n_planes, n_passes, settings.rate, noise, coef)
+        scaled = _scaled(data, self._scaling(kept, shape.scaled), kept)
+        run = Run(method, seed=self.seed, tracked=tracked).go(repeat(scaled, n_passes))
+        return run, method.low_rank(run.state)
 
-    def _error(self, settings: Settings, n_passes: int) -> tuple[float, LowRank]:
-        """The error on held-out rows after training with these settings, and the planes; results are cached."""
-        known = self._known.get((settings, n_passes))
-        if known is not None:
-            return known
-        planes, _ = self._trained(settings, n_passes * -(-FEW_ROWS // min(len(self.train.y), FEW_ROWS)), self.train)
-        kept = self._kept(settings.shape)[1]
-        held_out = self.held_out.scale(self._scaling(kept, settings.shape.scaled), kept)
-        error = float(np.average(planes.predict(held_out.X) != held_out.y, weights=held_out.weight))
-        n_bytes = settings.shape.n_bytes(self.n_features, self.n_classes)
-        self.trials.append(Trial(settings, n_bytes, n_passes, error))
-        self._known[settings, n_passes] = error, planes
-        return error, planes
+
+def _taken(data: Data, rows: np.ndarray) -> Data:
+    """The rows with these indices."""
+    parts = {"X": data.X[rows], "y": data.y[rows], "weight": data.weight[rows]}
+    return replace(data, **parts, train=np.arange(len(rows)))
+
+
+def _scaled(data: Data, scaling: AffineScaling, kept: np.ndarray) -> Data:
+    """The rows with the features `kept` only, scaled, in float32."""
+    X = (data.X[:, kept] - scaling.centre) * scaling.factor
+    return replace(data, X=np.ascontiguousarray(X, dtype=np.float32))
 
 
 def split(y: np.ndarray, n_classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
