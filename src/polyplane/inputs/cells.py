@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
@@ -151,9 +152,19 @@ def _seconds(value: Any) -> float:
 
 
 #: Form of objects by type, and the conversion to it.
+
+
+def _number(value: Any) -> float:
+    """Return a number as a float: infinite, if an integer is too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 _FORMS: list[tuple[Form, Any, tuple[type, ...]]] = [
     ("boolean", float, (bool, np.bool_)),
-    ("number", float, (int, float, Decimal, Fraction, np.integer, np.floating)),
+    ("number", _number, (int, float, Decimal, Fraction, np.integer, np.floating)),
     ("date", _wall_time, (date,)),
     ("date", lambda value: value.astype(DATES), (np.datetime64,)),
     ("number", _seconds, (timedelta, time, np.timedelta64)),

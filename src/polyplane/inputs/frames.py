@@ -211,7 +211,7 @@ def _arrow(frame: Any) -> Columns:
             return Cells(name, "date", column.to_numpy(zero_copy_only=False).astype(DATES))
         if types.is_dictionary(dtype) or types.is_string(dtype) or types.is_large_string(dtype):
             coded = column if types.is_dictionary(dtype) else column.dictionary_encode()
-            codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+            codes = coded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
             levels = coded.dictionary.to_pylist()
             return text_cells(name, codes, levels, gaps, is_declared=types.is_dictionary(dtype))
         return object_cells(name, column.to_pylist(), gaps)
