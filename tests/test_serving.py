@@ -303,7 +303,7 @@ class TestFiles:
             serving.load(path)
 
     @pytest.mark.parametrize("kind", ["learner", "committee", "table", "pipeline"])
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     @given(pick=st.integers(0, 10**6), value=st.sampled_from(FORGED_VALUES))
     def test_a_forged_value_is_refused_or_harmless(self, forged_path, kind, pick, value):
         header, description, data = parts(content_of(kind))

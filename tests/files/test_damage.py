@@ -75,13 +75,13 @@ def content_of(name):
 
 
 class TestDamage:
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     @given(at=st.integers(0, 10**9))
     def test_cut_anywhere(self, path, saved, at):
         with pytest.raises(ModelFileError, match=r"model\.safetensors (is|has|was) "):
             reload(path, saved[: at % len(saved)])
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     @given(at=st.integers(0, 10**9), flip=st.integers(1, 255))
     def test_altered_anywhere(self, path, saved, at, flip):
         content = bytearray(saved)
@@ -89,7 +89,7 @@ class TestDamage:
         with pytest.raises(ModelFileError, match=r"model\.safetensors (is|has|was|holds|contains) "):
             reload(path, bytes(content))
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
     @given(content=st.binary(max_size=200))
     def test_any_bytes(self, path, content):
         with pytest.raises(ModelFileError):
@@ -225,7 +225,7 @@ class TestForgery:
             reload(path, assembled(header, replaced(description, keys, value), data))
 
     @pytest.mark.parametrize("name", FORGED)
-    @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(pick=st.integers(0, 10**6), value=st.sampled_from([None, -1, 7, 1e308, "x", [], {}, {"array": "x"}, True]))
     def test_of_any_value_is_refused_or_harmless(self, path, name, pick, value):
         header, description, data = parts(content_of(name))
