@@ -6,7 +6,7 @@ from tests.fuzz import KEPT, KINDS
 from tests.fuzz.__main__ import run
 
 #: Cases of each kind.
-N_CASES = 40
+N_CASES = 20
 
 
 @pytest.mark.filterwarnings("ignore")

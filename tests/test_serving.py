@@ -42,6 +42,20 @@ def served(tmp_path):
     return through_a_file
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_an_integer_that_no_float_holds_is_a_value_error(served, value):
+    table, (X, y) = make("TableClassifier", QUICK), shop(60)
+    row = X.iloc[0].to_dict() | {"price": value}
+    table.fit(X, y)
+    for predict, rows in ((table.predict, pd.DataFrame([row])), (served(table).predict, [row])):
+        with pytest.raises(ValueError, match=r"Column 'price' contains -?inf in row 0: numbers must be finite"):
+            predict(rows)
+    matrix = polyplane.PegasosSVC(max_iter=2).fit(np.eye(3), [0, 1, 1])
+    for predict in (matrix.predict, served(matrix).predict):
+        with pytest.raises(ValueError, match="Input X contains infinity or a value too large for"):
+            predict([[value, 0, 0]])
+
+
 def assert_equal_predictions(predictor, model, X):
     labels = model.predict(X)
     found = predictor.predict(X)
@@ -289,7 +303,7 @@ class TestFiles:
             serving.load(path)
 
     @pytest.mark.parametrize("kind", ["learner", "committee", "table", "pipeline"])
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     @given(pick=st.integers(0, 10**6), value=st.sampled_from(FORGED_VALUES))
     def test_a_forged_value_is_refused_or_harmless(self, forged_path, kind, pick, value):
         header, description, data = parts(content_of(kind))

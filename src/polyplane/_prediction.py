@@ -45,15 +45,18 @@ def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     if getattr(X, "dtype", None) == np.float16:
         raise ValueError("X is float16, which is not precise enough; convert it with X.astype(numpy.float32).")
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinite values sums all values
-        X = validate_data(
-            estimator,
-            X,
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=reset,
-        )
+        try:
+            X = validate_data(
+                estimator,
+                X,
+                accept_sparse="csr",
+                accept_large_sparse=True,
+                dtype=[np.float64, np.float32],
+                order="C",
+                reset=reset,
+            )
+        except OverflowError:  # of Python's integers
+            raise ValueError("Input X contains infinity or a value too large for dtype('float64').") from None
     if sparse.issparse(X):
         X.check_format(full_check=True)  # kernels do not check bounds: an invalid index would access invalid memory
         X = _canonical(X)

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from polyplane import files as model_files
 from polyplane.files import ModelFile
 from polyplane.learners import LEARNERS, find_learner
-from polyplane.model import Model
 
 __all__ = ["load", "read_model", "save"]
 
@@ -70,7 +69,7 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
     >>> bool((same.predict(X) == model.predict(X)).all())
     True
     """
-    if not isinstance(model, Model):
+    if not hasattr(model, "plane_scores"):  # a `Model` is saved as it is
         last = model.steps[-1][1] if isinstance(model, Pipeline) else model
         if type(last) is not _find(type(last).__name__):
             raise TypeError(_refusal(model))

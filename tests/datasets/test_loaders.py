@@ -15,8 +15,8 @@ from scipy import sparse
 
 from polyplane import datasets
 from polyplane.datasets import load_dataset
+from polyplane.datasets.loaders import cache_folder, digest, write_arrays
 from polyplane.datasets.sources import DATASETS, Dataset, file_name
-from polyplane.datasets.store import digest, write_arrays
 
 TEXT = "1,2.5,?,7\n3,4,0,8\n"
 ARRAYS = {"X_train": np.array([[1, 2.5, np.nan], [3, 4, 0]], np.float32), "y_train": np.array([7, 8], np.int8)}
@@ -209,7 +209,6 @@ def test_an_absent_set_gets_one_sentence_with_the_address_and_the_folder(small, 
 
 def test_the_cache_is_the_platform_s(monkeypatch, tmp_path):
     pooch = pytest.importorskip("pooch")
-    from polyplane.datasets.loaders import cache_folder
 
     assert cache_folder() == pooch.os_cache("polyplane")
     assert cache_folder(tmp_path) == tmp_path

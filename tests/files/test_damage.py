@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import os
 import pickle
 import tempfile
@@ -17,12 +18,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import polyplane
-from polyplane import Model, PlaneSet
+from polyplane import Model, PlaneSet, serving
 from polyplane.compression import CompressedClassifier
 from polyplane.engine.data import AffineScaling
 from polyplane.features import Features, Projection
 from polyplane.files import ModelFileError
-from polyplane.files.container import parse_json, write_container
+from polyplane.files.container import DTYPES, parse_json, write_container
 from polyplane.inputs.encoding import MatrixInputs
 from polyplane.loading import read_model
 from tests.models import (
@@ -74,13 +75,13 @@ def content_of(name):
 
 
 class TestDamage:
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     @given(at=st.integers(0, 10**9))
     def test_cut_anywhere(self, path, saved, at):
         with pytest.raises(ModelFileError, match=r"model\.safetensors (is|has|was) "):
             reload(path, saved[: at % len(saved)])
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     @given(at=st.integers(0, 10**9), flip=st.integers(1, 255))
     def test_altered_anywhere(self, path, saved, at, flip):
         content = bytearray(saved)
@@ -88,7 +89,7 @@ class TestDamage:
         with pytest.raises(ModelFileError, match=r"model\.safetensors (is|has|was|holds|contains) "):
             reload(path, bytes(content))
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
     @given(content=st.binary(max_size=200))
     def test_any_bytes(self, path, content):
         with pytest.raises(ModelFileError):
@@ -224,7 +225,7 @@ class TestForgery:
             reload(path, assembled(header, replaced(description, keys, value), data))
 
     @pytest.mark.parametrize("name", FORGED)
-    @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(pick=st.integers(0, 10**6), value=st.sampled_from([None, -1, 7, 1e308, "x", [], {}, {"array": "x"}, True]))
     def test_of_any_value_is_refused_or_harmless(self, path, name, pick, value):
         header, description, data = parts(content_of(name))
@@ -365,13 +366,13 @@ class TestForgery:
 TIMES, BESIDES = 32, 64 << 20
 
 
-def memory_of_loading(path, content):
+def memory_of_loading(path, content, load=polyplane.load):
     """The most that NumPy and Python held at a time, and whether the file was refused."""
     path.write_bytes(content)
     tracemalloc.start()
     try:
         with contextlib.suppress(ModelFileError):
-            polyplane.load(path)
+            load(path)
             return tracemalloc.get_traced_memory()[1], False
         return tracemalloc.get_traced_memory()[1], True
     finally:
@@ -441,6 +442,97 @@ def test_a_history_of_one_array_is_refused(path, saved):
     peak, refused = memory_of_loading(path, content)
     assert refused
     assert peak < BESIDES // 8
+
+
+def of_format_2(name, change):
+    """A file of format 2 with other parts: `change(description, arrays)`."""
+    header, description, data = parts((Path(__file__).parent / "format2" / f"{name}.safetensors").read_bytes())
+    arrays = {}
+    for key, entry in header.items():
+        if key != "__metadata__":
+            flat = np.frombuffer(data, DTYPES[entry["dtype"]], math.prod(entry["shape"]), entry["data_offsets"][0])
+            arrays[key] = flat.reshape(entry["shape"])
+    change(description, arrays)
+    file = io.BytesIO()
+    write_container(file, arrays, {"polyplane": json.dumps(description)})
+    return file.getvalue()
+
+
+def many_histories(description, arrays):
+    name = next(iter(description["history"].values()))["array"]
+    arrays[name] = np.zeros(100_000)
+    description["history"] = {f"h{i}": {"array": name} for i in range(1500)}
+
+
+def many_columns(description, arrays):
+    description["tables"]["n_features"] = 2**27
+
+
+def many_knots(description, arrays):
+    preparation = description["preparations"][0]
+    arrays[preparation["knot_counts"]["array"]] = np.zeros(3_000_000, dtype=np.int8)
+    arrays[preparation["knots"]["array"]] = np.zeros(0)
+
+
+def many_members(description, arrays):
+    description["members"] *= 15_000
+
+
+def many_weights(description, arrays):
+    description["planes"]["members"] = 2**31
+
+
+@pytest.mark.parametrize("load", [polyplane.load, serving.load])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("pegasos", many_histories),
+        ("compressed", many_columns),
+        ("table_bins", many_knots),
+        ("table_bins", many_members),
+        ("committee", many_weights),
+    ],
+)
+def test_memory_of_format_2_is_bounded_by_the_file(path, name, change, load):
+    content = of_format_2(name, change)
+    peak, refused = memory_of_loading(path, content, load)
+    assert refused == (change is not many_columns)
+    assert peak < TIMES * len(content) + BESIDES // 2
+
+
+def test_members_are_charged(path):
+    """Each is an object, however few planes it has."""
+    n_members = 2**15
+    planes = PlaneSet(np.zeros((2 * n_members, 1), dtype=np.float32), np.zeros(2 * n_members, dtype=np.float32),
+                      np.arange(2 * n_members + 1), np.full(n_members, 1.0 / n_members))  # fmt: skip
+    polyplane.save(Model(MatrixInputs(1), Features.identity(1), planes, np.arange(2), learner="X"), path)
+    header, description, data = parts(path.read_bytes())
+    estimator = {"class": "MultiHyperplaneClassifier", "parameters": {}, "fitted": {}, "training": None}
+    content = assembled(header, description | {"estimator": estimator}, data)
+    peak, refused = memory_of_loading(path, content)
+    assert refused
+    assert peak < TIMES * len(content)
+
+
+@pytest.mark.parametrize("load", [polyplane.load, serving.load])
+def test_weights_that_make_probabilities_nan_are_refused(path, load):
+    model = polyplane.MultiHyperplaneClassifier(1, max_iter=2, random_state=0).fit(np.eye(3), [0, 1, 1])
+    polyplane.save(model, path)
+    header, description, data = parts(path.read_bytes())
+    start = header["planes.coef"]["data_offsets"][0]
+    path.write_bytes(assembled(header, description, data[:start] + np.float64(1e308).tobytes() + data[start + 8 :]))
+    with pytest.raises(ModelFileError, match="has weights that are too large for probabilities"):
+        load(path)
+
+
+def test_an_integer_that_numpy_does_not_have_is_refused(path):
+    model = polyplane.ConvexPolytopeClassifier(2, max_iter=2, random_state=0, enclosed=1)
+    polyplane.save(model.fit(np.eye(3), [0, 1, 1]), path)
+    header, description, data = parts(path.read_bytes())
+    for key, value in (("enclosed", 10**400), ("random_state", 10**400), ("alpha", 10**400)):
+        forged = replaced(description, ["estimator", "parameters", key], value)
+        with contextlib.suppress(ModelFileError):
+            reload(path, assembled(header, forged, data))
 
 
 @pytest.mark.parametrize("n_columns", [2**27, 2**40])

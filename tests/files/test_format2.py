@@ -58,7 +58,7 @@ def test_training_goes_on(name):
 
 
 @pytest.mark.parametrize("name", ["committee", "compressed", "multi_hyperplane", "pipeline", "table_bins"])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     pick=st.integers(0, 10**6),
     value=st.sampled_from([None, -1, 7, 1e308, "x", [], {}, {"array": "planes.coef"}, True, [0.5], 2**70]),

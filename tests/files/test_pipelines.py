@@ -255,7 +255,7 @@ class TestForgery:
         with pytest.raises(ModelFileError, match=r"invalid value for steps\.0"):
             reload(path, assembled(header, description, forged))
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         pick=st.integers(0, 10**6),
         value=st.sampled_from(

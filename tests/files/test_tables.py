@@ -221,7 +221,7 @@ def without(tree, *keys):
 
 
 class TestDamage:
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
     @given(at=st.integers(0, 10**9), flip=st.integers(0, 255))
     def test_cut_or_altered_anywhere(self, path, saved, at, flip):
         at %= len(saved)
@@ -350,7 +350,7 @@ class TestForgery:
         with pytest.raises(ModelFileError, match="PegasosSVC does not have"):
             reload(path, assembled(header, replaced(description, ["estimator", "class"], "PegasosSVC"), data))
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         pick=st.integers(0, 10**6),
         value=st.sampled_from([None, -1, 7, 1e308, "x", [], {}, {"array": "planes.coef"}, True, [0.5], 2**70]),

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -141,6 +142,16 @@ def test_parquet_keeps_its_types_in_parts_and_by_column(tmp_path):
     assert read_table(packed).num_rows == 3
 
 
+@pytest.mark.parametrize("codes", [pa.uint8(), pa.uint32(), pa.uint64(), pa.int16()])
+def test_levels_may_have_codes_of_any_integers(tmp_path, codes):
+    """Those of Polars and DuckDB are unsigned."""
+    levels = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 1] * 20, codes), pa.array(["a", "b"]))
+    parquet.write_table(pa.table({"t": levels, "n": range(80)}), tmp_path / "x.parquet")
+    encoded = TableEncoder().fit_transform(read_table(tmp_path / "x.parquet"))
+    plain = TableEncoder().fit_transform(pa.table({"t": levels.cast(pa.string()), "n": range(80)}))
+    np.testing.assert_array_equal(encoded, plain)
+
+
 def test_parts_have_the_rows_of_the_whole_in_bounded_memory(write):
     lines = [f'{i},"row\n{i}"' for i in range(1000)]
     path = write("\n".join(["i,text", *lines]))
@@ -216,7 +227,7 @@ def test_what_is_wrong_is_said_in_a_sentence_with_its_line(write, content, sente
 CELLS = ["", "a", "é日", "1.5", "007", " x ", "?", 'q"q', "c,c", "n\nn", "r\r\nr", ";", "\t", "|", "'", '"', "\u2028"]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(24))
 def test_what_pythons_writer_writes_is_read_as_it_was(write, seed):
     """Random cells, delimiters, quoting, line ends and encodings; and some bytes changed, never a crash."""
     rng = np.random.default_rng(seed)
@@ -240,7 +251,9 @@ def test_what_pythons_writer_writes_is_read_as_it_was(write, seed):
 
 def test_wide_tables_are_read_in_time(write):
     path = write("\n".join([",".join(f"c{j}" for j in range(5000)), *[",".join(["1.5", "2"] * 2500)] * 3, "3," * 4999]))
+    began = time.process_time()
     assert read_table(path).num_columns == 5000
+    assert time.process_time() - began < 2.0
 
 
 def test_wrong_parameters_are_refused(write):

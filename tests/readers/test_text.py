@@ -34,7 +34,7 @@ def way(request, monkeypatch):
 
 
 @given(st.lists(decimals.filter(lambda text: np.isfinite(float(text))), min_size=1, max_size=30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_numbers_are_those_of_float(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp("numbers") / "x.svm"
     path.write_text("".join(f"1 {i + 1}:{text}\n" for i, text in enumerate(texts)))
@@ -162,7 +162,7 @@ def test_a_feature_beyond_those_expected(file):
 
 
 @given(st.text(st.sampled_from('01 :.e-+#q\t\r\n"x,'), max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_any_text_is_read_or_refused(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("any")
     for name, start in (("x.svm", ""), ("x.csv", "a,b\n")):
@@ -188,7 +188,7 @@ tables = st.lists(st.lists(st.sampled_from(cells), min_size=2, max_size=3), max_
 
 
 @given(st.one_of(rows_of_text.map(lambda text: ("x.svm", text)), tables.map(lambda text: ("x.csv", text))))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_short_texts_are_read_alike_by_both_ways(tmp_path_factory, name_and_text):
     name, text = name_and_text
     path = tmp_path_factory.mktemp("ways") / name

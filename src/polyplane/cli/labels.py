@@ -96,7 +96,7 @@ def _cells(column: Any, gaps: Collection[str]) -> tuple[np.ndarray, list[Any]]:
     encoded = column.combine_chunks()
     if not types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+    codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     used = np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary)) > 0
     values = encoded.dictionary.to_pylist()
     return codes, [_cell(value, gaps) if is_used else None for value, is_used in zip(values, used, strict=True)]

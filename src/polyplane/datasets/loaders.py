@@ -1,17 +1,31 @@
-"""`load_NAME`: loaders of the papers' data sets from a folder, the user's cache, or their original sources."""
+"""`load_NAME`: loaders of the papers' data sets from a folder, the user's cache, or their original sources.
+
+A data set is an `.npz` file with `X_train`, `y_train` and, if there are test rows, `X_test`, `y_test`. A sparse matrix
+is stored as `X_train_data`, `X_train_indices`, `X_train_indptr` and `X_train_shape`. Other arrays are optional. Files
+are verified by checksums.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import struct
+import sys
+import zlib
+from collections.abc import Callable, Mapping
 from inspect import signature
+from lzma import LZMAError
 from pathlib import Path
+from tarfile import TarError
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
+from zipfile import BadZipFile
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import Bunch
 
-from polyplane.datasets.sources import DATASETS, Dataset
-from polyplane.datasets.store import DIGEST, fetch, read_arrays, verify
+from polyplane.datasets.sources import DATASETS, Dataset, file_name
 
 __all__ = [
     "load_a9a", "load_adult", "load_breast_cancer_wisconsin", "load_covtype", "load_dataset", "load_heart",
@@ -19,6 +33,14 @@ __all__ = [
     "load_poker", "load_rcv1", "load_rcv1_subsets", "load_url", "load_usps", "load_w8a",
 ]  # fmt: skip
 
+Arrays = Mapping[str, Any]
+#: Errors that reading a damaged file may raise.
+_DAMAGES = (
+    AttributeError, BadZipFile, EOFError, LookupError, LZMAError, NotImplementedError, OSError, RuntimeError,
+    SyntaxError, TarError, TypeError, ValueError, struct.error, zlib.error,
+)  # fmt: skip
+#: Names of the checksums in a cached file, for parts whose checksum is not in the catalogue.
+DIGEST = "sha256_{}"
 _DOCSTRING = """{title}
 
 {summary}
@@ -162,6 +184,187 @@ def _loader(name: str) -> Loader:
         citation=dataset.citation,
     )
     return load
+
+
+def read_arrays(path: Path) -> dict[str, Any]:
+    """Read all arrays of a file, and assemble sparse matrices.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or has a different format.
+    """
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {key: stored[key] for key in stored}
+        for part in ("X_train", "X_test"):
+            if f"{part}_shape" in arrays:
+                arrays[part] = _take_matrix(arrays, part)
+        for part in parts(arrays) or ["train"]:
+            if arrays[f"X_{part}"].shape[:1] != arrays[f"y_{part}"].shape:
+                raise ValueError(f"X_{part} and y_{part} differ in length")
+    except _DAMAGES as error:
+        raise ValueError(f"{path} is damaged or does not have the format of a Polyplane data set: {error}") from None
+    return arrays
+
+
+def write_arrays(path: Path, arrays: Arrays) -> None:
+    """Write a file with a checksum of each part."""
+    stored: dict[str, Any] = {DIGEST.format(part): np.array(digest(arrays, part)) for part in parts(arrays)}
+    for key, value in arrays.items():
+        if sparse.issparse(value):
+            stored |= {f"{key}_{piece}": getattr(value, piece) for piece in ("data", "indices", "indptr", "shape")}
+        else:
+            stored[key] = value
+    with path.open("wb") as file:
+        np.savez_compressed(file, **stored)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def parts(arrays: Arrays) -> list[str]:
+    """Return which of ``train`` and ``test`` are present."""
+    return [part for part in ("train", "test") if f"y_{part}" in arrays]
+
+
+def digest(arrays: Arrays, part: str, n_rows: int | None = None) -> str:
+    """Compute the SHA256 of the (first) rows and labels of a part: of their dtypes, shapes and values."""
+    X, y = arrays[f"X_{part}"][:n_rows], arrays[f"y_{part}"][:n_rows]
+    pieces = [y]
+    if sparse.issparse(X):
+        if not X.has_sorted_indices:
+            X = X.sorted_indices()
+        pieces += [np.array(X.shape), X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data]
+    else:
+        pieces.append(X)
+    total = hashlib.sha256()
+    for piece in pieces:
+        piece = np.ascontiguousarray(piece)
+        if piece.dtype.kind == "f":  # negative zeros and NaNs have several representations
+            piece = np.where(np.isnan(piece), piece.dtype.type(np.nan), piece + 0)
+        piece = piece.astype(piece.dtype.newbyteorder("<"), copy=False)
+        total.update(f"{piece.dtype.str}{piece.shape}".encode())
+        total.update(piece.data if piece.dtype.kind != "U" else piece.tobytes())
+    return total.hexdigest()
+
+
+def verify(dataset: Dataset, arrays: dict[str, Any], origin: str) -> None:
+    """Raise an error if the shapes or checksums of arrays are not those of the data set."""
+    for part, n_rows in zip(("train", "test"), dataset.shape[:2], strict=True):
+        if part not in parts(arrays):
+            if part == "train" or part in dataset.content:
+                raise ValueError(f"{origin} is truncated or altered: it has no {part} rows.")
+            continue
+        shape = arrays[f"X_{part}"].shape
+        known_rows = {n_rows, dataset.head_of_test} if part == "test" else {n_rows}
+        if shape[0] not in known_rows or shape[1:] != dataset.shape[2:]:
+            expected = (n_rows, dataset.shape[2])
+            raise ValueError(f"{origin} is truncated or altered: its {part} rows are {shape}, not {expected}.")
+        wanted = dataset.content.get(part) or arrays.get(DIGEST.format(part))
+        n_known = dataset.head_of_test if part == "test" and part in dataset.content else 0
+        if wanted is not None and digest(arrays, part, n_known or None) != str(wanted):
+            raise ValueError(f"{origin} is truncated or altered: the checksum of its {part} rows is wrong.")
+
+
+def _take_matrix(arrays: dict[str, Any], key: str) -> Any:
+    """Assemble a CSR matrix from its pieces and remove these from `arrays`."""
+    data, indices, indptr = (arrays.pop(f"{key}_{piece}") for piece in ("data", "indices", "indptr"))
+    matrix = sparse.csr_matrix((data, indices, indptr), shape=tuple(arrays.pop(f"{key}_shape")))
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def fetch(name: str, dataset: Dataset, cache: Path, download: bool) -> dict[str, Any]:
+    """Return the arrays of a data set from the files of its original source, downloaded unless they are in `cache`.
+
+    Files with a wrong checksum are rejected, and `cache` then remains unchanged.
+    """
+    missing = [url for url in dataset.urls if not (cache / file_name(url)).is_file()]
+    if dataset.parser is None or (missing and not download):
+        raise FileNotFoundError(_absent(name, dataset, cache, "was not found"))
+    cache.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{name}-", dir=cache) as folder:
+        work = Path(folder)
+        paths = []
+        for url in dataset.urls:
+            if url in missing:
+                _download(url, work / file_name(url), lambda why: _absent(name, dataset, cache, why))
+            paths.append((work if url in missing else cache) / file_name(url))
+        for path, file in zip(paths, dataset.files, strict=True):
+            if "sha256" in file:
+                _check_file(path, **file)
+        origin = " and ".join((url.split("#")[0] for url in dataset.urls) if missing else map(str, paths))
+        try:
+            arrays = dataset.parse(paths)
+        except _DAMAGES as error:
+            raise ValueError(f"{origin} is truncated or altered: {error}") from error
+        verify(dataset, arrays, origin)
+        write_arrays(work / "set.npz", arrays)
+        os.replace(work / "set.npz", cache / f"{name}.npz")
+    return arrays
+
+
+def _absent(name: str, dataset: Dataset, cache: Path, why: str) -> str:
+    if not dataset.files:
+        return f"The data set {name!r} {why}, and it is not available for download: put {name}.npz into {cache}."
+    urls = " and ".join(url.replace("#", " (as ") + ")" * ("#" in url) for url in dataset.urls)
+    return f"The data set {name!r} {why}: put {name}.npz, or the files from {urls}, into {cache}."
+
+
+def _download(url: str, path: Path, absent: Callable[[str], str]) -> None:
+    try:
+        import pooch
+        import requests
+    except ImportError:
+        how = 'was not found, and downloading it needs pip install "polyplane[data]"'
+        raise FileNotFoundError(absent(how)) from None
+    bar = DownloadBar(path.name)
+    try:
+        pooch.HTTPDownloader(progressbar=bar)(url, str(path), None)
+    except requests.RequestException as error:
+        how = f"was not found, and could not be downloaded ({type(error).__name__})"
+        raise FileNotFoundError(absent(how)) from error
+    finally:
+        bar.close()
+
+
+def _check_file(path: Path, url: str, sha256: str) -> None:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != sha256:
+        raise ValueError(f"{path.name}, from {url}, is truncated or altered: its checksum is {found}, not {sha256}.")
+
+
+class DownloadBar:
+    """Progress bar of a download on a terminal, with the interface of pooch."""
+
+    def __init__(self, title: str) -> None:
+        from rich import console, progress
+
+        self.total = 0
+        self._bar = progress.Progress(
+            progress.TextColumn("[bold]{task.description}"),
+            progress.BarColumn(),
+            progress.DownloadColumn(),
+            progress.TransferSpeedColumn(),
+            progress.TimeRemainingColumn(),
+            console=console.Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+        self._task = self._bar.add_task(title, total=None)
+        self._bar.start()
+
+    def update(self, n_bytes: int) -> None:
+        """Add to the number of downloaded bytes."""
+        self._bar.update(self._task, advance=n_bytes, total=self.total or None)
+
+    def reset(self) -> None:
+        """Restart at zero bytes."""
+        self._bar.reset(self._task)
+
+    def close(self) -> None:
+        """Do nothing: the finished bar remains visible."""
+        self._bar.stop()
 
 
 load_a9a = _loader("a9a")

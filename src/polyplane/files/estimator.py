@@ -56,6 +56,8 @@ SCALERS: dict[str, dict[str, Any]] = {
 CONTAINERS = ("default", "pandas", "polars")
 #: Maximum number of steps before the estimator: each is fitted once, which takes time and memory for each feature.
 MOST_STEPS, STEP_BYTES = 100, 100
+#: Bytes of a member of a committee, besides those of its arrays.
+MEMBER_BYTES = 2048
 #: Maximum absolute value of a limit of a scaler.
 LARGEST_LIMIT = 1e15
 
@@ -100,6 +102,7 @@ def rebuild(node: dict[str, Any], model: Model, find: Find, unpacker: Unpacker) 
             raise DamagedError("contains an attribute that its learner does not have")
         sizes: Sizes = {"features": model.features.n_features, "planes": model.planes.n_planes}
         fitted = {key: unpack(kinds[key], nodes[key], key, unpacker, sizes) for key in nodes}
+        unpacker.charge(MEMBER_BYTES * (model.planes.n_members - 1), "members")
         found._restore(model, fitted)
         if node.get("training") is not None:
             _restore_training(found, model, part_of(node, "training"), unpacker)

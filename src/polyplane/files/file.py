@@ -67,7 +67,7 @@ def write_model(path: str | os.PathLike[str], model: Any, metadata: Mapping[str,
     if not all(isinstance(name, str) for name in metadata):
         raise TypeError("The keys of metadata must be strings.")
     packer = Packer()
-    estimator = None if isinstance(model, Model) else describe(model, packer)
+    estimator = describe(model, packer) if hasattr(model, "get_params") else None  # a `Model` has no parameters
     description = {
         "format": FORMAT,
         "polyplane": __version__,

@@ -15,7 +15,7 @@ import numpy as np
 from polyplane.engine.state import Array, Maybe
 from polyplane.features import OPS, Features, Projection
 from polyplane.files.container import DamagedError
-from polyplane.files.estimator import SCALERS
+from polyplane.files.estimator import MOST_STEPS, SCALERS
 from polyplane.files.model import pack_columns, pack_model, unpack_labels
 from polyplane.files.values import Packer, Size, Sizes, Unpacker, Value, mismatch, part_of, possible, unpack
 from polyplane.inputs.encoding import MatrixInputs, TableInputs
@@ -52,6 +52,8 @@ PREPARATION = {
 }
 #: Largest prepared number of a table.
 LARGEST = 1e12
+#: Bytes of a member of a table, of each of its features, and of the knots of a number, besides those of the arrays.
+MEMBER_BYTES, FEATURE_BYTES, KNOTS_BYTES = 4096, 128, 512
 
 
 def translated(description: dict[str, Any], old: Unpacker) -> tuple[dict[str, Any], Unpacker]:
@@ -88,6 +90,8 @@ def _learner(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]
     name, parameters = node.get("learner"), part_of(node, "parameters")
     parts = _parts(PLANES, part_of(node, "planes"), "planes", old, sizes)
     n_members = node["planes"].get("members") or 1
+    if not 0 < n_members < len(parts["indptr"]):
+        raise mismatch("planes.members")
     planes = PlaneSet(**parts, member_weight=np.full(n_members, 1.0 / n_members))
     has_probabilities = name in PROBABILISTIC and parameters.get("loss", "log") == "log"
     fitted = {key: part for key, part in part_of(node, "fitted").items() if key != "n_features_in_"}
@@ -127,6 +131,8 @@ def _compressed(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, A
 
 def _pipeline(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
     last, steps = part_of(node, "last"), node["steps"]
+    if len(steps) > MOST_STEPS:
+        raise mismatch("steps")
     model, estimator = _translated(last, old)
     packer = Packer()
     estimator |= {"name": last.get("name"), **pack_columns(model, "last.", packer)}
@@ -158,6 +164,10 @@ def _table(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
     planes = [PlaneSet(**_parts(PLANES, part, f"planes.{i}", old, {})) for i, part in enumerate(node["planes"])]
     pairs = [(member["preparation"], member["planes"]) for member in node["members"]]
     classes = unpack_labels(node.get("classes"), planes[0].n_classes, old)
+    for own in (planes[j] for _, j in pairs):  # a part can occur in any number of members
+        old.charge(MEMBER_BYTES + own.n_features * (FEATURE_BYTES + 8 * own.n_planes), "members")
+    n_features = sum({i: planes[j].n_features for i, j in pairs}.values())
+    old.charge(8 * n_features * sum(planes[j].n_planes for _, j in pairs), "members")
     folded = [(*preparations[i].fold(planes[j], inputs), planes[j].indptr) for i, j in pairs]
     name = "TableClassifier"
     model = Model.of_members(inputs, folded, classes, temperature=node["temperature"], learner=name)
@@ -187,6 +197,7 @@ class _Preparation:
         counts = arrays["knot_counts"]
         if counts.min(initial=0) < 0 or counts.sum() != len(arrays["knots"]):
             raise mismatch(f"{place}.knot_counts")
+        old.charge(KNOTS_BYTES * len(counts), f"{place}.knot_counts")
         knots = np.split(arrays["knots"], np.cumsum(counts)[:-1]) if len(counts) else []
         return cls(node, node["name"], arrays, knots)
 

@@ -62,6 +62,8 @@ FIELDS |= {
 MOST_LABEL_BYTES = 1 << 24
 #: Range of valid temperatures: beyond it, probabilities are always nearly 0 or 1, or nearly equal.
 LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e6
+#: Largest weight in models with probabilities, which would be NaN if the scores of two classes are infinite.
+LARGEST_WEIGHTS = {"float32": 1e32, "float64": 1e280}
 #: Bytes per feature of features that are the columns themselves.
 IDENTITY_BYTES = 48
 
@@ -114,6 +116,9 @@ def unpack_model(node: dict[str, Any], unpacker: Unpacker) -> Model:
             raise mismatch("temperature")
         if not isinstance(learner, str) or not learner.isidentifier():
             raise mismatch("learner")
+        largest = LARGEST_WEIGHTS[planes.coef.dtype.name]
+        if temperature is not None and any(np.abs(part).max() > largest for part in (planes.coef, planes.intercept)):
+            raise DamagedError("has weights that are too large for probabilities")
         return Model(inputs, features, planes, classes, temperature, projection, learner)
 
 

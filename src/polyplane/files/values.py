@@ -193,7 +193,7 @@ def possible() -> Iterator[None]:
         yield
     except DamagedError:
         raise
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:  # OverflowError: of an integer that is too large
         reason = " ".join(str(error).split())[:LONGEST_REASON]  # it may contain an array, in many lines
         raise DamagedError(f"contains an invalid model: {reason}".rstrip(".")) from error
 

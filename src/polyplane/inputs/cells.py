@@ -11,6 +11,7 @@ neighbours are; it is the name of its level if the column is a category:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -197,9 +198,19 @@ def _seconds(value: Any) -> float:
 
 
 #: Form of objects by type, and the conversion to it.
+
+
+def _number(value: Any) -> float:
+    """Return a number as a float: infinite, if an integer is too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 _FORMS: list[tuple[Form, Any, tuple[type, ...]]] = [
     ("boolean", float, (bool, np.bool_)),
-    ("number", float, (int, float, Decimal, Fraction, np.integer, np.floating)),
+    ("number", _number, (int, float, Decimal, Fraction, np.integer, np.floating)),
     ("date", _wall_time, (date,)),
     ("date", lambda value: value.astype(DATES), (np.datetime64,)),
     ("number", _seconds, (timedelta, time, np.timedelta64)),

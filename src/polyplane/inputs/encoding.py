@@ -258,7 +258,10 @@ class MatrixInputs:
         rows = self._by_name(X, owner) if has_names else as_matrix(X)
         if rows.dtype == np.float16:
             raise ValueError("X is float16, which is not precise enough; convert it with X.astype(numpy.float32).")
-        return np.ascontiguousarray(rows, rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
+        try:
+            return np.ascontiguousarray(rows, rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
+        except OverflowError:  # of Python's integers
+            raise ValueError("Input X contains infinity or a value too large for its dtype.") from None
 
     def _by_name(self, X: Any, owner: str) -> np.ndarray:
         """Return the columns of a frame or of dicts, in the order of training."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from polyplane.readers.source import DELIMITERS
+from polyplane.readers.source import DELIMITERS, MAX_HEADER_BYTES
 
 FORMATS = ("svmlight", "csv", "parquet")
 #: Allowed values of the parameters of `read`.
@@ -32,8 +32,10 @@ MAX_COLUMNS = 1 << 20
 MAX_EXACT_INTEGER = 2**53
 #: If most of a larger array of strings would be padding, labels are stored as Python strings.
 MAX_PADDED_BYTES = 1 << 26
-#: Maximum number of values in a batch: about 100 MB.
-MAX_BATCH_VALUES = 1 << 23
+#: Maximum number of values in a batch, about 100 MB, and memory of its string labels.
+MAX_BATCH_VALUES, MAX_BATCH_LABEL_BYTES = 1 << 23, 1 << 25
+#: Maximum length of a label.
+MAX_LABEL_BYTES = 1 << 20
 
 
 class Rows(NamedTuple):
@@ -148,6 +150,11 @@ def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> Co
     if label is not None and options.labels != "ignore":
         uses[label] = LABEL
     return ColumnUses(header, uses, names, None if label is None else header[label])
+
+
+def header_too_long(name: str) -> ValueError:
+    """Return the error of a header that is too long."""
+    return ValueError(f"{name} has a header of more than {MAX_HEADER_BYTES >> 20} MB, the maximum length of a header.")
 
 
 def parse_header(text: io.StringIO, name: str) -> tuple[str, list[str], int]:
@@ -313,7 +320,9 @@ def regroup(pieces: Iterator[Rows], n_rows: int | None) -> Iterator[Rows]:
 
 
 def _room(held: list[Rows], n_rows: int, piece: Rows) -> int:
-    """Return how many rows of a piece still fit into the batch; at least one."""
+    """Return how many rows of a piece still fit into the batch; at least one, if it is empty."""
+    if held and sum(_label_bytes(part.y) for part in (*held, piece)) > MAX_BATCH_LABEL_BYTES:
+        return 0
     rows_left = n_rows - sum(len(part.lines) for part in held)
     values_left = MAX_BATCH_VALUES - sum(part.X.size for part in held)  # of a sparse matrix, the stored ones
     if sparse.issparse(piece.X):
@@ -321,6 +330,12 @@ def _room(held: list[Rows], n_rows: int, piece: Rows) -> int:
     else:
         fitting = values_left // max(1, piece.X.shape[1])
     return max(0 if held and fitting < 1 else 1, min(rows_left, fitting))
+
+
+def _label_bytes(y: Any) -> int:
+    if y is None or y.dtype.kind not in "UO":
+        return 0
+    return int(y.nbytes if y.dtype.kind == "U" else 4 * sum(map(len, y)))
 
 
 def _stack_matrices(parts: list[Any]) -> Any:

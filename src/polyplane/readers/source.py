@@ -28,8 +28,8 @@ EXTENSIONS = {
     ".tsv": "csv",
     ".parquet": "parquet",
 }
-#: Block size for reading and parsing text, and maximum length of a line.
-BLOCK_BYTES, MAX_LINE_BYTES = 1 << 22, 1 << 26
+#: Block size for reading and parsing text, and maximum length of a line and of a header.
+BLOCK_BYTES, MAX_LINE_BYTES, MAX_HEADER_BYTES = 1 << 22, 1 << 26, 1 << 24
 #: Larger compressed or piped files are copied to disk if random access is needed.
 MAX_SPOOLED_BYTES = 1 << 26
 #: How compressed files begin.

@@ -8,17 +8,23 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from polyplane.readers.rows import MAX_BATCH_VALUES, parse_header
-from polyplane.readers.source import BLOCK_BYTES, InputFile, seekable
+import numpy as np
+
+from polyplane.readers.rows import MAX_BATCH_VALUES, header_too_long, parse_header
+from polyplane.readers.source import BLOCK_BYTES, MAX_HEADER_BYTES, InputFile, seekable
 from polyplane.tables.encoder import GAPS
 
 TABLE_FORMATS = ("csv", "parquet")
+#: Maximum number of cells whose types are found at a time, unless a column has more, and of bytes in one Arrow array.
+MAX_CELLS, MAX_COMBINED_BYTES = 1 << 16, 1 << 30
 #: Names of an unnamed index column written by pandas: empty, as read again by pandas, or in Parquet.
 _INDEX = re.compile(r"(Unnamed: 0)?|__index_level_\d+__")
+#: A header: the first line outside of quotation marks.
+_HEADER = re.compile(r'[\r\n ]*+(?:[^"\r\n]++|"[^"]*+")*+[\r\n]')
 #: An additional last row: if a quotation mark is not closed, Arrow does not return it, and raises no error.
 _END = "\x1fend of the rows\x1f"
 #: Byte order marks of encodings other than UTF-8, the longer ones first.
@@ -293,10 +299,15 @@ class _DelimitedText(io.RawIOBase):
         text = next((part for part in parts if part.strip()), "")
         if not text:
             raise ValueError(f"{self.name} is empty.")
+        while len(text) < MAX_HEADER_BYTES and not _HEADER.match(text) and (part := next(parts, None)) is not None:
+            text += part
         header = io.StringIO(text, newline="")
         self.delimiter, self.names, self.header_lines = parse_header(header, self.name)
+        rest = header.read()
+        if not rest and len(text) >= MAX_HEADER_BYTES:
+            raise header_too_long(self.name)
         end = f"\n{_END}{self.delimiter * (len(self.names) - 1)}\n"
-        self._parts, self._held = chain([header.read()], parts, [end]), bytearray()
+        self._parts, self._held = chain([rest], parts, [end]), bytearray()
 
     def _decoded(self, file: Any) -> Iterator[str]:
         """Yield the decoded text; invalid bytes are an error that names their line."""
@@ -392,7 +403,7 @@ class _DelimitedText(io.RawIOBase):
         try:
             with self.input_file.open() as file:
                 text = io.TextIOWrapper(file, self.encoding, newline="")
-                rows = csv.reader(text, delimiter=self.delimiter)
+                rows = csv.reader(_short_lines(text), delimiter=self.delimiter)
                 start = 1
                 for cells in rows:
                     if cells and start > self.header_lines:
@@ -401,11 +412,19 @@ class _DelimitedText(io.RawIOBase):
                             break
                     start = rows.line_num + 1
                 text.detach()
-        except csv.Error:  # a cell is too long for Python's parser: this is the invalid row
+        except csv.Error:  # a line or a cell is too long for Python's parser: this is the invalid row
             found = start
         except ValueError:  # a pipe
             found = None
         return f"{self.name}, line {found}" if found is not None else unknown or self.name
+
+
+def _short_lines(text: io.TextIOBase) -> Iterator[str]:
+    """Yield the lines of a text; a line that is longer than a header may be is an error of the parser."""
+    while line := text.readline(MAX_HEADER_BYTES):
+        if len(line) == MAX_HEADER_BYTES:
+            raise csv.Error
+        yield line
 
 
 def typed(table: Any, columns: Collection[str], decimal: str, gaps: Collection[str]) -> Any:
@@ -416,57 +435,84 @@ def typed(table: Any, columns: Collection[str], decimal: str, gaps: Collection[s
     """
     import pyarrow
 
-    found = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        texts = _texts(column, gaps) if name in columns else None
-        numbers = None if texts is None else _numbers(texts, decimal)
-        found.append(column if numbers is None else numbers)
-    return pyarrow.table(found, names=table.column_names)
+    found = dict(zip(table.column_names, table.columns, strict=True))
+    for texts in _texts(table, columns, gaps):
+        for name, own in texts.columns(texts.all(_NUMBERS[decimal])):
+            numbers = _numbers(own, decimal)
+            found[name] = found[name] if numbers is None else numbers
+    return pyarrow.table(list(found.values()), names=table.column_names)
 
 
 def find_decimal(table: Any, gaps: Collection[str]) -> str:
     """Return a comma if it is the decimal separator of some column and the point of none; otherwise a point."""
-    from pyarrow import compute
-
     decimal = "."
-    for column in table.columns:
-        texts = _texts(column, gaps)
-        if texts is None:
-            continue
-        with_point, with_comma = (texts.filter(compute.match_substring(texts, sign)) for sign in ".,")
-        if len(with_point) and _matches(texts, _NUMBERS["."], compute.all):
+    for texts in _texts(table, table.column_names, gaps):
+        with_point, with_comma = (texts.contain(sign) for sign in ".,")
+        if with_point.any() and (with_point & texts.all(_NUMBERS["."])).any():
             return "."
-        if len(with_comma) and _matches(texts, _NUMBERS[","], compute.all):
-            decimal = decimal if _matches(with_comma, _THOUSANDS, compute.all) else ","
+        if with_comma.any() and (with_comma & texts.all(_NUMBERS[","]) & ~texts.all(_THOUSANDS + "|^[^,]*$")).any():
+            decimal = ","
     return decimal
 
 
-def _texts(column: Any, gaps: Collection[str]) -> Any:
-    """Return trimmed strings with missing values as nulls; None if the column has no strings or only missing values."""
+class _Texts(NamedTuple):
+    """String columns of a table, one after the other: trimmed, with missing values as nulls.
+
+    A call of Arrow takes longer than the work on a short column, so all columns of a wide table share it.
+    """
+
+    names: list[str]
+    cells: Any
+
+    def all(self, pattern: str) -> np.ndarray:
+        """Return for each column whether it has strings, and all of them match a pattern."""
+        from pyarrow import compute
+
+        matches = compute.fill_null(compute.match_substring_regex(self.cells, pattern), True)
+        return self._all(matches) & ~self._all(self.cells.is_null())
+
+    def contain(self, sign: str) -> np.ndarray:
+        """Return for each column whether it has a string that contains a sign."""
+        from pyarrow import compute
+
+        return ~self._all(compute.fill_null(compute.invert(compute.match_substring(self.cells, sign)), True))
+
+    def columns(self, selected: np.ndarray) -> Iterator[tuple[str, Any]]:
+        """Yield the names and the strings of selected columns."""
+        n_rows = len(self.cells) // len(self.names)
+        for j in np.flatnonzero(selected).tolist():
+            yield self.names[j], self.cells.slice(j * n_rows, n_rows)
+
+    def _all(self, flags: Any) -> np.ndarray:
+        """Return for each column whether all flags are set."""
+        return np.logical_and.reduce(np.asarray(flags).reshape(len(self.names), -1), axis=1)
+
+
+def _texts(table: Any, columns: Collection[str], gaps: Collection[str]) -> Iterator[_Texts]:
+    """Yield groups of those columns that are strings."""
     import pyarrow
     from pyarrow import compute, types
 
-    if not (types.is_string(column.type) or types.is_large_string(column.type)):
-        return None
-    texts = compute.utf8_trim_whitespace(column)
-    is_missing = compute.is_in(texts, value_set=pyarrow.array(sorted(gaps), texts.type))
-    texts = compute.if_else(is_missing, pyarrow.scalar(None, texts.type), texts)
-    return None if texts.null_count == len(texts) else texts
-
-
-def _matches(texts: Any, pattern: str, reduce: Callable[..., Any]) -> bool:
-    """Whether all or any of the strings match a pattern."""
-    from pyarrow import compute
-
-    return bool(reduce(compute.match_substring_regex(texts, pattern), min_count=0).as_py())
+    n_together = max(1, MAX_CELLS // max(1, table.num_rows))
+    for is_type in (types.is_string, types.is_large_string):
+        names = [field.name for field in table.schema if field.name in columns and is_type(field.type)]
+        for start in range(0, len(names), n_together):
+            own = names[start : start + n_together]
+            chunks = [chunk for name in own for chunk in table.column(name).chunks]
+            cells = pyarrow.chunked_array(chunks, table.schema.field(own[0]).type)
+            if len(own) > 1 and cells.nbytes < MAX_COMBINED_BYTES:
+                cells = cells.combine_chunks()
+            cells = compute.utf8_trim_whitespace(cells)
+            is_missing = compute.is_in(cells, value_set=pyarrow.array(sorted(gaps), cells.type))
+            yield _Texts(own, compute.if_else(is_missing, pyarrow.scalar(None, cells.type), cells))
 
 
 def _numbers(texts: Any, decimal: str) -> Any:
-    """Convert strings to integers or floats; None if one of them is not a number."""
+    """Convert strings to integers or floats; None if one of them is not a number, or all are equal."""
     import pyarrow
     from pyarrow import compute
 
-    if not _matches(texts, _NUMBERS[decimal], compute.all) or _matches(texts, _LEADING_ZERO, compute.any):
+    if compute.any(compute.match_substring_regex(texts, _LEADING_ZERO)).as_py():
         return None
     plain = texts if decimal == "." else compute.replace_substring(texts, decimal, ".")
     try:

@@ -20,15 +20,17 @@ from scipy import sparse
 
 from polyplane.readers.rows import (
     LABEL,
+    MAX_LABEL_BYTES,
     ColumnUses,
     NotNumbersError,
     ReadOptions,
     Rows,
     choose_columns,
     convert_labels,
+    header_too_long,
     parse_header,
 )
-from polyplane.readers.source import InputFile, line_blocks
+from polyplane.readers.source import MAX_HEADER_BYTES, InputFile, line_blocks
 
 #: The largest feature index, because of 32-bit indices.
 MAX_INDEX = 2**31 - 2
@@ -83,7 +85,7 @@ class Block(NamedTuple):
     def parse_hard_numbers(self) -> None:
         """Parse the numbers that the kernel left to `float`."""
         values = self.out.values.reshape(-1)
-        for row, position, start, stop in self.out.hard[: self.out.tally[N_HARD]].tolist():
+        for row, position, start, stop in map(np.ndarray.tolist, self.out.hard[: self.out.tally[N_HARD]]):
             value = float(bytes(self.text[start:stop]))
             if not np.isfinite(value):
                 line, found = self.out.lines[row], word_at(self.text, start)
@@ -99,6 +101,12 @@ class Block(NamedTuple):
             return None
         lines, n_rows = self.lines, self.out.tally[N_ROWS]
         spans = self.out.spans[:n_rows]
+        is_long = spans[:, 1] - spans[:, 0] > MAX_LABEL_BYTES
+        if is_long.any():
+            where = f"{self.name}, line {lines[is_long.argmax()]}"
+            raise ValueError(
+                f"{where}: the label has more than {MAX_LABEL_BYTES >> 20} MB, the maximum length of a label."
+            )
         return convert_labels(
             self.out.labels[:n_rows].copy(),
             spans[:, 0] == spans[:, 1],
@@ -262,6 +270,8 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
                 header = re.search(rb"\S[^\n]*", text.data)
                 if header is None:
                     continue
+                if header.end() - header.start() > MAX_HEADER_BYTES:
+                    raise header_too_long(name)
                 delimiter, names = _header(header[0].strip(), name)
                 columns = choose_columns(names, options, name)
                 line, text = 2 + bytes(text[: header.start()]).count(b"\n"), text[header.end() + 1 :]
