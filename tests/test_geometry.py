@@ -16,7 +16,7 @@ from polyplane.explain.geometry import (
     redundant_planes,
     signed_distance,
 )
-from polyplane.explain.geometry._least_change import least_change
+from polyplane.explain.geometry.nearest import least_change
 
 INSIDE = (np.zeros((1, 2)), np.zeros(1))
 AROUND = (np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]]), np.array([0.0, -1.0, 0.0, -1.0]))

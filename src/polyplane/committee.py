@@ -186,7 +186,7 @@ class PlaneCommittee:
 
 def check_single(planes: PlaneSet | PlaneCommittee) -> PlaneSet:
     """Raise an error if `planes` is a committee, where a single set is required."""
-    if isinstance(planes, PlaneCommittee):
+    if isinstance(planes, PlaneCommittee) or planes.n_members > 1:
         raise TypeError(
             f"A single PlaneSet is required, but this committee has {planes.n_members} members: pass one of them, "
             "`planes_.members[i]`."
