@@ -94,7 +94,9 @@ TAKES_PLANES = [
     function
     for module in (geometry, theory)
     for function in (getattr(module, name) for name in module.__all__)
-    if inspect.isfunction(function) and next(iter(inspect.signature(function).parameters)) == "planes"
+    if inspect.isfunction(function)
+    and next(iter(inspect.signature(function).parameters)) == "planes"
+    and function is not geometry.counterfactual
 ]
 
 

@@ -98,16 +98,16 @@ def is_feasible(found, row, values, model, before):
         changed[name] = after
     frame = changed.to_frame().T.astype(values.train.dtypes.to_dict())
     distance_is_right = np.isclose(values.distance(found.changes), found.distance)
-    same_row = np.allclose(model.table_model_.encode(frame)[0], found.z)
+    same_row = np.allclose(model.model_.encode(frame)[0], found.z)
     return bool(distance_is_right and same_row and model.predict(frame)[0] == 1 - before == found.target)
 
 
 def counterfactuals(model, X):
     """Counterfactuals of all rows, and the seconds of each."""
     found, seconds = [], []
-    for z in model.table_model_.encode(X):
+    for z in model.model_.encode(X):
         began = time.perf_counter()
-        found.append(table_counterfactual(model.table_model_, z, frozen=FROZEN))
+        found.append(table_counterfactual(model.model_, z, frozen=FROZEN))
         seconds.append(time.perf_counter() - began)
     return found, np.array(seconds)
 

@@ -128,6 +128,31 @@ class Features:
             u[limited] = np.clip(u[limited], self.low[limited, None], self.high[limited, None])
         return u.T
 
+    def bounds(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Compute the smallest and the largest value of each feature for encoded numbers within ranges.
+
+        Parameters
+        ----------
+        low, high : ndarray of shape (n_ranges, n_inputs)
+            The smallest and the largest value of each encoded number.
+
+        Returns
+        -------
+        least, most : ndarray of shape (n_ranges, n_features)
+            The extremes, which are attained: features are monotone on either side of their centre, so they are at the
+            ends of a range, or at the value nearest to the centre.
+        """
+        ends = [np.asarray(end, dtype=np.float64)[:, self.source] for end in (low, high)]
+        each = self.replace(n_inputs=self.n_features, source=np.arange(self.n_features))
+        values = each.transform(np.concatenate([*ends, np.clip(self.centre, *ends)])).reshape(3, *ends[0].shape)
+        return values.min(axis=0), values.max(axis=0)
+
+    def knots(self, source: int) -> np.ndarray:
+        """Return the values of an encoded number where the features of it bend: their centres and finite limits."""
+        own = self.take((self.source == source) & (self.factor != 0))
+        ends = np.concatenate([own.centre, *(own.centre + end / own.factor for end in (own.low, own.high))])
+        return np.unique(ends[np.isfinite(ends)])
+
     def after(self, inner: Features) -> Features:
         """Return these features as functions of the columns that other features take, which are "values".
 

@@ -338,12 +338,7 @@ class Model:
             No row in the range has a class score outside of these bounds; for a single plane they are attained.
         """
         model = self if self.projection is None else self.flat()
-        inner = np.clip(model.features.centre, *(np.asarray(end)[model.features.source] for end in (low, high)))
-        # Features are monotone on either side of their centre, so their extremes are at the ends or nearest to it.
-        ends = [np.asarray(end, dtype=np.float64)[model.features.source] for end in (low, high)]
-        each = model.features.replace(n_inputs=model.features.n_features, source=np.arange(model.features.n_features))
-        values = each.transform(np.stack([*ends, inner]))
-        least, most = values.min(axis=0), values.max(axis=0)
+        least, most = (edge[0] for edge in model.features.bounds(np.asarray(low)[None], np.asarray(high)[None]))
         coef = model.planes.coef.astype(np.float64)
         up, down = np.maximum(coef, 0.0), np.minimum(coef, 0.0)
         scores = np.stack([up @ least + down @ most, up @ most + down @ least]) + model.planes.intercept

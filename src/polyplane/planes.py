@@ -299,11 +299,16 @@ class PlaneSet:
                [2.]])
         """
         scores = self.scores(x[None])
-        share = self.shares(scores)[0] * self.weights
+        largest = self.member_weight.max()
+        share = self.shares(scores)[0] * (self.weights / largest)  # equal weights are 1, so that equal sums stay equal
         coef = np.zeros((self.n_classes, self.n_features), dtype=self.coef.dtype)
         np.add.at(coef, self.owners, self.coef * share[:, None].astype(self.coef.dtype))
-        intercept = (self.pooled(scores)[0] - coef @ x).astype(self.coef.dtype)
-        return PlaneSet(coef, intercept, np.arange(self.n_classes + 1))
+        coef = coef * coef.dtype.type(largest)
+        if self.pooling == "max":  # the difference below would be rounded for a row far away
+            intercept = np.bincount(self.owners, share * self.intercept, self.n_classes) * largest
+        else:
+            intercept = self.pooled(scores)[0] - coef @ x
+        return PlaneSet(coef, intercept.astype(self.coef.dtype), np.arange(self.n_classes + 1))
 
     def shares(self, scores: np.ndarray) -> np.ndarray:
         """Compute the weight of each plane in the score of its class in its member, from 0 to 1, along the last axis.

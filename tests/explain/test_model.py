@@ -26,7 +26,7 @@ from polyplane import (
     TableClassifier,
 )
 from polyplane.explain import explain_model, explain_row
-from polyplane.explain.rounding import round_to
+from polyplane.explain.rules import round_to
 from polyplane.explain.text import number, quoted
 from tests.models import KINDS, fitted
 

@@ -4,14 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyplane.explain.displays import (
-        EffectsDisplay,
+    from polyplane.explain.displays.columns import EffectsDisplay, ImportanceDisplay, ReasonsDisplay
+    from polyplane.explain.displays.planes import (
         HistoryDisplay,
-        ImportanceDisplay,
         MarginDisplay,
         PlaneUsageDisplay,
         PlaneWeightsDisplay,
-        ReasonsDisplay,
         RegionsDisplay,
     )
     from polyplane.explain.effects import ColumnEffect
@@ -39,20 +37,22 @@ __all__ = [
     "model_report",
 ]
 
-#: The modules of the names other than displays, which are imported on first use: the command line starts quickly.
+#: The modules of the names, which are imported on first use: the command line starts quickly.
 _MODULES = {
-    "ColumnEffect": "effects",
-    "Flip": "row",
-    "ModelExplanation": "model",
-    "PlaneRule": "rules",
-    "RowExplanation": "row",
-    "explain_model": "model",
-    "explain_row": "row",
-    "model_report": "report",
-}
+    "displays.columns": ("EffectsDisplay", "ImportanceDisplay", "ReasonsDisplay"),
+    "displays.planes": (
+        "HistoryDisplay", "MarginDisplay", "PlaneUsageDisplay", "PlaneWeightsDisplay", "RegionsDisplay",
+    ),
+    "effects": ("ColumnEffect",),
+    "model": ("ModelExplanation", "explain_model"),
+    "report": ("model_report",),
+    "row": ("Flip", "RowExplanation", "explain_row"),
+    "rules": ("PlaneRule",),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"polyplane.explain.{_MODULES.get(name, 'displays')}"), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"polyplane.explain.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from polyplane.explain.columns import OTHER, ModelColumns, Value, decoded
+from polyplane.explain.geometry.changes import part_of_column
 from polyplane.explain.text import date_text, signed, whole_number
 from polyplane.inputs.cells import DATES, Cells
 from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, Range
@@ -289,12 +290,10 @@ class Effects:
 
     def _part(self, j: int, encoded: np.ndarray) -> np.ndarray:
         """Compute the change of the plane scores by encoded values of column `j`, shape (n_values, n_planes)."""
-        own, features = self.columns.encoded(j), np.flatnonzero(self.model.column_of_feature == j)
-        part = self.model.features.take(features)
-        part = part.replace(n_inputs=own.stop - own.start, source=part.source - own.start)
-        change = part.transform(encoded) - part.transform(self.reference[None, own])
-        added: np.ndarray = change @ self.model.planes.coef[:, features].T.astype(np.float64)
-        return added
+        own = self.columns.encoded(j)
+        part, weights = part_of_column(self.model, own, j)
+        change: np.ndarray = part.transform(encoded) - part.transform(self.reference[None, own])
+        return change @ weights
 
     def _mean_effect(
         self, added: np.ndarray, rest: np.ndarray | None

@@ -12,8 +12,7 @@ from scipy import sparse
 from polyplane._plain import plain
 from polyplane.explain.columns import ModelColumns, Value
 from polyplane.explain.effects import ColumnEffect, Effects
-from polyplane.explain.rounding import RoundedPlanes
-from polyplane.explain.rules import PlaneRule, Rules
+from polyplane.explain.rules import PlaneRule, RoundedPlanes, Rules
 from polyplane.explain.text import Explanation, data_frame, listed, quoted, signed
 from polyplane.model import Model
 from polyplane.planes import PlaneSet

@@ -17,10 +17,9 @@ from polyplane._prediction import encode
 from polyplane.explain.columns import ModelColumns, Row
 from polyplane.explain.confusion import ConfusionMatrix
 from polyplane.explain.live import Live
-from polyplane.explain.markup import Markup, assemble
+from polyplane.explain.markup import COLOURS, Markup, assemble, draw_effect, draw_reliability
 from polyplane.explain.model import ModelExplanation, explained_model
 from polyplane.explain.row import RowExplanation, explained_row
-from polyplane.explain.svg import COLOURS, draw_effect, draw_reliability
 from polyplane.explain.text import number
 from polyplane.files import replace_file
 from polyplane.inputs.frames import read_table
@@ -285,10 +284,6 @@ def _performance(page: Markup, predictions: Predictions, title: str, about: str)
             np.fill_diagonal(colours, "hit")
             caption = "Confusion matrix: true class by row, predicted class by column"
             page.table(caption, ["", *labels], cells, [["", *row] for row in colours.tolist()])
-
-
-def _percent(share: float, count: int) -> str:
-    return f"{100 * share:.1f}" if count else "-"
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from polyplane._plain import plain
 from polyplane.base import class_index
 from polyplane.explain.columns import ModelColumns, Row
-from polyplane.explain.geometry import committee_counterfactual, counterfactual, table_counterfactual
+from polyplane.explain.geometry import counterfactual, table_counterfactual
 from polyplane.explain.text import Explanation, data_frame, number, quoted, signed, signed_number
 from polyplane.model import Model
 
@@ -411,15 +411,14 @@ def _flip(estimator: Any, columns: ModelColumns, row: Row, goal: int | None, all
     model = columns.model
     if model.inputs.is_table:
         return _table_flip(estimator, columns, row, goal, allowed)
-    flat, several = model.flat(), model.planes.n_members > 1
-    search: Any = committee_counterfactual if several else counterfactual
+    planes = model.flat().planes
     lower, upper = (_by_index(columns, allowed[name], end) for name, end in (("lower", -np.inf), ("upper", np.inf)))
     limits = {"lower": lower, "upper": upper, "frozen": _indices(columns, allowed["frozen"]), "scale": columns.scale}
     before = int(model.class_scores(row.z[None]).argmax())
-    size = float(np.abs(flat.planes.scores(row.z[None])).max()) + 1e-30
+    size = float(np.abs(planes.scores(row.z[None])).max()) + 1e-30
     # The change must convince the model itself, whose scalers round differently than the planes over the columns.
     for margin in (0.0, *(size * 10.0**power for power in range(-10, -2))):
-        found = search(flat.planes, row.z, goal, margin=margin, **limits)
+        found = counterfactual(planes, row.z, goal, margin=margin, **limits)
         if found is None:
             return None
         after = int(model.class_scores(found.point[None]).argmax())
@@ -428,7 +427,7 @@ def _flip(estimator: Any, columns: ModelColumns, row: Row, goal: int | None, all
             order = np.argsort(-sizes, kind="stable")
             noticed = order[sizes[order] > 1e-6 * sizes.max()].tolist()
             changes = {columns.names[j]: (float(row.z[j]), float(found.point[j])) for j in noticed}
-            return Flip(model.classes.tolist()[after], changes, found.distance, not several, found.point)
+            return Flip(model.classes.tolist()[after], changes, found.distance, found.proven, found.point)
     return None
 
 
@@ -440,7 +439,7 @@ def _table_flip(
             raise TypeError(f"For tables, {name} must be a dict of column name to bound, not {allowed[name]!r}.")
     low, high = allowed["lower"] or {}, allowed["upper"] or {}
     found = table_counterfactual(
-        getattr(estimator, "best_estimator_", estimator).table_model_,
+        columns.model,
         row.z,
         goal,
         bounds={name: (low.get(name), high.get(name)) for name in {**low, **high}},

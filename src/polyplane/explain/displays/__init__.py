@@ -1,21 +1,37 @@
 """Displays of models, with the interface of scikit-learn's displays. They require Matplotlib (extra `plot`)."""
 
-from polyplane.explain.displays.columns import EffectsDisplay, ImportanceDisplay, ReasonsDisplay
-from polyplane.explain.displays.planes import (
-    HistoryDisplay,
-    MarginDisplay,
-    PlaneUsageDisplay,
-    PlaneWeightsDisplay,
-    RegionsDisplay,
-)
+from __future__ import annotations
 
-__all__ = [
-    "EffectsDisplay",
-    "HistoryDisplay",
-    "ImportanceDisplay",
-    "MarginDisplay",
-    "PlaneUsageDisplay",
-    "PlaneWeightsDisplay",
-    "ReasonsDisplay",
-    "RegionsDisplay",
-]
+from typing import Any
+
+#: The colours of Okabe and Ito, which are safe for colour-blind readers. Black is reserved for lines.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+RIGHT, WRONG = "#0072B2", "#D55E00"
+#: Markers, which distinguish classes without colours; in the same order.
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
+
+
+def colour(i: int) -> str:
+    """Return the colour of class or line `i`."""
+    return COLOURS[i % len(COLOURS)]
+
+
+def axes(ax: Any, figsize: tuple[float, float] = (7.0, 4.4)) -> Any:
+    """Return the given axes, or new ones."""
+    if ax is not None:
+        return ax
+    return pyplot().subplots(figsize=figsize, layout="constrained")[1]
+
+
+def pyplot() -> Any:
+    """Return Matplotlib's pyplot, or raise an error if Matplotlib is not installed."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError('Displays require Matplotlib: pip install "polyplane[plot]".') from None
+    return plt
+
+
+def bare(ax: Any) -> None:
+    """Remove the top and right spines."""
+    ax.spines[["top", "right"]].set_visible(False)

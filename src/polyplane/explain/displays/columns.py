@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from polyplane.base import class_index
-from polyplane.explain.displays.style import COLOURS, MARKERS, RIGHT, WRONG, axes, bare, colour, pyplot
+from polyplane.explain.displays import COLOURS, MARKERS, RIGHT, WRONG, axes, bare, colour, pyplot
 from polyplane.explain.effects import ColumnEffect
 from polyplane.explain.model import ModelExplanation, explain_model
 from polyplane.explain.row import RowExplanation, explain_row

@@ -10,7 +10,7 @@ import numpy as np
 
 from polyplane._prediction import encode
 from polyplane.explain.columns import ModelColumns
-from polyplane.explain.displays.style import MARKERS, RIGHT, WRONG, axes, bare, colour, pyplot
+from polyplane.explain.displays import MARKERS, RIGHT, WRONG, axes, bare, colour, pyplot
 from polyplane.explain.geometry import Cell, cells, plane_slice
 from polyplane.explain.text import cut
 from polyplane.model import Model

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from polyplane import TableClassifier
-from polyplane.explain.geometry import _table_candidates, _table_effects, _table_tree, table_counterfactual
+from polyplane.explain.geometry import changes as tried
+from polyplane.explain.geometry import column_search, table_counterfactual
 from polyplane.tables.preparation import RECIPES
 
 
@@ -56,7 +57,7 @@ def check_against_all(model, frame, position, target=None):
     """No change of fewer columns, and no smaller change of as many, does what the counterfactual does."""
     row = frame.iloc[position].to_dict()
     before = model.predict(frame.iloc[[position]])[0]
-    found = table_counterfactual(model.table_model_, model.table_model_.encode(frame.iloc[[position]])[0], target)
+    found = table_counterfactual(model.model_, model.model_.encode(frame.iloc[[position]])[0], target)
     for n_columns in (1, 2):
         changed, distances = all_changes(frame, row, n_columns)
         after = model.predict(changed)
@@ -75,9 +76,9 @@ def check_against_all(model, frame, position, target=None):
 def test_fewest_columns_and_least_change_of_all(preparation, tabulated, monkeypatch):
     """Also where numbers are searched in ranges, as those with many values are."""
     if not tabulated:
-        monkeypatch.setattr(_table_effects, "MOST_POINTS", 1)
-        monkeypatch.setattr(_table_candidates, "FEW", 1)
-        monkeypatch.setattr(_table_tree, "PARTS_OF_ONE", (2, 2))
+        monkeypatch.setattr(tried, "MAX_POINTS", 1)
+        monkeypatch.setattr(tried, "MAX_INTEGERS_PER_PART", 1)
+        monkeypatch.setattr(column_search, "PARTS_OF_ONE", (2, 2))
     frame, y = small_table()
     model = fitted(frame, y, preparation=preparation)
     far = np.argsort(model.predict_proba(frame)[:, 1], kind="stable")[[0, 40, 120]]
@@ -122,11 +123,11 @@ def wide():
 
 
 def encoded(model, frame, position):
-    return model.table_model_.encode(frame.iloc[[position]])[0]
+    return model.model_.encode(frame.iloc[[position]])[0]
 
 
 def predicted(model, z):
-    return int(model.table_model_.class_scores(z[None])[0].argmax())
+    return int(model.model_.class_scores(z[None])[0].argmax())
 
 
 def with_changes(frame, position, changes):
@@ -144,13 +145,13 @@ def test_changes_can_happen(wide, frozen):
     n_found = 0
     for position in range(20):
         z = encoded(model, frame, position)
-        found = table_counterfactual(model.table_model_, z, frozen=frozen)
+        found = table_counterfactual(model.model_, z, frozen=frozen)
         if found is None:
             continue
         n_found += 1
         assert predicted(model, found.z) == found.target == 1 - predicted(model, z)
         assert model.predict(with_changes(frame, position, found.changes))[0] == found.target
-        np.testing.assert_allclose(model.table_model_.encode(with_changes(frame, position, found.changes))[0], found.z)
+        np.testing.assert_allclose(model.model_.encode(with_changes(frame, position, found.changes))[0], found.z)
         for name, (before, after) in found.changes.items():
             assert name not in frozen
             assert before != after
@@ -172,7 +173,7 @@ def test_one_day_less_would_not_do(wide):
     tried = 0
     for position in range(20):
         z = encoded(model, frame, position)
-        found = table_counterfactual(model.table_model_, z, frozen=frozen)
+        found = table_counterfactual(model.model_, z, frozen=frozen)
         days = pd.date_range(frame["since"].min(), frame["since"].max())
         rows = frame.iloc[[position] * len(days)].assign(since=days)
         flips = days[model.predict(rows) != predicted(model, z)]
@@ -192,7 +193,7 @@ def test_the_least_change_of_numbers(wide):
         tried = 0
         for position in range(20):
             z = encoded(model, frame, position)
-            found = table_counterfactual(model.table_model_, z, frozen=frozen)
+            found = table_counterfactual(model.model_, z, frozen=frozen)
             if found is None:
                 continue
             tried += 1
@@ -210,7 +211,7 @@ def test_the_least_change_of_numbers(wide):
 def test_missing_values_stay_missing(wide):
     frame, model = wide
     positions = [*range(3, 60, 9), *range(4, 60, 9)]
-    found = [table_counterfactual(model.table_model_, encoded(model, frame, position)) for position in positions]
+    found = [table_counterfactual(model.model_, encoded(model, frame, position)) for position in positions]
     for position, one in zip(positions, found, strict=True):
         assert one is not None
         assert not {name for name in one.changes if pd.isna(frame[name].iloc[position])}
@@ -219,7 +220,7 @@ def test_missing_values_stay_missing(wide):
 def test_what_was_rare_may_become_a_level(wide):
     frame, model = wide
     frozen = [name for name in frame if name != "city"]
-    fitted = model.table_model_
+    fitted = model.model_
     found = [table_counterfactual(fitted, encoded(model, frame, i), frozen=frozen) for i in range(0, 500, 50)]
     changes = [one.changes["city"] for one in found if one is not None]
     assert changes
@@ -235,13 +236,13 @@ def test_bounds_and_directions(wide):
         z = encoded(model, frame, position)
         weight = frame["weight"].iloc[position]
         one_way = {"increasing": ["weight"], "decreasing": ["income"]}
-        rising = table_counterfactual(model.table_model_, z, frozen=frozen, **one_way)
+        rising = table_counterfactual(model.model_, z, frozen=frozen, **one_way)
         for name, (before, after) in ({} if rising is None else rising.changes).items():
             assert (after > before) == (name == "weight")
-        narrow = table_counterfactual(model.table_model_, z, frozen=frozen, bounds={"weight": (weight - 5, weight + 5)})
+        narrow = table_counterfactual(model.model_, z, frozen=frozen, bounds={"weight": (weight - 5, weight + 5)})
         for name, (_, after) in ({} if narrow is None else narrow.changes).items():
             assert name == "income" or abs(after - weight) <= 5
-        far = table_counterfactual(model.table_model_, z, frozen=[*frozen, "income"], bounds={"weight": (200, 300.5)})
+        far = table_counterfactual(model.model_, z, frozen=[*frozen, "income"], bounds={"weight": (200, 300.5)})
         if far is not None:
             n_beyond += 1
             assert 200 <= far.changes["weight"][1] <= 300.5
@@ -251,21 +252,21 @@ def test_bounds_and_directions(wide):
 def test_bounds_of_dates(wide):
     frame, model = wide
     frozen = [name for name in frame if name != "since"]
-    z = next(z for z in model.table_model_.encode(frame) if table_counterfactual(model.table_model_, z, frozen=frozen))
-    free = table_counterfactual(model.table_model_, z, frozen=frozen)
+    z = next(z for z in model.model_.encode(frame) if table_counterfactual(model.model_, z, frozen=frozen))
+    free = table_counterfactual(model.model_, z, frozen=frozen)
     after = free.changes["since"][1]
-    same = table_counterfactual(model.table_model_, z, frozen=frozen, bounds={"since": (after, after)})
+    same = table_counterfactual(model.model_, z, frozen=frozen, bounds={"since": (after, after)})
     assert same.changes == free.changes
     before = free.changes["since"][0]
-    none = table_counterfactual(model.table_model_, z, frozen=frozen, bounds={"since": tuple(sorted([before, before]))})
+    none = table_counterfactual(model.model_, z, frozen=frozen, bounds={"since": tuple(sorted([before, before]))})
     assert none is None
 
 
 def test_bounds_without_a_whole_number_freeze_a_column(wide):
     frame, model = wide
     frozen = [name for name in frame if name != "income"]
-    z = next(z for z in model.table_model_.encode(frame) if table_counterfactual(model.table_model_, z, frozen=frozen))
-    assert table_counterfactual(model.table_model_, z, frozen=frozen, bounds={"income": (0.2, 0.8)}) is None
+    z = next(z for z in model.model_.encode(frame) if table_counterfactual(model.model_, z, frozen=frozen))
+    assert table_counterfactual(model.model_, z, frozen=frozen, bounds={"income": (0.2, 0.8)}) is None
 
 
 def test_three_columns_are_found_and_not_said_to_be_proven():
@@ -275,20 +276,20 @@ def test_three_columns_are_found_and_not_said_to_be_proven():
     frame["size"] = rng.normal(size=600)
     model = fitted(frame, frame[list("abcd")].sum(axis=1) >= 3, preparation="standard")
     none = pd.DataFrame([[False] * 4 + [0.0]], columns=frame.columns)
-    z = model.table_model_.encode(none)[0]
-    found = table_counterfactual(model.table_model_, z)
+    z = model.model_.encode(none)[0]
+    found = table_counterfactual(model.model_, z)
     assert found.target == 1
     assert len(found.changes) == 3
     assert found.distance == 3
     assert not found.proven
-    assert table_counterfactual(model.table_model_, z, max_columns=2) is None
-    assert table_counterfactual(model.table_model_, z, frozen=["a", "b"]) is None
+    assert table_counterfactual(model.model_, z, max_columns=2) is None
+    assert table_counterfactual(model.model_, z, frozen=["a", "b"]) is None
 
 
 def test_a_row_of_the_target_is_its_own_counterfactual(wide):
     frame, model = wide
     z = encoded(model, frame, 0)
-    found = table_counterfactual(model.table_model_, z, predicted(model, z))
+    found = table_counterfactual(model.model_, z, predicted(model, z))
     assert (found.changes, found.distance, found.proven) == ({}, 0.0, True)
     assert (found.z == z).all()
 
@@ -297,8 +298,8 @@ def test_the_more_frequent_of_two_levels_that_do(wide):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"level": rng.choice(["a", "b", "c"], 500, p=[0.5, 0.2, 0.3]), "x": rng.normal(size=500)})
     model = fitted(frame, frame["level"] == "a")
-    z = model.table_model_.encode(frame[frame["level"] == "a"])[0]
-    assert table_counterfactual(model.table_model_, z, frozen=["x"]).changes == {"level": ("a", "c")}
+    z = model.model_.encode(frame[frame["level"] == "a"])[0]
+    assert table_counterfactual(model.model_, z, frozen=["x"]).changes == {"level": ("a", "c")}
 
 
 @pytest.mark.parametrize(
@@ -319,13 +320,13 @@ def test_the_more_frequent_of_two_levels_that_do(wide):
 def test_what_cannot_be_is_said(wide, params, message):
     frame, model = wide
     with pytest.raises(ValueError, match=message):
-        table_counterfactual(model.table_model_, encoded(model, frame, 0), **params)
+        table_counterfactual(model.model_, encoded(model, frame, 0), **params)
 
 
 def test_rows_that_are_not_encoded_are_refused(wide):
     _, model = wide
-    n_features = len(model.table_model_.encoding.features)
+    n_features = len(model.model_.inputs.features)
     with pytest.raises(ValueError, match=f"one encoded row of {n_features} features"):
-        table_counterfactual(model.table_model_, np.zeros(3))
+        table_counterfactual(model.model_, np.zeros(3))
     with pytest.raises(ValueError, match="feature 'weight' is not"):
-        table_counterfactual(model.table_model_, np.full(n_features, np.nan))
+        table_counterfactual(model.model_, np.full(n_features, np.nan))
