@@ -102,6 +102,13 @@ class Data:
         return replace(self, train=train), held_out
 
 
+def as_rows(X: Any) -> Any:
+    """View a validated matrix as the rows that kernels take; nothing is copied."""
+    from polyplane.kernels.rows import DenseRows, SparseRows
+
+    return SparseRows(X.data, X.indices, X.indptr) if is_sparse(X) else DenseRows(X)
+
+
 #: The scaling that a method applies itself: none; centring and one common factor; unit variance for each feature.
 OwnScaling = Literal["none", "common", "standard"]
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
-from scipy import sparse
 
 from polyplane.kernels.jit import PART, kernel, part, summing_part
 
@@ -84,13 +83,6 @@ def borrowed(typing_context: Any, value: Any) -> Any:
         return uncounted(context, builder, signature.args[0], args[0])
 
     return value(value), generate
-
-
-def as_rows(X: Any) -> DenseRows | SparseRows:
-    """View a validated matrix as rows; nothing is copied."""
-    if sparse.issparse(X):
-        return SparseRows(X.data, X.indices, X.indptr)
-    return DenseRows(X)
 
 
 def scores(rows: Any, i: int, planes: PlaneSums, out: np.ndarray) -> None:

@@ -18,7 +18,7 @@ from sklearn.utils.extmath import row_norms
 
 from polyplane._array_api import in_threads
 from polyplane.base import Declaration, PlaneClassifier, class_index
-from polyplane.engine.data import Data, moments
+from polyplane.engine.data import Data, as_rows, moments
 from polyplane.engine.method import Traits
 from polyplane.engine.run import Choice, Race, Run
 from polyplane.engine.state import Array, MixedNumber, RowMemory, workspace
@@ -205,7 +205,7 @@ class JointPolytope(InverseTimeSGD[JointState]):
     def _epoch(self, state: JointState, order: np.ndarray, movement: float, data: Data) -> JointState:
         """The state after visiting the rows of `order`; its average is not updated."""
         from polyplane.kernels.convex_polytope import Backoff, JointProblem, Memory, Pace, joint_epoch
-        from polyplane.kernels.rows import PlaneSums, as_rows
+        from polyplane.kernels.rows import PlaneSums
 
         memory, measured, dtype = state.rows, state.workspace, state.coef.dtype
         assert memory is not None

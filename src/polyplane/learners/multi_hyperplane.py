@@ -27,7 +27,7 @@ from polyplane._array_api import (
 from polyplane._prediction import check_fitted_matrix
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.committee import Committee, CommitteeState
-from polyplane.engine.data import AffineScaling, Data, ScaledRows
+from polyplane.engine.data import AffineScaling, Data, ScaledRows, as_rows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, CommonScaling, MixedNumber, Seed, State, workspace
 from polyplane.learners.log_loss import (
@@ -315,7 +315,7 @@ class KernelRows:
 
     def __init__(self, data: Data, scaling: AffineScaling) -> None:
         from polyplane.kernels.multi_hyperplane import Targets
-        from polyplane.kernels.rows import CentredRows, as_rows
+        from polyplane.kernels.rows import CentredRows
 
         centre = scaling.centre
         along = np.asarray(data.X @ centre).ravel()

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyplane._array_api import astype, kind_of, namespace
 from polyplane.base import Declaration
-from polyplane.engine.data import AffineScaling, Data
+from polyplane.engine.data import AffineScaling, Data, as_rows
 from polyplane.engine.method import Traits
 from polyplane.engine.state import Seed, workspace
 from polyplane.learners.polyhedron import (
@@ -161,7 +161,7 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
     def _online(self, state: PolyceptronState, data: Data) -> tuple[np.ndarray, float]:
         """Algorithm 2: one pass."""
         from polyplane.kernels.polyceptron import polyceptron_epoch
-        from polyplane.kernels.rows import PlaneSums, as_rows
+        from polyplane.kernels.rows import PlaneSums
 
         assert state.evaluator is not None
         order = data.train

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from polyplane._array_api import Team, astype, at_least, host_dtype, like, namespace, to_numpy, widest_float
-from polyplane.engine.data import row_blocks
+from polyplane.engine.data import as_rows, row_blocks
 
 #: Minimum number of rows per block, the unit of work of a thread, and maximum number of blocks.
 BLOCK_ROWS = 4096
@@ -50,8 +50,6 @@ class RowSums:
     def __init__(
         self, X: Any, target: np.ndarray, weight: np.ndarray, n_planes: int, bias_input: float, team: Team
     ) -> None:
-        from polyplane.kernels.rows import as_rows
-
         self.X, self.rows, self.target, self.weight = X, as_rows(X), target, weight
         self.bias_input, self.team = bias_input, team
         self.dtype, n_rows = X.dtype, len(target)

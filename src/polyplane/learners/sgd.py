@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from polyplane._array_api import Team, in_threads
-from polyplane.engine.data import Data
+from polyplane.engine.data import Data, as_rows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, MixedNumber, MixedWhole, RowMemory, Seed, State, Whole, workspace
 from polyplane.planes import PlaneSet
@@ -351,7 +351,7 @@ def measure_movement(state: PolytopeState, data: Data, bias_input: float) -> tup
     The movements, of shape (n_polytopes, n_planes), are infinite where they are not known yet.
     """
     from polyplane.kernels.convex_polytope import polytope_scores
-    from polyplane.kernels.rows import PlaneSums, as_rows
+    from polyplane.kernels.rows import PlaneSums
 
     assert state.rows is not None
     assert state.workspace is not None
@@ -452,7 +452,7 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
     ) -> tuple[Polytope, float, int]:
         """One epoch of one polytope; return it, the sum of the losses, and the number of rows that moved a plane."""
         from polyplane.kernels.convex_polytope import Backoff, Memory, Pace, Problem, polytope_epoch
-        from polyplane.kernels.rows import PlaneSums, as_rows
+        from polyplane.kernels.rows import PlaneSums
 
         assert state.rows is not None
         assert state.workspace is not None

@@ -235,6 +235,7 @@ class Centres(State):
     """The centres of k-means."""
 
     centres: Annotated[Any, Array("f", "planes", "features", in_place=False)]
+    stay: bool = False  # whether the last pass did not move them; nor would the next
 
 
 @dataclass(frozen=True)
@@ -279,7 +280,11 @@ class KMeans(Method[Centres]):
             norms = X.multiply(X).sum(axis=1) if sparse.issparse(X) else xp.sum(X * X, axis=1)
             distance = xp.min(cost, axis=1) + xp.reshape(xp.asarray(norms), (-1,))
             put(centres, like(idle, centres), _dense(take_rows(X, xp.argsort(distance)[n_rows - len(idle) :])))
-        return Centres(centres)
+        return Centres(centres, bool(xp.all(centres == before)))
+
+    def done(self, state: Centres) -> bool:
+        """Whether the centres stay."""
+        return state.stay
 
     def planes(self, state: Centres) -> PlaneSet:
         """The tangents of a paraboloid at the centres, whose largest score is that of the nearest centre."""

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms
 
 from polyplane.base import Declaration, PlaneClassifier, class_index
-from polyplane.engine.data import Data
+from polyplane.engine.data import Data, as_rows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, Seed, State, Whole, workspace
 from polyplane.planes import PlaneSet
@@ -94,7 +94,7 @@ class WorstCasePolytopes(Method[WorstCaseState]):
     def _epoch(
         self, state: WorstCaseState, polytope: WorstCasePolytope, order: np.ndarray, data: Data
     ) -> tuple[WorstCasePolytope, float, int]:
-        from polyplane.kernels.rows import PlaneSums, as_rows
+        from polyplane.kernels.rows import PlaneSums
         from polyplane.kernels.worst_case_polytope import WorstCaseProblem, worst_case_epoch
 
         assert state.squares is not None
