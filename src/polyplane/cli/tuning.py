@@ -16,7 +16,7 @@ from polyplane.cli.common import UserError, note
 from polyplane.cli.learners import set_known
 from polyplane.cli.training import TrainingRows, scaling_of
 from polyplane.search import PlaneSearchCV
-from polyplane.search._candidates import declared_space
+from polyplane.search.candidates import declared_space
 
 if TYPE_CHECKING:
     from polyplane.cli.train_options import TrainOptions
