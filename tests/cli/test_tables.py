@@ -384,7 +384,7 @@ def test_on_a_terminal_what_was_read_comes_first_and_what_to_do_next_last(files,
 
 def test_a_stream_is_learned_from_in_parts(files, tmp_path, monkeypatch):
     """From a file, whose labels are looked at first, and from a pipe; numbers are typed as in the first rows."""
-    monkeypatch.setattr("polyplane.cli.training.FIRST_ROWS", 150)
+    monkeypatch.setattr("polyplane.cli.rows.FIRST_ROWS", 150)
     out, options = tmp_path / "m", ["--label", "income", "--id", "person", "--stream", "--batch-rows", 60, *QUICK_TABLE]
     content = told("train", files / "train.csv", *options, "--test", files / "test.csv", "--out", out)
     assert (content["rows"], content["columns"], sum(content["class_counts"])) == (400, 5, 400)

@@ -28,7 +28,6 @@ from polyplane.engine.run import Progress
 from polyplane.search.candidates import declared_space, draw_candidates, full_passes, plan_rungs
 from polyplane.search.trials import Checkpoint, Trials, results_table
 
-
 #: Documentation of the methods of the best estimator.
 _METHOD = """Call `{0}` of the best estimator.
 
