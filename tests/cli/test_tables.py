@@ -359,13 +359,6 @@ def test_ctrl_c_leaves_no_file_and_says_so(files, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_standard_input_is_said(files, tmp_path):
-    command = f"{sys.executable} -m polyplane train - --out {tmp_path / 'm'} <&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "polyplane train: Standard input is closed.\n"
-
-
 def test_on_a_terminal_what_was_read_comes_first_and_what_to_do_next_last(files, tmp_path, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
