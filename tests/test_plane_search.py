@@ -21,8 +21,8 @@ from sklearn.utils.fixes import parse_version
 
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, PegasosSVC, PlaneSearchCV
 from polyplane.learners.many import fit_many
-from polyplane.search import _fitting, _rungs
-from polyplane.search._rungs import Rung, batches, plan, sample_rows
+from polyplane.search import candidates, trials
+from polyplane.search.candidates import plan_rungs, sample_rows
 
 MACHINE = MultiHyperplaneClassifier(2, max_iter=18, random_state=0)
 EVEN, ODD = np.arange(0, 240, 2), np.arange(1, 240, 2)
@@ -32,7 +32,7 @@ SPACE = {"eta0": [0.03, 0.1, 0.3, 1.0], "scale": [1.0, 2.5, 6.0]}
 @pytest.fixture(autouse=True)
 def halving_of_few_rows(monkeypatch):
     """On small data all settings get all passes; tests want to see rungs."""
-    monkeypatch.setattr(_rungs, "LEAST_VISITS", 0)
+    monkeypatch.setattr(candidates, "LEAST_VISITS", 0)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,8 @@ class TestResults:
 
     def test_what_the_default_learner_searches(self, rows):
         X, y = rows
-        search = PlaneSearchCV(n_iter=4, cv=2, random_state=0, factor=None).fit(X, y)
+        X, y = X[:120], y[:120]
+        search = PlaneSearchCV(n_iter=2, cv=2, random_state=0, factor=None).fit(X, y)
         assert type(search.best_estimator_) is MultiHyperplaneClassifier
         assert set(search.best_params_) == {"n_planes", "alpha", "noise", "eta0", "scale"}
         assert search.cv_results_["params"][0]["n_planes"] is None
@@ -119,7 +120,8 @@ class TestResults:
 
     def test_it_can_be_repeated(self, rows):
         assert same(searched().fit(*rows), searched(n_jobs=2).fit(*rows))
-        default = [PlaneSearchCV(n_iter=3, cv=2, random_state=5).fit(*rows) for _ in range(2)]
+        few = [part[:90] for part in rows]
+        default = [PlaneSearchCV(n_iter=2, cv=2, random_state=5).fit(*few) for _ in range(2)]
         assert same(*default)
 
 
@@ -231,7 +233,7 @@ class TestWhatComesIn:
             n_machines.append(len(estimators))
             return fit_many(estimators, *args, **how)
 
-        monkeypatch.setattr(_fitting, "fit_many", counted)
+        monkeypatch.setattr(trials, "fit_many", counted)
         machine = make_pipeline(StandardScaler(), clone(MACHINE))
         space = {"multihyperplaneclassifier__eta0": [0.1, 0.3, 1.0]}
         PlaneSearchCV(machine, space, cv=2, factor=None, refit=False).fit(*rows)
@@ -260,7 +262,7 @@ class TestEnds:
     """Deadlines, Ctrl-C, failures."""
 
     def test_a_deadline_ends_with_the_best_so_far(self, rows, monkeypatch):
-        monkeypatch.setattr("polyplane.search._rungs.BATCH_WORK", 0)
+        monkeypatch.setattr("polyplane.search.trials.BATCH_WORK", 0)
         with pytest.warns(
             UserWarning, match="time_limit=1e-09 ended the search on rung 1 of 3, after 1 trials"
         ) as said:
@@ -283,7 +285,7 @@ class TestEnds:
             return fit_many(estimators, *args, **how)
 
         with monkeypatch.context() as patch:
-            patch.setattr(_fitting, "fit_many", interrupted)
+            patch.setattr(trials, "fit_many", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 search.fit(X, y)
         assert not hasattr(search, "cv_results_")
@@ -294,7 +296,7 @@ class TestEnds:
     def test_resuming_makes_no_fit_twice(self, rows, tmp_path, monkeypatch):
         path = tmp_path / "search.json"
         whole = searched(checkpoint=path).fit(*rows)
-        monkeypatch.setattr(_fitting, "fit_many", None)
+        monkeypatch.setattr(trials, "fit_many", None)
         assert same(searched(checkpoint=path, resume=True).fit(*rows), whole)
 
     def test_resuming_with_nothing_there_begins(self, rows, tmp_path):
@@ -368,8 +370,12 @@ def test_progress_is_shown_where_asked_for(rows, capsys):
     assert lines[-1].startswith("PlaneSearchCV  100/100  rung 3  score 0.")
 
 
+def plan(passes, n_rows, n_candidates, factor):
+    return plan_rungs(passes, n_rows, n_candidates, 5, factor)
+
+
 def test_small_data_have_one_rung(rows, monkeypatch):
-    monkeypatch.setattr(_rungs, "LEAST_VISITS", 20_000)
+    monkeypatch.setattr(candidates, "LEAST_VISITS", 20_000)
     assert [(rung.passes, rung.n_visits) for rung in plan(60, 300, 40, 3)] == [(None, 18_000)]
     assert [rung.passes for rung in plan(60, 1000, 40, 3)] == [20, None]
     assert [rung.passes for rung in plan(60, 2000, 40, 3)] == [10, 20, None]
@@ -377,23 +383,18 @@ def test_small_data_have_one_rung(rows, monkeypatch):
 
 
 def test_rungs():
-    """What a fit is given: passes, share of the rows, row visits; and how many of five folds."""
-
-    def planned(*how):
-        return [(rung.passes, rung.row_share, rung.n_visits, rung.n_folds(5)) for rung in plan(*how)]
-
+    """What a fit is given: passes, share of the rows, row visits, how many of five folds; and how many candidates."""
     last = (None, 1.0, 60_000, 5)
-    assert planned(60, 1000, 40, 3) == [(7, 1.0, 7000, 2), (20, 1.0, 20_000, 3), last]
-    many = [(7, 1 / 3, 210_000, 2), (20, 51_962 / 90_000, 1_039_240, 3), (None, 1.0, 5_400_000, 5)]
-    assert planned(60, 90_000, 40, 3) == many
-    assert planned(60, 1000, 26, 3) == planned(60, 1000, 9, 3) == [(20, 1.0, 20_000, 3), last]
-    assert planned(60, 1000, 8, 3) == planned(60, 1000, 40, None) == [last]
-    assert planned(5, 1000, 40, 3) == [(None, 1.0, 5000, 5)]
-    assert [Rung(7, 1.0, 7000, share).n_folds(2) for share in (0.1, 1.0)] == [2, 2]
+    assert plan(60, 1000, 40, 3) == [(7, 1.0, 7000, 2, 40), (20, 1.0, 20_000, 3, 14), (*last, 5)]
+    many = [(7, 1 / 3, 210_000, 2, 40), (20, 51_962 / 90_000, 1_039_240, 3, 14), (None, 1.0, 5_400_000, 5, 5)]
+    assert plan(60, 90_000, 40, 3) == many
+    assert plan(60, 1000, 26, 3) == [(20, 1.0, 20_000, 3, 26), (*last, 9)]
+    assert plan(60, 1000, 9, 3) == [(20, 1.0, 20_000, 3, 9), (*last, 3)]
+    assert (plan(60, 1000, 8, 3), plan(60, 1000, 40, None)) == ([(*last, 8)], [(*last, 40)])
+    assert plan(5, 1000, 40, 3) == [(None, 1.0, 5000, 5, 40)]
+    assert [rung.n_folds for rung in plan_rungs(60, 1000, 40, 2, 3)] == [2, 2, 2]
     assert [rung.n_visits for rung in plan(None, 9000, 40, 3)] == [1000, 3000, 9000]
     assert [rung.n_visits for rung in plan(None, 600, 40, 3)] == [600]
-    assert batches(range(3), 1e12) == [range(0, 1), range(1, 2), range(2, 3)]
-    assert batches(range(12), 1.0) == [range(10), range(10, 12)]
 
 
 def test_samples_have_all_classes_and_grow():

@@ -16,7 +16,7 @@ from sklearn.model_selection import RandomizedSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from polyplane import MultiHyperplaneClassifier, PlaneSearchCV
-from polyplane.search._candidates import declared_space, draw_candidates
+from polyplane.search.candidates import declared_space, draw_candidates
 
 NAME, N_JOBS = "letter", 2
 MACHINE = MultiHyperplaneClassifier(random_state=0)

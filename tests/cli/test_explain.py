@@ -1,7 +1,6 @@
 """`polyplane explain`, as a user of the shell meets it."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -136,13 +135,8 @@ def test_several_classes_through_a_pipe(files, tmp_path):
     labels = (rows[:, 0] > 0).astype(int) + (rows[:, 1] > 0.5)
     polyplane.save(MultiHyperplaneClassifier(n_planes=1, max_iter=5, random_state=0).fit(rows, labels), tmp_path / "m")
     table = "a,b\n" + "\n".join(f"{a},{b}" for a, b in rows.tolist()) + "\n"
-    done = subprocess.run(
-        [sys.executable, "-m", "polyplane", "explain", str(tmp_path / "m"), "-", "--format", "csv"],
-        input=table,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = CliRunner().invoke(app, ["explain", str(tmp_path / "m"), "-", "--format", "csv"], input=table)
+    assert done.exit_code == 0
     assert done.stdout.startswith("The predicted class is that of the plane with the highest score.")
     assert "Plane 1 of class 2" in done.stdout
     assert "for all 60 rows, the prediction is that of the exact model" in done.stdout

@@ -110,8 +110,6 @@ def shell(command, cwd):
         ("predict model - <&-", 2, "polyplane predict: Standard input is closed.\n"),
         ("predict model rows.svm >&-", 2, "polyplane predict: standard output: Bad file descriptor.\n"),
         ("info model >&-", 2, "polyplane info: standard output: Bad file descriptor.\n"),
-        ("info model --json >&-", 2, "polyplane info: standard output: Bad file descriptor.\n"),
-        ("export model --to json >&-", 2, "polyplane export: standard output: Bad file descriptor.\n"),
         ("train rows.svm --learner cutting-plane --out new <&- >&-", 2, "polyplane train: standard output: Bad"),
         ("info none 2>&-", 2, ""),
     ],

@@ -7,10 +7,11 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
-from sklearn.metrics import classification_report, confusion_matrix
+from sklearn.metrics import brier_score_loss, classification_report, confusion_matrix, log_loss, roc_auc_score
 from typer.testing import CliRunner
 
 import polyplane
@@ -253,21 +254,114 @@ def test_help_teaches_at_once():
     assert "'numba'" not in ran.stdout
 
 
-@pytest.mark.parametrize("is_linked", [False, True], ids=["same name", "link"])
-@pytest.mark.parametrize("command", ["predict over the model", "predict over the data", "train", "export", "explain"])
-def test_an_input_is_never_overwritten(files, tmp_path, command, is_linked):
+def test_an_input_is_never_overwritten(files, tmp_path):
+    """Neither by its name nor by a link, and before any work: the files below are no models and no data."""
     model, rows = tmp_path / "m", tmp_path / "rows.csv"
-    model.write_bytes((files / "csv.model").read_bytes())
+    for path in (model, rows):
+        path.write_text(f"not {path.name}")
+    os.link(model, tmp_path / "hard link")
+    os.symlink(rows, tmp_path / "symbolic link")
+    for arguments in (
+        ["predict", model, rows, "--out", model],
+        ["predict", model, rows, "--out", tmp_path / "symbolic link"],
+        ["train", rows, "--out", rows],
+        ["train", files / "train.csv", "--test", rows, "--out", rows],
+        ["export", model, "--to", "json", "--out", tmp_path / "hard link"],
+        ["explain", model, rows, "--html", model],
+        ["compress", model, rows, "--max-bytes", 9999, "--out", rows],
+    ):
+        assert "this file is read by the same command; write to another one." in refused(*arguments)
+    assert [path.read_text() for path in (model, rows)] == ["not m", "not rows.csv"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs files as standard input")
+def test_a_file_that_is_standard_input_is_not_overwritten(files, tmp_path):
+    rows = tmp_path / "rows.csv"
     rows.write_bytes((files / "test.csv").read_bytes())
-    replaced = rows if command in ("predict over the data", "train") else model
-    out = tmp_path / "other" if is_linked else replaced
-    if is_linked:
-        os.link(replaced, out)
-    arguments = {
-        "train": ["train", rows, "--label", "side", "--out", out],
-        "export": ["export", model, "--to", "json", "--out", out],
-        "explain": ["explain", model, rows, "--html", out],
-    }.get(command, ["predict", model, rows, "--out", out])
-    before = replaced.read_bytes()
-    assert "this file is read by the same command; write to another one." in refused(*arguments)
-    assert replaced.read_bytes() == before
+    command = [sys.executable, "-m", "polyplane", "predict", "csv.model", "-", "--out", str(rows)]
+    with rows.open("rb") as file:
+        ran = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False, cwd=files)
+    assert ran.returncode == 2
+    assert ran.stderr.endswith("rows.csv: this file is read by the same command; write to another one.\n")
+    assert rows.read_bytes() == (files / "test.csv").read_bytes()
+
+
+def two_classes(folder, learner):
+    """A model of two classes, made by the command line; its rows and labels."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 2)).round(3)
+    y = np.where(X[:, 0] + 0.7 * rng.normal(size=200) > 0.3, "yes", "no")
+    (folder / "two.csv").write_text(table(X, y, names=["a", "b"]))
+    run("train", folder / "two.csv", "--learner", learner, "--label", "side", "--out", folder / "m")
+    return polyplane.load(folder / "m"), pd.DataFrame(X, columns=["a", "b"]), y
+
+
+def test_evaluation_with_probabilities(tmp_path):
+    model, X, y = two_classes(tmp_path, "multi-hyperplane")
+    proba, truth = model.predict_proba(X), y == "yes"
+    arguments = ["evaluate", tmp_path / "m", tmp_path / "two.csv"]
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert found["auc"] == pytest.approx(roc_auc_score(truth, proba[:, 1]))
+    assert found["log_loss"] == pytest.approx(log_loss(truth, proba))
+    assert found["brier"] == pytest.approx(brier_score_loss(truth, proba[:, 1]))
+    assert (found["positive"], found["threshold"]) == ("yes", None)
+    for positive, column in (("yes", 1), ("no", 0)):
+        options = ["--positive", positive, "--threshold", "0.7"]
+        found = json.loads(run(*arguments, *options, "--json").stdout)
+        expected = np.where(proba[:, column] >= 0.7, positive, "yes" if positive == "no" else "no")
+        assert found["confusion"] == confusion_matrix(y, expected).tolist()
+        assert found["accuracy"] == pytest.approx(np.mean(expected == y))
+    text = run(*arguments, *options).stdout
+    for line in (f"auc\t{found['auc']:.6g}", f"log loss\t{found['log_loss']:.6g}", f"brier\t{found['brier']:.6g}"):
+        assert line in text.splitlines()
+    assert "positive\tno\nthreshold\t0.7\n" in text
+    assert f"no\t{found['confusion'][0][0]}\t{found['confusion'][0][1]}\n" in text
+
+
+def test_evaluation_with_scores_only(tmp_path):
+    model, X, y = two_classes(tmp_path, "pegasos")
+    score = model.decision_function(X)
+    arguments = ["evaluate", tmp_path / "m", tmp_path / "two.csv", "--json"]
+    found = json.loads(run(*arguments, "--threshold", "-0.5").stdout)
+    assert found["auc"] == pytest.approx(roc_auc_score(y == "yes", score))
+    assert found["log_loss"] is found["brier"] is None
+    assert found["confusion"] == confusion_matrix(y, np.where(score >= -0.5, "yes", "no")).tolist()
+
+
+def test_evaluation_of_several_classes(files):
+    X, y = made(300, 1)
+    model = polyplane.load(files / "csv.model")
+    proba = model.predict_proba(pd.DataFrame(X, columns=NAMES))
+    found = json.loads(run("evaluate", files / "csv.model", files / "test.csv", "--json").stdout)
+    assert found["auc"] == pytest.approx(roc_auc_score(y, proba, multi_class="ovr"))
+    assert found["log_loss"] == pytest.approx(log_loss(y, proba))
+    assert found["brier"] == pytest.approx(np.mean(np.sum((proba - (y[:, None] == model.classes_)) ** 2, axis=1)))
+    assert "positive" not in found
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--positive", "up"], "--positive applies to models of two classes, and this one has 3."),
+        (["--threshold", "0.5"], "--threshold applies to models of two classes, and this one has 3."),
+    ],
+)
+def test_thresholds_are_for_two_classes(files, options, sentence):
+    assert sentence in refused("evaluate", files / "csv.model", files / "test.csv", *options)
+
+
+def test_thresholds_that_cannot_be(tmp_path):
+    two_classes(tmp_path, "multi-hyperplane")
+    arguments = ["evaluate", tmp_path / "m", tmp_path / "two.csv"]
+    assert "--positive: unknown label 'maybe'; expected one of no, yes." in refused(*arguments, "--positive", "maybe")
+    for value in ("1.5", "nan"):
+        assert f"--threshold {value}: expected a probability from 0 to 1." in refused(*arguments, "--threshold", value)
+
+
+def test_one_class_in_the_data_has_no_auc(tmp_path):
+    two_classes(tmp_path, "multi-hyperplane")
+    lines = (tmp_path / "two.csv").read_text().splitlines()
+    (tmp_path / "one.csv").write_text("\n".join([lines[0], *(line for line in lines if line.endswith("yes"))]))
+    result = run("evaluate", tmp_path / "m", tmp_path / "one.csv", "--json")
+    assert json.loads(result.stdout)["auc"] is None
+    assert result.stderr == ""

@@ -359,13 +359,6 @@ def test_ctrl_c_leaves_no_file_and_says_so(files, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_standard_input_is_said(files, tmp_path):
-    command = f"{sys.executable} -m polyplane train - --out {tmp_path / 'm'} <&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "polyplane train: Standard input is closed.\n"
-
-
 def test_on_a_terminal_what_was_read_comes_first_and_what_to_do_next_last(files, tmp_path, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
@@ -384,7 +377,7 @@ def test_on_a_terminal_what_was_read_comes_first_and_what_to_do_next_last(files,
 
 def test_a_stream_is_learned_from_in_parts(files, tmp_path, monkeypatch):
     """From a file, whose labels are looked at first, and from a pipe; numbers are typed as in the first rows."""
-    monkeypatch.setattr("polyplane.cli.training.FIRST_ROWS", 150)
+    monkeypatch.setattr("polyplane.cli.rows.FIRST_ROWS", 150)
     out, options = tmp_path / "m", ["--label", "income", "--id", "person", "--stream", "--batch-rows", 60, *QUICK_TABLE]
     content = told("train", files / "train.csv", *options, "--test", files / "test.csv", "--out", out)
     assert (content["rows"], content["columns"], sum(content["class_counts"])) == (400, 5, 400)

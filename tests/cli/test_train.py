@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 import polyplane
-from polyplane.cli.learners import estimators
+from polyplane.cli.training import estimators
 from polyplane.engine.data import FeatureMoments
 from polyplane.loading import read_model
 from polyplane.readers import read
@@ -250,6 +250,8 @@ def test_the_file_tells_how_to_read_more(data, tmp_path):
         (["--set", "verbose=1"], "`verbose` cannot be set here: progress is shown when the output is a terminal."),
         (["--out", "nowhere/m.safetensors"], "does not exist"),
         (["--time-limit", "-1"], "expected a positive number of seconds"),
+        (["--time-limit", "nan"], "--time-limit nan: expected a positive number of seconds."),
+        (["--features", "99999999999999999999"], "at most 2,147,483,647 features are supported."),
         (["--passes", "2"], "--passes requires --stream"),
         (["--stream", "--tune"], "--tune needs all rows in memory"),
         (["--tune", "-3"], "--tune -3: expected a positive number of seconds."),

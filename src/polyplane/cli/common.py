@@ -7,11 +7,13 @@ import inspect
 import io
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, NamedTuple, NoReturn
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, NamedTuple, NoReturn, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -25,6 +27,8 @@ FAILED, USER_ERROR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 #: The option of all commands that report figures.
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback on errors.")]
+#: A parameter and its description in a docstring.
+_PARAMETER = re.compile(r"^(\w+) : .*\n((?:    .*\n?)+)", re.MULTILINE)
 
 
 class UserError(Exception):
@@ -39,66 +43,82 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
 
+def option(metavar: str | None = None, *names: str, panel: str | None = None, **how: Any) -> Any:
+    """Declare an option of a command, which the docstring of the command or of its dataclass describes."""
+    return typer.Option(*names, metavar=metavar, rich_help_panel=panel, **how)
+
+
 def command(
     *examples: str, without_number: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Turn a function into a command: errors become one sentence and an exit code; ``--debug`` shows the traceback.
 
-    The `examples` are command lines shown at the end of the help. Options in `without_number` can be given without
-    their number, and then have the value listed there.
+    A parameter that is a dataclass stands for the options that are its fields. The help is that of the docstrings:
+    their sections "Parameters" describe the options. The `examples` are command lines shown at the end of the help.
+    Options in `without_number` can be given without their number, and then have the value listed there.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(function)
-        def run(*args: Any, debug: bool = False, **options: Any) -> None:
-            with one_sentence(function.__name__, debug), compilation_shown():
-                function(*args, **options)
+        parameters = {each.name: each for each in _described(function)}
+        groups: dict[str, Any] = {name: p.annotation for name, p in parameters.items() if is_dataclass(p.annotation)}
+        expanded = [q for name, p in parameters.items() for q in (_described(groups[name]) if name in groups else [p])]
 
-        signature = inspect.signature(function, eval_str=True)
+        @functools.wraps(function)
+        def run(*, debug: bool = False, **options: Any) -> None:
+            with one_sentence(function.__name__, debug), compilation_shown():
+                for name, group in groups.items():
+                    options[name] = group(**{each.name: options.pop(each.name) for each in fields(group)})
+                function(**options)
+
         switch = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_Debug)
-        run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), switch])  # type: ignore[attr-defined]
-        run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-        run.__annotations__ |= {"debug": _Debug, "return": None}
+        run.__signature__ = inspect.Signature([*expanded, switch])  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in (*expanded, switch)} | {"return": None}
         run.examples = examples  # type: ignore[attr-defined]
-        run.without_number = without_number  # type: ignore[attr-defined]
+        run.without_number = without_number or {}  # type: ignore[attr-defined]
         return run
 
     return decorate
 
 
-def register(app: typer.Typer, function: Callable[..., None]) -> None:
+def _described(owner: Any) -> list[inspect.Parameter]:
+    """Return the parameters of a function or a dataclass, with their descriptions in the docstrings as help."""
+    docs = [each.__doc__ for each in reversed(getattr(owner, "__mro__", (owner,)))]
+    helps = {name: _one_line(text) for doc in docs for name, text in _PARAMETER.findall(inspect.cleandoc(doc or ""))}
+    hints, found = get_type_hints(owner, include_extras=True), []
+    for each in inspect.signature(owner).parameters.values():
+        for declared in getattr(hints[each.name], "__metadata__", ()):
+            declared.help = declared.help or helps.get(each.name)
+        found.append(each.replace(annotation=hints[each.name], kind=inspect.Parameter.KEYWORD_ONLY))
+    return found
+
+
+def register(app: typer.Typer, function: Any) -> None:
     """Add a command to the program, with its examples at the end of the help."""
-    lines = getattr(function, "examples", ())
-    epilog = "\n\n".join(["[bold]Examples[/]", *(f"  {line}" for line in lines)]) if lines else None
-    kind = _with_defaults(getattr(function, "without_number", None) or {})
-    app.command(help=paragraphs(function.__doc__), epilog=epilog, cls=kind)(function)
-
-
-def _with_defaults(values: Mapping[str, str]) -> type[TyperCommand]:
-    """Return a command class that gives options these values if no number follows them."""
 
     class Command(TyperCommand):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            given = list(args)
-            for i in reversed(range(len(given))):
-                if given[i] in values and not _is_number(given[i + 1 : i + 2]):
-                    given.insert(i + 1, values[given[i]])
-            return super().parse_args(ctx, given)
+            words: list[str] = []
+            for word, following in zip(args, [*args[1:], ""], strict=False):
+                is_short = word in function.without_number and not _is_number(following)
+                words += [word, function.without_number[word]] if is_short else [word]
+            return super().parse_args(ctx, words)
 
-    return Command
+    epilog = "\n\n".join(["[bold]Examples[/]", *(f"  {line}" for line in function.examples)])
+    app.command(help=paragraphs(function.__doc__), epilog=epilog if function.examples else None, cls=Command)(function)
 
 
-def _is_number(words: Sequence[str]) -> bool:
+def _is_number(word: str) -> bool:
     try:
-        float(words[0])
-    except (IndexError, ValueError):
+        float(word)
+    except ValueError:
         return False
     return True
 
 
 def paragraphs(text: str | None) -> str:
     """Convert a docstring to help text: the terminal, not the source, determines the line breaks."""
-    return "\n\n".join(_one_line(part) for part in (text or "").split("\n\n"))
+    before, _, _ = inspect.cleandoc(text or "").partition("\nParameters\n---")
+    return "\n\n".join(_one_line(part) for part in before.split("\n\n"))
 
 
 @contextmanager
@@ -118,7 +138,8 @@ def one_sentence(name: str, debug: bool) -> Iterator[None]:
         except (KeyboardInterrupt, UserError, ValueError, OSError, ImportError, MemoryError) as error:
             if debug:
                 raise
-            _leave(f"polyplane {name}: {_sentence(error)}", INTERRUPTED if _is_interrupt(error) else USER_ERROR)
+            code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else USER_ERROR
+            _leave(f"polyplane {name}: {_sentence(error)}", code)
         except Exception as error:
             if debug or type(error).__module__.partition(".")[0] in ("click", "typer"):
                 raise  # a usage error or an exit: for the framework
@@ -145,11 +166,15 @@ def replace_closed_streams() -> None:
 
 
 def refuse_overwriting(out: str | None, *inputs: str | None) -> None:
-    """Raise an error if an output file is one of the input files, also under another name."""
-    if out in (None, "-") or not os.path.exists(out):
+    """Raise an error if an output file is one of the input files, also under another name or as standard input."""
+    if out is None or out == "-" or not os.path.isfile(out):
         return
     for path in inputs:
-        if path not in (None, "-") and os.path.exists(path) and os.path.samefile(out, path):
+        try:
+            is_read = path is not None and os.path.samestat(os.stat(out), os.fstat(0) if path == "-" else os.stat(path))
+        except OSError:  # the file does not exist, or standard input is closed
+            continue
+        if is_read:
             raise UserError(f"{out}: this file is read by the same command; write to another one.")
 
 
@@ -187,12 +212,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def _is_interrupt(error: BaseException) -> bool:
-    return isinstance(error, KeyboardInterrupt)
-
-
 def _sentence(error: BaseException) -> str:
-    if _is_interrupt(error):
+    if isinstance(error, KeyboardInterrupt):
         return str(error) or "interrupted; no file has been written."
     if isinstance(error, MemoryError):
         return "not enough memory; use --stream to read the rows in batches."

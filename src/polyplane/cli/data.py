@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from polyplane.cli.common import UserError, listed, note
-from polyplane.cli.labels import find_label, match_labels
-from polyplane.cli.learners import learner_of
+from polyplane.cli.common import UserError, listed, note, option
+from polyplane.cli.rows import find_column, label_kind, match_labels
+from polyplane.learners import LEARNERS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,55 +20,44 @@ if TYPE_CHECKING:
     from polyplane.model import Model
     from polyplane.readers import Rows
 
+#: The panel of options about the data.
+PANEL = "The data"
 DATA_HELP = "Data file in svmlight, CSV/TSV or Parquet format, optionally gz/bz2/xz; - for standard input."
-DataFile = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
-ModelFile = Annotated[
-    str, typer.Argument(metavar="MODEL", help="Model file written by `polyplane train`.", show_default=False)
-]
-Label = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Label column of a table, by name or index (0 is the first, -1 the last). Default: the column used in "
-        "training; for `train`, a column named label, class, target or y, or else the last one if it holds classes.",
-        rich_help_panel="The data",
-    ),
-]
-ZeroBased = Annotated[
-    bool | None,
-    typer.Option(
-        "--zero-based/--one-based",
-        help="Whether feature indices in svmlight files start at 0 or 1. Default: as in training; for `train`, 1 "
-        "unless index 0 occurs.",
-        show_default=False,
-        rich_help_panel="The data",
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FORMAT",
-        help="svmlight, csv or parquet. Default: detected from content and extension.",
-        rich_help_panel="The data",
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Encoding of a CSV file, such as latin-1. Default: UTF-8, or as indicated by a byte order mark.",
-        rich_help_panel="The data",
-    ),
-]
-Id = Annotated[
-    str | None,
-    typer.Option(
-        "--id",
-        metavar="COLUMN",
-        help="Column that identifies the rows of a table: not used as a feature, and written next to each prediction.",
-        rich_help_panel="The data",
-    ),
-]
+DataFile = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
+ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by `polyplane train`.")]
+Seed = Annotated[int, option("N", min=0, help="Seed of the random number generator.")]
+PredictingThreads = Annotated[int | None, option(min=1, help="Threads for prediction.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Options about a data file.
+
+    Parameters
+    ----------
+    label : str or None
+        Label column of a table, by name or index (0 is the first, -1 the last). Default: the column used in training;
+        for `train`, a column named label, class, target or y, or else the last one if it holds classes.
+    zero_based : bool or None
+        Whether feature indices in svmlight files start at 0 or 1. Default: as in training; for `train`, 1 unless index
+        0 occurs.
+    format : str or None
+        svmlight, csv or parquet. Default: detected from content and extension.
+    encoding : str or None
+        Encoding of a CSV file, such as latin-1. Default: UTF-8, or as indicated by a byte order mark.
+    """
+
+    label: Annotated[str | None, option("COLUMN", panel=PANEL)] = None
+    zero_based: Annotated[bool | None, option(None, "--zero-based/--one-based", show_default=False, panel=PANEL)] = None
+    format: Annotated[str | None, option("FORMAT", panel=PANEL)] = None
+    encoding: Annotated[str | None, option("NAME", panel=PANEL)] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that are given: those of `polyplane.readers.read`, and those of tables."""
+        names = ("format", "label", "zero_based", "encoding", "id")
+        found = {name: getattr(self, name, None) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 #: Number of rows of a table that are read at once.
@@ -119,14 +108,17 @@ class Part(NamedTuple):
         return self._replace(X=self.X.take(kept), truth=self.truth[kept], ids=ids)
 
 
-@dataclass
-class Parts:
-    """The rows of a file in batches; it can be iterated over repeatedly."""
+@dataclass(frozen=True, kw_only=True)
+class ReadingWithId(Reading):
+    """Options about a data file whose rows can be identified.
 
-    read: Callable[[], Iterator[Part]]
+    Parameters
+    ----------
+    id : str or None
+        Column that identifies the rows of a table: not used as a feature, and written next to each prediction.
+    """
 
-    def __iter__(self) -> Iterator[Part]:
-        return self.read()
+    id: Annotated[str | None, option("COLUMN", "--id", panel=PANEL)] = None
 
 
 @dataclass
@@ -170,10 +162,9 @@ class LoadedModel:
 
     def batches(
         self, data: str, options: Mapping[str, Any], n_rows: int | None = None, *, labels: bool = True
-    ) -> Parts:
-        """Read the rows of a file in batches; `options` are those of the command line."""
-        read = self._table_parts if self.is_table else self._matrix_parts
-        return Parts(lambda: read(data, options, n_rows, labels))
+    ) -> Iterator[Part]:
+        """Yield the rows of a file in batches; `options` are those of the command line."""
+        return (self._table_parts if self.is_table else self._matrix_parts)(data, options, n_rows, labels)
 
     def _matrix_parts(self, data: str, options: Mapping[str, Any], n_rows: int | None, labels: bool) -> Iterator[Part]:
         from polyplane.readers import batches
@@ -214,20 +205,17 @@ class LoadedModel:
                         f"{data}, row {row}: unknown label {unknown!r}; the model's classes are {listed(labels)}."
                     )
                 truth = np.maximum(truth, -1)
-            cells = None if id_name is None else table.column(id_name).to_pylist()
-            ids = None if cells is None else ["" if cell is None else str(cell) for cell in cells]
+            cells = [] if id_name is None else table.column(id_name).to_pylist()
+            ids = None if id_name is None else ["" if cell is None else str(cell) for cell in cells]
             yield Part(self._columns(table, data), truth, first, None, id_name, ids)
             first += table.num_rows
 
     def _column(self, table: Any, option: str, wanted: str | None, is_needed: bool) -> str | None:
         """Return the name of a column; None if it is optional and missing."""
         is_recorded = wanted == self.metadata.get(option)
-        if wanted is None or (not is_needed and is_recorded and wanted not in table.column_names):
+        if not is_needed and is_recorded and wanted not in table.column_names:
             return None
-        try:
-            return find_label(table.column_names, wanted)
-        except UserError as error:
-            raise UserError(f"--{option} {wanted}: {error}") from None
+        return find_column(table.column_names, option, wanted)
 
     def _columns(self, table: Any, data: str) -> Any:
         """Select the columns of the model, and parse numeric strings; missing columns are an error that names them."""
@@ -255,10 +243,6 @@ class LoadedModel:
         first = int(self.metadata.get("zero_based") is False)
         return [f"feature {first + j}" for j in range(self.model.n_columns)]
 
-    def predict(self, part: Part) -> np.ndarray:
-        """Predict the class of each row, as an index."""
-        return self.outcome(part, ())[0]
-
     def outcome(self, part: Part, wanted: Collection[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Predict the class of each row, and the `wanted` columns: "score", "proba", "winner"."""
         model = self.model
@@ -279,7 +263,20 @@ class LoadedModel:
         """Set the number of threads for prediction; None: that of training."""
         from joblib import parallel_config
 
-        return parallel_config("threading", n_jobs=threads or getattr(learner_of(self.estimator), "n_jobs", None) or 1)
+        own = getattr(learner_of(self.estimator), "n_jobs", None)
+        return parallel_config("threading", n_jobs=threads or own or 1)
+
+
+def learner_of(estimator: Any) -> Any:
+    """Return the estimator of Polyplane: the estimator, or the last step of a pipeline."""
+    return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+
+
+def name_of(estimator: Any) -> str:
+    """Return the name of an estimator on the command line."""
+    name = type(learner_of(estimator)).__name__
+    others = {"TableClassifier": "table", "CompressedClassifier": "compressed"}
+    return others.get(name) or LEARNERS[name].replace("_", "-")
 
 
 def load_model(path: str) -> LoadedModel:
@@ -290,24 +287,11 @@ def load_model(path: str) -> LoadedModel:
     return LoadedModel(found.model, found.metadata)
 
 
-def reading_options(
-    format: str | None, label: str | None, zero_based: bool | None, encoding: str | None = None, id: str | None = None
-) -> dict[str, Any]:
-    """Collect the options about a data file: those of `polyplane.readers.read`, and those of tables."""
-    given = {"format": format, "label": label, "zero_based": zero_based, "encoding": encoding, "id": id}
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def refuse_table_options(options: Mapping[str, Any]) -> None:
     """Raise an error for options that apply to tables only."""
     for name in ("encoding", "id"):
         if name in options:
             raise UserError(f"--{name} applies to `--learner table` only; this model takes numeric features only.")
-
-
-def label_kind(classes: np.ndarray) -> str:
-    """Return the value of `labels` for `polyplane.readers.read`: "number" or "text"."""
-    return "text" if classes.dtype.kind in "UO" else "number"
 
 
 def class_indices(rows: Rows, classes: np.ndarray, name: str) -> np.ndarray:

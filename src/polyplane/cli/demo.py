@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from polyplane.cli.common import AsJson, command, present
+from polyplane.cli.common import AsJson, command, option, present
+from polyplane.cli.data import Seed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,11 +43,17 @@ class Outcome(NamedTuple):
 
 @command("polyplane demo", "polyplane demo --out polytope.png --seed 7")
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to save the figure.")] = Path("polyplane-demo.png"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random number generator.")] = 0,
+    out: Annotated[Path, option()] = Path("polyplane-demo.png"),
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare Polyplane with LinearSVC and an RBF-kernel SVC on three data sets, and draw the learned polytope."""
+    """Compare Polyplane with LinearSVC and an RBF-kernel SVC on three data sets, and draw the learned polytope.
+
+    Parameters
+    ----------
+    out : path
+        Where to save the figure.
+    """
     from rich.console import Console
 
     if not out.resolve().parent.is_dir():
@@ -166,35 +173,22 @@ def _draw(task: Task, out: Path, seed: int) -> str:
     from polyplane import ConvexPolytopeClassifier
 
     classifier = ConvexPolytopeClassifier(random_state=seed, **task.parameters).fit(task.X, task.y)
+    wrong = 100 * (1 - classifier.score(task.X_test, task.y_test))
     try:
-        _picture(classifier, task, out)
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        from polyplane.explain import RegionsDisplay
+
+        figure = Figure(figsize=(7.2, 7.2), dpi=150, layout="constrained")
+        about: dict[str, Any] = {
+            "title": f"Six planes find the hexagon: {wrong:.1f} % test error",
+            "feature_names": ["$x_1$", "$x_2$"],
+        }
+        RegionsDisplay.from_estimator(classifier, task.X_test, task.y_test, ax=figure.subplots(), **about)
+        FigureCanvasAgg(figure).print_figure(out)
     except ImportError:
         return 'To draw the polytope: [bold]pip install "polyplane\\[plot]"[/]'
     except OSError as error:
         raise typer.BadParameter(f"Cannot write {out}: {error.strerror}.", param_hint="--out") from None
     return f"The learned polytope around the hexagon is drawn in [bold]{out}[/].\n"
-
-
-def _picture(classifier: Any, task: Task, out: Path) -> None:
-    import numpy as np
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 7.2), dpi=150, layout="constrained")
-    axes = figure.subplots()
-    grid = np.linspace(-2, 2, 600)
-    points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
-    score = classifier.decision_function(points).reshape(600, 600)
-    axes.contourf(grid, grid, score, levels=[-np.inf, 0, np.inf], colors=["#CFE5F2", "#FBECCD"])
-    for label, colour in {"inside": "#0072B2", "outside": "#E69F00"}.items():
-        rows = task.X_test[task.y_test == label][:800]
-        axes.scatter(rows[:, 0], rows[:, 1], s=9, color=colour, alpha=0.75, linewidths=0, label=label)
-    for (a, b), c in zip(*classifier.planes_.of(1), strict=True):
-        foot = -c * np.array([a, b]) / (a * a + b * b)
-        axes.axline(foot, foot + np.array([-b, a]), color="#333333", linewidth=0.8, linestyle=(0, (5, 4)), zorder=1)
-    axes.contour(grid, grid, score, levels=[0], colors="black", linewidths=2.2)
-    axes.set(xlim=(-2, 2), ylim=(-2, 2), aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
-    error = 100 * (1 - classifier.score(task.X_test, task.y_test))
-    axes.set_title(f"Six planes find the hexagon: {error:.1f} % test error", fontsize=15)
-    axes.legend(loc="upper right", markerscale=2.5, framealpha=0.95)
-    FigureCanvasAgg(figure).print_figure(out)

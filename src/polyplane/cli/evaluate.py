@@ -1,26 +1,17 @@
-"""`polyplane evaluate`: the error of a model on labelled rows."""
+"""`polyplane evaluate`: the errors of a model on labelled rows."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from polyplane.cli.common import AsJson, Table, UserError, command, present
-from polyplane.cli.data import (
-    DataFile,
-    Encoding,
-    Format,
-    Label,
-    LoadedModel,
-    ModelFile,
-    ZeroBased,
-    load_model,
-    reading_options,
-)
-from polyplane.cli.report import Error
+from polyplane.cli.common import AsJson, Table, UserError, command, option, present
+from polyplane.cli.data import DataFile, LoadedModel, ModelFile, PredictingThreads, Reading, load_model
+from polyplane.cli.report import Error, facts_table
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from polyplane.explain.confusion import ConfusionMatrix
 
 #: Maximum number of classes of a confusion matrix in the text output; --json always includes it.
@@ -29,84 +20,123 @@ MOST_CLASSES = 30
 
 @command(
     "polyplane evaluate model.safetensors a9a.t",
-    "polyplane evaluate model.safetensors test.csv --label income",
+    "polyplane evaluate model.safetensors test.csv --label income --positive '>50K' --threshold 0.3",
     "xzcat test.svm.xz | polyplane evaluate model.safetensors - --json",
 )
 def evaluate(
     model: ModelFile,
     data: DataFile,
-    label: Label = None,
-    zero_based: ZeroBased = None,
-    format: Format = None,
-    encoding: Encoding = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads for prediction.")] = None,
+    reading: Reading,
+    positive: Annotated[str | None, option("LABEL")] = None,
+    threshold: Annotated[float | None, option("NUMBER")] = None,
+    threads: PredictingThreads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a model on labelled data: accuracy, precision and recall of each class, and the confusion matrix.
+    """Evaluate a model on labelled data: accuracy, AUC, log-loss, Brier score, and the confusion matrix.
+
+    Precision, recall and F1 are those of each class. The AUC of more than two classes is the mean over the classes, one
+    against the others. Log-loss and Brier score need probabilities.
 
     Rows are read in batches, so files can be larger than memory. Labels unknown to the model are an error.
+
+    Parameters
+    ----------
+    positive : str or None
+        Two classes: the positive class. Default: the second one.
+    threshold : float or None
+        Two classes: predict the positive class if its probability (its score, if the model has no probabilities) is at
+        least this number. Default: predict the class with the larger score.
     """
-    matrix = confusion_matrix(load_model(model), data, reading_options(format, label, zero_based, encoding), threads)
-    by_class, error = _by_class(matrix), Error.of_matrix(matrix)
-    content = {
-        "model": model,
-        "data": data,
-        "rows": matrix.n_rows,
-        "accuracy": matrix.accuracy,
-        "error_percent": error.percent,
-        "error_interval_percent": error.interval,
-        "baseline_error_percent": error.baseline_percent,
-        "classes": by_class,
-        "confusion": matrix.counts,
-    }
-    present(content, _tables(matrix, by_class), as_json)
+    import numpy as np
 
-
-def confusion_matrix(
-    loaded: LoadedModel, data: str, options: dict[str, Any], threads: int | None = None
-) -> ConfusionMatrix:
-    """Compute the confusion matrix of a model on the rows of a file."""
     from polyplane.explain.confusion import ConfusionMatrix
 
-    classes = loaded.model.classes
-    matrix = ConfusionMatrix.of(classes, [], [])
-    with loaded.predicting(threads):
-        for part in loaded.batches(data, options):
-            rows = part.labelled(data)
-            if rows.n_rows:
-                matrix += ConfusionMatrix.of(classes, rows.truth, loaded.predict(rows))
-    if not matrix.n_rows:
-        raise UserError(f"{data}: no row has a label.")
-    return matrix
-
-
-def _by_class(matrix: ConfusionMatrix) -> list[dict[str, Any]]:
-    columns = {
-        "label": matrix.classes,
-        "rows": matrix.support,
-        "precision": matrix.precision,
-        "recall": matrix.recall,
-        "f1": matrix.f1,
-    }
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def _tables(matrix: ConfusionMatrix, by_class: list[dict[str, Any]]) -> list[Table]:
-    error = Error.of_matrix(matrix)
-    facts: list[tuple[str, Any]] = [
-        ("rows", matrix.n_rows),
-        ("accuracy", matrix.accuracy),
-        ("error %", round(error.percent, 4)),
-    ]
-    facts += [(error.interval_name, error.shown_interval), ("baseline error %", error.shown_baseline)]
+    loaded = load_model(model)
+    index = _positive(loaded, positive, threshold)
+    metric = "proba" if loaded.model.has_probabilities else "score"
+    parts = zip(*outcomes(loaded, data, reading.given, threads, [metric]), strict=True)
+    truth, predicted, scores = (np.concatenate(each) for each in parts)
+    if threshold is not None and index is not None:
+        own = scores[:, index] if metric == "proba" else scores[:, index] - scores[:, 1 - index]
+        predicted = np.where(own >= threshold, index, 1 - index)
+    matrix = ConfusionMatrix.of(loaded.model.classes, truth, predicted)
+    error, labels = Error.of_matrix(matrix), matrix.classes.tolist()
+    columns = [labels, *(each.tolist() for each in (matrix.support, matrix.precision, matrix.recall, matrix.f1))]
+    names = ("label", "rows", "precision", "recall", "f1")
+    facts = {"accuracy": matrix.accuracy, **_quality(truth, scores, metric)}
+    if index is not None:
+        facts |= {"positive": labels[index], "threshold": threshold}
+    content = {"model": model, "data": data, "rows": matrix.n_rows, **facts, **error.content()}
+    content["baseline_error_percent"] = error.baseline_percent
+    content["classes"] = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    shown = {"rows": matrix.n_rows, **facts, "error %": round(error.percent, 4), **error.shown}
     tables = [
-        Table("Evaluation", (), facts),
-        Table("By class", list(by_class[0]), [list(row.values()) for row in by_class]),
+        facts_table("Evaluation", shown),
+        Table("By class", names, list(zip(*columns, strict=True))),
     ]
-    if len(by_class) <= MOST_CLASSES:
-        labels = matrix.classes.tolist()
+    if len(labels) <= MOST_CLASSES:
         rows = [[label, *counts] for label, counts in zip(labels, matrix.counts.tolist(), strict=True)]
         title = "Confusion matrix: true class by row, predicted class by column"
         tables.append(Table(title, ["true / predicted", *map(str, labels)], rows))
-    return tables
+    present({**content, "confusion": matrix.counts}, tables, as_json)
+
+
+def outcomes(
+    loaded: LoadedModel, data: str, given: dict[str, Any], threads: int | None = None, wanted: Collection[str] = ()
+) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield the true and the predicted classes of the labelled rows of a file, and the `wanted` metrics, by batch."""
+    is_empty = True
+    with loaded.predicting(threads):
+        for part in loaded.batches(data, given):
+            rows = part.labelled(data)
+            if rows.n_rows and rows.truth is not None:
+                predicted, metrics = loaded.outcome(rows, wanted)
+                yield rows.truth, predicted, *metrics.values()
+                is_empty = False
+    if is_empty:
+        raise UserError(f"{data}: no row has a label.")
+
+
+def confusion_matrix(loaded: LoadedModel, data: str, given: dict[str, Any], threads: int | None) -> ConfusionMatrix:
+    """Compute the confusion matrix of a model on the rows of a file."""
+    from polyplane.explain.confusion import ConfusionMatrix
+
+    matrix = ConfusionMatrix.of(loaded.model.classes, [], [])
+    for truth, predicted in outcomes(loaded, data, given, threads):
+        matrix += ConfusionMatrix.of(loaded.model.classes, truth, predicted)
+    return matrix
+
+
+def _positive(loaded: LoadedModel, positive: str | None, threshold: float | None) -> int | None:
+    """Return the index of the positive class; None if there are more than two."""
+    labels = [str(label) for label in loaded.model.classes.tolist()]
+    if len(labels) != 2:
+        for name, value in {"positive": positive, "threshold": threshold}.items():
+            if value is not None:
+                raise UserError(f"--{name} applies to models of two classes, and this one has {len(labels)}.")
+        return None
+    if positive is not None and positive not in labels:
+        raise UserError(f"--positive: unknown label {positive!r}; expected one of {', '.join(labels)}.")
+    if threshold is not None and loaded.model.has_probabilities and not 0 <= threshold <= 1:
+        raise UserError(f"--threshold {threshold:g}: expected a probability from 0 to 1.")
+    if threshold is not None and threshold != threshold:
+        raise UserError("--threshold nan: expected a number.")
+    return 1 if positive is None else labels.index(positive)
+
+
+def _quality(truth: np.ndarray, scores: np.ndarray, metric: str) -> dict[str, float | None]:
+    """Compute the metrics of scikit-learn that need scores or probabilities; None if they are not defined."""
+    import numpy as np
+    from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+
+    classes = np.arange(scores.shape[1])
+    scores = scores.astype(np.float64)
+    found: dict[str, float | None] = dict.fromkeys(("auc", "log_loss", "brier"))
+    if len(np.unique(truth)) == len(classes) == 2:
+        found["auc"] = float(roc_auc_score(truth, scores[:, 1] - scores[:, 0]))
+    elif len(np.unique(truth)) == len(classes):
+        found["auc"] = float(np.mean([roc_auc_score(truth == c, scores[:, c]) for c in classes]))
+    if metric == "proba":
+        found["log_loss"] = float(log_loss(truth, scores, labels=classes))
+        found["brier"] = float(brier_score_loss(truth, scores, labels=classes))
+    return found

@@ -2,63 +2,31 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
 
-from polyplane.cli.common import AsJson, Table, UserError, command, did_you_mean, note, present, refuse_overwriting
-from polyplane.cli.data import (
-    DATA_HELP,
-    Encoding,
-    Format,
-    Label,
-    LoadedModel,
-    ModelFile,
-    Part,
-    Parts,
-    ZeroBased,
-    load_model,
-    reading_options,
+from polyplane.cli.common import (
+    AsJson,
+    Table,
+    UserError,
+    command,
+    did_you_mean,
+    note,
+    option,
+    present,
+    refuse_overwriting,
 )
+from polyplane.cli.data import DATA_HELP, LoadedModel, ModelFile, Part, Reading, load_model
 
 #: Maximum number of rows on which rules are checked.
 MOST_ROWS = 1 << 16
 
-MaybeData = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="DATA", show_default=False, help=f"{DATA_HELP} Rules are checked on the first {MOST_ROWS:,} rows."
-    ),
+Rows = Annotated[
+    str | None, typer.Argument(metavar="DATA", help=f"{DATA_HELP} Rules are checked on the first {MOST_ROWS:,} rows.")
 ]
-Row = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        metavar="N",
-        help="Explain the prediction for row N of DATA (0 is the first), and find the smallest change that alters it.",
-    ),
-]
-Top = Annotated[int, typer.Option(min=1, metavar="N", help="Number of features to show for each plane or row.")]
-Tolerance = Annotated[
-    float,
-    typer.Option(min=0, max=1, help="Fraction of rows whose prediction may change when terms are rounded or omitted."),
-]
-Target = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LABEL", help="With --row: the class to change to. Default: the one that needs the smallest change."
-    ),
-]
-Freeze = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FEATURE", help="With --row: a feature that must not change; can be repeated."),
-]
-Html = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Write an HTML report about the model and labelled DATA."),
-]
-Title = Annotated[str | None, typer.Option(metavar="TEXT", help="With --html: the title of the report.")]
 
 
 @command(
@@ -69,18 +37,15 @@ Title = Annotated[str | None, typer.Option(metavar="TEXT", help="With --html: th
 )
 def explain(
     model: ModelFile,
-    data: MaybeData = None,
-    row: Row = None,
-    top: Top = 8,
-    tolerance: Tolerance = 0.0,
-    target: Target = None,
-    freeze: Freeze = None,
-    html: Html = None,
-    title: Title = None,
-    label: Label = None,
-    zero_based: ZeroBased = None,
-    format: Format = None,
-    encoding: Encoding = None,
+    reading: Reading,
+    data: Rows = None,
+    row: Annotated[int | None, option("N", min=0)] = None,
+    top: Annotated[int, option("N", min=1)] = 8,
+    tolerance: Annotated[float, option(min=0, max=1)] = 0.0,
+    target: Annotated[str | None, option("LABEL")] = None,
+    freeze: Annotated[list[str] | None, option("FEATURE")] = None,
+    html: Annotated[str | None, option("FILE")] = None,
+    title: Annotated[str | None, option("TEXT")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain a model or a single prediction, in the units of the data.
@@ -88,6 +53,23 @@ def explain(
     The planes of a model are shown as rules; a table model is explained by the importance and effects of its columns.
     With DATA, weights are rounded and small terms omitted as long as predictions do not change, and the fraction of
     rows decided by each plane is shown.
+
+    Parameters
+    ----------
+    row : int or None
+        Explain the prediction for row N of DATA (0 is the first), and find the smallest change that alters it.
+    top : int
+        Number of features to show for each plane or row.
+    tolerance : float
+        Fraction of rows whose prediction may change when terms are rounded or omitted.
+    target : str or None
+        With --row: the class to change to. Default: the one that needs the smallest change.
+    freeze : list of str or None
+        With --row: a feature that must not change; can be repeated.
+    html : str or None
+        Write an HTML report about the model and labelled DATA.
+    title : str or None
+        With --html: the title of the report.
     """
     if data is None and (row is not None or html is not None):
         raise UserError(f"{'--row' if html is None else '--html'} requires DATA, the rows to explain.")
@@ -100,21 +82,24 @@ def explain(
     from polyplane.explain import explain_model
 
     refuse_overwriting(html, model, data)
-    loaded, options = load_model(model), reading_options(format, label, zero_based, encoding)
+    loaded = load_model(model)
     if loaded.is_table and tolerance:
         raise UserError(
             "--tolerance applies to the rules of numeric models only; a table model is explained by its columns."
         )
-    parts = None if data is None else loaded.batches(data, options, MOST_ROWS, labels=html is not None)
-    rows = None if parts is None else _first_rows(parts, str(data))
-    if html is not None and rows is not None:
-        _write_page(loaded, rows, str(data), html, title, as_json)
+    parts = None if data is None else loaded.batches(data, reading.given, MOST_ROWS, labels=html is not None)
+    first = None if parts is None else next(parts)
+    following = None if parts is None else next(parts, None)
+    if first is not None and following is not None:
+        note(f"{data}: only the first {first.n_rows:,} rows are used.")
+    if html is not None and first is not None:
+        _write_page(loaded, first, str(data), html, title, as_json)
         return
-    if row is not None and parts is not None and rows is not None:
-        part, index = _part_with(parts, rows, row, str(data))
-        explanation: Any = _explain_row(loaded, rows, part, index, target, freeze)
+    if row is not None and parts is not None and first is not None:
+        part, index = _part_with([each for each in (first, following) if each is not None], parts, row, str(data))
+        explanation: Any = _explain_row(loaded, first, part, index, target, freeze)
     else:
-        X, names = None if rows is None else rows.X, loaded.feature_names(rows)
+        X, names = None if first is None else first.X, loaded.feature_names(first)
         explanation = explain_model(loaded.estimator, X, tolerance=tolerance, feature_names=names)
     if as_json:
         present({"model": model, "data": data, "row": row, **explanation.to_dict()}, [], as_json)
@@ -154,24 +139,10 @@ def _write_page(loaded: LoadedModel, rows: Part, data: str, html: str, title: st
     present(facts, [Table("Page", (), list(facts.items()))], as_json)
 
 
-def _first_rows(parts: Parts, data: str) -> Part:
-    """Return the rows for the explanation of the model; the rest of a longer file is ignored, with a note."""
-    iterator = iter(parts)
-    first = next(iterator)
-    if next(iterator, None) is not None:
-        note(f"{data}: only the first {first.n_rows:,} rows are used.")
-    return first
-
-
-def _part_with(parts: Parts, first: Part, row: int, data: str) -> tuple[Part, int]:
+def _part_with(begun: list[Part], parts: Iterator[Part], row: int, data: str) -> tuple[Part, int]:
     """Return the batch of a file that contains a row, and the index of the row in it."""
-    seen = first.n_rows
-    if row < seen:
-        return first, row
-    if data == "-":
-        raise UserError(f"--row {row}: only the first {MOST_ROWS:,} rows of standard input can be explained.")
-    for part in islice(parts, 1, None):
-        if row < seen + part.n_rows:
-            return part, row - seen
-        seen += part.n_rows
-    raise UserError(f"--row {row}: {data} has {seen} rows, numbered from 0 to {seen - 1}.")
+    for part in chain(begun, parts):
+        if row < part.first + part.n_rows:
+            return part, row - part.first
+    n_rows = part.first + part.n_rows
+    raise UserError(f"--row {row}: {data} has {n_rows} rows, numbered from 0 to {n_rows - 1}.")

@@ -3,44 +3,15 @@
 from __future__ import annotations
 
 import sys
+from pathlib import PurePath
 from typing import Annotated, Literal
 
-import typer
-
-from polyplane.cli.common import AsJson, Table, UserError, command, present, refuse_overwriting
+from polyplane.cli.common import AsJson, Table, UserError, command, option, present, refuse_overwriting
 from polyplane.cli.data import ModelFile, load_model
 
 Kind = Literal["onnx", "json", "c", "js", "sql"]
-To = Annotated[Kind | None, typer.Option("--to", help="Output format. Default: given by the file extension.")]
-Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write to; - for standard output.")]
-Numbers = Annotated[
-    Literal["float32", "float64", "int8"] | None,
-    typer.Option(
-        "--dtype",
-        help="Type of the weights (int8 in C only); ONNX: type of the input. Default: the type of the model's weights.",
-    ),
-]
-Opset = Annotated[int | None, typer.Option(help="ONNX: operator set version, from 13 to 21. Default: 18.")]
-Name = Annotated[str | None, typer.Option(help="C: prefix of all names. Default: the file name.", show_default=False)]
-Dialect = Annotated[
-    Literal["sqlite", "duckdb", "postgresql"] | None,
-    typer.Option(help="SQL: database. Default: duckdb.", show_default=False),
-]
-TableName = Annotated[
-    str | None,
-    typer.Option(
-        "--table", metavar="NAME", help="SQL: table to read the rows from. Default: rows.", show_default=False
-    ),
-]
-Key = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key",
-        metavar="COLUMN",
-        help="SQL: column to keep in the result; can be repeated.",
-        show_default=False,
-    ),
-]
+Number = Literal["float32", "float64", "int8"]
+Database = Literal["sqlite", "duckdb", "postgresql"]
 
 
 @command(
@@ -51,14 +22,14 @@ Key = Annotated[
 )
 def export(
     model: ModelFile,
-    to: To = None,
-    out: Out = "-",
-    dtype: Numbers = None,
-    opset: Opset = None,
-    name: Name = None,
-    dialect: Dialect = None,
-    table: TableName = None,
-    key: Key = None,
+    to: Annotated[Kind | None, option()] = None,
+    out: Annotated[str, option("FILE", "--out", "-o")] = "-",
+    dtype: Annotated[Number | None, option()] = None,
+    opset: Annotated[int | None, option()] = None,
+    name: Annotated[str | None, option()] = None,
+    dialect: Annotated[Database | None, option()] = None,
+    table: Annotated[str | None, option("NAME")] = None,
+    key: Annotated[list[str] | None, option("COLUMN")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Export a model to C, JavaScript, SQL, ONNX or readable JSON.
@@ -68,9 +39,26 @@ def export(
     with weights by feature name.
 
     The output file is written atomically: it appears only when it is complete.
-    """
-    from pathlib import PurePath
 
+    Parameters
+    ----------
+    to : str or None
+        Output format. Default: given by the file extension.
+    out : str
+        File to write to; - for standard output.
+    dtype : str or None
+        Type of the weights (int8 in C only); ONNX: type of the input. Default: the type of the model's weights.
+    opset : int or None
+        ONNX: operator set version, from 13 to 21. Default: 18.
+    name : str or None
+        C: prefix of all names. Default: the file name.
+    dialect : str or None
+        SQL: database. Default: duckdb.
+    table : str or None
+        SQL: table to read the rows from. Default: rows.
+    key : list of str or None
+        SQL: column to keep in the result; can be repeated.
+    """
     from polyplane.exports.file import check_options, exported
 
     refuse_overwriting(out, model)

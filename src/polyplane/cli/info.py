@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyplane._plain import plain
 from polyplane.cli.common import AsJson, Table, command, present
-from polyplane.cli.data import ModelFile
-from polyplane.cli.learners import learner_of, name_of
+from polyplane.cli.data import ModelFile, learner_of, name_of
 from polyplane.model import Model
 
 if TYPE_CHECKING:

@@ -9,31 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, BinaryIO
 
-import typer
-
 from polyplane._plain import visible, visible_json
-from polyplane.cli.common import Table, UserError, command, present, refuse_overwriting
-from polyplane.cli.data import (
-    DataFile,
-    Encoding,
-    Format,
-    Id,
-    Label,
-    LoadedModel,
-    ModelFile,
-    Part,
-    ZeroBased,
-    load_model,
-    reading_options,
-)
-
-Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write to; - for standard output.")]
-Scores = Annotated[bool, typer.Option("--scores", help="Add the score of each class.")]
-Probabilities = Annotated[
-    bool, typer.Option("--proba", help="Add the probability of each class, if the model provides them.")
-]
-Winners = Annotated[bool, typer.Option("--winners", help="Add the index of the plane with the highest score.")]
-Lines = Annotated[bool, typer.Option("--json", help="Write one JSON object per row.")]
+from polyplane.cli.common import Table, UserError, command, option, present, refuse_overwriting
+from polyplane.cli.data import DataFile, LoadedModel, ModelFile, Part, PredictingThreads, ReadingWithId, load_model
 
 
 @command(
@@ -44,17 +22,13 @@ Lines = Annotated[bool, typer.Option("--json", help="Write one JSON object per r
 def predict(
     model: ModelFile,
     data: DataFile,
-    out: Out = "-",
-    scores: Scores = False,
-    proba: Probabilities = False,
-    winners: Winners = False,
-    label: Label = None,
-    zero_based: ZeroBased = None,
-    format: Format = None,
-    encoding: Encoding = None,
-    id: Id = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads for prediction.")] = None,
-    as_json: Lines = False,
+    reading: ReadingWithId,
+    out: Annotated[str, option("FILE", "--out", "-o")] = "-",
+    scores: Annotated[bool, option(None, "--scores")] = False,
+    proba: Annotated[bool, option(None, "--proba")] = False,
+    winners: Annotated[bool, option(None, "--winners")] = False,
+    threads: PredictingThreads = None,
+    as_json: Annotated[bool, option(None, "--json")] = False,
 ) -> None:
     """Predict the label of each row, one per line. With ids, scores or probabilities, write tab-separated columns.
 
@@ -62,6 +36,19 @@ def predict(
 
     Rows are read and written in batches, so files can be larger than memory. The output file is written atomically: it
     appears only when it is complete.
+
+    Parameters
+    ----------
+    out : str
+        File to write to; - for standard output.
+    scores : bool
+        Add the score of each class.
+    proba : bool
+        Add the probability of each class, if the model provides them.
+    winners : bool
+        Add the index of the plane with the highest score.
+    as_json : bool
+        Write one JSON object per row.
     """
     refuse_overwriting(out, model, data)
     loaded = load_model(model)
@@ -69,16 +56,16 @@ def predict(
         raise UserError("--proba: this model does not provide probabilities; use --scores for its scores.")
     if winners and loaded.model.planes.n_members > 1:
         raise UserError("--winners: this model is a committee, and each of its members has its own winning plane.")
-    parts = loaded.batches(data, reading_options(format, label, zero_based, encoding, id), labels=False)
+    parts = loaded.batches(data, reading.given, labels=False)
     wanted = [name for name, is_wanted in {"score": scores, "proba": proba, "winner": winners}.items() if is_wanted]
-    began, n_rows, writer = time.perf_counter(), 0, None
+    began, n_rows, lines = time.perf_counter(), 0, None
     with _output(out) as file, loaded.predicting(threads):
         for part in parts:
-            if writer is None:
-                style = _JsonLines if as_json else _Columns if wanted or part.ids is not None else _Labels
-                writer = style(loaded, wanted, None if part.ids is None else visible(str(part.id_name)))
-                file.write(writer.header())
-            file.write(writer.rows(part))
+            if lines is None:
+                lines = Lines(loaded, wanted, None if part.ids is None else visible(str(part.id_name)))
+                if not as_json:
+                    file.write(lines.header)
+            file.write(lines.json(part) if as_json else lines.text(part))
             n_rows += part.n_rows
     if out != "-":
         seconds = time.perf_counter() - began
@@ -99,44 +86,39 @@ def _output(out: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _one_line_each(labels: list[str]) -> list[str]:
-    """Escape characters that would break a line or a column; distinct labels remain distinct."""
-    shown = [visible(label) for label in labels]
-    if len(set(shown)) == len(set(labels)):
-        return shown
-    return [visible(label.replace("\\", "\\\\")) for label in labels]
+class Lines:
+    """The output, a line for each row.
 
-
-class _Labels:
-    """Labels only."""
+    Parameters
+    ----------
+    loaded : LoadedModel
+        The model.
+    wanted : list of str
+        The columns beside the label: "score", "proba", "winner".
+    id_name : str or None
+        The column of ids.
+    """
 
     def __init__(self, loaded: LoadedModel, wanted: list[str], id_name: str | None) -> None:
-        import numpy as np
-
         self.loaded, self.wanted, self.id_name = loaded, wanted, id_name
         self.classes = loaded.model.classes.tolist()
-        self.names = _one_line_each([str(label) for label in self.classes])
-        self.lines = np.array([f"{name}\n".encode() for name in self.names], dtype=object)
+        labels = [str(label) for label in self.classes]
+        self.names = [visible(label) for label in labels]
+        if len(set(self.names)) < len(set(labels)):  # distinct labels remain distinct
+            self.names = [visible(label.replace("\\", "\\\\")) for label in labels]
 
+    @property
     def header(self) -> bytes:
-        """Return the header."""
-        return b""
-
-    def rows(self, part: Part) -> bytes:
-        """Format rows."""
-        return b"".join(self.lines[self.loaded.predict(part)].tolist())
-
-
-class _Columns(_Labels):
-    """Tab-separated columns."""
-
-    def header(self) -> bytes:
+        """The names of tab-separated columns; empty if there are only labels."""
+        if not self.wanted and self.id_name is None:
+            return b""
         names = ["label"] if self.id_name is None else [self.id_name, "label"]
         for name in self.wanted:
             names += ["winner"] if name == "winner" else [f"{name}:{label}" for label in self.names]
         return ("\t".join(names) + "\n").encode()
 
-    def rows(self, part: Part) -> bytes:
+    def text(self, part: Part) -> bytes:
+        """Return labels, or tab-separated columns."""
         found, metrics = self.loaded.outcome(part, self.wanted)
         cells = [] if part.ids is None else [[visible(cell) for cell in part.ids]]
         cells.append([self.names[c] for c in found.tolist()])
@@ -144,11 +126,8 @@ class _Columns(_Labels):
             cells += [[repr(value) for value in column.tolist()] for column in metric.T]
         return "".join("\t".join(row) + "\n" for row in zip(*cells, strict=True)).encode()
 
-
-class _JsonLines(_Labels):
-    """A JSON object for each row."""
-
-    def rows(self, part: Part) -> bytes:
+    def json(self, part: Part) -> bytes:
+        """Return a JSON object for each row."""
         found, metrics = self.loaded.outcome(part, self.wanted)
         lines = []
         for i, c in enumerate(found.tolist()):

@@ -12,21 +12,21 @@ import typer
 
 from polyplane._plain import visible
 from polyplane.cli.common import INTERRUPTED, Table, UserError, listed, present, show_number
-from polyplane.cli.data import LoadedModel
-from polyplane.cli.learners import name_of
+from polyplane.cli.data import LoadedModel, name_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from polyplane.cli.train_options import TrainOptions
-    from polyplane.cli.training import DataFacts, Outcome
+    from polyplane.cli.rows import DataFacts
+    from polyplane.cli.train import TrainOptions
+    from polyplane.cli.training import Outcome
     from polyplane.explain.confusion import ConfusionMatrix
 
 #: Maximum number of classes, columns or levels in a line, of preparations shown with their log-losses, and of search
 #: settings; --json lists all of them.
 SHOWN_NAMES, SHOWN_LOSSES, SHOWN_SETTINGS = 8, 4, 10
-#: Two-sided 95 % of a normal distribution.
-_Z = 1.959964
+#: Two-sided 95 % of a normal distribution, and the name of the interval in reports.
+_Z, INTERVAL = 1.959964, "95 % confidence interval"
 
 
 class Error(NamedTuple):
@@ -82,28 +82,23 @@ class Error(NamedTuple):
         return max(0.0, 100 * (middle - half)), min(100.0, 100 * (middle + half))
 
     @property
-    def interval_name(self) -> str:
-        """The name of the interval in reports."""
-        return "95 % confidence interval"
-
-    @property
-    def shown_interval(self) -> str:
-        """The interval as text."""
-        low, high = self.interval
-        return f"{low:.4g} to {high:.4g}"
-
-    @property
     def baseline_percent(self) -> float:
         """The error of always predicting the most frequent class, as a percentage."""
         return 100 * (1 - self.n_majority / self.n_rows)
 
+    def content(self, of: str = "") -> dict[str, Any]:
+        """Return the figures for --json."""
+        return {f"{of}error_percent": self.percent, f"{of}error_interval_percent": self.interval}
+
     @property
-    def shown_baseline(self) -> str:
-        """The baseline error as text."""
-        return f"{self.baseline_percent:.4g} (always {self.majority})"
+    def shown(self) -> dict[str, str]:
+        """The interval and the baseline as text."""
+        low, high = self.interval
+        baseline = f"{self.baseline_percent:.4g} (always {self.majority})"
+        return {INTERVAL: f"{low:.4g} to {high:.4g}", "baseline error %": baseline}
 
     def __str__(self) -> str:
-        return f"{self.percent:.4g} ({self.interval_name} {self.shown_interval})"
+        return f"{self.percent:.4g} ({INTERVAL} {self.shown[INTERVAL]})"
 
 
 def tested(model: LoadedModel, options: TrainOptions) -> Error:
@@ -111,7 +106,7 @@ def tested(model: LoadedModel, options: TrainOptions) -> Error:
     from polyplane.cli.evaluate import confusion_matrix
 
     assert options.test is not None
-    reading = {"encoding": options.reading["encoding"]} if "encoding" in options.reading else {}
+    reading = {} if options.encoding is None else {"encoding": options.encoding}
     try:
         return Error.of_matrix(confusion_matrix(model, options.test, reading, options.threads))
     except KeyboardInterrupt:
@@ -143,13 +138,13 @@ class Report:
 
     def show_read(self, facts: DataFacts) -> None:
         """Report a table: rows, label, classes, and columns that are not features."""
-        counts = facts.class_counts
+        counts, about = (
+            facts.class_counts,
+            {"data": self.options.data, "rows": facts.n_rows, "columns": facts.n_columns},
+        )
+        about |= {name: facts.metadata.get(name) for name in ("label", "id")}
         self._content |= {
-            "data": self.options.data,
-            "rows": facts.n_rows,
-            "columns": facts.n_columns,
-            "label": facts.label,
-            "id": facts.id,
+            **about,
             "index": list(facts.index_columns),
             "unlabelled_rows": facts.n_unlabelled,
             "classes": list(counts),
@@ -158,52 +153,41 @@ class Report:
             "read_seconds": round(facts.seconds, 3),
         }
         shown = {
-            "data": self.options.data,
-            "rows": facts.n_rows,
-            "columns": facts.n_columns,
-            "label": facts.label,
+            **about,
             "classes": _listed(show_number(label) + (f" ({n:,})" if n else "") for label, n in counts.items()),
-            "id": facts.id,
             "index": _listed(f"{name!r} is ignored" for name in facts.index_columns),
             "rows without a label": facts.n_unlabelled or None,
             "decimal sign": "comma" if facts.decimal == "," else None,
         }
-        self._show(_facts("Read", shown))
+        self._show(facts_table("Read", shown))
 
     def show_trained(self, estimator: Any, facts: DataFacts, outcome: Outcome) -> None:
         """Report the planes of a model; of a table also its columns by kind and the selected preparation."""
-        planes, options = estimator.model_.planes, self.options
-        common = {
-            "planes": planes.n_planes,
-            "steps": estimator.n_iter_,
-            "seconds": round(outcome.seconds, 3),
-            "interrupted": outcome.interrupted,
-        }
-        model = {"model": options.out, "learner": name_of(estimator)}
+        planes, stream = estimator.model_.planes, self.options.stream
+        model = {"model": self.options.out, "learner": name_of(estimator)}
+        ended = {"seconds": round(outcome.seconds, 3), "interrupted": outcome.interrupted}
         if estimator.model_.inputs.is_table:
             self._show_columns(estimator.model_.inputs)
-            self._content |= {
-                **model,
-                "preparation": estimator.preparation_,
-                "choice": estimator.choice_,
-                "members": planes.n_members,
-                **common,
-            }
+            counts = (planes.indptr[1:] - planes.indptr[:-1]).reshape(planes.n_members, -1).sum(axis=1)
+            about = {"preparation": estimator.preparation_, "choice": estimator.choice_}
             self._trained = {
                 **model,
                 "preparation": _preparation(estimator),
                 "held-out log-loss": _held_out_losses(estimator),
                 "members": planes.n_members,
-                "planes per class": " and ".join(map(str, _planes_per_class(planes))),
-                "parts" if options.stream else "passes": estimator.n_iter_,
-                "columns encoded from": f"the first {estimator.encoder_rows_:,} rows" if options.stream else None,
-                "seconds": round(outcome.seconds, 3),
+                "planes per class": " and ".join(map(str, sorted({int(n) // planes.n_classes for n in counts}))),
+                "parts" if stream else "passes": estimator.n_iter_,
+                "columns encoded from": f"the first {estimator.encoder_rows_:,} rows" if stream else None,
+                "seconds": ended["seconds"],
             }
-            return
-        rows = int(estimator.history_["rows"][-1]) if options.stream else facts.n_rows
-        about = {"rows": rows, "features": planes.n_features, "label": facts.metadata.get("label")}
-        self._content |= {**model, **about, "classes": estimator.classes_, **common}
-        self._trained = {**model, **about, "classes": planes.n_classes, **common}
+            self._content |= {"members": planes.n_members}
+        else:
+            rows = int(estimator.history_["rows"][-1]) if stream else facts.n_rows
+            about = {"rows": rows, "features": planes.n_features, "label": facts.metadata.get("label")}
+            about["classes"] = estimator.classes_
+            steps = {"classes": planes.n_classes, "planes": planes.n_planes, "steps": estimator.n_iter_}
+            self._trained = {**model, **about, **steps, **ended}
+        self._content |= {**model, **about, "planes": planes.n_planes, "steps": estimator.n_iter_, **ended}
         if self.tuned is not None:
             self._content["tuned"] = self.tuned
             self._trained |= _about_tuning(self.tuned)
@@ -231,15 +215,15 @@ class Report:
         known = test or (Error.pooled(folds) if folds else None)
         if folds:
             pooled, percents = Error.pooled(folds), [fold.percent for fold in folds]
-            self._content |= {"cv_error_percent": percents, "cv_error_interval_percent": pooled.interval}
+            self._content |= pooled.content("cv_") | {"cv_error_percent": percents}
             self._trained["cv error %"] = f"{pooled}, folds {min(percents):.4g} to {max(percents):.4g}"
         if test is not None:
-            self._content |= {"test_error_percent": test.percent, "test_error_interval_percent": test.interval}
+            self._content |= test.content("test_")
             self._trained["test error %"] = str(test)
         if known is not None:
             self._content["baseline_error_percent"] = known.baseline_percent
-            self._trained["baseline error %"] = known.shown_baseline
-        self._show(_facts("Trained", self._trained))
+            self._trained["baseline error %"] = known.shown["baseline error %"]
+        self._show(facts_table("Trained", self._trained))
         if not self.is_live:
             present(self._content, self._held, self.options.as_json)
         else:
@@ -263,18 +247,14 @@ class Report:
             self._held.append(table)
 
 
-def _facts(title: str, facts: dict[str, Any]) -> Table:
+def facts_table(title: str, facts: dict[str, Any]) -> Table:
+    """Return a table of names and values, without missing values."""
     rows = [(name.replace("_percent", " %").replace("_", " "), value) for name, value in facts.items()]
     return Table(title, (), [(name, value) for name, value in rows if value is not None and value != ""])
 
 
 def _listed(names: Iterable[str]) -> str:
     return listed(names, SHOWN_NAMES)
-
-
-def _planes_per_class(planes: Any) -> list[int]:
-    counts = (planes.indptr[1:] - planes.indptr[:-1]).reshape(planes.n_members, -1)
-    return sorted(set((counts.sum(axis=1) // planes.n_classes).tolist()))
 
 
 def _preparation(estimator: Any) -> str:

@@ -1,5 +1,5 @@
 """The choice of parameters."""
 
-from polyplane.search._search import PlaneSearchCV
+from polyplane.search.plane_search import PlaneSearchCV
 
 __all__ = ["PlaneSearchCV"]

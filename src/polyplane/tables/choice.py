@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyplane._array_api import softmax
-from polyplane.engine.run import Race
+from polyplane.engine.race import Race
 from polyplane.planes import PlaneSet
 from polyplane.tables.members import (
     Candidate,

@@ -6,7 +6,6 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -22,27 +21,42 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from polyplane._array_api import to_numpy
-from polyplane._prediction import check_classes, check_matrix, check_targets, encode, to_host
+from polyplane._prediction import check_classes, check_matrix, check_targets, to_host
 from polyplane.base import takes_matrix
+from polyplane.engine.race import Race
 from polyplane.engine.run import Progress
-from polyplane.search._candidates import Settings, declared_space, draw_candidates, machine_of
-from polyplane.search._checkpoint import Checkpoint, fingerprint
-from polyplane.search._fitting import Evaluation
-from polyplane.search._halving import Halving
-from polyplane.search._results import results_table
-from polyplane.search._rungs import Rung, full_passes, plan
+from polyplane.search.candidates import declared_space, draw_candidates, full_passes, plan_rungs
+from polyplane.search.trials import Checkpoint, Trials, results_table
+
+#: Documentation of the methods of the best estimator.
+_METHOD = """Call `{0}` of the best estimator.
+
+Parameters
+----------
+X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+    The rows.
+
+Returns
+-------
+found : ndarray
+    The return value of `{0}` of the best estimator.
+"""
 
 
-def _delegated(name: str) -> Callable[[Any], bool]:
-    """Whether the best estimator, or before `fit` the given estimator, has a method."""
+def _delegated(name: str) -> Any:
+    """Return a method of the best estimator; before `fit`, it exists if the given estimator has it."""
 
-    def check(self: PlaneSearchCV) -> bool:
+    def exists(self: PlaneSearchCV) -> bool:
         if not self.refit:
             raise AttributeError(f"{name} is not available with refit=False: fit an estimator with best_params_.")
-        getattr(getattr(self, "best_estimator_", None) or self._searched(0), name)
-        return True
+        return hasattr(getattr(self, "best_estimator_", None) or self._searched(0), name)
 
-    return check
+    def method(self: PlaneSearchCV, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, name)(X)
+
+    method.__name__, method.__doc__ = name, _METHOD.format(name)
+    return available_if(exists)(method)
 
 
 @dataclass(eq=False, repr=False)
@@ -199,74 +213,31 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31))
         estimator = clone(self._searched(seed))
         scorer = check_scoring(estimator, self.scoring)
-        evaluation = self._evaluation(estimator, X, y, sample_weight, groups, scorer, seed)
-        search = self._search(evaluation, began)
-        is_complete = self._run(search)
-        table = results_table(search.candidates, search.rungs, search.trials, len(search.evaluation.folds))
-        found: dict[str, Any] = {"cv_results_": table, "scorer_": scorer, "n_splits_": len(evaluation.folds)}
-        found |= {"is_complete_": is_complete, "classes_": np.unique(evaluation.y)}
-        index = list(search.trials).index(search.best)
+        trials = self._trials(estimator, X, y, sample_weight, groups, scorer, seed)
+        race = self._run(trials, began)
+        last = max(rung for rung, _ in race.trials)  # if it is not complete, it starts with the best candidates
+        best = trials.ranked(race, [candidate for rung, candidate in race.trials if rung == last], last)[0]
+        self._warn(trials, race, last)
+        table, index = results_table(trials), list(race.trials).index((last, best))
+        found: dict[str, Any] = {"cv_results_": table, "scorer_": scorer, "n_splits_": len(trials.folds)}
+        found |= {"is_complete_": race.is_complete, "classes_": np.unique(trials.y)}
         found |= {"best_index_": index, "best_params_": table["params"][index]}
         found["best_score_"] = float(table["mean_test_score"][index])
         if self.refit:
-            found |= _refitted(estimator, found["best_params_"], X, evaluation)
+            began, refitted = time.perf_counter(), clone(estimator)
+            refitted.set_params(**clone(found["best_params_"], safe=False)).fit(X, trials.y, **trials.weights())
+            found |= {"best_estimator_": refitted, "refit_time_": time.perf_counter() - began}
+            names = ("n_features_in_", "feature_names_in_")
+            found |= {name: getattr(refitted, name) for name in names if hasattr(refitted, name)}
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self.__dict__.update(found)
         return self
 
-    @available_if(_delegated("predict"))
-    def predict(self, X: Any) -> Any:
-        """Predict class labels with the best estimator.
+    predict = _delegated("predict")
+    predict_proba = _delegated("predict_proba")
+    decision_function = _delegated("decision_function")
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,)
-            The labels.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    @available_if(_delegated("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Predict class probabilities with the best estimator.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_rows, n_classes)
-            The probabilities.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
-
-    @available_if(_delegated("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Compute class scores with the best estimator.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            The scores.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
-
-    @available_if(_delegated("score"))
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score the best estimator with `scoring`.
 
@@ -304,10 +275,8 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
 
         return MultiHyperplaneClassifier(random_state=seed)
 
-    def _evaluation(
-        self, estimator: Any, X: Any, y: Any, weight: Any, groups: Any, scorer: Any, seed: int
-    ) -> Evaluation:
-        """The rows and the folds, checked."""
+    def _trials(self, estimator: Any, X: Any, y: Any, weight: Any, groups: Any, scorer: Any, seed: int) -> Trials:
+        """The validated rows, the folds, the candidates and the rungs."""
         if takes_matrix(estimator):
             X = check_matrix(clone(estimator), X, reset=True)
         elif not hasattr(X, "shape"):
@@ -318,80 +287,69 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
             weight = _check_sample_weight(to_host("sample_weight", weight, X), np.empty((len(y), 1)))
         folds = list(check_cv(self.cv, y, classifier=True).split(np.empty((len(y), 1)), y, groups))
         score = _accuracy if self.scoring is None else scorer
-        return Evaluation(estimator, X, y, encode(y, classes), weight, folds, score, seed, self.n_jobs)
-
-    def _search(self, evaluation: Evaluation, began: float) -> Halving:
-        """The search, with the trials of the checkpoint if it is resumed."""
-        estimator, space = evaluation.estimator, self.param_distributions
-        if space is None:
-            space = declared_space(estimator, np.unique(evaluation.y))
-            if not space:
-                raise ValueError(
-                    "param_distributions=None: the estimator has no parameters to search; specify param_distributions."
-                )
+        space = declared_space(estimator, classes) if self.param_distributions is None else self.param_distributions
+        if not space:
+            raise ValueError(
+                "param_distributions=None: the estimator has no parameters to search; specify param_distributions."
+            )
         candidates = draw_candidates(estimator, space, self.n_iter, self.random_state)
-        prefix, machine = machine_of(estimator)
-        searched = any(f"{prefix}max_iter" in settings for settings in candidates)
-        n_rows = len(evaluation.folds[0][0])
-        rungs = plan(full_passes(machine, searched), n_rows, len(candidates), self.factor)
-        limit = math.inf if self.time_limit is None else self.time_limit
-        checkpoint = None if self.checkpoint is None else self._checkpoint(evaluation, candidates, rungs)
-        search = Halving(evaluation, candidates, rungs, self.factor, began + limit, checkpoint)
-        if checkpoint is not None and self.resume:
-            search.trials.update(checkpoint.read())
-        return search
+        passes, n_rows = full_passes(estimator, candidates), len(folds[0][0])
+        rungs = plan_rungs(passes, n_rows, len(candidates), len(folds), self.factor)
+        return Trials(estimator, X, y, weight, folds, score, seed, self.n_jobs, candidates, rungs)
 
-    def _checkpoint(self, evaluation: Evaluation, candidates: list[Settings], rungs: list[Rung]) -> Checkpoint:
+    def _run(self, trials: Trials, began: float) -> Race[int]:
+        """Run the race: on each rung, the best candidates advance to the next one."""
+        checkpoint = None if self.checkpoint is None else self._checkpoint(trials)
+        progress = Progress(type(self).__name__, 100) if self.verbose else None
+
+        def after_batch(rung: int) -> None:
+            if checkpoint is not None:
+                checkpoint.write()
+            if progress is not None:
+                score = -np.nanmin([race.mean(candidate, tried) for tried, candidate in race.trials if tried == rung])
+                progress.update(trials.percent_done, {"rung": rung + 1, "score": round(float(score), 4)})
+
+        def advancing(candidates: list[int], rung: int) -> list[int]:
+            ranked, following = trials.ranked(race, candidates, rung), trials.rungs[rung + 1 :]
+            return ranked[: following[0].n_candidates] if following else ranked
+
+        deadline = math.inf if self.time_limit is None else began + self.time_limit
+        race = Race[int](trials.losses, batch_size=trials.batch_size, after_batch=after_batch, deadline=deadline)
+        race.trials |= {key: trial.losses for key, trial in trials.finished.items()}
+        if progress is not None:
+            progress.begin()
+        try:
+            race.run(range(len(trials.candidates)), range(len(trials.rungs)), advancing)
+        finally:
+            if progress is not None:
+                progress.end()
+        return race
+
+    def _checkpoint(self, trials: Trials) -> Checkpoint:
         if not isinstance(self.random_state, Integral):
             raise ValueError(
                 f"checkpoint: random_state is {self.random_state!r}, but resuming requires the same candidates; set "
                 "random_state to an int."
             )
-        parts = {
-            "rows": fingerprint(evaluation.X, evaluation.y, evaluation.sample_weight),
-            "folds": fingerprint(*(rows for fold in evaluation.folds for rows in fold)),
-            "estimator": repr(sorted((name, repr(v)) for name, v in evaluation.estimator.get_params().items())),
-            "scoring": self.scoring if isinstance(self.scoring, str) else getattr(self.scoring, "__name__", "None"),
-            "rungs": repr([tuple(rung) for rung in rungs]),
-        }
-        return Checkpoint(self.checkpoint, parts, candidates)
+        scoring = self.scoring if isinstance(self.scoring, str) else getattr(self.scoring, "__name__", "None")
+        checkpoint = Checkpoint(self.checkpoint, trials, scoring)
+        if self.resume:
+            checkpoint.read()
+        return checkpoint
 
-    def _run(self, search: Halving) -> bool:
-        """Run the trials, warn about failures and the time limit, and return whether the search is complete."""
-        progress = Progress(type(self).__name__, 100) if self.verbose else None
-        if progress is not None:
-            progress.begin()
-        try:
-            is_complete = search.go(progress)
-        finally:
-            if progress is not None:
-                progress.end()
-        failed = search.evaluation
-        if failed.failure is not None:
+    def _warn(self, trials: Trials, race: Race[int], last: int) -> None:
+        """Warn about failures and the time limit."""
+        if trials.failures:
+            said = f"{len(trials.failures)} fits failed and have no score; the first error: {trials.failures[0]}"
+            warnings.warn(said, FitFailedWarning, stacklevel=3)
+        if not race.is_complete:
             warnings.warn(
-                f"{failed.n_failures} fits failed and have no score; the first error: {failed.failure.error}",
-                FitFailedWarning,
-                stacklevel=3,
-            )
-        if not is_complete:
-            warnings.warn(
-                f"time_limit={self.time_limit:g} ended the search on rung {search.last_rung + 1} of "
-                f"{len(search.rungs)}, after {len(search.trials)} trials; the best candidate so far is used.",
+                f"time_limit={self.time_limit:g} ended the search on rung {last + 1} of {len(trials.rungs)}, after "
+                f"{len(race.trials)} trials; the best candidate so far is used.",
                 UserWarning,
                 stacklevel=3,
             )
-        return is_complete
 
 
 def _accuracy(estimator: Any, X: Any, y: np.ndarray) -> float:
     return float(np.mean(to_numpy(estimator.predict(X)) == y))
-
-
-def _refitted(estimator: Any, settings: Settings, X: Any, evaluation: Evaluation) -> dict[str, Any]:
-    """Fitted attributes of the best setting, refitted on all rows."""
-    best, began = clone(estimator).set_params(**clone(settings, safe=False)), time.perf_counter()
-    best.fit(X, evaluation.y, **evaluation.weights(best))
-    found = {"best_estimator_": best, "refit_time_": time.perf_counter() - began}
-    return found | {
-        name: getattr(best, name) for name in ("n_features_in_", "feature_names_in_") if hasattr(best, name)
-    }

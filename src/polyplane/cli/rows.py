@@ -1,0 +1,530 @@
+"""The rows of a training file, matrix or table, in memory or as a stream; and the labels of tables."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polyplane.cli.common import UserError, did_you_mean, listed, note
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from polyplane.cli.train import TrainOptions
+    from polyplane.engine.data import AffineScaling, FeatureMoments
+    from polyplane.readers import TableBatches
+
+#: A numeric column with more distinct values is not used as the label unless `--label` names it.
+MOST_NUMBERS = 20
+#: A column whose fraction of distinct values is larger contains ids or quantities, not classes.
+MOST_DIFFERENT = 0.5
+#: A longer string is not parsed as a number.
+MOST_DIGITS = 400
+#: Number of rows that the encoder of a table is fitted to in a stream.
+FIRST_ROWS = 50_000
+#: As numbers, these strings would lose their leading zeros.
+_LEADING_ZERO = re.compile(r"[+-]*0\d")
+
+
+class Labels(NamedTuple):
+    """The values of a label column.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        The index of each label; -1 if it is missing.
+    values : list of str or int
+        The distinct labels.
+    """
+
+    codes: np.ndarray
+    values: list[Any]
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether all labels are numbers, fractions among them."""
+        return all(_number(value) is not None for value in self.values)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows with a label."""
+        return int((self.codes >= 0).sum())
+
+
+def read_labels(column: Any, missing: Collection[str]) -> Labels:
+    """Read the labels of an Arrow column: as integers if all values are integers, otherwise as strings."""
+    import numpy as np
+
+    codes, cells = _cells(column, missing)
+    values = iter(parse_labels([cell for cell in cells if cell is not None]))
+    known: dict[Any, int] = {}
+    new = [-1 if cell is None else known.setdefault(next(values), len(known)) for cell in cells]
+    return Labels(np.array([*new, -1], dtype=np.intp)[codes], list(known))
+
+
+def parse_labels(cells: Sequence[Any]) -> list[Any]:
+    """Convert labels to integers if all of them are integers of 64 bits; otherwise to strings. None are merged."""
+    numbers = [_number(cell) for cell in cells]
+    integers = [int(n) for n in numbers if n is not None and n == int(n) and -(2**63) <= n < 2**63]
+    return integers if len(integers) == len(cells) else [str(cell) for cell in cells]
+
+
+def cell_counts(column: Any, missing: Collection[str]) -> dict[Any, int]:
+    """Count each value of a label column; None is a missing value."""
+    import numpy as np
+
+    codes, cells = _cells(column, missing)
+    counts: dict[Any, int] = {None: int((codes < 0).sum())}
+    for cell, n in zip(cells, np.bincount(codes[codes >= 0], minlength=len(cells)).tolist(), strict=True):
+        if n:
+            counts[cell] = counts.get(cell, 0) + n
+    return counts
+
+
+def match_labels(column: Any, missing: Collection[str], classes: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Return the labels as indices into `classes` (-1: missing, -2: unknown), and the first unknown label."""
+    import numpy as np
+
+    codes, cells = _cells(column, missing)
+    key = _number if classes.dtype.kind in "iuf" else str
+    known = {key(label): c for c, label in enumerate(classes.tolist())}
+    found = np.array([*(-1 if cell is None else known.get(key(cell), -2) for cell in cells), -1])[codes]
+    unknown = next((cells[code] for code in codes[found == -2][:1]), None)
+    return found, unknown
+
+
+def _cells(column: Any, missing: Collection[str]) -> tuple[np.ndarray, list[Any]]:
+    """Return the index of each value, and the distinct values: strings or numbers; None if missing."""
+    import numpy as np
+    from pyarrow import types
+
+    encoded = column.combine_chunks()
+    if not types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+    used = np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary)) > 0
+    values = encoded.dictionary.to_pylist()
+    return codes, [_cell(value, missing) if is_used else None for value, is_used in zip(values, used, strict=True)]
+
+
+def _cell(value: Any, missing: Collection[str]) -> Any:
+    """Return a label as a string or a number; None if it is missing."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    text = str(value).strip()
+    return None if text in missing else text
+
+
+def _number(cell: Any) -> int | float | None:
+    """Return a label as a number, exact if it is an integer; None if it is not one, or would lose its leading zeros."""
+    if not isinstance(cell, str):
+        return cell if cell - cell == 0 else None
+    if len(cell) > MOST_DIGITS or "_" in cell or _LEADING_ZERO.match(cell):
+        return None
+    for read in (int, float):
+        try:
+            number: int | float = read(cell)
+        except ValueError:
+            continue
+        return number if number - number == 0 else None
+    return None
+
+
+def label_kind(classes: np.ndarray) -> str:
+    """Return the value of `labels` for `polyplane.readers.read`: "number" or "text"."""
+    return "text" if classes.dtype.kind in "UO" else "number"
+
+
+def find_column(names: Sequence[str], option: str, wanted: str | None) -> str | None:
+    """Return the column that ``--label`` or ``--id`` gives by name or index."""
+    if wanted is None or wanted in names:
+        return wanted
+    if wanted.lstrip("-").isdigit() and -len(names) <= int(wanted) < len(names):
+        return names[int(wanted)]
+    hint = did_you_mean(wanted, names) or f" The columns are {listed(names)}."
+    raise UserError(f"--{option} {wanted}: the table has no column {wanted!r}.{hint}")
+
+
+def guess_label(table: Any, missing: Collection[str], data: str) -> str:
+    """Return the only column with a common label name, or else the last one if it clearly contains classes."""
+    names = table.column_names
+    usual = usual_label(names)
+    if usual is not None:
+        return usual
+    last = read_labels(table.column(len(names) - 1), missing)
+    _refuse_guess(names[-1], len(last.values), last.n_rows, last.are_numbers, data, names)
+    return str(names[-1])
+
+
+def usual_label(names: Sequence[str]) -> str | None:
+    """Return the only column with a common label name."""
+    usual = [name for name in names if _is_usual(name)]
+    return usual[0] if len(usual) == 1 else None
+
+
+def check_guess(name: str | None, y: np.ndarray, data: str) -> None:
+    """Raise an error if the last column of a numeric table may not contain classes."""
+    import numpy as np
+
+    if name is not None and not _is_usual(name):
+        _refuse_guess(name, len(np.unique(y)), len(y), y.dtype.kind in "iuf", data, [])
+
+
+def _is_usual(name: str) -> bool:
+    from polyplane.readers.rows import USUAL_LABELS
+
+    return name.lower() in USUAL_LABELS
+
+
+def _refuse_guess(name: str, n_different: int, n_rows: int, are_numbers: bool, data: str, names: Sequence[str]) -> None:
+    if n_different <= max(2, MOST_DIFFERENT * n_rows) and not (are_numbers and n_different > MOST_NUMBERS):
+        return
+    columns = f" The columns are {listed(names, 20)}." if names else ""
+    raise UserError(
+        f"{data}: the label column is ambiguous: the last one, {name!r}, has {n_different:,} different "
+        f"{'numbers' if are_numbers else 'strings'}. Specify it with --label COLUMN.{columns}"
+    )
+
+
+def check_label(labels: Labels, name: str, option: str) -> None:
+    """Raise an error if a column does not contain classes."""
+    n_different, n_rows = len(labels.values), labels.n_rows
+    if n_different == 0:
+        raise UserError(f"{option}: the column {name!r} contains no labels.")
+    _refuse_single(labels.values, name)
+    are_fractions = labels.are_numbers and any(isinstance(value, str) for value in labels.values)
+    if n_different > max(2, MOST_DIFFERENT * n_rows) or (are_fractions and n_different > MOST_NUMBERS):
+        raise UserError(
+            f"{option}: the column {name!r} has {n_different:,} different values in {n_rows:,} rows, too many for "
+            "classes; specify another column, or group its values into a few classes first."
+        )
+
+
+def _refuse_single(classes: Sequence[Any], name: str) -> None:
+    if len(classes) == 1:
+        raise UserError(
+            f"The label column {name!r} contains a single class, {classes[0]!r}; at least two classes are required."
+        )
+
+
+# Training rows.
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """Facts about the training data.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Number of rows with a label, and of features or feature columns.
+    metadata : dict
+        Reading options for the model file.
+    class_counts : dict of label to int
+        The number of rows of each class; in a stream of a matrix, 0.
+    seconds : float
+        Reading time.
+    index_columns : tuple of str
+        Index columns of a table, written by pandas.
+    n_unlabelled : int
+        Number of rows without a label, which are ignored.
+    decimal : str
+        The decimal separator of a table.
+    feature_names : tuple of str or None
+        The features of a matrix.
+    scaling : AffineScaling or None
+        The scaling of a matrix.
+    """
+
+    n_rows: int
+    n_columns: int
+    metadata: Mapping[str, Any]
+    class_counts: dict[Any, int]
+    seconds: float = 0.0
+    index_columns: tuple[str, ...] = ()
+    n_unlabelled: int = 0
+    decimal: str = "."
+    feature_names: tuple[str, ...] | None = None
+    scaling: AffineScaling | None = None
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The class labels."""
+        import numpy as np
+
+        return np.array(list(self.class_counts))
+
+
+class TrainingRows(NamedTuple):
+    """Training rows in memory: a matrix or a pyarrow.Table, the labels, and facts about the data."""
+
+    X: Any
+    y: np.ndarray
+    facts: DataFacts
+
+    def take(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return the features and the labels of some rows."""
+        return self.X.take(rows) if hasattr(self.X, "column_names") else self.X[rows], self.y[rows]
+
+
+def count(labels: Any) -> dict[Any, int]:
+    """Return the number of rows of each class."""
+    import numpy as np
+
+    classes, counts = np.unique(labels, return_counts=True)
+    return dict(zip(classes.tolist(), counts.tolist(), strict=True))
+
+
+def scaling_by(moments: FeatureMoments, method: str) -> AffineScaling | None:
+    """Return the scaling of a method of ``--scale``."""
+    return None if method == "none" else moments.standard() if method == "standard" else moments.maxabs()
+
+
+class MatrixSource:
+    """Training data as a matrix; `resumed` is the model whose training is resumed."""
+
+    def __init__(self, options: TrainOptions, resumed: Any) -> None:
+        self.options, self.resumed = options, resumed
+        self.reading = ({} if resumed is None else resumed.reading()) | options.given
+        if options.features is not None:
+            self.reading["n_features"] = options.features
+
+    def read(self) -> TrainingRows:
+        """Read all rows."""
+        from polyplane.readers import read
+        from polyplane.readers.rows import NotNumbersError
+
+        try:
+            rows = read(self.options.source, **self.reading)
+        except NotNumbersError as error:
+            if self.resumed is not None:
+                raise
+            raise UserError(f"{str(error).rstrip('.')}; --learner table accepts such columns.") from error
+        if self.resumed is None and "label" not in self.reading:
+            check_guess(rows.facts.get("label"), rows.y, self.options.source.name)
+        facts = DataFacts(len(rows.y), rows.X.shape[1], rows.facts, count(rows.y), feature_names=rows.feature_names)
+        return TrainingRows(rows.X, rows.y, facts)
+
+    def stream(self) -> tuple[DataFacts, Callable[[], Any]]:
+        """Return facts about the data, and a function that reads it in batches."""
+        from polyplane.readers import batches
+
+        facts = self._given() if self.options.data == "-" else self._surveyed()
+        if self.resumed is not None:
+            facts = replace(facts, class_counts=dict.fromkeys(self.resumed.model.classes.tolist(), 0))
+        zero_based = facts.metadata.get("zero_based")
+        reading = self.reading | ({} if zero_based is None else {"zero_based": zero_based})
+        reading |= {"n_features": facts.n_columns, "labels": label_kind(facts.classes)}
+        parts = batches(self.options.source, self.options.batch_rows, **reading)
+        return facts, lambda: ((part.X, part.y) for part in parts)
+
+    def _surveyed(self) -> DataFacts:
+        """Read a stream to find its labels, its features and their scales."""
+        import numpy as np
+
+        from polyplane.engine.data import FeatureMoments, refuse_extremes
+        from polyplane.readers import batches
+
+        moments, classes, part = FeatureMoments(), None, None
+        for part in batches(self.options.source, self.options.batch_rows, **self.reading):
+            found = np.unique(part.y)
+            if classes is None and len(found) == 1:
+                note(f"The first {len(part.lines)} rows all have the class {found.tolist()[0]!r}; shuffle the data.")
+            classes = found if classes is None else np.union1d(classes, found)
+            if self.options.scaling != "none":
+                refuse_extremes(part.X)
+                moments.add(part.X)
+        assert part is not None  # the reader raises an error for an empty stream
+        assert classes is not None
+        counts, scaling = dict.fromkeys(classes.tolist(), 0), scaling_by(moments, self.options.scaling)
+        return DataFacts(0, part.X.shape[1], part.facts, counts, feature_names=part.feature_names, scaling=scaling)
+
+    def _given(self) -> DataFacts:
+        """Take the facts about standard input from the command line, or from the model to resume."""
+        import numpy as np
+
+        options, resumed, n_features = self.options, self.resumed, self.reading.get("n_features")
+        classes = None if resumed is None else resumed.model.classes.tolist()
+        if options.classes is not None:
+            classes = np.unique(np.array([_integer_or_text(text) for text in options.classes.split(",")])).tolist()
+        if classes is None or n_features is None or options.scaling != "none":
+            raise UserError(
+                "Standard input can be read only once: with --stream, also specify --classes and --features, and omit "
+                "--scale."
+            )
+        return DataFacts(0, n_features, {} if resumed is None else resumed.metadata, dict.fromkeys(classes, 0))
+
+
+def _integer_or_text(text: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        return text.strip()
+
+
+class TableSource:
+    """Training data as a table; the decimal separator of the `model` is set to that of the file, if it is not given."""
+
+    def __init__(self, options: TrainOptions, model: Any, is_decimal_given: bool) -> None:
+        self.options, self.model, self.is_decimal_given = options, model, is_decimal_given
+        self.missing = frozenset(model.gaps)
+
+    def _open(self, n_rows: int | None = None, columns: set[str] | None = None) -> TableBatches:
+        from polyplane.readers import table_batches
+
+        given = self.options.given
+        reading = {name: given[name] for name in ("format", "encoding") if name in given}
+        return table_batches(self.options.source, n_rows, keep_index=True, columns=columns, **reading)
+
+    def read(self) -> TrainingRows:
+        """Read all rows; those without a label are ignored."""
+        import numpy as np
+
+        from polyplane.readers.tables import whole_table
+
+        began, parts = time.perf_counter(), self._open()
+        table, name = whole_table(parts), parts.input_file.name
+        if not table.num_rows:
+            raise UserError(f"{name} has no rows.")
+        columns = NamedColumns.of(table, self.options.given, parts.index)
+        label = columns.label or guess_label(table.drop_columns(list(columns.others)), self.missing, name)
+        if label == columns.id:
+            raise UserError(f"--id {label}: this is the label column.")
+        labels = read_labels(table.column(label), self.missing)
+        check_label(labels, label, f"--label {label}")
+        X = columns.features(table, label)
+        self._find_decimal(X)
+        X = self._typed(X, set(X.column_names) - set(self.model.kinds or ()))
+        has_label = labels.codes >= 0
+        n_unlabelled = int((~has_label).sum())
+        if n_unlabelled:
+            X = X.filter(has_label)
+            note(f"{name}: {n_unlabelled:,} rows without a label in {label!r} are ignored.")
+        y = np.array(labels.values)[labels.codes[has_label]]
+        return TrainingRows(X, y, self._facts(columns, X, label, count(y), parts.format, began, n_unlabelled))
+
+    def stream(self) -> tuple[DataFacts, Callable[[], Any]]:
+        """Return facts about the data, and a function that reads it in batches."""
+        facts = self._given() if self.options.data == "-" else self._surveyed()
+        return facts, lambda: self._batches(facts.metadata["label"], facts.classes)
+
+    def _surveyed(self) -> DataFacts:
+        """Read the columns from the first rows, and the labels from all rows."""
+        began, parts = time.perf_counter(), self._open(self.options.batch_rows)
+        first = next(iter(parts))
+        columns = NamedColumns.of(first, self.options.given, parts.index)
+        label = columns.label or usual_label(first.column_names)
+        if label is None:
+            raise UserError("--stream: specify the label column with --label COLUMN.")
+        X = columns.features(first, label)
+        cells: Counter[Any] = Counter()
+        for part in self._open(None, {label}):
+            cells.update(cell_counts(part.column(label), self.missing))
+        n_unlabelled = cells.pop(None, 0)
+        if not cells:
+            raise UserError(f"{self.options.data} has no rows with a label in the column {label!r}.")
+        labels, counts = parse_labels(list(cells)), Counter[Any]()
+        for value, n in zip(labels, cells.values(), strict=True):
+            counts[value] += n
+        _refuse_single(labels if len(counts) < 2 else [], label)
+        self._find_decimal(X)
+        return self._facts(columns, X, label, counts, parts.format, began, n_unlabelled)
+
+    def _given(self) -> DataFacts:
+        """Take the facts about standard input, which can be read only once, from the command line."""
+        given, classes = self.options.given, self.options.classes
+        if classes is None or "label" not in given:
+            raise UserError("Standard input can be read only once: with --stream, also specify --classes and --label.")
+        labels = sorted(parse_labels([text.strip() for text in classes.split(",")]))
+        metadata = {"format": "csv"} | {name: given[name] for name in ("label", "id") if name in given}
+        return DataFacts(0, 0, metadata, dict.fromkeys(labels, 0), decimal=self.model.decimal)
+
+    def _facts(
+        self, columns: NamedColumns, X: Any, label: str, counts: dict[Any, int], format: str, began: float, n: int
+    ) -> DataFacts:
+        recorded = {"format": format, "label": label, "id": columns.id}
+        metadata = {name: value for name, value in recorded.items() if value is not None}
+        return DataFacts(
+            sum(counts.values()), X.num_columns, metadata, dict(sorted(counts.items())), time.perf_counter() - began,
+            columns.index_columns, n, self.model.decimal,
+        )  # fmt: skip
+
+    def _find_decimal(self, X: Any) -> None:
+        from polyplane.readers.tables import find_decimal
+
+        if not self.is_decimal_given:
+            self.model.set_params(decimal=find_decimal(X, self.missing))
+
+    def _typed(self, X: Any, numbers: set[str]) -> Any:
+        from polyplane.readers.tables import typed
+
+        return typed(X, numbers, self.model.decimal, self.missing)
+
+    def _batches(self, label: str, classes: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+        """Yield the labelled rows in batches; columns that are numeric in the first rows are parsed as numbers."""
+        first_row, numbers, data = 0, None, self.options.data
+        parts = self._open(self.options.batch_rows)
+        for table in _first_joined(parts, FIRST_ROWS):
+            columns = NamedColumns.of(table, self.options.given, parts.index)
+            if label not in table.column_names:
+                raise UserError(
+                    f"--label {label}: {data} has no such column; with --stream, the label column needs a name."
+                )
+            found, unknown = match_labels(table.column(label), self.missing, classes)
+            if unknown is not None:
+                row = first_row + int((found == -2).argmax())
+                raise UserError(f"{data}, row {row}: the label {unknown!r} is not in --classes.")
+            X = columns.features(table, label)
+            X = self._typed(X, set(X.column_names) - set(self.model.kinds or ()) if numbers is None else numbers)
+            if numbers is None:
+                numbers = {field.name for field in X.schema if str(field.type) in ("int64", "double")}
+            first_row += table.num_rows
+            if (found >= 0).any():
+                yield X.filter(found >= 0), classes[found[found >= 0]]
+
+
+class NamedColumns(NamedTuple):
+    """The label and id columns given on the command line, and index columns written by pandas."""
+
+    label: str | None
+    id: str | None
+    index_columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: Any, given: Mapping[str, Any], index: tuple[str, ...]) -> NamedColumns:
+        """Find the columns in a table."""
+        label, id = (find_column(table.column_names, option, given.get(option)) for option in ("label", "id"))
+        return cls(label, id, tuple(name for name in index if name not in (label, id)))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Columns that are neither features nor the label."""
+        return self.index_columns if self.id is None else (*self.index_columns, self.id)
+
+    def features(self, table: Any, label: str) -> Any:
+        """Select the feature columns."""
+        X = table.drop_columns([*self.others, label])
+        if not X.num_columns:
+            raise UserError("The table has no columns other than the label.")
+        return X
+
+
+def _first_joined(parts: Any, n_rows: int) -> Iterator[Any]:
+    """Yield the batches; the first ones are joined until they have `n_rows` rows."""
+    import pyarrow
+
+    held: list[Any] = []
+    is_begun = False
+    for part in parts:
+        held.append(part)
+        if is_begun or sum(map(len, held)) >= n_rows:
+            yield pyarrow.concat_tables(held)
+            held, is_begun = [], True
+    if held:
+        yield pyarrow.concat_tables(held)
