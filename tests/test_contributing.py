@@ -100,7 +100,7 @@ def test_a_cluster_trains_it(learner):
 
     X, y = load_iris(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
-    with Client(processes=False, dashboard_address=None):
+    with Client(processes=False, dashboard_address=":0"):
         machine = DaskPlaneClassifier(learner(40, random_state=0)).fit(
             da.from_array(X[order], chunks=(50, -1)), da.from_array(y[order], chunks=50)
         )

@@ -51,7 +51,7 @@ def test_on_a_cluster_planes_depend_on_the_partitions_alone(rows):
         with (
             threadpool_limits(n_threads, user_api="blas"),
             distributed.Client(
-                n_workers=n_workers, threads_per_worker=n_threads, processes=False, dashboard_address=None
+                n_workers=n_workers, threads_per_worker=n_threads, processes=False, dashboard_address=":0"
             ),
         ):
             found.append(DaskPlaneClassifier(machine).fit(X, y).to_local().planes_)

@@ -214,7 +214,7 @@ def probe(path: str, words: list[str]) -> None:
     from dask.distributed import Client
 
     found: dict[str, Any] = {}
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"):
         for name, numbers in cases():
             if all(word in name for word in words):
                 found[name] = numbers()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import numpy as np
 import pandas as pd
@@ -389,6 +390,25 @@ class TestRefusals:
             pytest.raises(RuntimeError, match=r"had no workers for 0\.5 s; the estimator has not changed"),
         ):
             DaskPlaneClassifier(CuttingPlaneSVC()).fit(*chunked(*rows))
+
+    @pytest.mark.parametrize("is_local", [True, False])
+    def test_a_cluster_that_is_closed(self, monkeypatch, rows, is_local):
+        """Also where the client has the address of the scheduler only, and tries to connect again."""
+        monkeypatch.setattr(partitions, "LOOK_EVERY", 0.5)
+        machine = DaskPlaneClassifier(PegasosSVC(max_iter=100, random_state=0), rounds=100)
+        with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
+            client = distributed.Client(cluster if is_local else cluster.scheduler_address)
+            closed = []
+
+            def close():
+                cluster.close()
+                closed.append(time.monotonic())
+
+            at_round(monkeypatch, 2, close)
+            with client, pytest.raises(RuntimeError, match="The Dask cluster was lost during fit; the estimator has"):
+                machine.fit(*chunked(*rows))
+            assert time.monotonic() - closed[0] < 30
+        assert set(vars(machine)) == {"estimator", "rounds"}
 
     def test_a_cluster_without_workers(self, client, monkeypatch, rows):
         monkeypatch.setattr(client, "nthreads", dict)

@@ -10,15 +10,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from polyplane import PlaneSet, TableClassifier
+from polyplane import PlaneSet, TableClassifier, TableEncoder
 from tests.models import QUICK, shop
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
 
-from polyplane.dask import DaskTableClassifier  # noqa: E402
-from polyplane.dask import tables as summaries  # noqa: E402
+from polyplane.dask import DaskTableClassifier, tables  # noqa: E402
 from polyplane.dask.methods import Relay  # noqa: E402
 from polyplane.tables.members import EncodedRows, Member  # noqa: E402
 
@@ -78,8 +77,8 @@ def before_pass(monkeypatch, number, action):
     passes, step = [], Relay.step
 
     def act_and_train(self, state, data):
-        passes.append(state.n_passes)
-        if state.n_passes == number:
+        passes.append(state.n_rounds)
+        if state.n_rounds == number:
             action()
         return step(self, state, data)
 
@@ -227,11 +226,11 @@ class TestFailures:
         ("parts", "y", "message"),
         [
             (lambda p: [p[0], p[1].drop(columns="price")], "fate", "Partition 1 has no column 'price', which part"),
-            (lambda p: [p[0], p[1].drop(columns="fate")], "fate", "Partition 1 has no column 'fate'"),
+            (lambda p: [p[0], p[1].drop(columns="fate")], "fate", "Partition 1: X has no column 'fate'"),
             (lambda p: [p[0].iloc[:0]], "fate", "All partitions are empty"),
             (lambda p: [part.assign(fate="kept") for part in p], "fate", "only one class"),
             (lambda p: [p[0], p[1].assign(price=np.inf)], "fate", "Column 'price' contains inf"),
-            (lambda p: p, "prize", r"Partition \d has no column 'prize'"),
+            (lambda p: p, "prize", r"Partition \d: X has no column 'prize'"),
         ],
     )
     def test_refusals_leave_the_estimator_as_it_was(self, client, parts, y, message):
@@ -306,22 +305,15 @@ class TestProcesses:
 
 
 class TestSummaries:
-    def learned(self, frames, **how):
-        settings = {"kinds": {}, "gaps": ("?",), "decimal": ".", "limits": summaries.Limits(5, 50)} | how
-        merged = {
-            name: summaries.ColumnSummary.merged(
-                [summaries.ColumnSummary.of(self.cells(part, name)) for part in frames]
-            )
-            for name in frames[0].columns
-        }
-        return summaries.learn_encoding(merged, True, *settings.values())
+    def learned(self, frames):
+        parts = [tables._summarise(i, frame, *self.columns(frame)) for i, frame in enumerate(frames)]
+        return tables.learn_encoder(TableEncoder(gaps=["?"]), parts).encoding_
 
-    def cells(self, frame, name):
-        table = _summary_table(frame)
-        return table.read(table.names.index(name))
+    def columns(self, frame):
+        return np.zeros(len(frame), dtype=int), None, frozenset({"?"}), np.arange(2), None
 
     def test_more_values_than_are_kept(self, monkeypatch):
-        monkeypatch.setattr(summaries, "MOST_VALUES", 200)
+        monkeypatch.setattr(tables, "MOST_VALUES", 200)
         rng = np.random.default_rng(0)
         frame = pd.DataFrame(
             {
@@ -345,16 +337,10 @@ class TestSummaries:
         assert set(found.dropped) == {"row", "key", "hash"}
 
     def test_more_rows_than_are_learned_from(self, monkeypatch):
-        monkeypatch.setattr(summaries, "MOST_ROWS", 500)
+        monkeypatch.setattr(tables, "MOST_ROWS", 500)
         frame = pd.DataFrame({"size": np.arange(3000) % 7, "colour": np.where(np.arange(3000) % 3, "red", None)})
         found = self.learned(split(frame, 2))
         size, colour = found.columns
         assert (size.neutral, size.range.low, size.range.high) == (3.0, 0.0, 6.0)
         assert colour.counts == (2000,)
         assert colour.has_gaps
-
-
-def _summary_table(frame):
-    from polyplane.inputs.frames import read_table
-
-    return read_table(frame, frozenset({"?"}))

@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyplane._array_api import one_blas_thread, softmax
 from polyplane.base import PlaneClassifier
-from polyplane.dask.methods import EXACT, Relay, exact, in_rounds, stand_in_of
-from polyplane.dask.partitions import Cluster, blocks_of, connected_client, explain_lost_cluster, labelled, scatter
-from polyplane.dask.tables import ClusterTable, futures
+from polyplane.dask.methods import Relay, check_method, on_cluster, placeholder
+from polyplane.dask.partitions import Cluster, connected_client, explain_lost_cluster, labelled, scatter
+from polyplane.dask.tables import ClusterTable
 from polyplane.engine.data import Data, FeatureRanges
 from polyplane.engine.method import Method
 from polyplane.engine.run import Limits, Progress, Run
@@ -192,33 +192,17 @@ class DaskPlaneClassifier(DaskClassifier):
             raise ValueError("early_stopping is not supported on a cluster; set it to False.")
         client, draft = connected_client(), clone(self.estimator)
         draft._validate_params()
-        with explain_lost_cluster(), one_blas_thread():
-            columns = [client.compute(column) for column in blocks_of(X, y, sample_weight)]
-            rows = labelled(client, draft, columns)
-            method = draft._method(rows.classes)
-            self._check_method(method)
-            cluster = scatter(client, rows)
-            draft.classes_, draft.n_features_in_ = cluster.classes, cluster.n_features
+        with explain_lost_cluster(client), one_blas_thread():
+            parts, classes, weighing = labelled(client, draft, X, y, sample_weight)
+            method = draft._method(classes)
+            check_method(draft, method)
+            cluster = scatter(parts, weighing, classes)
+            draft.classes_, draft.n_features_in_ = classes, cluster.n_features
             if cluster.feature_names is not None:
                 draft.feature_names_in_ = np.array(cluster.feature_names, dtype=object)
             _judge_scales(draft, cluster)
-            rounds = self.rounds, draft.max_iter, draft._declaration.choose
-            on_cluster, data = exact(method, cluster) or in_rounds(method, cluster, *rounds)
-            n_steps = len(getattr(on_cluster, "epochs", range(draft.max_iter)))
-            return self._run(draft, on_cluster, data, n_steps, draft._seed(), self._keep)
-
-    def _check_method(self, method: Method[Any]) -> None:
-        """Raise an error if the method cannot be trained on a cluster."""
-        name = type(self.estimator).__name__
-        if type(method) in EXACT:
-            return
-        if not method.traits.mixable:
-            raise ValueError(
-                f"{name} cannot be trained on a cluster: its steps are not sums over rows, and models of different "
-                "partitions cannot be averaged."
-            )
-        if getattr(self.estimator, "tol", None) is not None:
-            raise ValueError(f"On a cluster, {name} always runs max_iter epochs: set tol to None.")
+            run = on_cluster(method, cluster, self.rounds, draft.max_iter, draft._declaration.choose)
+            return self._run(draft, *run, draft._seed(), self._keep)
 
     def _keep(self, draft: PlaneClassifier, run: Run) -> Self:
         """Keep the model of a run."""
@@ -321,28 +305,25 @@ class DaskTableClassifier(DaskClassifier):
         self._validate_params()
         client, draft = connected_client(), TableClassifier() if self.estimator is None else clone(self.estimator)
         draft._validate_params()
-        with explain_lost_cluster(), one_blas_thread():
+        with explain_lost_cluster(client), one_blas_thread():
             seeds = draft._seed()
-            rows = labelled(client, draft, futures(client, X, y, sample_weight))
-            table = ClusterTable(client, rows, seeds[0])
-            n_rows = int(table.n_rows.sum())
+            table = ClusterTable(client, draft, X, y, sample_weight, seeds[0])
+            n_rows = draft.encoder_rows_
             n_held_out = min(HELD_OUT, n_rows // 10) if n_rows > self.sample_rows else 0
-            drawn = table.draw(self.sample_rows, n_held_out)
-            n_sample = len(drawn.y) - n_held_out
-            sample, held_out = drawn.take(np.arange(n_sample)), drawn.take(np.arange(n_sample, len(drawn.y)))
-            if len(np.unique(sample.y)) < 2:
-                raise ValueError(f"Fewer than two classes have rows of positive weight in a sample of {n_sample} rows.")
-            draft._keep_encoder(table.encoder, rows.classes, n_rows)
-            draft._train(Data(sample.Z, sample.y, sample.weight, np.arange(n_sample), sample.n_classes), Limits())
-            if n_held_out:
-                max_iter = n_passes(n_rows) if draft.max_iter is None else draft.max_iter
-                distinct = {id(member.preparation): member.preparation for member in draft.members_}
-                prepared = {key: table.prepared(preparation) for key, preparation in distinct.items()}
-                clusters = tuple(prepared[id(member.preparation)] for member in draft.members_)
-                relay = Relay(draft.members_, clusters, sample, max_iter)
-                keep = partial(self._keep_better, held_out, n_sample)
-                return self._run(draft, relay, stand_in_of(table.cluster), max_iter, seeds, keep)
-        return self._keep_estimator(draft, sample_rows_=n_sample)
+            sample, held_out = table.draw(self.sample_rows, n_held_out)
+            data = Data(sample.Z, sample.y, sample.weight, np.arange(len(sample.y)), sample.n_classes)
+            if np.count_nonzero(data.class_counts) < 2:
+                raise ValueError(
+                    f"Fewer than two classes have rows of positive weight in a sample of {len(sample.y)} rows."
+                )
+            draft._train(data, Limits())
+            if not n_held_out:
+                return self._keep_estimator(draft, sample_rows_=len(sample.y))
+            prepared = {member.preparation: table.prepared(member.preparation) for member in draft.members_}
+            max_iter = n_passes(n_rows) if draft.max_iter is None else draft.max_iter
+            parts = tuple(prepared[member.preparation] for member in draft.members_)
+            relay, rows = Relay(draft.members_, parts, sample, max_iter), placeholder(table.cluster)
+            return self._run(draft, relay, rows, max_iter, seeds, partial(self._keep_better, held_out, len(sample.y)))
 
     def _keep_better(self, held_out: EncodedRows, sample_rows: int, draft: TableClassifier, run: Run) -> Self:
         """Keep the model of all rows, unless that of the sample is clearly better; after Ctrl-C, the better one."""

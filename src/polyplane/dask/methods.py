@@ -15,25 +15,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane._array_api import Team
-from polyplane.dask.partitions import Cluster, Partition
-from polyplane.engine.committee import CommitteeState
+from polyplane.dask.partitions import Cluster, Partition, Parts
 from polyplane.engine.data import AffineScaling, Data, moments
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Run
 from polyplane.engine.state import State, mix, workspace
 from polyplane.learners.cuts import Workspace
 from polyplane.learners.cutting_plane import CuttingPlane
-from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane, SmoothState
+from polyplane.learners.multi_hyperplane import SmoothCommitteeState, SmoothMultiHyperplane
 from polyplane.learners.polyceptron import Evaluation, Evaluator, Polyceptron
-from polyplane.learners.polyhedral_mixture import Likelihood, MixtureState, PolyhedralMixture
+from polyplane.learners.polyhedral_mixture import MixtureState, PolyhedralMixture
 from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
-from polyplane.learners.row_sums import RowSums, targets
+from polyplane.learners.row_sums import RowSums
 from polyplane.planes import PlaneSet
 from polyplane.tables.members import EncodedRows, Member
 from polyplane.tables.training import TableMethod, cold_start, member_method
-
-#: Methods whose steps are sums over rows.
-EXACT = (CuttingPlane, Polyceptron, PolyhedralMixture)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +38,7 @@ class RoundsState(State):
 
     model: State
     n_rounds: int = 0
-    memories: list[Any] = workspace()  # futures of the memory of the rows of each partition
+    memories: Any = workspace()  # by partition, futures of the state with the memory of its rows
 
 
 @dataclass(frozen=True)
@@ -68,18 +64,15 @@ class Rounds(Method[RoundsState]):
 
     def step(self, state: RoundsState, data: Data) -> RoundsState:
         """Train for one round."""
-        cluster, number = self.cluster, state.n_rounds
-        model: Any = state.model
-        task, epochs = train_on_partition, self.epochs[number]
-        trained = [
-            cluster.submit(task, partition, self.method, model, memory, epochs, (number, i))
+        cluster, number, model = self.cluster, state.n_rounds, state.model
+        visits = [
+            visit(cluster, partition, self.method, model, memory, self.epochs[number], number, i)
             for i, (partition, memory) in enumerate(zip(cluster.partitions, state.memories, strict=True))
         ]
-        models = cluster.gather([cluster.submit(itemgetter(0), result) for result in trained])
-        memories = [cluster.submit(itemgetter(1), result) for result in trained]  # these stay on the workers
+        models, memories = zip(*visits, strict=True)
         n_rows = np.array([info.n_rows for info in cluster.infos], dtype=np.float64)
-        model = mix(models, n_rows / n_rows.sum()).with_seed_of(model)
-        return RoundsState(model, number + 1, memories)
+        mixed = mix(cluster.gather(list(models)), n_rows / n_rows.sum()).with_seed_of(model)
+        return RoundsState(mixed, number + 1, memories)
 
     def planes(self, state: RoundsState) -> PlaneSet:
         """Return the planes of the common model."""
@@ -90,24 +83,15 @@ class Rounds(Method[RoundsState]):
         return {"epochs": sum(self.epochs[: state.n_rounds]), **self.method.metrics(state.model)}
 
 
-@dataclass(frozen=True, eq=False)
-class RelayState(CommitteeState):
-    """The members of a table's committee after some passes over all partitions."""
-
-    members: list[SmoothState]
-    n_passes: int = 0
-    memories: list[list[Any]] = workspace()  # futures of each member's states with its memory of the rows
-
-
 @dataclass(frozen=True)
 class Relay(TableMethod):
-    """A step is a pass: each member visits all partitions in turn, and different members different partitions.
+    """A step is a pass: each member of a table visits all partitions in turn, different members different partitions.
 
     Parameters
     ----------
     fitted : tuple of Member
         The members: their features, and numbers of planes.
-    clusters : tuple of Cluster
+    parts : tuple of Parts
         The prepared rows of each member.
     sample : EncodedRows
         Rows that the starts are computed from.
@@ -116,64 +100,45 @@ class Relay(TableMethod):
     """
 
     fitted: tuple[Member, ...]
-    clusters: tuple[Cluster, ...]
+    parts: tuple[Parts, ...]
     sample: EncodedRows
     max_iter: int
 
-    traits = Traits(RelayState)
+    traits = Traits(RoundsState)
 
     @property
     def methods(self) -> list[SmoothMultiHyperplane]:
         """The training method of each member."""
-        n_visits = self.max_iter * len(self.clusters[0].partitions)
+        n_visits = self.max_iter * len(self.parts[0].parts)
         return [member_method(member, self.sample.is_indicator, n_visits) for member in self.fitted]
 
-    def start(self, data: Data, seed: Any) -> RelayState:
+    def start(self, data: Data, seed: Any) -> RoundsState:
         """The tangent planes at the centres of the sample."""
         members = zip(self.methods, self.fitted, seed, strict=True)
         states = [cold_start(method, member, self.sample, own) for method, member, own in members]
-        return RelayState(states, memories=[[None] * len(cluster.partitions) for cluster in self.clusters])
+        return RoundsState(SmoothCommitteeState(states), memories=[[None] * len(own.parts) for own in self.parts])
 
-    def step(self, state: RelayState, data: Data) -> RelayState:
+    def step(self, state: RoundsState, data: Data) -> RoundsState:
         """One pass of all members. They start at different partitions, so that all workers are busy."""
-        n_partitions, n_members = len(self.clusters[0].partitions), len(self.fitted)
-        order = np.random.default_rng([state.members[0].seed, state.n_passes]).permutation(n_partitions)
-        results, memories = [], []
-        for k, (method, cluster, model) in enumerate(zip(self.methods, self.clusters, state.members, strict=True)):
-            result: Any = model
-            known = list(state.memories[k])
-            for number in np.roll(order, -(k * n_partitions // n_members)).tolist():
-                visit = cluster.partitions[number], method, result, known[number], 1, ()
-                visited = cluster.submit(train_on_partition, *visit)
-                result, known[number] = (cluster.submit(itemgetter(j), visited) for j in (0, 1))
-            results.append(result)
-            memories.append(known)
-        return RelayState(self.clusters[0].gather(results), state.n_passes + 1, memories)
+        committee: Any = state.model
+        n_partitions, n_members = len(self.parts[0].parts), len(self.fitted)
+        order = np.random.default_rng([committee.members[0].seed, state.n_rounds]).permutation(n_partitions)
+        models, memories = list(committee.members), [list(known) for known in state.memories]
+        for k, (method, rows) in enumerate(zip(self.methods, self.parts, strict=True)):
+            for i in np.roll(order, -(k * n_partitions // n_members)).tolist():
+                models[k], memories[k][i] = visit(rows, rows.parts[i][0], method, models[k], memories[k][i], 1)
+        return RoundsState(committee.replace(members=self.parts[0].gather(models)), state.n_rounds + 1, memories)
 
-    def metrics(self, state: RelayState) -> Mapping[str, float]:
+    def metrics(self, state: RoundsState) -> Mapping[str, float]:
         """The mean loss of the members."""
-        return {"loss": float(np.mean([own.loss for own in state.members]))}
+        committee: Any = state.model
+        return {"loss": float(np.mean([own.loss for own in committee.members]))}
 
-    def members(self, state: RelayState) -> tuple[Member, ...]:
+    def members(self, state: RoundsState) -> tuple[Member, ...]:
         """The features and the planes of each member."""
-        found = zip(self.fitted, self.methods, state.members, strict=True)
+        committee: Any = state.model
+        found = zip(self.fitted, self.methods, committee.members, strict=True)
         return tuple(Member(member.preparation, method.planes(own)) for member, method, own in found)
-
-
-def stand_in_of(cluster: Cluster) -> Data:
-    """Return rows for a run whose rows are on the cluster: none."""
-    X, none = np.empty((0, cluster.n_features), dtype=cluster.dtype), np.empty(0, dtype=np.intp)
-    return Data(X, none, X[:, 0], none, len(cluster.classes))
-
-
-def in_rounds(
-    method: Method[Any], cluster: Cluster, n_rounds: int, n_epochs: int, choose: Any = None
-) -> tuple[Rounds, Data]:
-    """Return rounds that divide the epochs of `method`, with one thread per partition, and empty rows for the run."""
-    if "n_jobs" in (part.name for part in fields(method)):
-        method = replace(method, n_jobs=1)  # type: ignore[call-arg]
-    shares = np.array_split(np.arange(n_epochs), min(n_rounds, n_epochs))
-    return Rounds(method, cluster, tuple(len(share) for share in shares), choose), stand_in_of(cluster)
 
 
 def _start(partition: Partition, method: Method[Any], choose: Any, seed: int) -> Any:
@@ -183,10 +148,25 @@ def _start(partition: Partition, method: Method[Any], choose: Any, seed: int) ->
     return run.state.without_rows()
 
 
-def train_on_partition(
+def visit(
+    parts: Parts, partition: Any, method: Method[Any], model: Any, memory: Any, n_epochs: int, *numbers: int
+) -> tuple[Any, Any]:
+    """Train a model on a partition.
+
+    Returns
+    -------
+    model : future of State
+        The trained model.
+    memory : future of State
+        The same with its memory of the rows, which stays on the worker.
+    """
+    visited = parts.submit(_train, partition, method, model, memory, n_epochs, numbers)
+    return parts.submit(itemgetter(0), visited), parts.submit(itemgetter(1), visited)
+
+
+def _train(
     partition: Partition, method: Method[Any], model: Any, memory: Any, n_epochs: int, numbers: tuple[int, ...]
 ) -> tuple[Any, Any]:
-    """Train the common model on a partition; return the trained model, and the state with its memory of the rows."""
     data = partition.data
     state = model.with_seed_of(model, *numbers)
     state = state if memory is None else state.with_memory_of(memory)
@@ -194,32 +174,39 @@ def train_on_partition(
     return state.without_rows(), state
 
 
+# Sums over rows.
+
+
+def _on_one_partition(kind: Callable[..., Any], method: Any, **others: Any) -> Any:
+    """Return the method of one partition: `kind` with the values of the cluster's method."""
+    return kind(**{part.name: getattr(method, part.name) for part in fields(kind)} | others)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
-class ClusterCuttingPlane(CuttingPlane):
-    """The cutting-plane method on a cluster."""
+class OnCluster(Method[Any]):
+    """What methods whose steps are sums over rows have on a cluster."""
 
     cluster: Any = None
 
+
+@dataclass(frozen=True)
+class ClusterCuttingPlane(OnCluster, CuttingPlane):
+    """The cutting-plane method on a cluster."""
+
     def _workspace(self, data: Data) -> Workspace:
-        n_planes, bias_input = self._planes_of_problem(data.n_classes), float(self.fit_intercept)
-        problems = [Problem(positive, n_planes, bias_input) for positive in self._positives(data.n_classes)]
-        return Workspace([ClusterRowSums(self.cluster, problem) for problem in problems], Team(1))
-
-
-class Problem(NamedTuple):
-    """One SVM."""
-
-    positive: int | None  # the positive class, against the rest; None: all classes jointly
-    n_planes: int
-    bias_input: float  # value of the constant feature
+        local = _on_one_partition(CuttingPlane, self, n_jobs=1)
+        problems = range(len(self._positives(data.n_classes)))
+        return Workspace([ClusterRowSums(self.cluster, (local, number)) for number in problems], Team(1))
 
 
 class ClusterRowSums:
     """The sums of `RowSums` over all partitions, which cache the violations of the current planes."""
 
-    def __init__(self, cluster: Cluster, problem: Problem) -> None:
+    current: np.ndarray
+    candidate: np.ndarray
+
+    def __init__(self, cluster: Cluster, problem: tuple[CuttingPlane, int]) -> None:
         self.cluster, self.problem, self.dtype = cluster, problem, cluster.dtype
-        self.current = self.candidate = np.zeros((problem.n_planes, cluster.n_features + 1))
 
     def set_current(self, planes: np.ndarray) -> None:
         """Set the current planes and the candidate to `planes`."""
@@ -235,92 +222,41 @@ class ClusterRowSums:
 
     def risks(self, steps: list[float]) -> np.ndarray:
         """Compute the weighted sum of the losses at each fraction in `steps` between current planes and candidate."""
-        return self.cluster.sum(_risks, self.problem, self.current, self.candidate, steps)
+        return np.array(self.cluster.sum(_risks, self.problem, self.current, self.candidate, steps))
 
     def cut(self, mu: float) -> tuple[np.ndarray, float]:
         """Compute subgradient and offset of the cut at the fraction `mu` between current planes and candidate."""
-        flat = self.cluster.sum(_cut, self.problem, self.current, self.candidate, mu)
-        return flat[:-1].reshape(self.current.shape), float(flat[-1])
+        normal, offset = self.cluster.sum(_cut, self.problem, self.current, self.candidate, mu)
+        return normal, offset
 
 
-def _row_sums(partition: Partition, problem: Problem, current: np.ndarray, candidate: np.ndarray) -> RowSums:
+def _row_sums(partition: Partition, problem: tuple[CuttingPlane, int], current: Any, candidate: Any) -> RowSums:
     """Return the sums over the rows of a partition, for these planes."""
-    data = partition.data
-    if problem not in partition.cache:
-        target = targets(data.y, problem.positive)
-        sums = RowSums(data.X, target, data.training_weight, problem.n_planes, problem.bias_input, Team(1))
-        partition.cache[problem] = sums, [np.nan, np.nan]
-    sums, seen = partition.cache[problem]
-    if not np.array_equal(seen[0], current):
-        sums.set_current(current)
-        seen[:] = current, current
-    if not np.array_equal(seen[1], candidate):
-        sums.set_candidate(candidate)
-        seen[1] = candidate
+    method, number = problem
+    cache = partition.cached("row sums", lambda: [(sums, {}) for sums in method._workspace(partition.data).sums])
+    sums, known = cache[number]
+    for name, planes, change in (("current", current, sums.set_current), ("candidate", candidate, sums.set_candidate)):
+        if not np.array_equal(known.get(name), planes):
+            change(planes)
+            known |= {name: planes, "candidate": planes}
     return sums
 
 
-def _risks(
-    partition: Partition, problem: Problem, current: np.ndarray, candidate: np.ndarray, steps: list[float]
-) -> np.ndarray:
-    return _row_sums(partition, problem, current, candidate).risks(steps)
+def _risks(partition: Partition, problem: Any, current: Any, candidate: Any, steps: list[float]) -> tuple[Any, ...]:
+    return tuple(_row_sums(partition, problem, current, candidate).risks(steps))
 
 
-def _cut(partition: Partition, problem: Problem, current: np.ndarray, candidate: np.ndarray, mu: float) -> np.ndarray:
+def _cut(partition: Partition, problem: Any, current: Any, candidate: Any, mu: float) -> tuple[np.ndarray, float]:
     sums = _row_sums(partition, problem, current, candidate)
     sums.n_cuts = 0  # compute the sums again, so that the result does not depend on the history of this worker
-    normal, offset = sums.cut(mu)
-    return np.append(normal.ravel(), offset)
+    return sums.cut(mu)
 
 
-def exact(method: Any, cluster: Cluster) -> tuple[Method[Any], Data] | None:
-    """Return the method with sums over all partitions, and placeholder rows; None if its steps are not sums."""
-    if isinstance(method, CuttingPlane):
-        if method.line_search in ("exact", "non-greedy"):
-            raise ValueError(
-                f"line_search={method.line_search!r} needs all rows in one place, which is not possible on "
-                "a cluster; use 'three-point'."
-            )
-        row, zero = np.zeros((1, cluster.n_features), dtype=cluster.dtype), np.zeros(1, np.int64)
-        stand_in = Data(row, zero, np.ones(1, cluster.dtype), zero, len(cluster.classes))
-        return ClusterCuttingPlane(**vars(method), cluster=cluster), stand_in
-    if not isinstance(method, Polyceptron | PolyhedralMixture):
-        return None
-    if method.n_init > 1:
-        raise ValueError(f"n_init={method.n_init} is not supported on a cluster; set n_init=1.")
-    if isinstance(method, PolyhedralMixture):
-        return ClusterMixture(**vars(method), cluster=cluster), _stand_in(cluster, _rows_with_moments(cluster))
-    if method.mode == "online":
-        raise ValueError("mode='online' is not supported on a cluster; use mode='batch', which is exact.")
-    return ClusterPolyceptron(**vars(method), cluster=cluster), _stand_in(cluster, np.zeros((2, cluster.n_features)))
+@dataclass(frozen=True)
+class PolyhedronOnCluster(OnCluster):
+    """What both methods of a polyhedron have on a cluster."""
 
-
-def _stand_in(cluster: Cluster, rows: np.ndarray) -> Data:
-    """Return two placeholder rows, one of each class."""
-    X = rows.astype(cluster.dtype)
-    return Data(X, np.arange(2), np.ones(2, X.dtype), np.arange(2), 2)
-
-
-def _rows_with_moments(cluster: Cluster) -> np.ndarray:
-    """Return two rows with the mean and the variance of all rows."""
-    weights, means, variances = (np.array(part) for part in zip(*cluster.map(_moments), strict=True))
-    share = weights / cluster.weight
-    mean = share @ means
-    variance = share @ (variances + np.square(means - mean))
-    rows: np.ndarray = mean + np.sqrt(variance) * np.array([[1.0], [-1.0]])
-    return rows
-
-
-def _moments(partition: Partition) -> tuple[float, np.ndarray, np.ndarray]:
-    weight = partition.data.training_weight
-    return float(weight.sum()), *moments(partition.data.X, weight)
-
-
-class OnCluster:
-    """The functions of both methods that differ on a cluster."""
-
-    cluster: Any
-    n_planes: int
+    n_planes: int = 2
 
     def class_counts(self, data: Data) -> np.ndarray:
         """Return the number of training rows of each class."""
@@ -348,27 +284,21 @@ class ClusterStartRows:
 def _with_start_rows(
     partition: Partition, terms: tuple[AffineScaling, int], function: Callable[..., Any], *arguments: Any
 ) -> Any:
-    scaling, inside = terms
-    if inside not in partition.cache:
-        partition.cache[inside] = StartRows.of(AffineRows(partition.data.X, scaling), partition.data, inside)
-    return function(partition.cache[inside], *arguments)
-
-
-# The mixture.
+    (scaling, inside), data = terms, partition.data
+    rows = partition.cached(("start", inside), lambda: StartRows.of(AffineRows(data.X, scaling), data, inside))
+    return function(rows, *arguments)
 
 
 @dataclass(frozen=True)
-class ClusterMixture(OnCluster, PolyhedralMixture):
+class ClusterMixture(PolyhedronOnCluster, PolyhedralMixture):
     """The polyhedral mixture on a cluster."""
-
-    cluster: Any = None
 
     def total_weight(self, data: Data) -> float:
         """Return the total weight of all rows."""
         return float(self.cluster.weight)
 
     def _likelihood(self, state: MixtureState, data: Data) -> Any:
-        return ClusterLikelihood(self.cluster, state, self.ridge(state), self.gamma)
+        return ClusterLikelihood(self.cluster, _on_one_partition(PolyhedralMixture, self), state.without_workspaces())
 
 
 class ClusterPoint(NamedTuple):
@@ -380,19 +310,17 @@ class ClusterPoint(NamedTuple):
 
 
 class ClusterLikelihood:
-    """The likelihood of all rows; value and gradient are computed in one pass over the partitions."""
+    """The likelihood of all rows, the mean of those of the partitions, with its gradient."""
 
-    def __init__(self, cluster: Cluster, state: MixtureState, alpha: float, gamma: float | None) -> None:
-        self.cluster, self.alpha = cluster, alpha
-        self.terms = (state.scaling, state.inside, gamma)
+    def __init__(self, cluster: Cluster, method: PolyhedralMixture, state: MixtureState) -> None:
+        self.cluster, self.terms = cluster, (method, state)
+
+    def _mean(self, function: Callable[..., Any], planes: np.ndarray) -> list[Any]:
+        return [total / self.cluster.weight for total in self.cluster.sum(function, self.terms, planes)]
 
     def at(self, planes: np.ndarray) -> ClusterPoint:
         """E-step: compute the likelihood of planes."""
-        flat = self.cluster.sum(_likelihood, self.terms, planes) / self.cluster.weight
-        ridge = 0.5 * self.alpha * np.square(planes[:, :-1]).sum()
-        gradient = flat[1:].reshape(planes.shape)
-        gradient[:, :-1] -= self.alpha * planes[:, :-1]
-        return ClusterPoint(planes, float(flat[0] - ridge), gradient)
+        return ClusterPoint(planes, *self._mean(_likelihood, planes))
 
     def gradient(self, point: ClusterPoint) -> np.ndarray:
         """Return the gradient at the planes of `point`."""
@@ -400,10 +328,7 @@ class ClusterLikelihood:
 
     def curvature(self, point: ClusterPoint) -> np.ndarray:
         """Compute the negative Hessian of Q."""
-        matrix = self.cluster.sum(_curvature, self.terms, point.planes) / self.cluster.weight
-        n_planes, size = point.planes.shape
-        ridge = np.tile(np.append(np.full(size - 1, self.alpha), 0.0), n_planes)
-        matrix[np.diag_indices(len(matrix))] += ridge
+        [matrix] = self._mean(_curvature, point.planes)
         return matrix
 
     def separates(self, planes: np.ndarray) -> bool:
@@ -411,38 +336,32 @@ class ClusterLikelihood:
         return all(self.cluster.map(_separates, self.terms, planes))
 
 
-def _local(partition: Partition, terms: tuple[AffineScaling, int, float | None]) -> tuple[Likelihood, float]:
-    """Compute the likelihood of the rows of a partition, and their total weight."""
-    partition.cache.clear()
-    scaling, inside, gamma = terms
-    data, weight = partition.data, partition.data.training_weight
-    sign = np.where(data.y == inside, 1.0, -1.0)
-    return Likelihood(AffineRows(data.X, scaling), sign, weight, 0.0, gamma), float(weight.sum())
+def _local(partition: Partition, terms: tuple[PolyhedralMixture, MixtureState]) -> tuple[Any, float]:
+    """Return the likelihood of the rows of a partition, and their total weight."""
+    method, state = terms
+    likelihood = partition.cached(("likelihood", state.inside), lambda: method._likelihood(state, partition.data))
+    return likelihood, method.total_weight(partition.data)
 
 
-def _likelihood(partition: Partition, terms: Any, planes: np.ndarray) -> np.ndarray:
-    likelihood, total = _local(partition, terms)
+def _likelihood(partition: Partition, terms: Any, planes: np.ndarray) -> tuple[float, np.ndarray]:
+    likelihood, weight = _local(partition, terms)
     point = likelihood.at(planes)
-    return np.append(point.value, likelihood.gradient(point).ravel()) * total
+    return point.value * weight, likelihood.gradient(point) * weight
 
 
-def _curvature(partition: Partition, terms: Any, planes: np.ndarray) -> np.ndarray:
-    likelihood, total = _local(partition, terms)
-    return likelihood.curvature(likelihood.at(planes)) * total
+def _curvature(partition: Partition, terms: Any, planes: np.ndarray) -> tuple[np.ndarray]:
+    likelihood, weight = _local(partition, terms)
+    return (likelihood.curvature(likelihood.at(planes)) * weight,)
 
 
 def _separates(partition: Partition, terms: Any, planes: np.ndarray) -> bool:
-    return _local(partition, terms)[0].separates(planes)
-
-
-# The batch Polyceptron.
+    is_separated: bool = _local(partition, terms)[0].separates(planes)
+    return is_separated
 
 
 @dataclass(frozen=True)
-class ClusterPolyceptron(OnCluster, Polyceptron):
+class ClusterPolyceptron(PolyhedronOnCluster, Polyceptron):
     """The batch Polyceptron on a cluster."""
-
-    cluster: Any = None
 
     def _evaluator(self, data: Data, inside: int) -> Evaluator:
         return ClusterEvaluator(self.cluster, inside)
@@ -456,9 +375,8 @@ class ClusterEvaluator(Evaluator):
         self._last = None
 
     def _evaluate(self, planes: np.ndarray) -> Evaluation:
-        flat = self.cluster.sum(_evaluate, self.inside, planes)
-        error, criterion = flat[:2] / self.cluster.weight
-        return Evaluation(planes, float(error), float(criterion), flat[2:].reshape(planes.shape))
+        error, criterion, gradient = self.cluster.sum(_evaluate, self.inside, planes)
+        return Evaluation(planes, error / self.cluster.weight, criterion / self.cluster.weight, gradient)
 
     def gradient(self, evaluation: Evaluation) -> np.ndarray:
         """Return the gradient, which was computed with the evaluation."""
@@ -466,9 +384,72 @@ class ClusterEvaluator(Evaluator):
         return gradient
 
 
-def _evaluate(partition: Partition, inside: int, planes: np.ndarray) -> np.ndarray:
-    partition.cache.clear()
-    evaluator = Evaluator(partition.data, inside)
+def _evaluate(partition: Partition, inside: int, planes: np.ndarray) -> tuple[float, float, np.ndarray]:
+    evaluator = partition.cached(("evaluator", inside), lambda: Evaluator(partition.data, inside))
     found = evaluator.at(planes)
-    gradient = evaluator.gradient(found)
-    return np.concatenate([np.array([found.error, found.criterion]) * float(evaluator.total), gradient.ravel()])
+    return found.error * evaluator.total, found.criterion * evaluator.total, evaluator.gradient(found)
+
+
+#: Methods whose steps are sums over rows, on a cluster.
+EXACT: dict[type, type[OnCluster]] = {
+    CuttingPlane: ClusterCuttingPlane,
+    Polyceptron: ClusterPolyceptron,
+    PolyhedralMixture: ClusterMixture,
+}
+
+
+def check_method(estimator: Any, method: Any) -> None:
+    """Raise an error if the method of an estimator cannot be trained on a cluster."""
+    name = type(estimator).__name__
+    if type(method) not in EXACT:
+        if not method.traits.mixable:
+            raise ValueError(
+                f"{name} cannot be trained on a cluster: its steps are not sums over rows, and models of different "
+                "partitions cannot be averaged."
+            )
+        if getattr(estimator, "tol", None) is not None:
+            raise ValueError(f"On a cluster, {name} always runs max_iter epochs: set tol to None.")
+    elif getattr(method, "line_search", None) in ("exact", "non-greedy"):
+        raise ValueError(
+            f"line_search={method.line_search!r} needs all rows in one place, which is not possible on a cluster; "
+            "use 'three-point'."
+        )
+    elif getattr(method, "n_init", 1) > 1:
+        raise ValueError(f"n_init={method.n_init} is not supported on a cluster; set n_init=1.")
+    elif getattr(method, "mode", None) == "online":
+        raise ValueError("mode='online' is not supported on a cluster; use mode='batch', which is exact.")
+
+
+def on_cluster(
+    method: Any, cluster: Cluster, n_rounds: int, n_epochs: int, choose: Any
+) -> tuple[Method[Any], Data, int]:
+    """Return the method with sums over all partitions, or in rounds; placeholder rows; and the number of steps."""
+    if type(method) in EXACT:
+        rows = _rows_with_moments(cluster) if isinstance(method, PolyhedralMixture) else None
+        return EXACT[type(method)](**vars(method), cluster=cluster), placeholder(cluster, rows), n_epochs
+    if "n_jobs" in (part.name for part in fields(method)):
+        method = replace(method, n_jobs=1)
+    shares = np.array_split(np.arange(n_epochs), min(n_rounds, n_epochs))
+    epochs = tuple(len(share) for share in shares)
+    return Rounds(method, cluster, epochs, choose), placeholder(cluster), len(epochs)
+
+
+def placeholder(cluster: Cluster, rows: np.ndarray | None = None) -> Data:
+    """Return two rows, one of each of the first two classes, for a run whose rows are on the cluster."""
+    X = (np.zeros((2, cluster.n_features)) if rows is None else rows).astype(cluster.dtype)
+    return Data(X, np.arange(2), np.ones(2, X.dtype), np.arange(2), len(cluster.classes))
+
+
+def _rows_with_moments(cluster: Cluster) -> np.ndarray:
+    """Return two rows with the mean and the variance of all rows."""
+    weights, means, variances = (np.array(part) for part in zip(*cluster.map(_moments), strict=True))
+    share = weights / cluster.weight
+    mean = share @ means
+    variance = share @ (variances + np.square(means - mean))
+    rows: np.ndarray = mean + np.sqrt(variance) * np.array([[1.0], [-1.0]])
+    return rows
+
+
+def _moments(partition: Partition) -> tuple[float, np.ndarray, np.ndarray]:
+    weight = partition.data.training_weight
+    return float(weight.sum()), *moments(partition.data.X, weight)
