@@ -39,3 +39,12 @@ def local_table():
         return pd.read_csv(path)
 
     return load
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, or the test is skipped where there is none."""
+    from tests.programs import opened_chromium  # takes a second to import
+
+    with opened_chromium() as found:
+        yield found

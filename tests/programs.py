@@ -151,7 +151,7 @@ window.results = results;
 
 @contextmanager
 def opened_chromium():
-    """A page of Chromium that can be sent to addresses; skips where there is no browser."""
+    """Chromium, at most once at a time in a process; skips where there is none."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     chromium = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
     if chromium is None:
@@ -159,12 +159,12 @@ def opened_chromium():
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         try:
-            yield browser.new_page()
+            yield browser
         finally:
             browser.close()
 
 
-def run_chromium(model, X, dtype=None):
+def run_chromium(browser, model, X, dtype=None):
     """Predict rows by a page in Chromium that imports the module."""
     files = {
         "/": ("text/html", PAGE),
@@ -176,11 +176,13 @@ def run_chromium(model, X, dtype=None):
         kind, body = files.get(urlsplit(route.request.url).path, ("text/plain", ""))
         route.fulfill(body=body, content_type=f"{kind}; charset=utf-8")
 
-    with opened_chromium() as page:
-        page.route("**/*", answer)
-        page.goto("http://model.test/")
-        page.wait_for_function("window.results", timeout=120_000)
-        return from_javascript(page.evaluate("window.results"))
+    page = browser.new_page()
+    page.route("**/*", answer)
+    page.goto("http://model.test/")
+    page.wait_for_function("window.results", timeout=120_000)
+    results = from_javascript(page.evaluate("window.results"))
+    page.close()
+    return results
 
 
 def from_javascript(results):

@@ -38,7 +38,14 @@ import polyplane
 from polyplane.exports import to_c, to_javascript, to_sql
 from polyplane.learners import LEARNERS
 from tests.models import make
-from tests.programs import rows_in_c, run_c, run_chromium, run_duckdb, run_node, run_sqlite
+from tests.programs import opened_chromium, rows_in_c, run_c, run_chromium, run_duckdb, run_node, run_sqlite
+
+
+def in_chromium(model, X):
+    """Predictions of a page in Chromium."""
+    with opened_chromium() as browser:
+        return run_chromium(browser, model, X)
+
 
 N_TRAIN, N_TEST, REPEATS = 2000, 10_000, 3
 N_SVC = 400
@@ -47,7 +54,7 @@ RUNS = {
     "c float32": lambda *given: run_c(*given, "float32"),
     "c int8": lambda *given: run_c(*given, "int8"),
     "node": run_node,
-    "chromium": lambda model, X, folder: run_chromium(model, X),
+    "chromium": lambda model, X, folder: in_chromium(model, X),
     "sqlite": lambda model, X, folder: run_sqlite(model, X),
     "duckdb": lambda model, X, folder: run_duckdb(model, X),
 }

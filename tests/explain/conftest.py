@@ -1,6 +1,4 @@
-"""Tables that all explanations are tested on, and a browser for the page."""
-
-import shutil
+"""Tables that all explanations are tested on, and pages in a browser."""
 
 import numpy as np
 import pandas as pd
@@ -48,18 +46,6 @@ def crossed():
     y = np.where((frame["size"] > 0) == (frame["colour"] == "red"), "ripe", "raw")
     y[rng.random(500) < 0.05] = "raw"
     return TableClassifier(2, n_planes=3, preparation="standard", random_state=0).fit(frame, y), frame, y
-
-
-@pytest.fixture(scope="session")
-def browser():
-    chromium = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-    if chromium is None:
-        pytest.skip("there is no Chromium on this machine")
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

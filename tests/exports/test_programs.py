@@ -19,7 +19,7 @@ from polyplane import Model, PegasosSVC, PlaneSet, TableClassifier
 from polyplane.exports import to_c, to_javascript, to_json, to_sql
 from polyplane.features import Features
 from tests.models import KINDS, fitted
-from tests.programs import FLAGS, needed, opened_chromium, run_c, run_chromium, run_duckdb, run_node, run_sqlite
+from tests.programs import FLAGS, needed, run_c, run_chromium, run_duckdb, run_node, run_sqlite
 
 RUNS = {
     "c float64": lambda model, X, folder: run_c(model, X, folder, "float64"),
@@ -373,25 +373,26 @@ class TestJavaScript:
         texts["new"] = [None if v is None or v != v else "Yes" if v else "off" for v in frame["new"]]
         assert run_node(mixed, texts, tmp_path).labels == mixed.predict(frame).tolist()
 
-    def test_as_a_script_of_a_page(self, tmp_path):
+    def test_as_a_script_of_a_page(self, browser, tmp_path):
         model, frame = hostile_model(HOSTILE, HOSTILE, HOSTILE)
         text = to_javascript(model, name="fruit")
         assert "</script" not in text
         assert not re.search(r"^export", text, flags=re.MULTILINE)
         page = tmp_path / "page.html"
         page.write_text(f"<!doctype html><meta charset=utf-8><script>{text}</script>", encoding="utf-8")
-        with opened_chromium() as opened:
-            opened.goto(page.as_uri())
-            found = opened.evaluate("(rows) => rows.map((row) => fruit.predict(row).label)", frame.to_numpy().tolist())
+        opened = browser.new_page()
+        opened.goto(page.as_uri())
+        found = opened.evaluate("(rows) => rows.map((row) => fruit.predict(row).label)", frame.to_numpy().tolist())
+        opened.close()
         assert found == model.predict(frame).tolist()
 
-    def test_learners_in_a_browser(self):
+    def test_learners_in_a_browser(self, browser):
         model, X = fitted("three classes")
-        assert_same(run_chromium(model, X), model, X, 1e-11)
+        assert_same(run_chromium(browser, model, X), model, X, 1e-11)
 
-    def test_a_table_in_a_browser(self, mixed):
+    def test_a_table_in_a_browser(self, browser, mixed):
         frame = unseen(200)
-        assert_same(run_chromium(mixed, frame), mixed, frame, 3e-6, sure=0.8)
+        assert_same(run_chromium(browser, mixed, frame), mixed, frame, 3e-6, sure=0.8)
 
 
 class TestSql:

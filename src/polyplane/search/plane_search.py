@@ -154,8 +154,8 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     >>> machine = MultiHyperplaneClassifier(8, max_iter=20, random_state=0)
     >>> space = {"noise": [None, 0.1, 0.4], "eta0": [0.1, 0.3, 1.0]}
     >>> search = PlaneSearchCV(machine, space, n_iter=9, cv=3, random_state=0).fit(X_train, y_train)
-    >>> print(f"{search.score(X_test, y_test):.2f}")
-    0.99
+    >>> search.score(X_test, y_test) > 0.98
+    True
     """
 
     estimator: Any = None
