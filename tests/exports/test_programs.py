@@ -19,7 +19,17 @@ from polyplane import Model, PegasosSVC, PlaneSet, TableClassifier
 from polyplane.exports import to_c, to_javascript, to_json, to_sql
 from polyplane.features import Features
 from tests.models import KINDS, fitted
-from tests.programs import FLAGS, needed, opened_chromium, run_c, run_chromium, run_duckdb, run_node, run_sqlite
+from tests.programs import (
+    FLAGS,
+    needed,
+    opened_chromium,
+    run_c,
+    run_chromium,
+    run_duckdb,
+    run_node,
+    run_postgresql,
+    run_sqlite,
+)
 
 RUNS = {
     "c float64": lambda model, X, folder: run_c(model, X, folder, "float64"),
@@ -27,6 +37,7 @@ RUNS = {
     "node": run_node,
     "sqlite": lambda model, X, folder: run_sqlite(model, X),
     "duckdb": lambda model, X, folder: run_duckdb(model, X),
+    "postgresql": lambda model, X, folder: run_postgresql(model, X),
 }
 HOSTILE = [
     'a"b',
@@ -162,7 +173,7 @@ def local_adult():
     rows = pd.read_csv(folder / "adult.train.csv.xz", nrows=2000)
     model = TableClassifier(3, preparation="bins", n_planes=2, max_iter=5, random_state=0)
     model.fit(rows.iloc[:, :-1], rows.iloc[:, -1])
-    return model, pd.read_csv(folder / "adult.test.csv.xz", nrows=2000).iloc[:, :-1]
+    return model, pd.read_csv(folder / "adult.test.csv.xz", nrows=10_000).iloc[:, :-1]
 
 
 @pytest.mark.parametrize("run", RUNS)
