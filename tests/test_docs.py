@@ -1,5 +1,6 @@
 """What the README and the documentation say: their code runs, their links lead somewhere."""
 
+import inspect
 import json
 import os
 import re
@@ -11,6 +12,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
+
+import polyplane
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -77,7 +81,12 @@ def test_commands_run(page, tmp_path, local_data):
         assert done.returncode == 0, f"{command}\n{done.stderr}"
 
 
-def test_the_api_page_lists_what_is_public():
+#: The documented packages and modules with an `__all__`.
+PACKAGES = ["", ".compression", ".dask", ".datasets", ".explain", ".explain.geometry", ".exports", ".files"]
+PACKAGES += [".loading", ".readers", ".serving", ".theory"]
+
+
+def listed_in_the_api():
     listed, module = set(), ""
     pages = sorted((ROOT / "docs" / "api").glob("*.md"))
     for line in "\n".join(page.read_text(encoding="utf-8") for page in pages).splitlines():
@@ -85,14 +94,32 @@ def test_the_api_page_lists_what_is_public():
             module = line.split()[-1]
         elif re.fullmatch(r"   [\w.]+", line):
             listed.add(f"{module}.{line.strip()}")
-    packages = ["", ".compression", ".dask", ".datasets", ".explain", ".explain.geometry", ".exports", ".files"]
-    packages += [".loading", ".readers", ".serving", ".theory"]
-    public = {f"polyplane{p}.{name}" for p in packages for name in import_module(f"polyplane{p}").__all__}
-    elsewhere = {
-        f"polyplane.{name}" for name in ("__version__", "compression.compress", "loading.load", "loading.save")
-    }
-    elsewhere.add("polyplane.serving.ModelFileError")
-    assert public - elsewhere == {name for name in listed if not name.startswith("polyplane.exports.onnx.")}
+    return listed
+
+
+def test_the_api_page_lists_what_is_public():
+    public = {f"polyplane{p}.{name}" for p in PACKAGES for name in import_module(f"polyplane{p}").__all__}
+    elsewhere = {"__version__", "compression.compress", "loading.load", "loading.save", "serving.ModelFileError"}
+    elsewhere.add("PlaneCommittee")  # another name of PlaneSet.of_members
+    listed = {name for name in listed_in_the_api() if not name.startswith("polyplane.exports.onnx.")}
+    assert public - {f"polyplane.{name}" for name in elsewhere} == listed
+
+
+def test_public_functions_and_estimators_have_examples():
+    parts = {name: name.rpartition(".") for name in listed_in_the_api()}
+    named = {name: getattr(import_module(module), last) for name, (module, _, last) in parts.items()}
+    shown = {k: v for k, v in named.items() if inspect.isroutine(v) or issubclass(v, BaseEstimator)}
+    assert len(shown) > 50
+    examples = {name: inspect.getdoc(value).partition("\nExamples\n--------\n")[2] for name, value in shown.items()}
+    assert not [name for name, example in examples.items() if ">>> " not in example]
+
+
+def test_the_page_about_stability_names_each_package():
+    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    said = set(re.findall(r"`([\w.]+)`", page.split("## What is public")[1].split("## Deprecation")[0]))
+    assert {name.rpartition(".")[0] for name in listed_in_the_api()} <= said
+    rooms = {path.stem for path in Path(polyplane.__file__).parent.glob("[a-z]*") if path.suffix in ("", ".py")}
+    assert rooms <= {name.removeprefix("polyplane.") for name in said}
 
 
 def test_versions_of_the_documentation_stand_side_by_side(tmp_path):
