@@ -143,7 +143,37 @@ def test_links_inside_the_repository_exist():
                 assert (page.parent / link).exists(), f"{page}: {link}"
 
 
-def test_the_recipe_for_conda_asks_for_the_same_versions():
+def test_files_that_pages_name_exist():
+    for page in sorted({*PAGES, *ROOT.glob("*.md")}):
+        for name in re.findall(
+            r"`((?:benchmarks|docs|examples|packaging|src|tests)/[\w./-]+)`", page.read_text(encoding="utf-8")
+        ):
+            assert (ROOT / name).exists() or name.startswith("packaging/"), f"{page}: {name}"  # not in the sdist
+
+
+def test_a_release_needs_its_version_a_dated_changelog_and_committed_changes(tmp_path):
+    script = ROOT / "packaging" / "release.py"
+    if not script.exists():
+        pytest.skip("it is no part of a source distribution")
+    problems = runpy.run_path(str(script))["problems"]
+    package = tmp_path / "src" / "polyplane"
+    package.mkdir(parents=True)
+    (package / "_version.py").write_text('__version__ = "1.2.3"')
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.3 (2026-01-31)\n\n## 1.2.2 (2025-01-31)\n")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "A release"]):
+        subprocess.run([*git, *command], cwd=tmp_path, check=True)
+    assert problems("1.2.3", tmp_path) == []
+    wrong = problems("1.2", tmp_path)
+    assert [words in problem for words, problem in zip(("must be", "not 1.2", "'## 1.2 ("), wrong, strict=True)] == [
+        True
+    ] * 3
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n## 1.2.3 (2026-01-31)\n")
+    subprocess.run([*git, "tag", "v1.2.3"], cwd=tmp_path, check=True)
+    assert [problem.split()[0] for problem in problems("1.2.3", tmp_path)] == ["CHANGELOG.md", "There", "The"]
+
+
+def test_the_recipe_for_conda_asks_for_the_same_versions_and_imports_what_there_is():
     recipe = ROOT / "packaging" / "conda-forge" / "recipe.yaml"
     if not recipe.exists():
         pytest.skip("the recipe is no part of a source distribution")
@@ -151,4 +181,6 @@ def test_the_recipe_for_conda_asks_for_the_same_versions():
     run = recipe.read_text(encoding="utf-8").split("  run:\n")[1].split("\n\n")[0]
     expected = ["python >=${{ python_min }}", *(name.replace(">=", " >=") for name in project["dependencies"])]
     assert [line.strip().removeprefix("- ") for line in run.splitlines()] == expected
+    for name in re.search(r"imports: \[(.*)\]", recipe.read_text(encoding="utf-8"))[1].split(", "):
+        import_module(name)
     assert f'python_min: "{project["requires-python"].removeprefix(">=")}"' in recipe.read_text(encoding="utf-8")
