@@ -228,6 +228,13 @@ def test_labels_of_all_kinds(labels, tmp_path):
             to_javascript(model)
 
 
+@pytest.mark.parametrize("labels", LABELS, ids=str)
+def test_labels_of_all_kinds_in_postgresql(labels):
+    X, codes = load_iris(return_X_y=True)
+    model = PegasosSVC(random_state=0, max_iter=2).fit(X, np.array(labels)[codes % len(labels)])
+    assert run_postgresql(model, X).labels == model.predict(X).tolist()
+
+
 names = st.one_of(
     st.sampled_from(HOSTILE),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12),
@@ -257,7 +264,7 @@ def hostile_model(columns, levels, classes):
 def test_any_name_is_quoted(tmp_path_factory, columns, levels, classes):
     folder = tmp_path_factory.mktemp("names")
     model, frame = hostile_model(columns, levels, classes)
-    for name in ("c float32", "node", "sqlite", "duckdb"):
+    for name in ("c float32", "node", "sqlite", "duckdb", "postgresql"):
         try:
             outcome = RUNS[name](model, frame, folder)
         except pytest.skip.Exception:
