@@ -9,7 +9,7 @@ INSTALL = $(PIP) install "pip>=25.1" && $(PIP) install
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := -m pytest -n auto --dist worksteal -q
 
-.PHONY: help demo test coverage lint format review minimum dist fuzz soak bench reproduce compare docs clean
+.PHONY: help demo test coverage lint format review minimum dist release fuzz soak bench reproduce compare docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -36,7 +36,7 @@ format: .venv/dev  ## format the code
 	$(BIN)/ruff format .
 
 review: .venv/review  ## check spelling, Markdown, workflows and metadata, and run repo-review
-	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md src tests docs/*.md docs/guide examples .github packaging
+	$(BIN)/codespell README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md src tests docs/*.md docs/guide examples .github packaging
 	$(BIN)/rumdl check .
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
@@ -51,8 +51,9 @@ minimum:  ## run the tests with the oldest versions of all dependencies, in .ven
 	$(TEST_ENV) .venv-minimum/$(SCRIPTS)/python $(PYTEST)
 
 # make dist FROM=sdist: install and test the sdist instead of the wheel. INSTALLED is a new environment; the tests are
-# those of the sdist, in a folder without src, so that they import the installed package only.
+# those of the sdist, in a folder without src, so that they import the installed package only. TESTS: some of them.
 FROM ?= wheel
+TESTS ?= tests polyplane
 UNPACKED := build/dist
 INSTALLED := $(UNPACKED)/.venv/$(SCRIPTS)
 dist: .venv/dist  ## build wheel and sdist in dist/, check them, install one (FROM=wheel), and run the tests on it
@@ -66,7 +67,19 @@ dist: .venv/dist  ## build wheel and sdist in dist/, check them, install one (FR
 	rm -r $(UNPACKED)/src
 	$(PYTHON) -m venv $(UNPACKED)/.venv
 	$(call INSTALL,$(INSTALLED)) $(if $(filter sdist,$(FROM)),dist/*.tar.gz,dist/*.whl) --group test
-	cd $(UNPACKED) && $(TEST_ENV) .venv/$(SCRIPTS)/python $(PYTEST) --pyargs tests polyplane
+	cd $(UNPACKED) && $(TEST_ENV) .venv/$(SCRIPTS)/python $(PYTEST) --pyargs $(TESTS)
+
+# A failure leaves no tag. The second build repeats the files of the first one byte by byte. GitHub's workflows repeat all of
+# this when the tag is released, and upload.
+SITE ?= http://localhost:8000
+release: .venv/dist .venv/docs  ## check, build, install and test VERSION=1.2.3, build its documentation, and tag it; upload nothing
+	$(BIN)/python packaging/release.py $(VERSION)
+	$(MAKE) dist FROM=sdist
+	$(MAKE) dist FROM=wheel
+	DOCS_URL=$(SITE) $(MAKE) docs
+	$(BIN)/python docs/publish.py build/docs build/site $(VERSION) $(SITE)
+	git tag --annotate v$(VERSION) --message "Polyplane $(VERSION)"
+	@echo "dist/ and the tag v$(VERSION) are ready, and nothing is uploaded. Read the documentation: python3 -m http.server -d build/site"
 
 # make fuzz MINUTES=10 KIND=forge: one kind of input only.
 MINUTES ?= 10

@@ -1,14 +1,19 @@
-"""Exported programs, run: C by gcc, JavaScript by node and Chromium, SQL by SQLite and DuckDB."""
+"""Exported programs, run: C by gcc, JavaScript by node and Chromium, SQL by SQLite, DuckDB and PostgreSQL."""
 
+import atexit
 import ctypes
+import functools
 import itertools
 import json
 import math
+import os
 import re
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -223,6 +228,58 @@ def run_duckdb(model, X, dtype=None):
     with duckdb.connect() as database:
         database.register("rows", frame)
         return from_rows(model, database.execute(to_sql(model, dtype, key=KEY)).fetchall())
+
+
+@functools.cache
+def postgresql():
+    """The command that asks a new PostgreSQL server, which runs until this process ends.
+
+    It listens only on a socket in its own temporary folder, so that no port can be taken.
+    """
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))  # Debian's
+    initdb = shutil.which("initdb") or (folders and shutil.which("initdb", path=folders[-1]))
+    if not initdb or os.name != "posix":
+        pytest.skip("PostgreSQL's server is not installed (Debian: apt-get install postgresql)")
+    psql, programs = needed("psql"), Path(initdb).resolve().parent
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    owner = {}
+    if os.geteuid() == 0:  # PostgreSQL refuses to be run by root
+        shutil.chown(folder, "nobody")
+        owner = {"user": "nobody", "extra_groups": []}
+    run = functools.partial(subprocess.run, check=True, cwd=folder, stdout=subprocess.DEVNULL, **owner)
+    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
+    run([programs / "initdb", "-D", "data", "-U", "tests", "-A", "trust", "--encoding=UTF8", "--no-locale", "-N"])
+    run([programs / "pg_ctl", "-D", "data", "-w", "-l", "log", "-o", options, "start"])
+    atexit.register(run, [programs / "pg_ctl", "-D", "data", "-w", "-m", "immediate", "stop"])
+    return [psql, "-h", str(folder), "-U", "tests", "-d", "postgres", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]
+
+
+def run_postgresql(model, X, dtype=None):
+    """Predict rows by PostgreSQL, from a table whose columns have the types of the cells."""
+    command, frame = postgresql(), as_frame(model, X)
+    rows = [[i, *row] for i, row in enumerate(cells(frame))]
+    columns = zip([KEY, *frame.columns], zip(*rows, strict=True), strict=True)
+    names = ", ".join('"{}" {}'.format(name.replace('"', '""'), postgresql_type(column)) for name, column in columns)
+    lines = ["\t".join(map(postgresql_cell, row)) for row in rows]
+    query = to_sql(model, dtype, dialect="postgresql", key=KEY)
+    given = [f"CREATE TEMPORARY TABLE rows ({names});", "COPY rows FROM STDIN;", *lines, "\\."]
+    given.append(f"SELECT row_to_json(result) FROM (\n{query}) AS result;\n")
+    done = subprocess.run(command, input="\n".join(given), capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    return from_rows(model, [list(json.loads(line).values()) for line in done.stdout.split("\n")[:-1]])
+
+
+def postgresql_type(column):
+    kinds = {type(value) for value in column} - {type(None)}
+    if kinds <= {bool}:
+        return "boolean"
+    return "double precision" if kinds <= {bool, int, float} else "text"
+
+
+def postgresql_cell(value):
+    escapes = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+    return "\\N" if value is None else str(value).translate(str.maketrans(escapes))
 
 
 def as_frame(model, X):

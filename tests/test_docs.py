@@ -1,5 +1,6 @@
 """What the README and the documentation say: their code runs, their links lead somewhere."""
 
+import inspect
 import json
 import os
 import re
@@ -11,6 +12,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
+
+import polyplane
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -77,7 +81,12 @@ def test_commands_run(page, tmp_path, local_data):
         assert done.returncode == 0, f"{command}\n{done.stderr}"
 
 
-def test_the_api_page_lists_what_is_public():
+#: The documented packages and modules with an `__all__`.
+PACKAGES = ["", ".compression", ".dask", ".datasets", ".explain", ".explain.geometry", ".exports", ".files"]
+PACKAGES += [".loading", ".readers", ".serving", ".theory"]
+
+
+def listed_in_the_api():
     listed, module = set(), ""
     pages = sorted((ROOT / "docs" / "api").glob("*.md"))
     for line in "\n".join(page.read_text(encoding="utf-8") for page in pages).splitlines():
@@ -85,14 +94,32 @@ def test_the_api_page_lists_what_is_public():
             module = line.split()[-1]
         elif re.fullmatch(r"   [\w.]+", line):
             listed.add(f"{module}.{line.strip()}")
-    packages = ["", ".compression", ".dask", ".datasets", ".explain", ".explain.geometry", ".exports", ".files"]
-    packages += [".loading", ".readers", ".serving", ".theory"]
-    public = {f"polyplane{p}.{name}" for p in packages for name in import_module(f"polyplane{p}").__all__}
-    elsewhere = {
-        f"polyplane.{name}" for name in ("__version__", "compression.compress", "loading.load", "loading.save")
-    }
-    elsewhere.add("polyplane.serving.ModelFileError")
-    assert public - elsewhere == {name for name in listed if not name.startswith("polyplane.exports.onnx.")}
+    return listed
+
+
+def test_the_api_page_lists_what_is_public():
+    public = {f"polyplane{p}.{name}" for p in PACKAGES for name in import_module(f"polyplane{p}").__all__}
+    elsewhere = {"__version__", "compression.compress", "loading.load", "loading.save", "serving.ModelFileError"}
+    elsewhere.add("PlaneCommittee")  # another name of PlaneSet.of_members
+    listed = {name for name in listed_in_the_api() if not name.startswith("polyplane.exports.onnx.")}
+    assert public - {f"polyplane.{name}" for name in elsewhere} == listed
+
+
+def test_public_functions_and_estimators_have_examples():
+    parts = {name: name.rpartition(".") for name in listed_in_the_api()}
+    named = {name: getattr(import_module(module), last) for name, (module, _, last) in parts.items()}
+    shown = {k: v for k, v in named.items() if inspect.isroutine(v) or issubclass(v, BaseEstimator)}
+    assert len(shown) > 50
+    examples = {name: inspect.getdoc(value).partition("\nExamples\n--------\n")[2] for name, value in shown.items()}
+    assert not [name for name, example in examples.items() if ">>> " not in example]
+
+
+def test_the_page_about_stability_names_each_package():
+    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    said = set(re.findall(r"`([\w.]+)`", page.split("## What is public")[1].split("## Deprecation")[0]))
+    assert {name.rpartition(".")[0] for name in listed_in_the_api()} <= said
+    rooms = {path.stem for path in Path(polyplane.__file__).parent.glob("[a-z]*") if path.suffix in ("", ".py")}
+    assert rooms <= {name.removeprefix("polyplane.") for name in said}
 
 
 def test_versions_of_the_documentation_stand_side_by_side(tmp_path):
@@ -116,7 +143,37 @@ def test_links_inside_the_repository_exist():
                 assert (page.parent / link).exists(), f"{page}: {link}"
 
 
-def test_the_recipe_for_conda_asks_for_the_same_versions():
+def test_files_that_pages_name_exist():
+    for page in sorted({*PAGES, *ROOT.glob("*.md")}):
+        for name in re.findall(
+            r"`((?:benchmarks|docs|examples|packaging|src|tests)/[\w./-]+)`", page.read_text(encoding="utf-8")
+        ):
+            assert (ROOT / name).exists() or name.startswith("packaging/"), f"{page}: {name}"  # not in the sdist
+
+
+def test_a_release_needs_its_version_a_dated_changelog_and_committed_changes(tmp_path):
+    script = ROOT / "packaging" / "release.py"
+    if not script.exists():
+        pytest.skip("it is no part of a source distribution")
+    problems = runpy.run_path(str(script))["problems"]
+    package = tmp_path / "src" / "polyplane"
+    package.mkdir(parents=True)
+    (package / "_version.py").write_text('__version__ = "1.2.3"')
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.3 (2026-01-31)\n\n## 1.2.2 (2025-01-31)\n")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "A release"]):
+        subprocess.run([*git, *command], cwd=tmp_path, check=True)
+    assert problems("1.2.3", tmp_path) == []
+    wrong = problems("1.2", tmp_path)
+    assert [words in problem for words, problem in zip(("must be", "not 1.2", "'## 1.2 ("), wrong, strict=True)] == [
+        True
+    ] * 3
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n## 1.2.3 (2026-01-31)\n")
+    subprocess.run([*git, "tag", "v1.2.3"], cwd=tmp_path, check=True)
+    assert [problem.split()[0] for problem in problems("1.2.3", tmp_path)] == ["CHANGELOG.md", "There", "The"]
+
+
+def test_the_recipe_for_conda_asks_for_the_same_versions_and_imports_what_there_is():
     recipe = ROOT / "packaging" / "conda-forge" / "recipe.yaml"
     if not recipe.exists():
         pytest.skip("the recipe is no part of a source distribution")
@@ -124,4 +181,6 @@ def test_the_recipe_for_conda_asks_for_the_same_versions():
     run = recipe.read_text(encoding="utf-8").split("  run:\n")[1].split("\n\n")[0]
     expected = ["python >=${{ python_min }}", *(name.replace(">=", " >=") for name in project["dependencies"])]
     assert [line.strip().removeprefix("- ") for line in run.splitlines()] == expected
+    for name in re.search(r"imports: \[(.*)\]", recipe.read_text(encoding="utf-8"))[1].split(", "):
+        import_module(name)
     assert f'python_min: "{project["requires-python"].removeprefix(">=")}"' in recipe.read_text(encoding="utf-8")

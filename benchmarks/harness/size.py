@@ -64,7 +64,8 @@ def private_imports(path: Path, root: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("polyplane."):
             package, *inner = (node.module or "").split(".")[1:]
-            is_private = any(name.startswith("_") for name in [*inner, *(alias.name for alias in node.names)])
+            names = [*inner, *(alias.name for alias in node.names)]
+            is_private = any(name.startswith("_") and not name.endswith("__") for name in names)
             if is_private and package != package_of(path, root):
                 yield f"{path.parent.name}/{path.name}:{node.lineno}"
 

@@ -102,7 +102,19 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     See Also
     --------
-    save : Save an estimator, with an example.
+    save : Save an estimator.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polyplane
+    >>> model = polyplane.PegasosSVC(random_state=0).fit([[0.0], [1.0]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.safetensors"
+    ...     polyplane.save(model, path)
+    ...     polyplane.load(path)
+    PegasosSVC(random_state=0)
     """
     return read_model(path).model
 

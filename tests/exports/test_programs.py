@@ -19,7 +19,16 @@ from polyplane import Model, PegasosSVC, PlaneSet, TableClassifier
 from polyplane.exports import to_c, to_javascript, to_json, to_sql
 from polyplane.features import Features
 from tests.models import KINDS, fitted
-from tests.programs import FLAGS, needed, run_c, run_chromium, run_duckdb, run_node, run_sqlite
+from tests.programs import (
+    FLAGS,
+    needed,
+    run_c,
+    run_chromium,
+    run_duckdb,
+    run_node,
+    run_postgresql,
+    run_sqlite,
+)
 
 RUNS = {
     "c float64": lambda model, X, folder: run_c(model, X, folder, "float64"),
@@ -27,6 +36,7 @@ RUNS = {
     "node": run_node,
     "sqlite": lambda model, X, folder: run_sqlite(model, X),
     "duckdb": lambda model, X, folder: run_duckdb(model, X),
+    "postgresql": lambda model, X, folder: run_postgresql(model, X),
 }
 HOSTILE = [
     'a"b',
@@ -162,7 +172,7 @@ def local_adult():
     rows = pd.read_csv(folder / "adult.train.csv.xz", nrows=2000)
     model = TableClassifier(3, preparation="bins", n_planes=2, max_iter=5, random_state=0)
     model.fit(rows.iloc[:, :-1], rows.iloc[:, -1])
-    return model, pd.read_csv(folder / "adult.test.csv.xz", nrows=2000).iloc[:, :-1]
+    return model, pd.read_csv(folder / "adult.test.csv.xz", nrows=10_000).iloc[:, :-1]
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -217,6 +227,13 @@ def test_labels_of_all_kinds(labels, tmp_path):
             to_javascript(model)
 
 
+@pytest.mark.parametrize("labels", LABELS, ids=str)
+def test_labels_of_all_kinds_in_postgresql(labels):
+    X, codes = load_iris(return_X_y=True)
+    model = PegasosSVC(random_state=0, max_iter=2).fit(X, np.array(labels)[codes % len(labels)])
+    assert run_postgresql(model, X).labels == model.predict(X).tolist()
+
+
 names = st.one_of(
     st.sampled_from(HOSTILE),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12),
@@ -246,7 +263,7 @@ def hostile_model(columns, levels, classes):
 def test_any_name_is_quoted(tmp_path_factory, columns, levels, classes):
     folder = tmp_path_factory.mktemp("names")
     model, frame = hostile_model(columns, levels, classes)
-    for name in ("c float32", "node", "sqlite", "duckdb"):
+    for name in ("c float32", "node", "sqlite", "duckdb", "postgresql"):
         try:
             outcome = RUNS[name](model, frame, folder)
         except pytest.skip.Exception:

@@ -73,6 +73,12 @@ ValueError
 References
 ----------
 {citation}
+
+Examples
+--------
+>>> from polyplane.datasets import load_{name}
+>>> load_{name}().data.shape  # doctest: +SKIP
+{shape}
 """
 
 
@@ -182,6 +188,7 @@ def _loader(name: str) -> Loader:
         name=name,
         summary=dataset.describe(name, *dataset.shape[:2]).split("\n")[1] + f" Licence: {dataset.licence}.",
         citation=dataset.citation,
+        shape=(dataset.shape[0], dataset.shape[2]),
     )
     return load
 
