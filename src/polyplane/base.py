@@ -7,6 +7,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from inspect import get_annotations
 from itertools import repeat
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -41,10 +42,36 @@ M = TypeVar("M", bound=Method[Any])
 HELD_OUT = 0.1
 
 #: The largest integer parameter: the largest int64 of NumPy and the kernels.
-MOST = 2**63 - 1
+LARGEST_INTEGER = 2**63 - 1
 
 #: The largest number of planes (per class, if each has its own): a typing error should not use up the memory.
 MOST_PLANES = 1 << 20
+
+
+_POSITIVE, _NOT_NEGATIVE = Interval(Real, 0, None, closed="neither"), Interval(Real, 0, None, closed="left")
+_COUNT, _SHARE = Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="both")
+
+#: The values that a parameter can have: a name has the same meaning in all learners. A learner declares exceptions.
+CONSTRAINTS: dict[str, Any] = {
+    name: allowed
+    for names, allowed in (
+        ("C alpha eta0 scale", [_POSITIVE]),
+        ("gamma radius", [_POSITIVE, None]),
+        ("noise prune tol", [_NOT_NEGATIVE, None]),
+        ("max_iter n_estimators n_init n_iter_no_change n_planes prune_every", [_COUNT]),
+        ("batch_size", [_COUNT, None]),
+        ("average_fraction growth_decay min_entropy", [_SHARE]),
+        ("backoff", [Interval(Integral, 0, 255, closed="both")]),
+        ("average fit_intercept pocket standardize warm_start", ["boolean"]),
+        ("class_weight", [StrOptions({"balanced"}), dict, None]),
+        ("early_stopping", ["boolean", Interval(Real, 0, 1, closed="neither")]),
+        ("enclosed inside", "no_validation"),
+        ("random_state", ["random_state"]),
+        ("n_jobs", [Integral, None]),
+        ("verbose", ["verbose"]),
+    )
+    for name in names.split()
+}
 
 
 @dataclass(frozen=True)
@@ -103,18 +130,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         The metrics after each step, and the time in seconds since the start.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "fit_intercept": ["boolean"],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "warm_start": ["boolean"],
-        "early_stopping": ["boolean", Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _declaration: ClassVar[Declaration]
 
     planes_: PlaneSet
@@ -127,6 +143,12 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
     _trained_by: Method[Any]
     #: The scaling of the rows in training, if any. The planes are in the units of the rows as given.
     _scaling: AffineScaling | None = None
+
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        notes = [(name, note) for part in cls.__mro__ for name, note in get_annotations(part).items()]
+        names = [name for name, note in notes if name in CONSTRAINTS and not str(note).startswith("ClassVar")]
+        cls._parameter_constraints = {name: CONSTRAINTS[name] for name in names} | cls._parameter_constraints
 
     # Implemented by each learner.
 
@@ -363,7 +385,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         super()._validate_params()
         unbounded = {"verbose", "n_jobs", "random_state", *self._declaration.label_parameters}
         for name, value in self.get_params(deep=False).items():
-            most = MOST_PLANES if name == "n_planes" else MOST
+            most = MOST_PLANES if name == "n_planes" else LARGEST_INTEGER
             if isinstance(value, Integral) and int(value) > most and name not in unbounded:
                 raise ValueError(
                     f"The {name!r} parameter of {type(self).__name__} must be at most {most}. Got {value} instead."

@@ -494,13 +494,8 @@ class ConvexPolytopeClassifier(PlaneClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
-        "enclosed": "no_validation",
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
-        "min_entropy": [Interval(Real, 0, 1, closed="both")],
-        "backoff": [Interval(Integral, 0, 255, closed="both")],
-        "average": ["boolean"],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"alpha": [None, 1e-5, 1e-4, 1e-3, 1e-2], "n_planes": [None, 4, 16, 48]},

@@ -321,8 +321,6 @@ class CuttingPlaneSVC(PlaneClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
         "multi_class": [StrOptions({"crammer_singer", "ovr"})],
         "line_search": [StrOptions({"three-point", "exact", "non-greedy", "none"})],
         "cut_point": [Interval(Real, 0, 1, closed="right")],

@@ -609,18 +609,10 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
         "loss": [StrOptions({"log", "hinge"})],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
-        "scale": [Interval(Real, 0, None, closed="neither")],
-        "eta0": [Interval(Real, 0, None, closed="neither")],
-        "noise": [Interval(Real, 0, None, closed="left"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "backoff": [Interval(Integral, 0, 255, closed="both")],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
     }
-    del _parameter_constraints["fit_intercept"]
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={
             "n_planes": [None, 1, 2, 4, 8, 16, 32, 64],

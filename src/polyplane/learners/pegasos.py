@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
@@ -101,12 +99,6 @@ class PegasosSVC(PlaneClassifier):
     n_jobs: int | None = None
     verbose: int = 0
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "backoff": [Interval(Integral, 0, 255, closed="both")],
-        "average": ["boolean"],
-    }
     _declaration: ClassVar[Declaration] = Declaration(tuning={"alpha": [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 0.1]})
 
     def _method(self, classes: np.ndarray) -> ConvexPolytope:

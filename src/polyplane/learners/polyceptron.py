@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from polyplane._array_api import astype, kind_of, namespace
 from polyplane.base import Declaration
@@ -292,11 +291,7 @@ class PolyceptronClassifier(PolyhedronClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PolyhedronClassifier._parameter_constraints,
         "mode": [StrOptions({"batch", "online"})],
-        "eta0": [Interval(Real, 0, None, closed="neither")],
-        "average": ["boolean"],
-        "pocket": ["boolean"],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"n_planes": [2, 3, 5, 8], "mode": ["batch", "online"]},

@@ -485,11 +485,8 @@ class PolyhedralMixtureClassifier(PolyhedronClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PolyhedronClassifier._parameter_constraints,
         "gating": [StrOptions({"soft", "hard"})],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [StrOptions({"gradient", "newton", "bfgs", "lbfgs"})],
-        "standardize": ["boolean"],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
     }
     _declaration: ClassVar[Declaration] = Declaration(

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, repeat, takewhile
-from numbers import Integral
 from operator import add
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
 from polyplane._array_api import astype, host_dtype, like, namespace, to_numpy, widest_float
 from polyplane.base import PlaneClassifier, class_index
@@ -340,13 +338,6 @@ class PolyhedronClassifier(PlaneClassifier):
 
     inside: Any
     max_iter: int
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
-        "n_planes": [Interval(Integral, 1, None, closed="left")],
-        "inside": "no_validation",
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-    }
 
     @property
     def inside_(self) -> Any:

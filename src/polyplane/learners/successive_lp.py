@@ -314,8 +314,6 @@ class SuccessiveLPClassifier(PolyhedronClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PolyhedronClassifier._parameter_constraints,
-        "radius": [Interval(Real, 0, None, closed="neither"), None],
         "alpha": [Interval(Real, 0, LARGEST, closed="both"), None],
     }
     _declaration: ClassVar[Declaration] = Declaration(

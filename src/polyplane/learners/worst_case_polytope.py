@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms
 
 from polyplane.base import Declaration, PlaneClassifier, class_index
@@ -226,13 +224,6 @@ class WorstCasePolytopeClassifier(PlaneClassifier):
     random_state: Any = None
     verbose: int = 0
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
-        "n_planes": [Interval(Integral, 1, None, closed="left")],
-        "enclosed": "no_validation",
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "average": ["boolean"],
-    }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"alpha": [1e-2, 1e-4, 1e-3, 0.1], "n_planes": [16, 4, 48]},
         multi_class=False,

@@ -136,14 +136,9 @@ class TableClassifier(PlaneClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{k: v for k, v in TableEncoder._parameter_constraints.items() if k != "dtype"},
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "preparation": [StrOptions(set(RECIPES)), None],
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"n_planes": [None, 1, 4, 16]},
