@@ -222,16 +222,16 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         if not hasattr(self, "_state") or self._method(self.classes_) != self._trained_by:
             self._validate_params()  # takes a tenth of the time of a small step, and parameters rarely change
         draft = copy(self)
-        data = replace(draft._take(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
+        data = replace(draft._validated(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
         if hasattr(self, "_state"):
             draft._state = self._state.copy()
         run = draft._stream_run(data, tracked=False)  # if the step fails, the draft is discarded
         run.step(data)
-        draft._settle(run.method, run.state.without_rows(), run.state, data)
+        draft._set_model(run.method, run.state.without_rows(), run.state, data)
         draft.n_iter_ = getattr(self, "n_iter_", 0) + 1
         draft.history_ = getattr(self, "history_", {})
         record(draft.history_, run.method.metrics(run.state))
-        return self._become(draft)
+        return self._take_over(draft)
 
     @available_if(lambda self: self._declaration.streams)
     def fit_stream(
@@ -328,15 +328,15 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         self._validate_params()
         going_on = self.warm_start and hasattr(self, "_state")
         draft = copy(self) if going_on else self._unfitted(scaling)
-        data = draft._take(X, y, sample_weight, classes=self.classes_ if going_on else None)
+        data = draft._validated(X, y, sample_weight, classes=self.classes_ if going_on else None)
         before = draft.__dict__.get("history_")
         try:
             draft._train(data, limits)
         except KeyboardInterrupt:
             if draft.__dict__.get("history_") is not before:  # a step was finished
-                self._become(draft)
+                self._take_over(draft)
             raise
-        return self._become(draft)
+        return self._take_over(draft)
 
     def _train(self, data: Data, limits: Limits, method: Method[Any] | None = None, state: Any = None) -> Self:
         """Train on these rows, by the method that the parameters name, unless another is given.
@@ -376,8 +376,8 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         try:
             training.go(batches)
         finally:
-            if training.is_settled:
-                self._become(training.draft)
+            if training.is_up_to_date:
+                self._take_over(training.draft)
         return self
 
     def _validate_params(self) -> None:
@@ -399,16 +399,16 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         draft._scaling = scaling
         return draft
 
-    def _become(self, draft: Self) -> Self:
+    def _take_over(self, draft: Self) -> Self:
         """Take over the attributes of the draft, in one assignment."""
         self.__dict__ = draft.__dict__
         return self
 
-    def _take(
-        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, judge_scales: bool = True
+    def _validated(
+        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, check_scales: bool = True
     ) -> Data:
         """Validate a call's rows; set `classes_` if they are not known yet. Scales are checked on the first rows."""
-        judge_scales &= self._scaling is None and not hasattr(self, "classes_")
+        check_scales &= self._scaling is None and not hasattr(self, "classes_")
         X = check_matrix(self, X, reset=classes is None or not hasattr(self, "classes_"))
         refuse_extremes(X)
         sample_weight = to_host("sample_weight", sample_weight, X)
@@ -428,13 +428,13 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         check_place(self, X, learned)
         codes = encode(y, self.classes_)
         weight = check_weights(X, y, codes, self.classes_, sample_weight, getattr(self, "class_weight", None))
-        if judge_scales:
-            self._judge_scales(X)
+        if check_scales:
+            self._check_scales(X)
         if self._scaling is not None:
             X = self._scaling.apply(X)
         return Data(X, codes, weight, np.flatnonzero(weight > 0), len(self.classes_))
 
-    def _judge_scales(self, X: Any) -> None:
+    def _check_scales(self, X: Any) -> None:
         """Remove scales and shifts that would cost precision, if the method allows it; otherwise warn."""
         ranges, scaling = FeatureRanges.of(X), self._method(self.classes_).traits.own_scaling
         ranges.refuse_tiny(host_dtype(X))
@@ -478,13 +478,15 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         best = None if validation is None else validation.planes
         state = run.state if best is not None else self._concluded(run.method, run.state, run.data)
         kept = state.with_rows_of(run.data) if self.warm_start else state.without_rows()
-        self._settle(run.method, kept, state, run.data, best)
+        self._set_model(run.method, kept, state, run.data, best)
         self.n_iter_, self.history_ = run.n_steps, run.history
         if run.choice is not None and run.choice.trials:
             self.choice_ = dict(run.choice.trials)
         return self
 
-    def _settle(self, method: Method[Any], kept: Any, state: Any, data: Data, planes: PlaneSet | None = None) -> None:
+    def _set_model(
+        self, method: Method[Any], kept: Any, state: Any, data: Data, planes: PlaneSet | None = None
+    ) -> None:
         """Set the model of a state; `kept` is the state to continue from."""
         planes = method.planes(state) if planes is None else planes
         if self._scaling is not None:

@@ -114,10 +114,10 @@ OwnScaling = Literal["none", "common", "standard"]
 
 #: The largest allowed values, by the size of their dtype: sums of their squares over rows, features and steps are
 #: finite, and so are the squares of such sums, which are computed in float64.
-LARGEST = {4: 1e15, 8: 1e70}
+LARGEST_VALUE = {4: 1e15, 8: 1e70}
 
 #: The largest absolute value must be above this: below it, squares underflow.
-SMALLEST = {4: 1e-15, 8: 1e-70}
+SMALLEST_VALUE = {4: 1e-15, 8: 1e-70}
 
 #: A larger ratio between the sizes of features causes a warning. Chosen on 33 data sets: for pixels, one-hot codes,
 #: tf-idf and other features in one unit the ratio is below 65; for tables with mixed units it is at least 350 (pima).
@@ -141,7 +141,7 @@ COMFORTABLE = (1e-5, 1e12)
 def refuse_extremes(X: Any) -> None:
     """Raise an error for finite rows whose sum of squares overflows."""
     dtype, values = host_dtype(X), X.data if is_sparse(X) else X
-    xp, largest = namespace(values), LARGEST[dtype.itemsize]
+    xp, largest = namespace(values), LARGEST_VALUE[dtype.itemsize]
     if xp is np:
         flat = values.reshape(-1)
         with np.errstate(over="ignore"):
@@ -202,7 +202,7 @@ class FeatureRanges(NamedTuple):
     def refuse_tiny(self, dtype: Any) -> None:
         """Raise an error for rows whose squares underflow; rows of zeros are valid."""
         largest = float(self.size.max())
-        if 0.0 < largest < SMALLEST[dtype.itemsize]:
+        if 0.0 < largest < SMALLEST_VALUE[dtype.itemsize]:
             raise ValueError(
                 f"No value of X is larger than {largest:.3g}, and the squares of such values underflow in {dtype}: "
                 "scale the features first, for example with MaxAbsScaler."

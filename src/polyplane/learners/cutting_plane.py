@@ -190,7 +190,7 @@ class CuttingPlane(Method[CutState]):
             return None
         if (len(memory.cuts), len(memory.cuts[0].current)) != shape:
             return None
-        return [cuts.bundle.with_room() for cuts in memory.cuts]
+        return [cuts.bundle.in_new_arrays() for cuts in memory.cuts]
 
     def _begin(self, solution: Solution, bundle: Bundle, sums: Any) -> tuple[Solution, Cuts]:
         """Start at the best planes so far, with a first cut if there is none."""

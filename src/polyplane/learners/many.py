@@ -406,7 +406,7 @@ def _fit_together(
     memory: dict[Any, Any] | None,
 ) -> list[PlaneClassifier]:
     first = clone(estimators[0])
-    data = first._take(X, y, sample_weight, classes=None)
+    data = first._validated(X, y, sample_weight, classes=None)
     learned = {name: value for name, value in vars(first).items() if name not in first.get_params()}
     drafts = [clone(estimator) for estimator in estimators]
     own_rows: dict[int, np.ndarray] = {}  # classifiers with the same rows are recognised by the identity of this array

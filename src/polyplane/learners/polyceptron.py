@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -107,13 +107,12 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
 
     def start(self, data: Data, seed: int) -> PolyceptronState:
         """Planes between the classes."""
-        rows = AffineRows(data.X, AffineScaling.identity(data.X.shape[1]))
+        scaling = AffineScaling.identity(data.X.shape[1])
 
-        def starts(inside: int) -> Iterator[PolyceptronState]:
-            for planes in self.start_planes(rows, data, inside, seed):
-                yield PolyceptronState(planes, inside, kind_of(data.X), planes, planes, seed)
+        def begin(planes: np.ndarray, inside: int) -> PolyceptronState:
+            return PolyceptronState(planes, inside, kind_of(data.X), planes, planes, seed)
 
-        return self.best_start(starts, data, lambda state: state.pocket_error)
+        return self.best_start(data, seed, scaling, begin, lambda state: state.pocket_error)
 
     def _prepared(self, state: PolyceptronState, data: Data) -> PolyceptronState:
         """The state on other rows than before: what is in the pocket is tried on them anew."""

@@ -28,9 +28,7 @@ from polyplane.learners.polyhedron import (
     PolyhedronMethod,
     PolyhedronState,
     members,
-    plane_set,
 )
-from polyplane.planes import PlaneSet
 
 #: Armijo's constant, and the maximum number of halvings of a step.
 SUFFICIENT, HALVINGS = 1e-4, 40
@@ -313,14 +311,11 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
         scaling = AffineScaling.identity(data.X.shape[1])
         if self.standardize:
             scaling = AffineScaling.standard(data.X, data.training_weight)
-        rows = AffineRows(data.X, scaling)
 
-        def starts(inside: int) -> Iterator[MixtureState]:
-            for planes in self.start_planes(rows, data, inside, seed):
-                yield MixtureState(planes, inside, kind_of(data.X), rows.scaling)
+        def begin(planes: np.ndarray, inside: int) -> MixtureState:
+            return MixtureState(planes, inside, kind_of(data.X), scaling)
 
-        best = self.best_start(starts, data, lambda state: -state.log_likelihood)
-        return replace(best, weight_seen=0.0)
+        return self.best_start(data, seed, scaling, begin, lambda state: -state.log_likelihood).replace(weight_seen=0.0)
 
     def _prepared(self, state: MixtureState, data: Data) -> MixtureState:
         """The state on other rows than before, of another likelihood; the best of several starts goes on as it was."""
@@ -352,10 +347,6 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
         ascent = state.ascent.advance()
         planes, value = ascent.current.planes, ascent.current.value
         return replace(state, planes=planes, log_likelihood=value, gain=value - state.log_likelihood, ascent=ascent)
-
-    def planes(self, state: MixtureState) -> PlaneSet:
-        """The planes over the rows as they are."""
-        return plane_set(state.planes, state.scaling, state.inside, state.rows_like)
 
     def metrics(self, state: MixtureState) -> Mapping[str, float]:
         """The likelihood."""

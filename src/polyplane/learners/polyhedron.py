@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain, repeat, takewhile
 from operator import add
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -300,27 +299,37 @@ class PolyhedronMethod(Method[S]):
             else:
                 yield random_start(start_rows, self.n_planes, rng)
 
-    def best_start(self, starts: Callable[[int], Iterable[S]], data: Data, cost: Callable[[S], float]) -> S:
-        """The start with the lowest cost after a trial, among all starts for each class that may be inside."""
+    def best_start(
+        self,
+        data: Data,
+        seed: int,
+        scaling: AffineScaling,
+        begin: Callable[[np.ndarray, int], S],
+        cost: Callable[[S], float],
+    ) -> S:
+        """The start with the lowest cost after a trial, among all starts for each class that may be inside.
+
+        `begin` returns the state of given planes, and the class inside.
+        """
         self.check(data)
-        candidates = self.candidates(data)
-        if self.n_init * len(candidates) == 1:
-            return next(iter(starts(candidates[0])))
+        rows, candidates = AffineRows(data.X, scaling), self.candidates(data)
+        starts = (begin(planes, c) for c in candidates for planes in self.start_planes(rows, data, c, seed))
         best: S | None = None
-        for start in chain.from_iterable(map(starts, candidates)):
+        for start in starts:
+            if self.n_init * len(candidates) == 1:
+                return start
             if best is not None:
                 best = best.without_rows()  # a workspace may be as large as the rows: keep one at a time
-            state = self._trial(start, data)
-            best = state if best is None or cost(state) < cost(best) else best
+            run = Run(self, start)
+            # In a stream, a run does not check convergence; a trial does.
+            run.go(data for _ in range(self.trial_steps) if not self.done(run.state))
+            best = run.state if best is None or cost(run.state) < cost(best) else best
         assert best is not None
         return best
 
-    def _trial(self, start: S, data: Data) -> S:
-        run = Run(self, start)
-        # In a stream, a run does not check convergence; a trial does.
-        run.go(takewhile(lambda _: not self.done(run.state), repeat(data, self.trial_steps)))
-        state: S = run.state
-        return state
+    def planes(self, state: Any) -> PlaneSet:
+        """The planes over the rows as they are."""
+        return plane_set(state.planes, state.scaling, state.inside, state.rows_like)
 
 
 def plane_set(planes: np.ndarray, scaling: AffineScaling, inside: int, rows_like: Any) -> PlaneSet:

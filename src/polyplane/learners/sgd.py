@@ -375,6 +375,14 @@ def measure_movement(state: PolytopeState, data: Data, bias_input: float) -> tup
     return state, np.array([measured.movement(*pair, state.step) for pair in zip(now, before, strict=True)])
 
 
+def planes_around(owned: Mapping[int, tuple[np.ndarray, np.ndarray]], n_classes: int) -> PlaneSet:
+    """The planes of the classes in `owned`, one per column as in training; other classes own the zero plane."""
+    found = {c: (np.ascontiguousarray(coef.T), intercept) for c, (coef, intercept) in owned.items()}
+    coef, intercept = next(iter(found.values()))
+    zero = np.zeros_like(coef[:1]), np.zeros_like(intercept[:1])
+    return PlaneSet.of_classes(found.get(c, zero) for c in range(n_classes))
+
+
 @dataclass(frozen=True)
 class ConvexPolytope(InverseTimeSGD[PolytopeState]):
     """Algorithm 1 of the paper: stochastic gradient descent, for several polytopes at a time.
@@ -479,13 +487,11 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
 
     def planes(self, state: PolytopeState) -> PlaneSet:
         """Each outer class owns the planes of its polytope, any other the zero plane."""
-        owned = {}
-        for polytope in state.polytopes:
-            coef, intercept = polytope.last_planes() if state.prefers_last else polytope.average(state.share)
-            owned[polytope.outer] = (np.ascontiguousarray(coef.T), intercept)
-        coef, intercept = owned[state.polytopes[0].outer]
-        nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
-        return PlaneSet.of_classes(owned.get(c, nothing) for c in range(state.n_classes))
+        owned = {
+            polytope.outer: polytope.last_planes() if state.prefers_last else polytope.average(state.share)
+            for polytope in state.polytopes
+        }
+        return planes_around(owned, state.n_classes)
 
     def predict(self, state: PolytopeState, X: Any) -> np.ndarray:
         """The classes of the rows, without a copy of the planes: they may have millions of features."""

@@ -14,6 +14,7 @@ from polyplane.base import Declaration, PlaneClassifier, class_index
 from polyplane.engine.data import Data, as_rows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, Seed, State, Whole, workspace
+from polyplane.learners.sgd import planes_around
 from polyplane.planes import PlaneSet
 
 _MEAN = Array("f", "features", "n_planes", in_place=False)
@@ -114,13 +115,7 @@ class WorstCasePolytopes(Method[WorstCaseState]):
 
     def planes(self, state: WorstCaseState) -> PlaneSet:
         """Each outer class owns the planes of its polytope, the other the zero plane."""
-        owned = {}
-        for polytope in state.polytopes:
-            coef, intercept = polytope.mean or (polytope.coef.copy(), polytope.intercept.copy())
-            owned[polytope.outer] = (np.ascontiguousarray(coef.T), intercept)
-        coef, intercept = next(iter(owned.values()))
-        nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
-        return PlaneSet.of_classes(owned.get(c, nothing) for c in (0, 1))
+        return planes_around({p.outer: p.mean or (p.coef.copy(), p.intercept.copy()) for p in state.polytopes}, 2)
 
     def metrics(self, state: WorstCaseState) -> Mapping[str, float]:
         """Mean loss, share of the visits that moved a plane, and length of the last step."""

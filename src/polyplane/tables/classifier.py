@@ -247,8 +247,8 @@ class TableClassifier(PlaneClassifier):
     def _seed(self) -> Any:
         return tuple(check_random_state(self.random_state).randint(2**31, size=self.n_estimators).tolist())
 
-    def _take(
-        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, judge_scales: bool = True
+    def _validated(
+        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, check_scales: bool = True
     ) -> Data:
         """Encode the rows of positive weight; the encoder is fitted to the first rows."""
         is_first = not hasattr(self, "encoder_")
@@ -308,7 +308,7 @@ class TableClassifier(PlaneClassifier):
             run.go(repeat(data, max_iter))
         finally:
             if run.n_steps:
-                self._settle(committee, None, run.state, data)
+                self._set_model(committee, None, run.state, data)
                 self.n_iter_, self.history_ = run.n_steps, run.history
         return self
 
@@ -326,7 +326,7 @@ class TableClassifier(PlaneClassifier):
         method = replace(self._method(self.classes_), has_seen_first=is_new)
         return Run(method, getattr(self, "_state", None), seed=self._seed(), **how)
 
-    def _settle(self, method: Any, kept: Any, state: Any, data: Data, planes: PlaneSet | None = None) -> None:
+    def _set_model(self, method: Any, kept: Any, state: Any, data: Data, planes: PlaneSet | None = None) -> None:
         """Set the model of a state; `kept` is the state to continue from."""
         self._keep_model(method.members(state), method.temperature(state))
         if kept is not None:
