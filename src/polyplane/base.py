@@ -109,7 +109,16 @@ class Declaration:
     takes_matrix: bool = True
 
 
-class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CommonParameters:
+    """The parameters that all learners have."""
+
+    class_weight: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+
+
+class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
     """A classifier made of planes.
 
     A learner declares its parameters as the fields of a dataclass, a `Declaration`, and the `Method` that trains with
@@ -146,8 +155,8 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
 
     def __init_subclass__(cls, **others: Any) -> None:
         super().__init_subclass__(**others)
-        notes = [(name, note) for part in cls.__mro__ for name, note in get_annotations(part).items()]
-        names = [name for name, note in notes if name in CONSTRAINTS and not str(note).startswith("ClassVar")]
+        notes = {name: str(note) for part in reversed(cls.__mro__) for name, note in get_annotations(part).items()}
+        names = [name for name, note in notes.items() if name in CONSTRAINTS and not note.startswith("ClassVar")]
         cls._parameter_constraints = {name: CONSTRAINTS[name] for name in names} | cls._parameter_constraints
 
     # Implemented by each learner.
@@ -354,7 +363,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
             data, held_out = data.hold_out(share, int(np.ravel(seed)[0]))
             validation = Validation(data, held_out)
             observers.append(validation)
-        if getattr(self, "verbose", 0):
+        if self.verbose:
             observers.append(Progress(type(self).__name__, self.max_iter))
         how: dict[str, Any] = {"plateau": self._plateau(), "limits": limits, "observers": observers}
         run = self._new_run(seed, method, **how) if method is None or state is None else Run(method, state, **how)
@@ -427,7 +436,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
             )
         check_place(self, X, learned)
         codes = encode(y, self.classes_)
-        weight = check_weights(X, y, codes, self.classes_, sample_weight, getattr(self, "class_weight", None))
+        weight = check_weights(X, y, codes, self.classes_, sample_weight, self.class_weight)
         if check_scales:
             self._check_scales(X)
         if self._scaling is not None:
@@ -507,7 +516,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         return Plateau(tol, getattr(self, "n_iter_no_change", 1))
 
     def _refuse_balanced(self) -> None:
-        if getattr(self, "class_weight", None) == "balanced":
+        if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all rows at once; give a dict of weights instead.")
 
     def _agreed_classes(self, classes: Any) -> np.ndarray:

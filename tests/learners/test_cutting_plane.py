@@ -581,7 +581,7 @@ class Partitions:
         return [function(partition, *arguments) for partition in self.partitions]
 
     def sum(self, function, *arguments):
-        return np.sum(self.map(function, *arguments), axis=0)
+        return [sum(parts) for parts in zip(*self.map(function, *arguments), strict=True)]
 
 
 class TestOnCluster:

@@ -342,10 +342,10 @@ def moments(X: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.where(variance > noise, variance, 0.0)
 
 
-def row_blocks(X: Any) -> Iterator[slice]:
-    """Yield slices that cover the rows of a dense matrix, block by block."""
-    n_rows, n_features = X.shape
-    size = BLOCK_ROWS if is_on_host(X) else max(1, DEVICE_BLOCK // n_features)
+def row_blocks(X: Any, n_rows: int | None = None) -> Iterator[slice]:
+    """Return slices that cover the rows of a dense matrix, or so many rows of it, block by block."""
+    n_rows = X.shape[0] if n_rows is None else n_rows
+    size = BLOCK_ROWS if is_on_host(X) else max(1, DEVICE_BLOCK // X.shape[1])
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
@@ -467,9 +467,6 @@ class ScaledRows:
 
     def _blocks(self) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of dense scaled rows, with their positions."""
-        n_rows, n_features = self._shape
-        size = BLOCK_ROWS if is_on_host(self._x) else max(1, DEVICE_BLOCK // n_features)
-        for start in range(0, n_rows, size):
-            block = slice(start, min(start + size, n_rows))
+        for block in row_blocks(self._x, self._shape[0]):
             rows = np.arange(block.start, block.stop) if self._rows is None else self._rows[block]
             yield block, self._scaling.take(self._x, rows)

@@ -440,12 +440,9 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     average_fraction: float = 0.2
     max_iter: int = 60
     tol: float | None = None
-    class_weight: Any = None
-    warm_start: bool = False
     early_stopping: bool | float = False
     n_iter_no_change: int = 10
     random_state: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],

@@ -315,10 +315,7 @@ class CuttingPlaneSVC(PlaneClassifier):
     tol: float | None = 0.01
     max_iter: int = 10_000
     fit_intercept: bool = True
-    class_weight: Any = None
-    warm_start: bool = False
     n_jobs: int | None = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "multi_class": [StrOptions({"crammer_singer", "ovr"})],

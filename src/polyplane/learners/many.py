@@ -365,8 +365,8 @@ def fit_many(
     fitted : list of PlaneClassifier
         A fitted classifier for each estimator.
     """
-    codes = np.unique(y, return_inverse=True)[1]
-    together = {k for k, own in enumerate(rows) if _shares(estimators[k]) and _has_all(codes, own)}
+    n_classes = len(np.unique(y))
+    together = {k for k, own in enumerate(rows) if _shares(estimators[k]) and len(np.unique(y[own])) == n_classes}
 
     def fit_alone(k: int) -> PlaneClassifier:
         own = rows[k]
@@ -389,11 +389,6 @@ def _shares(estimator: PlaneClassifier) -> bool:
         return False
     plain = estimator.class_weight is None and estimator.tol is None and not estimator.early_stopping
     return plain and estimator.loss == "log" and not estimator.verbose
-
-
-def _has_all(codes: np.ndarray, rows: np.ndarray) -> bool:
-    """Whether all classes occur in the rows."""
-    return bool(np.bincount(codes[rows], minlength=int(codes.max()) + 1).all())
 
 
 def _fit_together(

@@ -91,13 +91,10 @@ class PegasosSVC(PlaneClassifier):
     backoff: int = 31
     average: bool = True
     fit_intercept: bool = True
-    class_weight: Any = None
-    warm_start: bool = False
     early_stopping: bool | float = False
     n_iter_no_change: int = 10
     random_state: Any = None
     n_jobs: int | None = None
-    verbose: int = 0
 
     _declaration: ClassVar[Declaration] = Declaration(tuning={"alpha": [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 0.1]})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -185,7 +185,7 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
         return self.tol is not None and state.gradient_norm <= self.tol
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PolyceptronClassifier(PolyhedronClassifier):
     r"""Polyceptron: one class inside a polyhedron, by the perceptron rule.
 
@@ -274,20 +274,12 @@ class PolyceptronClassifier(PolyhedronClassifier):
     0.97
     """
 
-    n_planes: int = 2
-    _: KW_ONLY
     mode: str = "batch"
-    inside: Any = None
     eta0: float = 0.1
     average: bool = True
     pocket: bool = True
-    n_init: int = 1
     tol: float | None = 0.0
     max_iter: int = 1000
-    class_weight: Any = None
-    warm_start: bool = False
-    random_state: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "mode": [StrOptions({"batch", "online"})],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -357,7 +357,7 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
         return self.tol is not None and state.gain <= self.tol
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PolyhedralMixtureClassifier(PolyhedronClassifier):
     r"""One class inside a polyhedron, by a mixture of logistic experts: PLUME, and its hard limit SPLA1.
 
@@ -459,21 +459,12 @@ class PolyhedralMixtureClassifier(PolyhedronClassifier):
     0.96
     """
 
-    n_planes: int = 2
-    _: KW_ONLY
     gating: str = "soft"
     gamma: float | None = None
     solver: str = "lbfgs"
     standardize: bool = True
-    inside: Any = None
-    n_init: int = 1
     alpha: float | None = None
     tol: float | None = 1e-5
-    max_iter: int = 200
-    class_weight: Any = None
-    warm_start: bool = False
-    random_state: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gating": [StrOptions({"soft", "hard"})],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from operator import add
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -180,7 +180,7 @@ def split_start(rows: Any, n_planes: int) -> np.ndarray:
             halves = [widest, len(cuts)]
         at = groups.index(widest)
         groups[at : at + 1] = halves
-    return _between(_total(rows.map(StartRows.sums, cuts, groups)))
+    return _between(reduce(add, rows.map(StartRows.sums, cuts, groups)))
 
 
 def _principal_cut(rows: Any, cuts: list[Cut], group: int) -> tuple[Cut, float]:
@@ -191,17 +191,12 @@ def _principal_cut(rows: Any, cuts: list[Cut], group: int) -> tuple[Cut, float]:
         axis = following
         parts = rows.map(StartRows.scatter_along, cuts, group, axis, rows.is_partitioned)
         centre = _mean(sum(part.moment for part in parts), sum(part.weight for part in parts))
-        scatter = _total([part.about(centre) for part in parts])
+        scatter = reduce(add, (part.about(centre) for part in parts))
         length = float(np.linalg.norm(scatter))
         if length == 0:  # all rows are equal
             break
         following = scatter / length
     return Cut(group, axis, centre), length
-
-
-def _total(parts: list[np.ndarray]) -> np.ndarray:
-    """The sum over the partitions; the result of a single partition is returned unchanged."""
-    return reduce(add, parts)
 
 
 def random_start(rows: StartRows, n_planes: int, rng: np.random.Generator) -> np.ndarray:
@@ -342,11 +337,16 @@ def plane_set(planes: np.ndarray, scaling: AffineScaling, inside: int, rows_like
     return PlaneSet.of_classes([zero, around] if inside == 0 else [around, zero]).to(rows_like)
 
 
+@dataclass(eq=False, repr=False)
 class PolyhedronClassifier(PlaneClassifier):
     """An estimator of one polyhedron."""
 
-    inside: Any
-    max_iter: int
+    n_planes: int = 2
+    _: KW_ONLY
+    inside: Any = None
+    n_init: int = 1
+    max_iter: int = 200
+    random_state: Any = None
 
     @property
     def inside_(self) -> Any:

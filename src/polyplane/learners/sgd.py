@@ -270,8 +270,11 @@ class InverseTimeSGD(Method[S]):
 
 # One polytope, or several, each trained alone.
 
-_MEAN = Array("f", "features", "n_planes", in_place=False, mixed=True)
-_MEAN_OFFSETS = Array("f", "n_planes", in_place=False, mixed=True)
+#: The average of planes, by columns.
+MeanPlanes = tuple[
+    Annotated[np.ndarray, Array("f", "features", "n_planes", in_place=False, mixed=True)],
+    Annotated[np.ndarray, Array("f", "n_planes", in_place=False, mixed=True)],
+]
 _SCORES = Array("f", "polytopes", "measured", "n_planes", in_place=False)
 
 
@@ -284,7 +287,7 @@ class Polytope(SummedPlanes):
     intercept: Annotated[np.ndarray, Array("f", "n_planes", mixed=True, scaled_by="margin")]
     counts: Annotated[np.ndarray, Array("i", "n_planes", mixed=True)]  # rows assigned to each plane, for the entropy
     margin: MixedNumber = 0.0
-    mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
+    mean: MeanPlanes | None = None
 
     def check(self, sizes: dict[str, int]) -> bool:
         """Counts are not negative."""
@@ -298,11 +301,6 @@ class PolytopeMemory(RowMemory):
     skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]  # passes for which to skip it
     recorded: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
     scores: Annotated[np.ndarray, _SCORES] | None = None  # of some rows, before the last pass
-
-    @classmethod
-    def fresh(cls, n_polytopes: int, n_rows: int) -> PolytopeMemory:
-        """The memory before the first pass."""
-        return cls(np.zeros((n_polytopes, n_rows), dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
 
 
 class Workspace:
@@ -412,7 +410,8 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
 
     def _prepared(self, state: PolytopeState, data: Data) -> PolytopeState:
         """The state with a memory of these rows, and threads."""
-        rows = state.rows or PolytopeMemory.fresh(len(state.polytopes), len(data.y))
+        shape = len(state.polytopes), len(data.y)
+        rows = state.rows or PolytopeMemory(np.zeros(shape, dtype=np.uint8), np.full(shape[1], -1, dtype=np.int32))
         return replace(state, rows=rows, workspace=Workspace(self.n_jobs, self._measured_rows(data)))
 
     def step(self, state: PolytopeState, data: Data) -> PolytopeState:

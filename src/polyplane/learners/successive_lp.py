@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from numbers import Real
 from typing import Any, ClassVar
@@ -200,7 +200,7 @@ class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
         return self.tol is not None and state.is_stationary
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SuccessiveLPClassifier(PolyhedronClassifier):
     r"""One class inside a polyhedron, by successive linear programs (PC-SLP).
 
@@ -288,18 +288,10 @@ class SuccessiveLPClassifier(PolyhedronClassifier):
     1.0
     """
 
-    n_planes: int = 2
-    _: KW_ONLY
-    inside: Any = None
     radius: float | None = RADIUS
     alpha: float | None = None
-    n_init: int = 1
     tol: float | None = 1e-6
     max_iter: int = 50
-    class_weight: Any = None
-    warm_start: bool = False
-    random_state: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "alpha": [Interval(Real, 0, LARGEST_COEFFICIENT, closed="both"), None],

@@ -14,11 +14,8 @@ from polyplane.base import Declaration, PlaneClassifier, class_index
 from polyplane.engine.data import Data, as_rows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, Seed, State, Whole, workspace
-from polyplane.learners.sgd import planes_around
+from polyplane.learners.sgd import MeanPlanes, planes_around
 from polyplane.planes import PlaneSet
-
-_MEAN = Array("f", "features", "n_planes", in_place=False)
-_MEAN_OFFSETS = Array("f", "n_planes", in_place=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +25,7 @@ class WorstCasePolytope(State):
     outer: Annotated[int, Whole(2)]
     coef: Annotated[np.ndarray, Array("f", "features", "n_planes")]
     intercept: Annotated[np.ndarray, Array("f", "n_planes")]
-    mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
+    mean: MeanPlanes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,10 +211,7 @@ class WorstCasePolytopeClassifier(PlaneClassifier):
     max_iter: int = 100
     average: bool = True
     fit_intercept: bool = True
-    class_weight: Any = None
-    warm_start: bool = False
     random_state: Any = None
-    verbose: int = 0
 
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"alpha": [1e-2, 1e-4, 1e-3, 0.1], "n_planes": [16, 4, 48]},

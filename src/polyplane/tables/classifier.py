@@ -129,10 +129,8 @@ class TableClassifier(PlaneClassifier):
     gaps: Collection[str] = GAPS
     n_planes: int | None = None
     max_iter: int | None = None
-    class_weight: Any = None
     random_state: Any = None
     n_jobs: int | None = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{k: v for k, v in TableEncoder._parameter_constraints.items() if k != "dtype"},
@@ -153,7 +151,7 @@ class TableClassifier(PlaneClassifier):
         },
     )
     #: Each `fit` begins anew; `partial_fit` continues.
-    warm_start: ClassVar[bool] = False
+    warm_start: ClassVar[bool] = False  # type: ignore[misc]
 
     def fit_stream(
         self,
