@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 
 import polyplane
-from polyplane.engine.data import LARGEST
+from polyplane.engine.data import LARGEST_VALUE
 from polyplane.engine.state import State, kinds_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -266,7 +266,7 @@ class TestOverflow:
 
     def test_just_below_the_bound(self, learner, how, dtype, container):
         X, y = rows()
-        bound = LARGEST[np.dtype(dtype).itemsize]
+        bound = LARGEST_VALUE[np.dtype(dtype).itemsize]
         machine = make(learner, how).fit(container((X * (0.99 * bound / np.abs(X).max())).astype(dtype)), y)
         assert np.isfinite(machine.planes_.coef).all()
 

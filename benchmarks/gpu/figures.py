@@ -162,7 +162,7 @@ def one_epoch(bench, batch_size, precision):
     X, y = bench.digits()
     machine = MultiHyperplaneClassifier(30, batch_size=batch_size, backoff=0, max_iter=10, random_state=0)
     with config_context(array_api_dispatch=True), products(precision):
-        data = machine._take(X, y, None, None)
+        data = machine._validated(X, y, None, None)
         run = Run(machine._method(machine.classes_))
         measured = seconds(lambda: run.step(data), bench.device, 3)
     n, d = X.shape

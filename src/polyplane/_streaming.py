@@ -84,7 +84,7 @@ class StreamTraining(Observer):
         self.dtype: Any = None
         self.run: Run | None = None
         self.unwritten: OSError | None = None  # the error of the last checkpoint, if it could not be written
-        self.is_settled = False  # whether the draft is the model of all batches so far
+        self.is_up_to_date = False  # whether the draft is the model of all batches so far
         self._is_wider = False  # whether features were added
         self._learned_now = False  # whether a batch of this call was trained on
         self._seconds = 0.0  # training time before the checkpoint
@@ -100,7 +100,7 @@ class StreamTraining(Observer):
         """Start from a checkpoint, from the fitted model with `warm_start`, or from the beginning."""
         draft, options = self.draft, self.options
         if options.resume and options.checkpoint.exists():
-            self._take_up(options.checkpoint)
+            self._resume_from(options.checkpoint)
         elif draft.warm_start and hasattr(draft, "_state"):
             self.dtype = draft.planes_.coef.dtype
         else:
@@ -109,7 +109,7 @@ class StreamTraining(Observer):
         if known is not None and options.classes is not None and not np.array_equal(known, options.classes):
             raise ValueError(f"classes={options.classes.tolist()} differ from those of the model, {known.tolist()}.")
 
-    def _take_up(self, path: Path) -> None:
+    def _resume_from(self, path: Path) -> None:
         from polyplane.files import read_model
 
         def find(name: str) -> type:
@@ -118,7 +118,7 @@ class StreamTraining(Observer):
             return type(self.draft)
 
         found = read_model(path, find).model
-        mine, theirs = (_comparable(machine) for machine in (self.draft, found))
+        mine, theirs = (_comparable(model) for model in (self.draft, found))
         if mine != theirs:
             other = ", ".join(f"{name}={theirs[name]!r}" for name in sorted(mine) if mine[name] != theirs[name])
             raise ValueError(f"The checkpoint {os.fspath(path)!r} is from training with other parameters: {other}.")
@@ -126,7 +126,7 @@ class StreamTraining(Observer):
             raise ValueError(f"{os.fspath(path)!r} is a model, not a checkpoint of a stream.")
         learned = {name: value for name, value in vars(found).items() if name not in found.get_params(deep=False)}
         vars(self.draft).update(learned)
-        self.dtype, self.is_settled = found.planes_.coef.dtype, True
+        self.dtype, self.is_up_to_date = found.planes_.coef.dtype, True
         self.history, self.n_batches = found.history_, found.n_iter_
         self.position, self.n_rows = _position(self.history), int(self.history["rows"][-1])
         self._rows_before, self._seconds = self.n_rows, self.history["time"][-1]
@@ -173,12 +173,12 @@ class StreamTraining(Observer):
         for position, batch in parts:
             self._reading = time.perf_counter() - asked
             with named_batch(position):
-                draft, data = self._take(batch, is_repeated=position.passes > 0)
+                draft, data = self._validated_batch(batch, is_repeated=position.passes > 0)
             self._next = draft, position, self.n_rows + batch.n_rows
             yield data
             asked = time.perf_counter()
 
-    def _take(self, batch: Batch, is_repeated: bool) -> tuple[Any, Data]:
+    def _validated_batch(self, batch: Batch, is_repeated: bool) -> tuple[Any, Data]:
         """Validate a batch, and add its new features to the model."""
         draft = copy(self.draft)  # an invalid batch changes nothing
         width = getattr(draft, "n_features_in_", None)
@@ -189,7 +189,7 @@ class StreamTraining(Observer):
         classes = getattr(draft, "classes_", None)
         if classes is None:
             classes = check_classes(np.asarray(batch.y)) if self.options.classes is None else self.options.classes
-        data = draft._take(X, batch.y, batch.weight, classes)
+        data = draft._validated(X, batch.y, batch.weight, classes)
         if self.dtype is not None and data.X.dtype != self.dtype:
             raise ValueError(
                 f"X is {data.X.dtype}, but earlier batches are {self.dtype}; convert it: X.astype(numpy.{self.dtype})."
@@ -230,7 +230,7 @@ class StreamTraining(Observer):
         before, is_first = self.position, self.n_batches == 0
         self.draft, self.position, self.n_rows = self._next
         self.n_batches += self.position.batch - (before.batch if before.passes == self.position.passes else 0)
-        self._learned_now, self.is_settled = True, False
+        self._learned_now, self.is_up_to_date = True, False
         if self._progress is not None:
             self._progress.update(self.n_rows, self._shown(run))
         every = self.options.validate_every
@@ -267,9 +267,9 @@ class StreamTraining(Observer):
         run, draft = self.run, self.draft
         assert run is not None
         state = run.state.trimmed(draft.n_features_in_) if self._is_wider else run.state
-        draft._settle(run.method, state.without_rows(), state, run.data)
+        draft._set_model(run.method, state.without_rows(), state, run.data)
         draft.n_iter_, draft.history_ = self.n_batches, self.history
-        self.is_settled = True
+        self.is_up_to_date = True
         if self.options.checkpoint is not None:
             from polyplane.files import write_model
 
@@ -297,8 +297,8 @@ class StreamTraining(Observer):
         self.keep()
 
 
-def _comparable(machine: Any) -> dict[str, Any]:
-    return {name: value for name, value in machine.get_params().items() if name not in FREE}
+def _comparable(estimator: Any) -> dict[str, Any]:
+    return {name: value for name, value in estimator.get_params().items() if name not in FREE}
 
 
 def _position(history: dict[str, list[float]]) -> Position:

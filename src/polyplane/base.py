@@ -7,6 +7,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from inspect import get_annotations
 from itertools import repeat
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -41,10 +42,36 @@ M = TypeVar("M", bound=Method[Any])
 HELD_OUT = 0.1
 
 #: The largest integer parameter: the largest int64 of NumPy and the kernels.
-MOST = 2**63 - 1
+LARGEST_INTEGER = 2**63 - 1
 
 #: The largest number of planes (per class, if each has its own): a typing error should not use up the memory.
 MOST_PLANES = 1 << 20
+
+
+_POSITIVE, _NOT_NEGATIVE = Interval(Real, 0, None, closed="neither"), Interval(Real, 0, None, closed="left")
+_COUNT, _SHARE = Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="both")
+
+#: The values that a parameter can have: a name has the same meaning in all learners. A learner declares exceptions.
+CONSTRAINTS: dict[str, Any] = {
+    name: allowed
+    for names, allowed in (
+        ("C alpha eta0 scale", [_POSITIVE]),
+        ("gamma radius", [_POSITIVE, None]),
+        ("noise prune tol", [_NOT_NEGATIVE, None]),
+        ("max_iter n_estimators n_init n_iter_no_change n_planes prune_every", [_COUNT]),
+        ("batch_size", [_COUNT, None]),
+        ("average_fraction growth_decay min_entropy", [_SHARE]),
+        ("backoff", [Interval(Integral, 0, 255, closed="both")]),
+        ("average fit_intercept pocket standardize warm_start", ["boolean"]),
+        ("class_weight", [StrOptions({"balanced"}), dict, None]),
+        ("early_stopping", ["boolean", Interval(Real, 0, 1, closed="neither")]),
+        ("enclosed inside", "no_validation"),
+        ("random_state", ["random_state"]),
+        ("n_jobs", [Integral, None]),
+        ("verbose", ["verbose"]),
+    )
+    for name in names.split()
+}
 
 
 @dataclass(frozen=True)
@@ -82,7 +109,16 @@ class Declaration:
     takes_matrix: bool = True
 
 
-class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CommonParameters:
+    """The parameters that all learners have."""
+
+    class_weight: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+
+
+class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
     """A classifier made of planes.
 
     A learner declares its parameters as the fields of a dataclass, a `Declaration`, and the `Method` that trains with
@@ -103,18 +139,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         The metrics after each step, and the time in seconds since the start.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "fit_intercept": ["boolean"],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "warm_start": ["boolean"],
-        "early_stopping": ["boolean", Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _declaration: ClassVar[Declaration]
 
     planes_: PlaneSet
@@ -127,6 +152,12 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
     _trained_by: Method[Any]
     #: The scaling of the rows in training, if any. The planes are in the units of the rows as given.
     _scaling: AffineScaling | None = None
+
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        notes = {name: str(note) for part in reversed(cls.__mro__) for name, note in get_annotations(part).items()}
+        names = [name for name, note in notes.items() if name in CONSTRAINTS and not note.startswith("ClassVar")]
+        cls._parameter_constraints = {name: CONSTRAINTS[name] for name in names} | cls._parameter_constraints
 
     # Implemented by each learner.
 
@@ -200,16 +231,16 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         if not hasattr(self, "_state") or self._method(self.classes_) != self._trained_by:
             self._validate_params()  # takes a tenth of the time of a small step, and parameters rarely change
         draft = copy(self)
-        data = replace(draft._take(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
+        data = replace(draft._validated(X, y, sample_weight, self._agreed_classes(classes)), stream=True)
         if hasattr(self, "_state"):
             draft._state = self._state.copy()
         run = draft._stream_run(data, tracked=False)  # if the step fails, the draft is discarded
         run.step(data)
-        draft._settle(run.method, run.state.without_rows(), run.state, data)
+        draft._set_model(run.method, run.state.without_rows(), run.state, data)
         draft.n_iter_ = getattr(self, "n_iter_", 0) + 1
         draft.history_ = getattr(self, "history_", {})
         record(draft.history_, run.method.metrics(run.state))
-        return self._become(draft)
+        return self._take_over(draft)
 
     @available_if(lambda self: self._declaration.streams)
     def fit_stream(
@@ -306,15 +337,15 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         self._validate_params()
         going_on = self.warm_start and hasattr(self, "_state")
         draft = copy(self) if going_on else self._unfitted(scaling)
-        data = draft._take(X, y, sample_weight, classes=self.classes_ if going_on else None)
+        data = draft._validated(X, y, sample_weight, classes=self.classes_ if going_on else None)
         before = draft.__dict__.get("history_")
         try:
             draft._train(data, limits)
         except KeyboardInterrupt:
             if draft.__dict__.get("history_") is not before:  # a step was finished
-                self._become(draft)
+                self._take_over(draft)
             raise
-        return self._become(draft)
+        return self._take_over(draft)
 
     def _train(self, data: Data, limits: Limits, method: Method[Any] | None = None, state: Any = None) -> Self:
         """Train on these rows, by the method that the parameters name, unless another is given.
@@ -332,7 +363,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
             data, held_out = data.hold_out(share, int(np.ravel(seed)[0]))
             validation = Validation(data, held_out)
             observers.append(validation)
-        if getattr(self, "verbose", 0):
+        if self.verbose:
             observers.append(Progress(type(self).__name__, self.max_iter))
         how: dict[str, Any] = {"plateau": self._plateau(), "limits": limits, "observers": observers}
         run = self._new_run(seed, method, **how) if method is None or state is None else Run(method, state, **how)
@@ -354,8 +385,8 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         try:
             training.go(batches)
         finally:
-            if training.is_settled:
-                self._become(training.draft)
+            if training.is_up_to_date:
+                self._take_over(training.draft)
         return self
 
     def _validate_params(self) -> None:
@@ -363,7 +394,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         super()._validate_params()
         unbounded = {"verbose", "n_jobs", "random_state", *self._declaration.label_parameters}
         for name, value in self.get_params(deep=False).items():
-            most = MOST_PLANES if name == "n_planes" else MOST
+            most = MOST_PLANES if name == "n_planes" else LARGEST_INTEGER
             if isinstance(value, Integral) and int(value) > most and name not in unbounded:
                 raise ValueError(
                     f"The {name!r} parameter of {type(self).__name__} must be at most {most}. Got {value} instead."
@@ -377,16 +408,16 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         draft._scaling = scaling
         return draft
 
-    def _become(self, draft: Self) -> Self:
+    def _take_over(self, draft: Self) -> Self:
         """Take over the attributes of the draft, in one assignment."""
         self.__dict__ = draft.__dict__
         return self
 
-    def _take(
-        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, judge_scales: bool = True
+    def _validated(
+        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, check_scales: bool = True
     ) -> Data:
         """Validate a call's rows; set `classes_` if they are not known yet. Scales are checked on the first rows."""
-        judge_scales &= self._scaling is None and not hasattr(self, "classes_")
+        check_scales &= self._scaling is None and not hasattr(self, "classes_")
         X = check_matrix(self, X, reset=classes is None or not hasattr(self, "classes_"))
         refuse_extremes(X)
         sample_weight = to_host("sample_weight", sample_weight, X)
@@ -405,14 +436,14 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
             )
         check_place(self, X, learned)
         codes = encode(y, self.classes_)
-        weight = check_weights(X, y, codes, self.classes_, sample_weight, getattr(self, "class_weight", None))
-        if judge_scales:
-            self._judge_scales(X)
+        weight = check_weights(X, y, codes, self.classes_, sample_weight, self.class_weight)
+        if check_scales:
+            self._check_scales(X)
         if self._scaling is not None:
             X = self._scaling.apply(X)
         return Data(X, codes, weight, np.flatnonzero(weight > 0), len(self.classes_))
 
-    def _judge_scales(self, X: Any) -> None:
+    def _check_scales(self, X: Any) -> None:
         """Remove scales and shifts that would cost precision, if the method allows it; otherwise warn."""
         ranges, scaling = FeatureRanges.of(X), self._method(self.classes_).traits.own_scaling
         ranges.refuse_tiny(host_dtype(X))
@@ -456,13 +487,15 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         best = None if validation is None else validation.planes
         state = run.state if best is not None else self._concluded(run.method, run.state, run.data)
         kept = state.with_rows_of(run.data) if self.warm_start else state.without_rows()
-        self._settle(run.method, kept, state, run.data, best)
+        self._set_model(run.method, kept, state, run.data, best)
         self.n_iter_, self.history_ = run.n_steps, run.history
         if run.choice is not None and run.choice.trials:
             self.choice_ = dict(run.choice.trials)
         return self
 
-    def _settle(self, method: Method[Any], kept: Any, state: Any, data: Data, planes: PlaneSet | None = None) -> None:
+    def _set_model(
+        self, method: Method[Any], kept: Any, state: Any, data: Data, planes: PlaneSet | None = None
+    ) -> None:
         """Set the model of a state; `kept` is the state to continue from."""
         planes = method.planes(state) if planes is None else planes
         if self._scaling is not None:
@@ -483,7 +516,7 @@ class PlaneClassifier(PlanePrediction, metaclass=ABCMeta):
         return Plateau(tol, getattr(self, "n_iter_no_change", 1))
 
     def _refuse_balanced(self) -> None:
-        if getattr(self, "class_weight", None) == "balanced":
+        if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all rows at once; give a dict of weights instead.")
 
     def _agreed_classes(self, classes: Any) -> np.ndarray:

@@ -379,7 +379,7 @@ class PlaneSet:
         return best if self.pooling == "max" else best + xp.log(xp.sum(xp.exp(scores - best[..., None]), axis=-1))
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not PlaneSet:
+        if not isinstance(other, PlaneSet):
             return NotImplemented
         pairs = zip(self._arrays(), other._arrays(), strict=True)
         return self.pooling == other.pooling and all(

@@ -5,7 +5,6 @@ import warnings
 from copy import copy, deepcopy
 from dataclasses import replace
 from itertools import repeat
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +18,8 @@ from sklearn.svm import LinearSVC
 
 from polyplane import CuttingPlaneSVC, load, save
 from polyplane._array_api import Team
-from polyplane.dask.methods import exact
+from polyplane.dask.methods import check_method, on_cluster
+from polyplane.dask.partitions import Partition
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
 from polyplane.kernels.cutting_plane import first_zero
@@ -398,7 +398,7 @@ class TestBundle:
     def test_ways_that_part_do_not_meet(self):
         cuts = [(np.full((1, 2), value), 1.0) for value in (1.0, 2.0, 3.0)]
         common = Bundle.empty((1, 2)).with_cut(*cuts[0])
-        one, other = common.with_room().with_cut(*cuts[1]), common.with_room().with_cut(*cuts[2])
+        one, other = common.in_new_arrays().with_cut(*cuts[1]), common.in_new_arrays().with_cut(*cuts[2])
         assert one.normals[2, 0, 0] == 2.0
         assert other.normals[2, 0, 0] == 3.0
 
@@ -575,13 +575,13 @@ class Partitions:
         self.partitions = []
         for rows in np.array_split(np.arange(len(y)), n_partitions):
             data = Data(X[rows], codes[rows], np.ones(len(rows)), np.arange(len(rows)), len(self.classes))
-            self.partitions.append(SimpleNamespace(data=data, cache={}))
+            self.partitions.append(Partition(data, None, len(self.partitions)))
 
     def map(self, function, *arguments):
         return [function(partition, *arguments) for partition in self.partitions]
 
     def sum(self, function, *arguments):
-        return np.sum(self.map(function, *arguments), axis=0)
+        return [sum(parts) for parts in zip(*self.map(function, *arguments), strict=True)]
 
 
 class TestOnCluster:
@@ -592,8 +592,8 @@ class TestOnCluster:
         X, y = noisy(300, 6, n_classes)
         machine = CuttingPlaneSVC(C=0.05, multi_class=multi_class, line_search=line_search, tol=1e-3)
         method = machine._method(np.unique(y))
-        on_partitions, stand_in = exact(method, Partitions(container(X), y, 3))
-        run = Run(on_partitions).go(repeat(stand_in, machine.max_iter))
+        on_partitions, stand_in, n_steps = on_cluster(method, Partitions(container(X), y, 3), 1, machine.max_iter, None)
+        run = Run(on_partitions).go(repeat(stand_in, n_steps))
         assert run.reason == "converged"
         machine.fit(container(X), y)
         assert run.n_steps == machine.n_iter_
@@ -607,7 +607,7 @@ class TestOnCluster:
         with pytest.raises(
             ValueError, match="needs all rows in one place, which is not possible on a cluster; use 'three-point'"
         ):
-            exact(CuttingPlane(line_search=line_search), Partitions(*noisy(), 2))
+            check_method(CuttingPlaneSVC(), CuttingPlane(line_search=line_search))
 
 
 class TestBadInput:

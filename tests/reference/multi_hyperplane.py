@@ -39,7 +39,7 @@ def log_loss(W, x, y):
     return np.log(np.exp(scores).sum()) - scores[y]
 
 
-def contenders(W, x, y, n):
+def candidates(W, x, y, n):
     """The `n` planes (class, plane) with the best scores for a row; the last gives way to one of a missing side."""
     scores = W @ x
     ranked = [divmod(int(k), W.shape[1]) for k in np.argsort(-scores, axis=None, kind="stable")]
@@ -63,7 +63,7 @@ def train_log_loss(X, y, W, batches, rate, n, renewed, negligible=1e-3, b1=0.9, 
             gradient = np.zeros_like(W)
             for i in batch:
                 if renew:
-                    memory[i] = contenders(W, X[i], y[i], n)
+                    memory[i] = candidates(W, X[i], y[i], n)
                 p = np.exp([W[plane] @ X[i] for plane in memory[i]])
                 p /= p.sum()
                 own = np.array([c == y[i] for c, _ in memory[i]])

@@ -24,7 +24,7 @@ from polyplane._prediction import (
     encode,
     to_host,
 )
-from polyplane.base import MOST, Declaration
+from polyplane.base import LARGEST_INTEGER, Declaration
 from polyplane.compression.choice import Search
 from polyplane.compression.tables import CompressedTables, label_bytes, smallest
 from polyplane.engine.data import Data, refuse_extremes
@@ -100,8 +100,8 @@ class CompressedClassifier(PlanePrediction):
     random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "max_bytes": [Interval(Integral, 1, MOST, closed="both")],
-        "max_iter": [Interval(Integral, 1, MOST, closed="both"), None],
+        "max_bytes": [Interval(Integral, 1, LARGEST_INTEGER, closed="both")],
+        "max_iter": [Interval(Integral, 1, LARGEST_INTEGER, closed="both"), None],
         "random_state": ["random_state"],
     }
     _declaration: ClassVar[Declaration] = Declaration(tuning={}, streams=False, fitted={"trials_": Metrics()})

@@ -200,7 +200,7 @@ class DaskPlaneClassifier(DaskClassifier):
             draft.classes_, draft.n_features_in_ = classes, cluster.n_features
             if cluster.feature_names is not None:
                 draft.feature_names_in_ = np.array(cluster.feature_names, dtype=object)
-            _judge_scales(draft, cluster)
+            _check_scales(draft, cluster)
             run = on_cluster(method, cluster, self.rounds, draft.max_iter, draft._declaration.choose)
             return self._run(draft, *run, draft._seed(), self._keep)
 
@@ -209,7 +209,7 @@ class DaskPlaneClassifier(DaskClassifier):
         assert run.data is not None
         epochs = getattr(run.method, "epochs", None)
         state = draft._concluded(run.method, run.state, run.data) if epochs is None else run.state.model
-        draft._settle(draft._method(draft.classes_), state.without_rows(), state, run.data)
+        draft._set_model(draft._method(draft.classes_), state.without_rows(), state, run.data)
         draft.n_iter_, draft.history_ = run.n_steps if epochs is None else sum(epochs[: run.n_steps]), run.history
         return self._keep_estimator(draft)
 
@@ -360,7 +360,7 @@ def _calibrated(members: Sequence[Member], held_out: EncodedRows) -> tuple[float
     return temperature, losses * held_out.weight / held_out.weight.mean()
 
 
-def _judge_scales(draft: PlaneClassifier, cluster: Cluster) -> None:
+def _check_scales(draft: PlaneClassifier, cluster: Cluster) -> None:
     """Warn about feature scales as `fit` does, and about rows far from 0, which are not shifted on a cluster."""
     ranges = FeatureRanges.union([info.ranges for info in cluster.infos])
     ranges.refuse_tiny(cluster.dtype)

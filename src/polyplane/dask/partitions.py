@@ -316,7 +316,7 @@ def _labels_of(number: int, X: Any, y: Any, weight: Any) -> tuple[np.ndarray, np
 def _validated(number: int, X: Any, y: Any, weight: Any, estimator: PlaneClassifier, classes: np.ndarray) -> Partition:
     estimator = copy(estimator)
     with named_partition(number):
-        data = estimator._take(*columns_of(X, y, weight), classes, judge_scales=False)
+        data = estimator._validated(*columns_of(X, y, weight), classes, check_scales=False)
     names = getattr(estimator, "feature_names_in_", None)
     return Partition(data, None if names is None else names.tolist(), number)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from polyplane._array_api import in_threads
 from polyplane.engine.data import Data
@@ -82,7 +83,8 @@ class Committee(Method[S]):
 
     def start(self, data: Data, seed: Any) -> S:
         """The states of all members before the first step."""
-        states = in_threads(lambda own: self.member.start(data, own), seed, self.n_jobs)
+        seeds = [int(check_random_state(own).randint(2**31)) for own in seed]
+        states = in_threads(lambda own: self.member.start(data, own), seeds, self.n_jobs)
         return self.state_type(members=states)  # type: ignore[return-value]
 
     def step(self, state: S, data: Data) -> S:

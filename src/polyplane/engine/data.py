@@ -114,10 +114,10 @@ OwnScaling = Literal["none", "common", "standard"]
 
 #: The largest allowed values, by the size of their dtype: sums of their squares over rows, features and steps are
 #: finite, and so are the squares of such sums, which are computed in float64.
-LARGEST = {4: 1e15, 8: 1e70}
+LARGEST_VALUE = {4: 1e15, 8: 1e70}
 
 #: The largest absolute value must be above this: below it, squares underflow.
-SMALLEST = {4: 1e-15, 8: 1e-70}
+SMALLEST_VALUE = {4: 1e-15, 8: 1e-70}
 
 #: A larger ratio between the sizes of features causes a warning. Chosen on 33 data sets: for pixels, one-hot codes,
 #: tf-idf and other features in one unit the ratio is below 65; for tables with mixed units it is at least 350 (pima).
@@ -141,7 +141,7 @@ COMFORTABLE = (1e-5, 1e12)
 def refuse_extremes(X: Any) -> None:
     """Raise an error for finite rows whose sum of squares overflows."""
     dtype, values = host_dtype(X), X.data if is_sparse(X) else X
-    xp, largest = namespace(values), LARGEST[dtype.itemsize]
+    xp, largest = namespace(values), LARGEST_VALUE[dtype.itemsize]
     if xp is np:
         flat = values.reshape(-1)
         with np.errstate(over="ignore"):
@@ -202,7 +202,7 @@ class FeatureRanges(NamedTuple):
     def refuse_tiny(self, dtype: Any) -> None:
         """Raise an error for rows whose squares underflow; rows of zeros are valid."""
         largest = float(self.size.max())
-        if 0.0 < largest < SMALLEST[dtype.itemsize]:
+        if 0.0 < largest < SMALLEST_VALUE[dtype.itemsize]:
             raise ValueError(
                 f"No value of X is larger than {largest:.3g}, and the squares of such values underflow in {dtype}: "
                 "scale the features first, for example with MaxAbsScaler."
@@ -342,10 +342,10 @@ def moments(X: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.where(variance > noise, variance, 0.0)
 
 
-def row_blocks(X: Any) -> Iterator[slice]:
-    """Yield slices that cover the rows of a dense matrix, block by block."""
-    n_rows, n_features = X.shape
-    size = BLOCK_ROWS if is_on_host(X) else max(1, DEVICE_BLOCK // n_features)
+def row_blocks(X: Any, n_rows: int | None = None) -> Iterator[slice]:
+    """Return slices that cover the rows of a dense matrix, or so many rows of it, block by block."""
+    n_rows = X.shape[0] if n_rows is None else n_rows
+    size = BLOCK_ROWS if is_on_host(X) else max(1, DEVICE_BLOCK // X.shape[1])
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
@@ -467,9 +467,6 @@ class ScaledRows:
 
     def _blocks(self) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of dense scaled rows, with their positions."""
-        n_rows, n_features = self._shape
-        size = BLOCK_ROWS if is_on_host(self._x) else max(1, DEVICE_BLOCK // n_features)
-        for start in range(0, n_rows, size):
-            block = slice(start, min(start + size, n_rows))
+        for block in row_blocks(self._x, self._shape[0]):
             rows = np.arange(block.start, block.stop) if self._rows is None else self._rows[block]
             yield block, self._scaling.take(self._x, rows)

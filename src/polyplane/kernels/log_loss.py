@@ -1,6 +1,6 @@
 """Training with the log-loss, if only few of many planes matter for a row.
 
-A row updates only its `contenders`, the planes with the highest scores, whose contributions to its probabilities are
+A row updates only its `candidates`, the planes with the highest scores, whose contributions to its probabilities are
 not negligible. They are searched among all planes in some passes (`renew`) and reused in the others.
 """
 
@@ -15,7 +15,7 @@ from polyplane.kernels.rows import borrowed
 #: A row does not update planes with a smaller derivative of its loss.
 NEGLIGIBLE = 1e-3
 #: Lower bound of the probability of the true class, to avoid a division by zero.
-LEAST = 1e-30
+LEAST_PROBABILITY = 1e-30
 #: Block size in the search for the highest scores: the maximum of each block is computed first.
 BLOCK = 16
 
@@ -39,7 +39,7 @@ class Visits(NamedTuple):
     probability: np.ndarray  # of the true class, before the update
 
 
-class Machine(NamedTuple):
+class Weights(NamedTuple):
     """The planes, ordered by class, the moments of Adam for each weight, and the averaged planes."""
 
     W: np.ndarray  # (n_classes, n_planes, n_features + 1)
@@ -60,24 +60,24 @@ class Steps(NamedTuple):
     epsilon: float
 
 
-class Room(NamedTuple):
+class Buffers(NamedTuple):
     """Preallocated arrays for a step; allocation in the kernel would take longer to compile."""
 
     gradient: np.ndarray  # (planes, features + 1), 0 between steps
     inputs: np.ndarray  # (rows of a step, features + 1)
-    all_scores: np.ndarray  # (rows of a step, planes), if contenders are renewed
+    all_scores: np.ndarray  # (rows of a step, planes), if candidates are renewed
     largest: np.ndarray  # of blocks of planes
-    scores: np.ndarray  # of the contenders
+    scores: np.ndarray  # of the candidates
 
 
 @kernel
 def train(
-    rows: Rows, visits: Visits, contenders: np.ndarray, machine: Machine, steps: Steps, room: Room, renew: bool
+    rows: Rows, visits: Visits, candidates: np.ndarray, weights: Weights, steps: Steps, buffers: Buffers, renew: bool
 ) -> None:
-    """Make all steps; `machine`, `contenders` and the probabilities are updated in place."""
-    rows, visits, contenders, machine, steps, room = borrowed((rows, visits, contenders, machine, steps, room))
-    gradient, inputs, all_scores, largest, scores = room
-    n_planes, W = machine.W.shape[1], machine.W.reshape(-1, machine.W.shape[2])
+    """Make all steps; `weights`, `candidates` and the probabilities are updated in place."""
+    rows, visits, candidates, weights, steps, buffers = borrowed((rows, visits, candidates, weights, steps, buffers))
+    gradient, inputs, all_scores, largest, scores = buffers
+    n_planes, W = weights.W.shape[1], weights.W.reshape(-1, weights.W.shape[2])
     for step in range(len(steps.rate)):
         first = step * steps.size
         n_rows = steps.size if len(visits.rows) - first > steps.size else len(visits.rows) - first
@@ -87,14 +87,14 @@ def train(
             np.dot(inputs[:n_rows], W.T, all_scores[:n_rows])
         for i in range(n_rows):
             row = visits.rows[first + i]
-            own, x = contenders[row], inputs[i]
+            own, x = candidates[row], inputs[i]
             if renew:
-                _find_contenders(all_scores[i], rows.y[row], n_planes, own, scores, largest)
+                _find_candidates(all_scores[i], rows.y[row], n_planes, own, scores, largest)
             else:
                 _score(x, W, own, scores)
             weight = rows.weight[row] / n_rows
             visits.probability[first + i] = _learn(x, own, rows.y[row], n_planes, weight, scores, gradient)
-        _adam(machine, gradient, steps, step)
+        _adam(weights, gradient, steps, step)
 
 
 @inlined_part
@@ -133,38 +133,38 @@ def _insert(value: float, number: int, values: np.ndarray, numbers: np.ndarray) 
 
 
 @inlined_part
-def _find_contenders(
+def _find_candidates(
     all_scores: np.ndarray,
     label: int,
     n_planes: int,
-    contenders: np.ndarray,
+    candidates: np.ndarray,
     scores: np.ndarray,
     largest: np.ndarray,
 ) -> None:
     """Find the planes with the highest scores, in decreasing order, and their scores.
 
     The n-th largest block maximum is a lower bound of the n-th highest score: blocks below it are skipped. At least one
-    plane of the true class, and one of another class, is always among the contenders.
+    plane of the true class, and one of another class, is always among the candidates.
     """
-    n, n_blocks = len(contenders), len(all_scores) // BLOCK
+    n, n_blocks = len(candidates), len(all_scores) // BLOCK
     scores[:] = -np.inf
     for b in range(n_blocks):
         largest[b] = _largest(all_scores, b * BLOCK)
         if largest[b] > scores[n - 1]:
-            _insert(largest[b], 0, scores, contenders)
+            _insert(largest[b], 0, scores, candidates)
     needed = scores[n - 1]
     scores[:] = -np.inf
     for b in range(n_blocks + 1):
         if b == n_blocks or largest[b] >= needed:
             for k in range(b * BLOCK, min((b + 1) * BLOCK, len(all_scores))):
                 if all_scores[k] >= needed and all_scores[k] > scores[n - 1]:
-                    _insert(all_scores[k], k, scores, contenders)
+                    _insert(all_scores[k], k, scores, candidates)
     n_own = 0
     for j in range(n):
-        n_own += contenders[j] // n_planes == label
+        n_own += candidates[j] // n_planes == label
     if n_own == 0 or n_own == n:
-        contenders[n - 1] = _best(all_scores, label, n_planes, n_own == 0)
-        scores[n - 1] = all_scores[contenders[n - 1]]
+        candidates[n - 1] = _best(all_scores, label, n_planes, n_own == 0)
+        scores[n - 1] = all_scores[candidates[n - 1]]
 
 
 @part
@@ -178,18 +178,18 @@ def _best(all_scores: np.ndarray, label: int, n_planes: int, own: bool) -> int:
 
 
 @summing_part
-def _score(x: np.ndarray, W: np.ndarray, contenders: np.ndarray, scores: np.ndarray) -> None:
-    """Compute the scores of the contenders, two at a time: the row is read half as often."""
-    n = len(contenders)
+def _score(x: np.ndarray, W: np.ndarray, candidates: np.ndarray, scores: np.ndarray) -> None:
+    """Compute the scores of the candidates, two at a time: the row is read half as often."""
+    n = len(candidates)
     for c in range(0, n - 1, 2):
-        v, w = W[contenders[c]], W[contenders[c + 1]]
+        v, w = W[candidates[c]], W[candidates[c + 1]]
         a, b = x[0] * v[0], x[0] * w[0]
         for j in range(1, len(x)):
             a += x[j] * v[j]
             b += x[j] * w[j]
         scores[c], scores[c + 1] = a, b
     if n % 2:
-        w = W[contenders[n - 1]]
+        w = W[candidates[n - 1]]
         a = x[0] * w[0]
         for j in range(1, len(x)):
             a += x[j] * w[j]
@@ -199,7 +199,7 @@ def _score(x: np.ndarray, W: np.ndarray, contenders: np.ndarray, scores: np.ndar
 @inlined_part
 def _learn(
     x: np.ndarray,
-    contenders: np.ndarray,
+    candidates: np.ndarray,
     label: int,
     n_planes: int,
     weight: float,
@@ -208,21 +208,21 @@ def _learn(
 ) -> float:
     """Add the gradient of a row; return the probability of its class.
 
-    With p the softmax over the contenders and P its sum over those of the true class, the derivative of -log P with
+    With p the softmax over the candidates and P its sum over those of the true class, the derivative of -log P with
     respect to a score is p for planes of other classes and p (1 - 1 / P) for those of the true class.
     """
     top = scores[0]
-    for c in range(1, len(contenders)):
+    for c in range(1, len(candidates)):
         top = scores[c] if scores[c] > top else top
     total, own = 0.0, 0.0
-    for c in range(len(contenders)):
+    for c in range(len(candidates)):
         scores[c] = np.exp(scores[c] - top)
         total += scores[c]
-        if contenders[c] // n_planes == label:
+        if candidates[c] // n_planes == label:
             own += scores[c]
-    probability = own / total if own > LEAST * total else LEAST
-    for c in range(len(contenders)):
-        k = contenders[c]
+    probability = own / total if own > LEAST_PROBABILITY * total else LEAST_PROBABILITY
+    for c in range(len(candidates)):
+        k = candidates[c]
         slope = scores[c] / total
         if k // n_planes == label:
             slope *= 1 - 1 / probability
@@ -236,15 +236,15 @@ def _learn(
 # A sum of two products can be fused in two ways, and newly compiled code can differ from cached code in this; without
 # this option, "fastmath" would be inherited from the caller.
 @njit(**{**PART, "fastmath": False})
-def _adam(machine: Machine, gradient: np.ndarray, steps: Steps, step: int) -> None:
+def _adam(weights: Weights, gradient: np.ndarray, steps: Steps, step: int) -> None:
     """Take a step of Adam, reset the gradient to 0, and update the averaged planes."""
-    W, first, second = machine.W.reshape(-1), machine.first.reshape(-1), machine.second.reshape(-1)
+    W, first, second = weights.W.reshape(-1), weights.first.reshape(-1), weights.second.reshape(-1)
     slope, number = gradient.reshape(-1), W.dtype.type
     b1, b2 = number(steps.decay[0]), number(steps.decay[1])
     a1, a2 = number(1 - steps.decay[0]), number(1 - steps.decay[1])
     rate, epsilon, shrink = number(steps.rate[step]), number(steps.epsilon), number(steps.shrink[step])
     if shrink > 0:
-        anchor = machine.anchor.reshape(-1)
+        anchor = weights.anchor.reshape(-1)
         for i in range(len(W)):
             W[i] -= shrink * (W[i] - anchor[i])
     for i in range(len(W)):
@@ -253,6 +253,6 @@ def _adam(machine: Machine, gradient: np.ndarray, steps: Steps, step: int) -> No
         W[i] -= rate * first[i] / (np.sqrt(second[i]) + epsilon)
         slope[i] = 0
     if steps.n_averaged[step] > 0:
-        mean, share = machine.mean.reshape(-1), number(1 / steps.n_averaged[step])
+        mean, share = weights.mean.reshape(-1), number(1 / steps.n_averaged[step])
         for i in range(len(W)):
             mean[i] += (W[i] - mean[i]) * share

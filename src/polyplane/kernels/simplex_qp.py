@@ -118,7 +118,7 @@ def _walk(x: np.ndarray, support: np.ndarray, size: int, direction: np.ndarray, 
 
 
 @inlined_part
-def _settle(
+def _minimise_over_support(
     linear: np.ndarray, x: np.ndarray, support: np.ndarray, factor: np.ndarray, size: int, work: np.ndarray
 ) -> int:
     """Minimise over the support, which may shrink; return its new size."""
@@ -188,7 +188,7 @@ def minimise(problem: Quadratic, at: Iterate, size: int, afresh: bool, tol: floa
     for i in range(size if afresh else 0):
         _append(gram, shift, support, factor, i, support[i])
     for pivot in range(max_pivots + 1):
-        size = _settle(linear, x, support, factor, size, work)
+        size = _minimise_over_support(linear, x, support, factor, size, work)
         j, excess = _most_wanted(gram, linear, x, support, size, work[2])
         # If the support contains all cuts, no cut can be missing.
         if pivot == max_pivots or excess <= tol or x[j] > 0.0 or size == linear.shape[0]:

@@ -440,25 +440,15 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     average_fraction: float = 0.2
     max_iter: int = 60
     tol: float | None = None
-    class_weight: Any = None
-    warm_start: bool = False
     early_stopping: bool | float = False
     n_iter_no_change: int = 10
     random_state: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
         "assignment": [StrOptions({"online", "epoch"}), Interval(Integral, 1, None, closed="left")],
         "growth": [Interval(Real, 0, 1, closed="left")],
-        "growth_decay": [Interval(Real, 0, 1, closed="both")],
-        "prune": [Interval(Real, 0, None, closed="left"), None],
-        "prune_every": [Interval(Integral, 1, None, closed="left")],
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "average_fraction": [Interval(Real, 0, 1, closed="both")],
     }
-    del _parameter_constraints["fit_intercept"], _parameter_constraints["n_jobs"]
     _declaration: ClassVar[Declaration] = Declaration(tuning={"alpha": [1e-5, 1e-6, 1e-4], "growth": [0.2, 0.0]})
 
     def _method(self, classes: np.ndarray) -> AdaptiveMultiHyperplane:

@@ -105,11 +105,6 @@ class JointMemory(RowMemory):
     recorded: Annotated[np.ndarray, Array("int32", "rows", below="columns")]  # plane of its class, for the entropy
     margins: Annotated[np.ndarray, Array("f", "measured", in_place=False)] | None = None  # of measured rows
 
-    @classmethod
-    def fresh(cls, n_rows: int) -> JointMemory:
-        """The memory before the first pass."""
-        return cls(np.zeros(n_rows, dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
-
 
 @dataclass(frozen=True, eq=False)
 class JointState(SummedPlanes, SgdState):
@@ -175,7 +170,8 @@ class JointPolytope(InverseTimeSGD[JointState]):
     def step(self, state: JointState, data: Data) -> JointState:
         """One epoch: all rows, in a random order."""
         if state.rows is None or state.workspace is None:
-            rows = state.rows or JointMemory.fresh(len(data.y))
+            n = len(data.y)
+            rows = state.rows or JointMemory(np.zeros(n, dtype=np.uint8), np.full(n, -1, dtype=np.int32))
             state = state.replace(rows=rows, workspace=self._measured_rows(data))
         order = self._permutation(state.seed, state.epoch, data)
         state = state.paced(window_of(data.half_life), state.alpha)
@@ -485,22 +481,14 @@ class ConvexPolytopeClassifier(PlaneClassifier):
     backoff: int = 31
     average: bool = True
     fit_intercept: bool = True
-    class_weight: Any = None
-    warm_start: bool = False
     early_stopping: bool | float = False
     n_iter_no_change: int = 10
     random_state: Any = None
     n_jobs: int | None = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
-        "enclosed": "no_validation",
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
-        "min_entropy": [Interval(Real, 0, 1, closed="both")],
-        "backoff": [Interval(Integral, 0, 255, closed="both")],
-        "average": ["boolean"],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"alpha": [None, 1e-5, 1e-4, 1e-3, 1e-2], "n_planes": [None, 4, 16, 48]},

@@ -20,10 +20,10 @@ REFACTOR = 16
 IDLE = 25
 
 #: Initial capacity, in cuts.
-FIRST_ROOM = 8
+FIRST_CAPACITY = 8
 
 
-class Room:
+class CutArrays:
     """Arrays with capacity for more cuts; the cuts of a bundle are the first ones."""
 
     def __init__(self, n_cuts: int, shape: tuple[int, ...]) -> None:
@@ -53,7 +53,7 @@ class Bundle(State):
 
     Bundles are immutable: `solve` and `with_cut` return a new one. Cuts are large, so both share the same arrays, and a
     new cut is written after the last cut of the bundle. Two bundles derived from the same one must therefore not both
-    add cuts to the shared arrays; see `with_room`.
+    add cuts to the shared arrays; see `in_new_arrays`.
     """
 
     normals: Annotated[np.ndarray, Array("float64", "cuts", "planes_of_problem", "features+1", in_place=False)]  # a
@@ -63,18 +63,18 @@ class Bundle(State):
     idle: Annotated[np.ndarray, Array("i", "seen", in_place=False)]  # solutions since the cut was last used
     support: Annotated[np.ndarray, Array("i", "used", below="seen", in_place=False)]  # where x is positive
     factor: Annotated[np.ndarray, Array("float64", "used", "used", in_place=False)]  # see kernels/simplex_qp.py
-    capacity: int = FIRST_ROOM
+    capacity: int = FIRST_CAPACITY
     shift: float = 1.0
     solved: int = 0
-    room: Room | None = workspace()
+    arrays: CutArrays | None = workspace()
 
     own_sizes = ("cuts", "seen", "used")
 
     @classmethod
     def empty(cls, shape: tuple[int, ...]) -> Bundle:
         """A bundle with the cut 0 only, for planes of this shape."""
-        room, none = Room(FIRST_ROOM, shape), np.zeros(1, dtype=np.int64)
-        return cls(**room.first(1), x=np.ones(1), idle=none, support=none, factor=np.zeros((1, 1)), room=room)
+        arrays, none = CutArrays(FIRST_CAPACITY, shape), np.zeros(1, dtype=np.int64)
+        return cls(**arrays.first(1), x=np.ones(1), idle=none, support=none, factor=np.zeros((1, 1)), arrays=arrays)
 
     def check(self, sizes: dict[str, int]) -> bool:
         """The capacity suffices for the cuts, and the cuts in use exist and are distinct."""
@@ -90,13 +90,13 @@ class Bundle(State):
     def with_cut(self, normal: np.ndarray, offset: float) -> Bundle:
         """Add a cut."""
         n = self.n_cuts
-        bundle = self if n < self.capacity else self.with_room(n + n // 2)
-        room = bundle.room
-        assert room is not None
-        room.normals[n], room.offsets[n] = normal, offset
-        flat = room.normals[: n + 1].reshape(n + 1, -1)
-        room.gram[n, : n + 1] = room.gram[: n + 1, n] = flat @ flat[n]
-        return replace(bundle, **room.first(n + 1))
+        bundle = self if n < self.capacity else self.in_new_arrays(n + n // 2)
+        arrays = bundle.arrays
+        assert arrays is not None
+        arrays.normals[n], arrays.offsets[n] = normal, offset
+        flat = arrays.normals[: n + 1].reshape(n + 1, -1)
+        arrays.gram[n, : n + 1] = arrays.gram[: n + 1, n] = flat @ flat[n]
+        return replace(bundle, **arrays.first(n + 1))
 
     def solve(self, C: float, tol: float) -> tuple[Bundle, np.ndarray, float]:
         """Solve the reduced problem; return the bundle without idle cuts, the planes, and a bound within `tol`."""
@@ -126,22 +126,22 @@ class Bundle(State):
         """Remove cuts that the last solutions did not use; the solution and the bound do not change."""
         if self.idle.max() <= IDLE:
             return self
-        assert self.room is not None
+        assert self.arrays is not None
         keep = np.flatnonzero(self.idle <= IDLE)
         changed = {"x": self.x[keep], "idle": self.idle[keep], "support": np.searchsorted(keep, self.support)}
-        return self._moved(keep, Room(len(self.room.offsets), self.room.normals.shape[1:]), **changed)
+        return self._moved(keep, CutArrays(len(self.arrays.offsets), self.arrays.normals.shape[1:]), **changed)
 
-    def with_room(self, capacity: int | None = None) -> Bundle:
+    def in_new_arrays(self, capacity: int | None = None) -> Bundle:
         """The bundle in new arrays, with capacity for more cuts; unused capacity needs no memory."""
-        room = Room(capacity or self.capacity, self.normals.shape[1:])
-        return self._moved(np.arange(self.n_cuts), room)
+        arrays = CutArrays(capacity or self.capacity, self.normals.shape[1:])
+        return self._moved(np.arange(self.n_cuts), arrays)
 
-    def _moved(self, keep: np.ndarray, room: Room, **changed: Any) -> Bundle:
-        """The bundle with the cuts `keep` only, in the arrays of `room`."""
+    def _moved(self, keep: np.ndarray, arrays: CutArrays, **changed: Any) -> Bundle:
+        """The bundle with the cuts `keep` only, in the arrays of `arrays`."""
         n = len(keep)
-        np.take(self.normals, keep, axis=0, out=room.normals[:n], mode="clip")  # other modes copy once more
-        room.offsets[:n], room.gram[:n, :n] = self.offsets[keep], self.gram[np.ix_(keep, keep)]
-        return replace(self, capacity=len(room.offsets), room=room, **room.first(n), **changed)
+        np.take(self.normals, keep, axis=0, out=arrays.normals[:n], mode="clip")  # other modes copy once more
+        arrays.offsets[:n], arrays.gram[:n, :n] = self.offsets[keep], self.gram[np.ix_(keep, keep)]
+        return replace(self, capacity=len(arrays.offsets), arrays=arrays, **arrays.first(n), **changed)
 
 
 #: Initial distance (delta in the paper) between the three points; also the step of "non-greedy" instead of no step.
@@ -320,7 +320,7 @@ class CutState(State):
         """One plane for two classes, otherwise one per class; the capacity of a bundle fits its number of cuts."""
         n_planes, n_classes = len(self.solutions) * sizes["planes_of_problem"], sizes["classes"]
         capacities = [0] * len(self.solutions) if self.rows is None else [of.bundle.capacity for of in self.rows.cuts]
-        needed = [max(FIRST_ROOM, 3 * (solution.n_cuts + 1) // 2) for solution in self.solutions]
+        needed = [max(FIRST_CAPACITY, 3 * (solution.n_cuts + 1) // 2) for solution in self.solutions]
         fits = len(capacities) == len(needed) and all(np.less_equal(capacities, needed))
         return n_planes == (1 if n_classes == 2 else n_classes) and fits
 

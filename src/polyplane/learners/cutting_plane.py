@@ -190,7 +190,7 @@ class CuttingPlane(Method[CutState]):
             return None
         if (len(memory.cuts), len(memory.cuts[0].current)) != shape:
             return None
-        return [cuts.bundle.with_room() for cuts in memory.cuts]
+        return [cuts.bundle.in_new_arrays() for cuts in memory.cuts]
 
     def _begin(self, solution: Solution, bundle: Bundle, sums: Any) -> tuple[Solution, Cuts]:
         """Start at the best planes so far, with a first cut if there is none."""
@@ -315,14 +315,9 @@ class CuttingPlaneSVC(PlaneClassifier):
     tol: float | None = 0.01
     max_iter: int = 10_000
     fit_intercept: bool = True
-    class_weight: Any = None
-    warm_start: bool = False
     n_jobs: int | None = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
         "multi_class": [StrOptions({"crammer_singer", "ovr"})],
         "line_search": [StrOptions({"three-point", "exact", "non-greedy", "none"})],
         "cut_point": [Interval(Real, 0, 1, closed="right")],

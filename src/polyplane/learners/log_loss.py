@@ -350,13 +350,13 @@ class CandidatePass(Pass):
         n_averaged[:averaged_from] = 0
         visited, starts = inputs[0], inputs[-1]
         probability = np.empty(len(visited), dtype=self.W.dtype)
-        rows, machine, room = self._kernel_arguments(size)
+        rows, weights, buffers = self._kernel_arguments(size)
         at_once = max(1, MULTIPLICATIONS // (size * self.W.size))
         for first in range(0, len(paces), at_once):
             steps, part = slice(first, first + at_once), slice(first * size, (first + at_once) * size)
             kernels.train(
-                rows, kernels.Visits(visited[part], starts[part], probability[part]), self.candidates, machine,
-                kernels.Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), room,
+                rows, kernels.Visits(visited[part], starts[part], probability[part]), self.candidates, weights,
+                kernels.Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), buffers,
                 self.renew,
             )  # fmt: skip
         return probability
@@ -368,7 +368,7 @@ class CandidatePass(Pass):
             W, nothing = self.W, self.W[:0]
             noise = np.empty(0, dtype=W.dtype) if self.noise is None else self.noise
             mean, anchor = (nothing if array is None else array for array in (self.mean, self.anchor))
-            room = kernels.Room(
+            buffers = kernels.Buffers(
                 gradient=np.zeros((W.shape[0] * W.shape[1], W.shape[2]), dtype=W.dtype),
                 inputs=np.empty((size, W.shape[2]), dtype=W.dtype),
                 all_scores=np.empty((size if self.renew else 0, W.shape[0] * W.shape[1]), dtype=W.dtype),
@@ -376,7 +376,7 @@ class CandidatePass(Pass):
                 scores=np.empty(self.candidates.shape[1], dtype=W.dtype),
             )
             rows = kernels.Rows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
-            self._parts = rows, kernels.Machine(W, self.adam.first, self.adam.second, mean, anchor), room
+            self._parts = rows, kernels.Weights(W, self.adam.first, self.adam.second, mean, anchor), buffers
         return self._parts
 
 

@@ -365,8 +365,8 @@ def fit_many(
     fitted : list of PlaneClassifier
         A fitted classifier for each estimator.
     """
-    codes = np.unique(y, return_inverse=True)[1]
-    together = {k for k, own in enumerate(rows) if _shares(estimators[k]) and _has_all(codes, own)}
+    n_classes = len(np.unique(y))
+    together = {k for k, own in enumerate(rows) if _shares(estimators[k]) and len(np.unique(y[own])) == n_classes}
 
     def fit_alone(k: int) -> PlaneClassifier:
         own = rows[k]
@@ -391,11 +391,6 @@ def _shares(estimator: PlaneClassifier) -> bool:
     return plain and estimator.loss == "log" and not estimator.verbose
 
 
-def _has_all(codes: np.ndarray, rows: np.ndarray) -> bool:
-    """Whether all classes occur in the rows."""
-    return bool(np.bincount(codes[rows], minlength=int(codes.max()) + 1).all())
-
-
 def _fit_together(
     estimators: Sequence[Any],
     X: Any,
@@ -406,7 +401,7 @@ def _fit_together(
     memory: dict[Any, Any] | None,
 ) -> list[PlaneClassifier]:
     first = clone(estimators[0])
-    data = first._take(X, y, sample_weight, classes=None)
+    data = first._validated(X, y, sample_weight, classes=None)
     learned = {name: value for name, value in vars(first).items() if name not in first.get_params()}
     drafts = [clone(estimator) for estimator in estimators]
     own_rows: dict[int, np.ndarray] = {}  # classifiers with the same rows are recognised by the identity of this array

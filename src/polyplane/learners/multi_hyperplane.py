@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
@@ -168,7 +167,8 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
                 the_pass.noise *= self.noise_level(state) * state.tangents.margin
                 inputs.append(like(drawn.noise_rows, sampler.y)[: rows.shape[0]])
             probability = the_pass.run(inputs, size, paces, averaged_from)
-            loss = _log_loss(take_rows(sampler.weight, rows), probability)
+            losses = take_rows(sampler.weight, rows) * namespace(probability).log(probability)
+            loss = -float(namespace(losses).sum(astype(losses, widest_float(losses))))
             if self.backoff:
                 clocks.note(rows, probability > AMPLE, self.backoff)
         return replace(
@@ -234,11 +234,6 @@ def _mean_to_add_to(state: SmoothState, averaged_from: int, n_steps: int) -> Any
     if n_steps == 0 or (state.mean is not None and averaged_from == 0):
         return state.mean
     return None if averaged_from == n_steps else namespace(state.W).zeros_like(state.W)
-
-
-def _log_loss(weight: Any, probability: Any) -> float:
-    xp = namespace(probability)
-    return -float(xp.sum(astype(weight * xp.log(probability), widest_float(probability))))
 
 
 #: Planes are averaged this many times in an epoch.
@@ -330,12 +325,6 @@ class KernelRows:
         return lengths
 
 
-def pieces(order: np.ndarray, length: int) -> Iterator[np.ndarray]:
-    """Split an order into parts of a given length."""
-    for first in range(0, len(order), length):
-        yield order[first : first + length]
-
-
 def plane_sums(state: PlaneColumns) -> Any:
     """The planes as an argument of the kernels, which update them in place."""
     from polyplane.kernels.rows import PlaneSums
@@ -396,7 +385,8 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
         movement = state.movement if state.turn else np.inf
         clocks = Clocks(rows.skip, CAUTION * movement * known.lengths, self.backoff)
         loss, n_visited = 0.0, 0
-        for piece in pieces(order, -(-len(order) // CHECKS_PER_EPOCH)):
+        length = -(-len(order) // CHECKS_PER_EPOCH)
+        for piece in np.split(order, range(length, len(order), length)):
             first, last = (
                 self.eta0 * state.unit_step * schedule.rate(visited / len(order))
                 for visited in (n_visited, n_visited + len(piece))
@@ -437,10 +427,8 @@ class SmoothCommittee(Committee[SmoothCommitteeState]):
 
     def start(self, data: Data, seed: Any) -> SmoothCommitteeState:
         """The states of all members. A convex problem is solved once."""
-        is_convex = self.member.is_convex(int(np.max(self.member.n_planes)))
-        if is_convex and not (data.stream or data.is_part):
-            seed = seed[:1]  # the others would find the same minimum
-        return super().start(data, [seed_of(own) for own in seed])
+        is_convex = self.member.is_convex(int(np.max(self.member.n_planes))) and not (data.stream or data.is_part)
+        return super().start(data, seed[:1] if is_convex else seed)  # the others would find the same minimum
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,15 +443,6 @@ class MarginCommittee(Committee[MarginCommitteeState]):
     """A committee of members that are trained with the margin loss."""
 
     state_type = MarginCommitteeState
-
-    def start(self, data: Data, seed: Any) -> MarginCommitteeState:
-        """The states of all members."""
-        return super().start(data, [seed_of(own) for own in seed])
-
-
-def seed_of(random_state: Any) -> int:
-    """The seed of a method that a `random_state` gives."""
-    return int(check_random_state(random_state).randint(2**31))
 
 
 @dataclass(eq=False, repr=False)
@@ -600,27 +579,16 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     n_estimators: int = 1
     max_iter: int = 60
     tol: float | None = None
-    class_weight: Any = None
-    warm_start: bool = False
     early_stopping: bool | float = False
     n_iter_no_change: int = 10
     random_state: Any = None
     n_jobs: int | None = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
         "loss": [StrOptions({"log", "hinge"})],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
-        "scale": [Interval(Real, 0, None, closed="neither")],
-        "eta0": [Interval(Real, 0, None, closed="neither")],
-        "noise": [Interval(Real, 0, None, closed="left"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "backoff": [Interval(Integral, 0, 255, closed="both")],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
     }
-    del _parameter_constraints["fit_intercept"]
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={
             "n_planes": [None, 1, 2, 4, 8, 16, 32, 64],

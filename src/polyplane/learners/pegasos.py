@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
@@ -93,20 +91,11 @@ class PegasosSVC(PlaneClassifier):
     backoff: int = 31
     average: bool = True
     fit_intercept: bool = True
-    class_weight: Any = None
-    warm_start: bool = False
     early_stopping: bool | float = False
     n_iter_no_change: int = 10
     random_state: Any = None
     n_jobs: int | None = None
-    verbose: int = 0
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "backoff": [Interval(Integral, 0, 255, closed="both")],
-        "average": ["boolean"],
-    }
     _declaration: ClassVar[Declaration] = Declaration(tuning={"alpha": [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 0.1]})
 
     def _method(self, classes: np.ndarray) -> ConvexPolytope:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Real
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from polyplane._array_api import astype, kind_of, namespace
 from polyplane.base import Declaration
@@ -108,13 +107,12 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
 
     def start(self, data: Data, seed: int) -> PolyceptronState:
         """Planes between the classes."""
-        rows = AffineRows(data.X, AffineScaling.identity(data.X.shape[1]))
+        scaling = AffineScaling.identity(data.X.shape[1])
 
-        def starts(inside: int) -> Iterator[PolyceptronState]:
-            for planes in self.start_planes(rows, data, inside, seed):
-                yield PolyceptronState(planes, inside, kind_of(data.X), planes, planes, seed)
+        def begin(planes: np.ndarray, inside: int) -> PolyceptronState:
+            return PolyceptronState(planes, inside, kind_of(data.X), planes, planes, seed)
 
-        return self.best_start(starts, data, lambda state: state.pocket_error)
+        return self.best_start(data, seed, scaling, begin, lambda state: state.pocket_error)
 
     def _prepared(self, state: PolyceptronState, data: Data) -> PolyceptronState:
         """The state on other rows than before: what is in the pocket is tried on them anew."""
@@ -187,7 +185,7 @@ class Polyceptron(PolyhedronMethod[PolyceptronState]):
         return self.tol is not None and state.gradient_norm <= self.tol
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PolyceptronClassifier(PolyhedronClassifier):
     r"""Polyceptron: one class inside a polyhedron, by the perceptron rule.
 
@@ -276,27 +274,15 @@ class PolyceptronClassifier(PolyhedronClassifier):
     0.97
     """
 
-    n_planes: int = 2
-    _: KW_ONLY
     mode: str = "batch"
-    inside: Any = None
     eta0: float = 0.1
     average: bool = True
     pocket: bool = True
-    n_init: int = 1
     tol: float | None = 0.0
     max_iter: int = 1000
-    class_weight: Any = None
-    warm_start: bool = False
-    random_state: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PolyhedronClassifier._parameter_constraints,
         "mode": [StrOptions({"batch", "online"})],
-        "eta0": [Interval(Real, 0, None, closed="neither")],
-        "average": ["boolean"],
-        "pocket": ["boolean"],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"n_planes": [2, 3, 5, 8], "mode": ["batch", "online"]},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,9 +28,7 @@ from polyplane.learners.polyhedron import (
     PolyhedronMethod,
     PolyhedronState,
     members,
-    plane_set,
 )
-from polyplane.planes import PlaneSet
 
 #: Armijo's constant, and the maximum number of halvings of a step.
 SUFFICIENT, HALVINGS = 1e-4, 40
@@ -313,14 +311,11 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
         scaling = AffineScaling.identity(data.X.shape[1])
         if self.standardize:
             scaling = AffineScaling.standard(data.X, data.training_weight)
-        rows = AffineRows(data.X, scaling)
 
-        def starts(inside: int) -> Iterator[MixtureState]:
-            for planes in self.start_planes(rows, data, inside, seed):
-                yield MixtureState(planes, inside, kind_of(data.X), rows.scaling)
+        def begin(planes: np.ndarray, inside: int) -> MixtureState:
+            return MixtureState(planes, inside, kind_of(data.X), scaling)
 
-        best = self.best_start(starts, data, lambda state: -state.log_likelihood)
-        return replace(best, weight_seen=0.0)
+        return self.best_start(data, seed, scaling, begin, lambda state: -state.log_likelihood).replace(weight_seen=0.0)
 
     def _prepared(self, state: MixtureState, data: Data) -> MixtureState:
         """The state on other rows than before, of another likelihood; the best of several starts goes on as it was."""
@@ -353,10 +348,6 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
         planes, value = ascent.current.planes, ascent.current.value
         return replace(state, planes=planes, log_likelihood=value, gain=value - state.log_likelihood, ascent=ascent)
 
-    def planes(self, state: MixtureState) -> PlaneSet:
-        """The planes over the rows as they are."""
-        return plane_set(state.planes, state.scaling, state.inside, state.rows_like)
-
     def metrics(self, state: MixtureState) -> Mapping[str, float]:
         """The likelihood."""
         return {"log_likelihood": state.log_likelihood}
@@ -366,7 +357,7 @@ class PolyhedralMixture(PolyhedronMethod[MixtureState]):
         return self.tol is not None and state.gain <= self.tol
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PolyhedralMixtureClassifier(PolyhedronClassifier):
     r"""One class inside a polyhedron, by a mixture of logistic experts: PLUME, and its hard limit SPLA1.
 
@@ -468,28 +459,16 @@ class PolyhedralMixtureClassifier(PolyhedronClassifier):
     0.96
     """
 
-    n_planes: int = 2
-    _: KW_ONLY
     gating: str = "soft"
     gamma: float | None = None
     solver: str = "lbfgs"
     standardize: bool = True
-    inside: Any = None
-    n_init: int = 1
     alpha: float | None = None
     tol: float | None = 1e-5
-    max_iter: int = 200
-    class_weight: Any = None
-    warm_start: bool = False
-    random_state: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PolyhedronClassifier._parameter_constraints,
         "gating": [StrOptions({"soft", "hard"})],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [StrOptions({"gradient", "newton", "bfgs", "lbfgs"})],
-        "standardize": ["boolean"],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
     }
     _declaration: ClassVar[Declaration] = Declaration(

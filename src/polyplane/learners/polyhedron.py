@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from functools import reduce
-from itertools import chain, repeat, takewhile
-from numbers import Integral
 from operator import add
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
 from polyplane._array_api import astype, host_dtype, like, namespace, to_numpy, widest_float
 from polyplane.base import PlaneClassifier, class_index
@@ -183,7 +180,7 @@ def split_start(rows: Any, n_planes: int) -> np.ndarray:
             halves = [widest, len(cuts)]
         at = groups.index(widest)
         groups[at : at + 1] = halves
-    return _between(_total(rows.map(StartRows.sums, cuts, groups)))
+    return _between(reduce(add, rows.map(StartRows.sums, cuts, groups)))
 
 
 def _principal_cut(rows: Any, cuts: list[Cut], group: int) -> tuple[Cut, float]:
@@ -194,17 +191,12 @@ def _principal_cut(rows: Any, cuts: list[Cut], group: int) -> tuple[Cut, float]:
         axis = following
         parts = rows.map(StartRows.scatter_along, cuts, group, axis, rows.is_partitioned)
         centre = _mean(sum(part.moment for part in parts), sum(part.weight for part in parts))
-        scatter = _total([part.about(centre) for part in parts])
+        scatter = reduce(add, (part.about(centre) for part in parts))
         length = float(np.linalg.norm(scatter))
         if length == 0:  # all rows are equal
             break
         following = scatter / length
     return Cut(group, axis, centre), length
-
-
-def _total(parts: list[np.ndarray]) -> np.ndarray:
-    """The sum over the partitions; the result of a single partition is returned unchanged."""
-    return reduce(add, parts)
 
 
 def random_start(rows: StartRows, n_planes: int, rng: np.random.Generator) -> np.ndarray:
@@ -302,27 +294,37 @@ class PolyhedronMethod(Method[S]):
             else:
                 yield random_start(start_rows, self.n_planes, rng)
 
-    def best_start(self, starts: Callable[[int], Iterable[S]], data: Data, cost: Callable[[S], float]) -> S:
-        """The start with the lowest cost after a trial, among all starts for each class that may be inside."""
+    def best_start(
+        self,
+        data: Data,
+        seed: int,
+        scaling: AffineScaling,
+        begin: Callable[[np.ndarray, int], S],
+        cost: Callable[[S], float],
+    ) -> S:
+        """The start with the lowest cost after a trial, among all starts for each class that may be inside.
+
+        `begin` returns the state of given planes, and the class inside.
+        """
         self.check(data)
-        candidates = self.candidates(data)
-        if self.n_init * len(candidates) == 1:
-            return next(iter(starts(candidates[0])))
+        rows, candidates = AffineRows(data.X, scaling), self.candidates(data)
+        starts = (begin(planes, c) for c in candidates for planes in self.start_planes(rows, data, c, seed))
         best: S | None = None
-        for start in chain.from_iterable(map(starts, candidates)):
+        for start in starts:
+            if self.n_init * len(candidates) == 1:
+                return start
             if best is not None:
                 best = best.without_rows()  # a workspace may be as large as the rows: keep one at a time
-            state = self._trial(start, data)
-            best = state if best is None or cost(state) < cost(best) else best
+            run = Run(self, start)
+            # In a stream, a run does not check convergence; a trial does.
+            run.go(data for _ in range(self.trial_steps) if not self.done(run.state))
+            best = run.state if best is None or cost(run.state) < cost(best) else best
         assert best is not None
         return best
 
-    def _trial(self, start: S, data: Data) -> S:
-        run = Run(self, start)
-        # In a stream, a run does not check convergence; a trial does.
-        run.go(takewhile(lambda _: not self.done(run.state), repeat(data, self.trial_steps)))
-        state: S = run.state
-        return state
+    def planes(self, state: Any) -> PlaneSet:
+        """The planes over the rows as they are."""
+        return plane_set(state.planes, state.scaling, state.inside, state.rows_like)
 
 
 def plane_set(planes: np.ndarray, scaling: AffineScaling, inside: int, rows_like: Any) -> PlaneSet:
@@ -335,18 +337,16 @@ def plane_set(planes: np.ndarray, scaling: AffineScaling, inside: int, rows_like
     return PlaneSet.of_classes([zero, around] if inside == 0 else [around, zero]).to(rows_like)
 
 
+@dataclass(eq=False, repr=False)
 class PolyhedronClassifier(PlaneClassifier):
     """An estimator of one polyhedron."""
 
-    inside: Any
-    max_iter: int
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
-        "n_planes": [Interval(Integral, 1, None, closed="left")],
-        "inside": "no_validation",
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-    }
+    n_planes: int = 2
+    _: KW_ONLY
+    inside: Any = None
+    n_init: int = 1
+    max_iter: int = 200
+    random_state: Any = None
 
     @property
     def inside_(self) -> Any:

@@ -270,8 +270,11 @@ class InverseTimeSGD(Method[S]):
 
 # One polytope, or several, each trained alone.
 
-_MEAN = Array("f", "features", "n_planes", in_place=False, mixed=True)
-_MEAN_OFFSETS = Array("f", "n_planes", in_place=False, mixed=True)
+#: The average of planes, by columns.
+MeanPlanes = tuple[
+    Annotated[np.ndarray, Array("f", "features", "n_planes", in_place=False, mixed=True)],
+    Annotated[np.ndarray, Array("f", "n_planes", in_place=False, mixed=True)],
+]
 _SCORES = Array("f", "polytopes", "measured", "n_planes", in_place=False)
 
 
@@ -284,7 +287,7 @@ class Polytope(SummedPlanes):
     intercept: Annotated[np.ndarray, Array("f", "n_planes", mixed=True, scaled_by="margin")]
     counts: Annotated[np.ndarray, Array("i", "n_planes", mixed=True)]  # rows assigned to each plane, for the entropy
     margin: MixedNumber = 0.0
-    mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
+    mean: MeanPlanes | None = None
 
     def check(self, sizes: dict[str, int]) -> bool:
         """Counts are not negative."""
@@ -298,11 +301,6 @@ class PolytopeMemory(RowMemory):
     skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]  # passes for which to skip it
     recorded: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
     scores: Annotated[np.ndarray, _SCORES] | None = None  # of some rows, before the last pass
-
-    @classmethod
-    def fresh(cls, n_polytopes: int, n_rows: int) -> PolytopeMemory:
-        """The memory before the first pass."""
-        return cls(np.zeros((n_polytopes, n_rows), dtype=np.uint8), np.full(n_rows, -1, dtype=np.int32))
 
 
 class Workspace:
@@ -375,6 +373,14 @@ def measure_movement(state: PolytopeState, data: Data, bias_input: float) -> tup
     return state, np.array([measured.movement(*pair, state.step) for pair in zip(now, before, strict=True)])
 
 
+def planes_around(owned: Mapping[int, tuple[np.ndarray, np.ndarray]], n_classes: int) -> PlaneSet:
+    """The planes of the classes in `owned`, one per column as in training; other classes own the zero plane."""
+    found = {c: (np.ascontiguousarray(coef.T), intercept) for c, (coef, intercept) in owned.items()}
+    coef, intercept = next(iter(found.values()))
+    zero = np.zeros_like(coef[:1]), np.zeros_like(intercept[:1])
+    return PlaneSet.of_classes(found.get(c, zero) for c in range(n_classes))
+
+
 @dataclass(frozen=True)
 class ConvexPolytope(InverseTimeSGD[PolytopeState]):
     """Algorithm 1 of the paper: stochastic gradient descent, for several polytopes at a time.
@@ -404,7 +410,8 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
 
     def _prepared(self, state: PolytopeState, data: Data) -> PolytopeState:
         """The state with a memory of these rows, and threads."""
-        rows = state.rows or PolytopeMemory.fresh(len(state.polytopes), len(data.y))
+        shape = len(state.polytopes), len(data.y)
+        rows = state.rows or PolytopeMemory(np.zeros(shape, dtype=np.uint8), np.full(shape[1], -1, dtype=np.int32))
         return replace(state, rows=rows, workspace=Workspace(self.n_jobs, self._measured_rows(data)))
 
     def step(self, state: PolytopeState, data: Data) -> PolytopeState:
@@ -479,13 +486,11 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
 
     def planes(self, state: PolytopeState) -> PlaneSet:
         """Each outer class owns the planes of its polytope, any other the zero plane."""
-        owned = {}
-        for polytope in state.polytopes:
-            coef, intercept = polytope.last_planes() if state.prefers_last else polytope.average(state.share)
-            owned[polytope.outer] = (np.ascontiguousarray(coef.T), intercept)
-        coef, intercept = owned[state.polytopes[0].outer]
-        nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
-        return PlaneSet.of_classes(owned.get(c, nothing) for c in range(state.n_classes))
+        owned = {
+            polytope.outer: polytope.last_planes() if state.prefers_last else polytope.average(state.share)
+            for polytope in state.polytopes
+        }
+        return planes_around(owned, state.n_classes)
 
     def predict(self, state: PolytopeState, X: Any) -> np.ndarray:
         """The classes of the rows, without a copy of the planes: they may have millions of features."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from numbers import Real
 from typing import Any, ClassVar
@@ -24,9 +24,7 @@ from polyplane.learners.polyhedron import (
     PolyhedronClassifier,
     PolyhedronMethod,
     PolyhedronState,
-    plane_set,
 )
-from polyplane.planes import PlaneSet
 
 #: The ridge on the sum of the slacks, where the user names none: the least mean error of 3-fold cross-validation over
 #: the training rows of public tables.
@@ -39,7 +37,7 @@ RADIUS = 0.05
 CHOICES = 8
 
 #: HiGHS refuses coefficients beyond the first, and takes bounds beyond the second for none.
-LARGEST, UNBOUNDED = 1e15, 1e20
+LARGEST_COEFFICIENT, UNBOUNDED = 1e15, 1e20
 
 
 class LinearPrograms:
@@ -54,7 +52,7 @@ class LinearPrograms:
         self.alpha = RIDGE / float(weight.sum()) if alpha is None else alpha
         self.points = [_with_constant(data.X[at], scaling) for at in (self.inside, self.outside)]
         reach = max(float(abs(points).max()) for points in self.points)
-        if not reach < LARGEST:
+        if not reach < LARGEST_COEFFICIENT:
             raise ValueError(
                 f"X reaches {reach:.3g} times the spread of the rows that training began with, too far for a linear "
                 "program: give rows in the same units, or fit anew with warm_start=False."
@@ -162,18 +160,12 @@ class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
         """Planes between the classes."""
         # Not centred: sparse rows would become dense, and a linear program does not care.
         scaling = AffineScaling.standard(data.X, data.training_weight)._replace(centre=np.zeros(data.X.shape[1]))
-        rows = AffineRows(data.X, scaling)
+        radius = math.inf if self.radius is None else self.radius
 
-        def starts(inside: int) -> Iterator[SuccessiveLPState]:
-            for planes in self.start_planes(rows, data, inside, seed):
-                yield SuccessiveLPState(planes, inside, kind_of(data.X), scaling, self.first_radius)
+        def begin(planes: np.ndarray, inside: int) -> SuccessiveLPState:
+            return SuccessiveLPState(planes, inside, kind_of(data.X), scaling, radius)
 
-        return self.best_start(starts, data, lambda state: state.objective)
-
-    @property
-    def first_radius(self) -> float:
-        """How far the first step may go."""
-        return math.inf if self.radius is None else self.radius
+        return self.best_start(data, seed, scaling, begin, lambda state: state.objective)
 
     def _prepared(self, state: SuccessiveLPState, data: Data) -> SuccessiveLPState:
         """The state with the programs of these rows, and what planes found on other rows cost on them."""
@@ -199,10 +191,6 @@ class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
         radius = 2.0 * state.radius if went > 0.99 * state.radius else state.radius
         return replace(best, radius=radius, is_stationary=best.objective >= enough)
 
-    def planes(self, state: SuccessiveLPState) -> PlaneSet:
-        """The planes over the rows as they are."""
-        return plane_set(state.planes, state.scaling, state.inside, state.rows_like)
-
     def metrics(self, state: SuccessiveLPState) -> Mapping[str, float]:
         """The objective."""
         return {"objective": state.objective}
@@ -212,7 +200,7 @@ class SuccessiveLP(PolyhedronMethod[SuccessiveLPState]):
         return self.tol is not None and state.is_stationary
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SuccessiveLPClassifier(PolyhedronClassifier):
     r"""One class inside a polyhedron, by successive linear programs (PC-SLP).
 
@@ -300,23 +288,13 @@ class SuccessiveLPClassifier(PolyhedronClassifier):
     1.0
     """
 
-    n_planes: int = 2
-    _: KW_ONLY
-    inside: Any = None
     radius: float | None = RADIUS
     alpha: float | None = None
-    n_init: int = 1
     tol: float | None = 1e-6
     max_iter: int = 50
-    class_weight: Any = None
-    warm_start: bool = False
-    random_state: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PolyhedronClassifier._parameter_constraints,
-        "radius": [Interval(Real, 0, None, closed="neither"), None],
-        "alpha": [Interval(Real, 0, LARGEST, closed="both"), None],
+        "alpha": [Interval(Real, 0, LARGEST_COEFFICIENT, closed="both"), None],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"n_planes": [2, 3, 5, 8]},

@@ -93,12 +93,6 @@ class BackoffState(RowMemory):
     skip: Annotated[Any, _CLOCK]
     patience: Annotated[Any, _CLOCK]
 
-    @classmethod
-    def fresh(cls, data: Data) -> BackoffState:
-        """The state in which no row is skipped, on the device of the rows."""
-        kind = kind_of(data.X)
-        return cls(*(like(np.zeros(len(data.y), dtype=np.uint8), kind) for _ in range(2)))
-
     def visited(self, order: Any) -> Any:
         """Return the rows of `order` to visit in this epoch, and count one skipped visit for the others."""
         skip = take_rows(self.skip, order)
@@ -402,7 +396,9 @@ class TangentMethod(Method[S]):
 
     def _backoff_state(self, state: S, data: Data) -> BackoffState:
         """The back-off state; when a schedule starts, steps are large again, so no row is skipped."""
-        return BackoffState.fresh(data) if state.rows is None or state.turn == 0 else state.rows
+        if state.rows is not None and state.turn > 0:
+            return state.rows  # type: ignore[no-any-return]
+        return BackoffState(*(like(np.zeros(len(data.y), dtype=np.uint8), kind_of(data.X)) for _ in range(2)))
 
     def metrics(self, state: S) -> Mapping[str, float]:
         """The mean loss over the visits of the last epoch, and the number of planes."""

@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms
 
 from polyplane.base import Declaration, PlaneClassifier, class_index
 from polyplane.engine.data import Data, as_rows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, Seed, State, Whole, workspace
+from polyplane.learners.sgd import MeanPlanes, planes_around
 from polyplane.planes import PlaneSet
-
-_MEAN = Array("f", "features", "n_planes", in_place=False)
-_MEAN_OFFSETS = Array("f", "n_planes", in_place=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +25,7 @@ class WorstCasePolytope(State):
     outer: Annotated[int, Whole(2)]
     coef: Annotated[np.ndarray, Array("f", "features", "n_planes")]
     intercept: Annotated[np.ndarray, Array("f", "n_planes")]
-    mean: tuple[Annotated[np.ndarray, _MEAN], Annotated[np.ndarray, _MEAN_OFFSETS]] | None = None
+    mean: MeanPlanes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,13 +112,7 @@ class WorstCasePolytopes(Method[WorstCaseState]):
 
     def planes(self, state: WorstCaseState) -> PlaneSet:
         """Each outer class owns the planes of its polytope, the other the zero plane."""
-        owned = {}
-        for polytope in state.polytopes:
-            coef, intercept = polytope.mean or (polytope.coef.copy(), polytope.intercept.copy())
-            owned[polytope.outer] = (np.ascontiguousarray(coef.T), intercept)
-        coef, intercept = next(iter(owned.values()))
-        nothing = (np.zeros_like(coef[:1]), np.zeros_like(intercept[:1]))
-        return PlaneSet.of_classes(owned.get(c, nothing) for c in (0, 1))
+        return planes_around({p.outer: p.mean or (p.coef.copy(), p.intercept.copy()) for p in state.polytopes}, 2)
 
     def metrics(self, state: WorstCaseState) -> Mapping[str, float]:
         """Mean loss, share of the visits that moved a plane, and length of the last step."""
@@ -221,18 +211,8 @@ class WorstCasePolytopeClassifier(PlaneClassifier):
     max_iter: int = 100
     average: bool = True
     fit_intercept: bool = True
-    class_weight: Any = None
-    warm_start: bool = False
     random_state: Any = None
-    verbose: int = 0
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PlaneClassifier._parameter_constraints,
-        "n_planes": [Interval(Integral, 1, None, closed="left")],
-        "enclosed": "no_validation",
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "average": ["boolean"],
-    }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"alpha": [1e-2, 1e-4, 1e-3, 0.1], "n_planes": [16, 4, 48]},
         multi_class=False,

@@ -129,21 +129,14 @@ class TableClassifier(PlaneClassifier):
     gaps: Collection[str] = GAPS
     n_planes: int | None = None
     max_iter: int | None = None
-    class_weight: Any = None
     random_state: Any = None
     n_jobs: int | None = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{k: v for k, v in TableEncoder._parameter_constraints.items() if k != "dtype"},
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "preparation": [StrOptions(set(RECIPES)), None],
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"n_planes": [None, 1, 4, 16]},
@@ -158,7 +151,7 @@ class TableClassifier(PlaneClassifier):
         },
     )
     #: Each `fit` begins anew; `partial_fit` continues.
-    warm_start: ClassVar[bool] = False
+    warm_start: ClassVar[bool] = False  # type: ignore[misc]
 
     def fit_stream(
         self,
@@ -252,8 +245,8 @@ class TableClassifier(PlaneClassifier):
     def _seed(self) -> Any:
         return tuple(check_random_state(self.random_state).randint(2**31, size=self.n_estimators).tolist())
 
-    def _take(
-        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, judge_scales: bool = True
+    def _validated(
+        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, check_scales: bool = True
     ) -> Data:
         """Encode the rows of positive weight; the encoder is fitted to the first rows."""
         is_first = not hasattr(self, "encoder_")
@@ -313,7 +306,7 @@ class TableClassifier(PlaneClassifier):
             run.go(repeat(data, max_iter))
         finally:
             if run.n_steps:
-                self._settle(committee, None, run.state, data)
+                self._set_model(committee, None, run.state, data)
                 self.n_iter_, self.history_ = run.n_steps, run.history
         return self
 
@@ -331,7 +324,7 @@ class TableClassifier(PlaneClassifier):
         method = replace(self._method(self.classes_), has_seen_first=is_new)
         return Run(method, getattr(self, "_state", None), seed=self._seed(), **how)
 
-    def _settle(self, method: Any, kept: Any, state: Any, data: Data, planes: PlaneSet | None = None) -> None:
+    def _set_model(self, method: Any, kept: Any, state: Any, data: Data, planes: PlaneSet | None = None) -> None:
         """Set the model of a state; `kept` is the state to continue from."""
         self._keep_model(method.members(state), method.temperature(state))
         if kept is not None:
