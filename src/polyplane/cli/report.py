@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,8 +15,6 @@ from polyplane.cli.common import INTERRUPTED, Table, UserError, listed, present,
 from polyplane.cli.data import LoadedModel, name_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from polyplane.cli.rows import DataFacts
     from polyplane.cli.train import TrainOptions
     from polyplane.cli.training import Outcome
@@ -25,90 +23,30 @@ if TYPE_CHECKING:
 #: Maximum number of classes, columns or levels in a line, of preparations shown with their log-losses, and of search
 #: settings; --json lists all of them.
 SHOWN_NAMES, SHOWN_LOSSES, SHOWN_SETTINGS = 8, 4, 10
-#: Two-sided 95 % of a normal distribution, and the name of the interval in reports.
-_Z, INTERVAL = 1.959964, "95 % confidence interval"
+#: The name of the interval of an error.
+INTERVAL = "95 % confidence interval"
 
 
-class Error(NamedTuple):
-    """The number of misclassified rows, and the size of the most frequent class as a baseline.
-
-    Parameters
-    ----------
-    n_wrong, n_rows : int
-        Number of misclassified rows, and of all rows.
-    majority : label
-        The most frequent class.
-    n_majority : int
-        Number of its rows.
-    """
-
-    n_wrong: int
-    n_rows: int
-    majority: Any = None
-    n_majority: int = 0
-
-    @classmethod
-    def of_labels(cls, predicted: np.ndarray, truth: np.ndarray, majority: Any) -> Error:
-        """Count the errors of predictions."""
-        return cls(int((predicted != truth).sum()), len(truth), majority, int((truth == majority).sum()))
-
-    @classmethod
-    def of_matrix(cls, matrix: ConfusionMatrix) -> Error:
-        """Count the errors in a confusion matrix."""
-        import numpy as np
-
-        majority = int(matrix.support.argmax())
-        n_right, label = int(np.trace(matrix.counts)), matrix.classes.tolist()[majority]
-        return cls(matrix.n_rows - n_right, matrix.n_rows, label, int(matrix.support[majority]))
-
-    @classmethod
-    def pooled(cls, errors: Iterable[Error]) -> Error:
-        """Combine the errors of several sets of rows with the same most frequent class."""
-        found = list(errors)
-        wrong, rows = sum(error.n_wrong for error in found), sum(error.n_rows for error in found)
-        return cls(wrong, rows, found[0].majority, sum(error.n_majority for error in found))
-
-    @property
-    def percent(self) -> float:
-        """The percentage of misclassified rows."""
-        return 100 * self.n_wrong / self.n_rows
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval (Wilson, 1927) of `percent`."""
-        share, spread = self.n_wrong / self.n_rows, _Z**2 / self.n_rows
-        middle = (share + spread / 2) / (1 + spread)
-        half = (spread * (share * (1 - share) + spread / 4)) ** 0.5 / (1 + spread)
-        return max(0.0, 100 * (middle - half)), min(100.0, 100 * (middle + half))
-
-    @property
-    def baseline_percent(self) -> float:
-        """The error of always predicting the most frequent class, as a percentage."""
-        return 100 * (1 - self.n_majority / self.n_rows)
-
-    def content(self, of: str = "") -> dict[str, Any]:
-        """Return the figures for --json."""
-        return {f"{of}error_percent": self.percent, f"{of}error_interval_percent": self.interval}
-
-    @property
-    def shown(self) -> dict[str, str]:
-        """The interval and the baseline as text."""
-        low, high = self.interval
-        baseline = f"{self.baseline_percent:.4g} (always {self.majority})"
-        return {INTERVAL: f"{low:.4g} to {high:.4g}", "baseline error %": baseline}
-
-    def __str__(self) -> str:
-        return f"{self.percent:.4g} ({INTERVAL} {self.shown[INTERVAL]})"
+def error_content(matrix: ConfusionMatrix, of: str = "") -> dict[str, Any]:
+    """Return the error of a confusion matrix and its interval for --json."""
+    return {f"{of}error_percent": matrix.error_percent, f"{of}error_interval_percent": matrix.interval_percent}
 
 
-def tested(model: LoadedModel, options: TrainOptions) -> Error:
-    """Return the error on the rows of ``--test``."""
+def error_shown(matrix: ConfusionMatrix) -> dict[str, str]:
+    """Return the interval of the error and the baseline as text."""
+    low, high = matrix.interval_percent
+    baseline = f"{matrix.baseline_percent:.4g} (always {matrix.majority})"
+    return {INTERVAL: f"{low:.4g} to {high:.4g}", "baseline error %": baseline}
+
+
+def tested(model: LoadedModel, options: TrainOptions) -> ConfusionMatrix:
+    """Return the confusion matrix of the rows of ``--test``."""
     from polyplane.cli.evaluate import confusion_matrix
 
     assert options.test is not None
     reading = {} if options.encoding is None else {"encoding": options.encoding}
     try:
-        return Error.of_matrix(confusion_matrix(model, options.test, reading, options.threads))
+        return confusion_matrix(model, options.test, reading, options.threads)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"interrupted; {options.out} has been written, but not evaluated on the test data."
@@ -130,8 +68,8 @@ class Report:
         self.options = options
         self.is_live = sys.stdout.isatty() and not options.as_json
         self.tuned: dict[str, Any] | None = None
-        self.cv_errors: list[Error] = []
-        self.test_error: Error | None = None
+        self.cv_errors: list[ConfusionMatrix] = []
+        self.test_error: ConfusionMatrix | None = None
         self._held: list[Table] = []
         self._content: dict[str, Any] = {}
         self._trained: dict[str, Any] = {}
@@ -211,18 +149,21 @@ class Report:
 
     def finish(self, interrupted: bool) -> None:
         """Report the errors, and suggest next steps."""
-        folds, test = self.cv_errors, self.test_error
-        known = test or (Error.pooled(folds) if folds else None)
-        if folds:
-            pooled, percents = Error.pooled(folds), [fold.percent for fold in folds]
-            self._content |= pooled.content("cv_") | {"cv_error_percent": percents}
-            self._trained["cv error %"] = f"{pooled}, folds {min(percents):.4g} to {max(percents):.4g}"
-        if test is not None:
-            self._content |= test.content("test_")
-            self._trained["test error %"] = str(test)
+        percents = [fold.error_percent for fold in self.cv_errors]
+        pooled = sum(self.cv_errors[1:], self.cv_errors[0]) if percents else None
+        folds = f", folds {min(percents):.4g} to {max(percents):.4g}" if percents else ""
+        for name, matrix, others in (("cv", pooled, folds), ("test", self.test_error, "")):
+            if matrix is not None:
+                shown = error_shown(matrix)
+                text = f"{matrix.error_percent:.4g} ({INTERVAL} {shown[INTERVAL]}){others}"
+                self._trained[f"{name} error %"] = text
+                self._content |= error_content(matrix, f"{name}_")
+        if percents:
+            self._content["cv_error_percent"] = percents
+        known = self.test_error or pooled
         if known is not None:
             self._content["baseline_error_percent"] = known.baseline_percent
-            self._trained["baseline error %"] = known.shown["baseline error %"]
+            self._trained["baseline error %"] = error_shown(known)["baseline error %"]
         self._show(facts_table("Trained", self._trained))
         if not self.is_live:
             present(self._content, self._held, self.options.as_json)
