@@ -12,8 +12,6 @@ from polyplane.cli.report import error_content, error_shown, facts_table
 if TYPE_CHECKING:
     import numpy as np
 
-    from polyplane.explain.confusion import ConfusionMatrix
-
 #: Maximum number of classes of a confusion matrix in the text output; --json always includes it.
 MOST_CLASSES = 30
 
@@ -95,16 +93,6 @@ def outcomes(
                 is_empty = False
     if is_empty:
         raise UserError(f"{data}: no row has a label.")
-
-
-def confusion_matrix(loaded: LoadedModel, data: str, given: dict[str, Any], threads: int | None) -> ConfusionMatrix:
-    """Compute the confusion matrix of a model on the rows of a file."""
-    from polyplane.explain.confusion import ConfusionMatrix
-
-    matrix = ConfusionMatrix.of(loaded.model.classes, [], [])
-    for truth, predicted in outcomes(loaded, data, given, threads):
-        matrix += ConfusionMatrix.of(loaded.model.classes, truth, predicted)
-    return matrix
 
 
 def _positive(loaded: LoadedModel, positive: str | None, threshold: float | None) -> int | None:

@@ -41,12 +41,16 @@ def error_shown(matrix: ConfusionMatrix) -> dict[str, str]:
 
 def tested(model: LoadedModel, options: TrainOptions) -> ConfusionMatrix:
     """Return the confusion matrix of the rows of ``--test``."""
-    from polyplane.cli.evaluate import confusion_matrix
+    from polyplane.cli.evaluate import outcomes
+    from polyplane.explain.confusion import ConfusionMatrix
 
     assert options.test is not None
     reading = {} if options.encoding is None else {"encoding": options.encoding}
+    matrix = ConfusionMatrix.of(model.model.classes, [], [])
     try:
-        return confusion_matrix(model, options.test, reading, options.threads)
+        for truth, predicted in outcomes(model, options.test, reading, options.threads):
+            matrix += ConfusionMatrix.of(matrix.classes, truth, predicted)
+        return matrix
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"interrupted; {options.out} has been written, but not evaluated on the test data."
@@ -76,10 +80,8 @@ class Report:
 
     def show_read(self, facts: DataFacts) -> None:
         """Report a table: rows, label, classes, and columns that are not features."""
-        counts, about = (
-            facts.class_counts,
-            {"data": self.options.data, "rows": facts.n_rows, "columns": facts.n_columns},
-        )
+        counts = facts.class_counts
+        about = {"data": self.options.data, "rows": facts.n_rows, "columns": facts.n_columns}
         about |= {name: facts.metadata.get(name) for name in ("label", "id")}
         self._content |= {
             **about,
@@ -108,10 +110,13 @@ class Report:
             self._show_columns(estimator.model_.inputs)
             counts = (planes.indptr[1:] - planes.indptr[:-1]).reshape(planes.n_members, -1).sum(axis=1)
             about = {"preparation": estimator.preparation_, "choice": estimator.choice_}
+            preparations = Counter(estimator.preparation_).items()
+            chosen = "; ".join(f"{name} ({n} member{'s' if n > 1 else ''})" for name, n in preparations)
+            losses = list(estimator.choice_.items())[:SHOWN_LOSSES]
             self._trained = {
                 **model,
-                "preparation": _preparation(estimator),
-                "held-out log-loss": _held_out_losses(estimator),
+                "preparation": chosen if estimator.choice_ else f"{estimator.preparation_[0]}, as given",
+                "held-out log-loss": "; ".join(f"{name} {loss:.4f}" for name, loss in losses),
                 "members": planes.n_members,
                 "planes per class": " and ".join(map(str, sorted({int(n) // planes.n_classes for n in counts}))),
                 "parts" if stream else "passes": estimator.n_iter_,
@@ -127,9 +132,17 @@ class Report:
             self._trained = {**model, **about, **steps, **ended}
         self._content |= {**model, **about, "planes": planes.n_planes, "steps": estimator.n_iter_, **ended}
         if self.tuned is not None:
-            self._content["tuned"] = self.tuned
-            self._trained |= _about_tuning(self.tuned)
-            self._show(_settings(self.tuned["tried"]))
+            tuned, tried = self.tuned, self.tuned["tried"]
+            self._content["tuned"] = tuned
+            self._trained |= {
+                "scaling": tuned["scaling"],
+                "tuned": " ".join(f"{name}={value}" for name, value in tuned["settings"].items()),
+                "tuned_error_percent": f"{tuned['error']:.4g} +- {tuned['standard_error']:.2g}",
+                "settings_tried": tuned["n_tried"],
+            }
+            title = f"Best of {len(tried)} settings, by cross-validation error"
+            columns = [name.replace("standard_error", "+-").replace("error", "error %") for name in tried[0]]
+            self._show(Table(title, columns, [list(row.values()) for row in tried[:SHOWN_SETTINGS]]))
 
     def _show_columns(self, inputs: Any) -> None:
         kinds: dict[str, list[str]] = {}
@@ -168,18 +181,14 @@ class Report:
         if not self.is_live:
             present(self._content, self._held, self.options.as_json)
         else:
-            typer.echo(self._next_steps())
+            options = self.options
+            data, model = shlex.quote(options.test or options.data), shlex.quote(options.out)
+            lines = [f"polyplane predict {model} {data}", f"polyplane explain {model} {data} --row 0"]
+            if options.test is None and options.cv is None:
+                lines.insert(0, "use --test FILE or --cv 5 to estimate the error")
+            typer.echo("Next: " + "\n      ".join(map(visible, lines)) + "\n")
         if interrupted:
             raise typer.Exit(INTERRUPTED)
-
-    def _next_steps(self) -> str:
-        """Suggest commands for the new model."""
-        options = self.options
-        data, model = shlex.quote(options.test or options.data), shlex.quote(options.out)
-        lines = [f"polyplane predict {model} {data}", f"polyplane explain {model} {data} --row 0"]
-        if options.test is None and options.cv is None:
-            lines.insert(0, "use --test FILE or --cv 5 to estimate the error")
-        return "Next: " + "\n      ".join(map(visible, lines)) + "\n"
 
     def _show(self, table: Table) -> None:
         if self.is_live:
@@ -196,34 +205,3 @@ def facts_table(title: str, facts: dict[str, Any]) -> Table:
 
 def _listed(names: Iterable[str]) -> str:
     return listed(names, SHOWN_NAMES)
-
-
-def _preparation(estimator: Any) -> str:
-    """Describe the selected preparations, and the number of members with each."""
-    if not estimator.choice_:
-        return f"{estimator.preparation_[0]}, as given"
-    counts = Counter(estimator.preparation_)
-    return "; ".join(f"{name} ({n} member{'s' if n > 1 else ''})" for name, n in counts.items())
-
-
-def _held_out_losses(estimator: Any) -> str | None:
-    """List the held-out log-losses of the preparations."""
-    losses = list(estimator.choice_.items())[:SHOWN_LOSSES]
-    return "; ".join(f"{name} {loss:.4f}" for name, loss in losses) or None
-
-
-def _about_tuning(tuned: dict[str, Any]) -> dict[str, Any]:
-    """Summarise the results of a search."""
-    return {
-        "scaling": tuned["scaling"],
-        "tuned": " ".join(f"{name}={value}" for name, value in tuned["settings"].items()),
-        "tuned_error_percent": f"{tuned['error']:.4g} +- {tuned['standard_error']:.2g}",
-        "settings_tried": tuned["n_tried"],
-    }
-
-
-def _settings(tried: list[dict[str, Any]]) -> Table:
-    """Return a table of the best settings of a search."""
-    title = f"Best of {len(tried)} settings, by cross-validation error"
-    columns = [name.replace("standard_error", "+-").replace("error", "error %") for name in tried[0]]
-    return Table(title, columns, [list(row.values()) for row in tried[:SHOWN_SETTINGS]])
