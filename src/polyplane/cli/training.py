@@ -326,6 +326,8 @@ def _tried(table: Mapping[str, Any], n_folds: int, scalings: Mapping[str, str]) 
         if "scaling" in params:
             shown["scaling"] = scalings[str(params["scaling"])]
         errors = 100 * (1 - np.array([table[f"split{fold}_test_score"][i] for fold in range(n_folds)]))
-        figures = {"error": float(errors.mean()), "standard_error": float(errors.std(ddof=1) / n_folds**0.5)}
+        errors = errors[~np.isnan(errors)]  # the first rounds use some of the folds only
+        spread = float(errors.std(ddof=1) / len(errors) ** 0.5) if len(errors) > 1 else float("nan")
+        figures = {"error": float(errors.mean()), "standard_error": spread}
         rows.setdefault(repr(params), {**shown, "rung": int(table["rung"][i]) + 1, **figures})
     return list(rows.values())
