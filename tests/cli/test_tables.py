@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import polyplane
 from polyplane import TableClassifier
 from polyplane.cli import app
-from polyplane.cli.report import Error
+from polyplane.explain.confusion import wilson
 from polyplane.loading import read_model
 from polyplane.readers import read_table
 from tests.cli.commands import QUICK_TABLE, people, refused, run, told
@@ -109,7 +109,7 @@ def test_intervals_are_wilsons():
         (0, 20, 0, 16.11),
         (1, 29, 0.61, 17.18),
     ):
-        assert Error(wrong, n).interval == pytest.approx((low, high), abs=0.006)
+        assert wilson(wrong / n, n) == pytest.approx((low / 100, high / 100), abs=0.00006)
 
 
 @pytest.mark.parametrize("source", ["test.csv", "test.parquet", "-"])

@@ -185,6 +185,13 @@ def test_tuning_finds_the_scaling_too(data, tmp_path):
     assert polyplane.load(out).alpha == 1e-3
 
 
+def test_settings_have_an_error_if_only_some_folds_were_used(data, tmp_path):
+    options = ["--learner", "pegasos", "--tune", "--json", "--out", tmp_path / "m"]
+    tried = json.loads(run("train", data / "cancer.svm", *options).stdout)["tuned"]["tried"]
+    assert {row["rung"] for row in tried} == {1, 2}
+    assert all(0 < row["error"] < 50 and 0 < row["standard_error"] < 50 for row in tried)
+
+
 def test_what_was_tried_is_printed(data, tmp_path):
     options = ["--learner", "multi-hyperplane", "--set", "n_planes=2", "--set", "max_iter=5", "--out", tmp_path / "m"]
     shown = run("train", "--tune", data / "iris.csv", *options).stdout

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, NamedTuple, NoReturn, get_type_hints
+from typing import Annotated, Any, BinaryIO, NamedTuple, NoReturn, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -178,6 +178,19 @@ def refuse_overwriting(out: str | None, *inputs: str | None) -> None:
             raise UserError(f"{out}: this file is read by the same command; write to another one.")
 
 
+@contextmanager
+def output(out: str) -> Iterator[BinaryIO]:
+    """Open standard output, or a file that appears when it is complete."""
+    if out == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    from polyplane.files import replace_file
+
+    with replace_file(out) as file:
+        yield file
+
+
 def note(text: str) -> None:
     """Print one line on standard error."""
     typer.echo(f"note: {visible(_one_line(text))}", err=True)
@@ -246,22 +259,22 @@ def _tabbed(table: Table) -> Iterator[str]:
         yield "\t".join(show_number(cell) for cell in row)
 
 
-def _present_rich(tables: Iterable[Table]) -> None:
+def rich_table(title: str | None, **how: Any) -> Any:
+    """Return an empty table for a terminal; the title is markup of Rich."""
     from rich import box
+    from rich.table import Table as RichTable
+
+    return RichTable(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False, **how)
+
+
+def _present_rich(tables: Iterable[Table]) -> None:
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table as RichTable
 
     console = Console(highlight=False)
     for table in tables:
-        drawn = RichTable(
-            title=f"[bold]{escape(visible(table.title))}[/]" if table.title else None,
-            title_justify="left",
-            title_style="",
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-            show_header=bool(table.columns),
-        )
+        title = f"[bold]{escape(visible(table.title))}[/]" if table.title else None
+        drawn = rich_table(title, show_header=bool(table.columns))
         width = max((len(row) for row in table.rows), default=len(table.columns))
         for j in range(width):
             numeric = bool(table.columns) and any(isinstance(row[j], int | float) for row in table.rows)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from polyplane.cli.common import UserError, listed, note, option
-from polyplane.cli.rows import find_column, label_kind, match_labels
+from polyplane.cli.rows import find_column, label_kind, match_labels, open_table
 from polyplane.learners import LEARNERS
 
 if TYPE_CHECKING:
@@ -181,17 +181,14 @@ class LoadedModel:
     ) -> Iterator[Part]:
         import numpy as np
 
-        from polyplane.readers import table_batches
-
         wanted = {option: options.get(option, self.metadata.get(option)) for option in ("label", "id")}
         if needs_label and wanted["label"] is None:
             raise UserError("the model file does not record the label column; specify it with --label COLUMN.")
         is_by_number = any(option in options for option in wanted)  # an index counts all columns
         known = [column.name for column in self.inputs.columns]
         columns = None if is_by_number else {*known, *(name for name in wanted.values() if name is not None)}
-        reading = {name: options[name] for name in ("format", "encoding") if name in options}
         first, classes = 0, self.model.classes
-        for table in table_batches(data, n_rows or TABLE_ROWS, columns=columns, keep_index=True, **reading):
+        for table in open_table(data, options, n_rows or TABLE_ROWS, columns):
             if not table.num_rows:
                 raise UserError(f"{data} has no rows.")
             label = self._column(table, "label", wanted["label"], needs_label)

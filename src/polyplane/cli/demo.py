@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from polyplane.cli.common import AsJson, command, option, present
+from polyplane.cli.common import AsJson, command, option, present, rich_table
 from polyplane.cli.data import Seed
 
 if TYPE_CHECKING:
@@ -139,18 +139,8 @@ def _measure(classifier: Any, task: Task) -> Outcome:
 
 
 def _table(task: Task, outcomes: dict[str, Outcome]) -> Any:
-    from rich import box
-    from rich.table import Table
-
     title = f"[bold]{task.name}[/], {len(task.y):,} rows"
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,  # the widest row fits into 80 columns
-    )
+    table = rich_table(title, collapse_padding=True)  # the widest row fits into 80 columns
     table.add_column("", min_width=24, no_wrap=True)
     for column in ("error", "fit", "predict 1M", "faster", "model"):
         table.add_column(column, justify="right", no_wrap=True)

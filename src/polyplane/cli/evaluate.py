@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from polyplane.cli.common import AsJson, Table, UserError, command, option, present
 from polyplane.cli.data import DataFile, LoadedModel, ModelFile, PredictingThreads, Reading, load_model
-from polyplane.cli.report import Error, facts_table
+from polyplane.cli.report import error_content, error_shown, facts_table
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from polyplane.explain.confusion import ConfusionMatrix
 
 #: Maximum number of classes of a confusion matrix in the text output; --json always includes it.
 MOST_CLASSES = 30
@@ -60,16 +58,16 @@ def evaluate(
         own = scores[:, index] if metric == "proba" else scores[:, index] - scores[:, 1 - index]
         predicted = np.where(own >= threshold, index, 1 - index)
     matrix = ConfusionMatrix.of(loaded.model.classes, truth, predicted)
-    error, labels = Error.of_matrix(matrix), matrix.classes.tolist()
+    labels = matrix.classes.tolist()
     columns = [labels, *(each.tolist() for each in (matrix.support, matrix.precision, matrix.recall, matrix.f1))]
     names = ("label", "rows", "precision", "recall", "f1")
     facts = {"accuracy": matrix.accuracy, **_quality(truth, scores, metric)}
     if index is not None:
         facts |= {"positive": labels[index], "threshold": threshold}
-    content = {"model": model, "data": data, "rows": matrix.n_rows, **facts, **error.content()}
-    content["baseline_error_percent"] = error.baseline_percent
+    content = {"model": model, "data": data, "rows": matrix.n_rows, **facts, **error_content(matrix)}
+    content["baseline_error_percent"] = matrix.baseline_percent
     content["classes"] = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    shown = {"rows": matrix.n_rows, **facts, "error %": round(error.percent, 4), **error.shown}
+    shown = {"rows": matrix.n_rows, **facts, "error %": round(matrix.error_percent, 4), **error_shown(matrix)}
     tables = [
         facts_table("Evaluation", shown),
         Table("By class", names, list(zip(*columns, strict=True))),
@@ -95,16 +93,6 @@ def outcomes(
                 is_empty = False
     if is_empty:
         raise UserError(f"{data}: no row has a label.")
-
-
-def confusion_matrix(loaded: LoadedModel, data: str, given: dict[str, Any], threads: int | None) -> ConfusionMatrix:
-    """Compute the confusion matrix of a model on the rows of a file."""
-    from polyplane.explain.confusion import ConfusionMatrix
-
-    matrix = ConfusionMatrix.of(loaded.model.classes, [], [])
-    for truth, predicted in outcomes(loaded, data, given, threads):
-        matrix += ConfusionMatrix.of(loaded.model.classes, truth, predicted)
-    return matrix
 
 
 def _positive(loaded: LoadedModel, positive: str | None, threshold: float | None) -> int | None:

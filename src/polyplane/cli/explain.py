@@ -93,7 +93,13 @@ def explain(
     if first is not None and following is not None:
         note(f"{data}: only the first {first.n_rows:,} rows are used.")
     if html is not None and first is not None:
-        _write_page(loaded, first, str(data), html, title, as_json)
+        from polyplane.explain import model_report
+
+        rows = first.labelled(str(data))
+        y, names = loaded.model.classes[rows.truth], loaded.feature_names(rows)
+        page = model_report(loaded.estimator, rows.X, y, html, title=title, feature_names=names)
+        facts = {"data": data, "rows": rows.n_rows, "page": str(page)}
+        present(facts, [Table("Page", (), list(facts.items()))], as_json)
         return
     if row is not None and parts is not None and first is not None:
         part, index = _part_with([each for each in (first, following) if each is not None], parts, row, str(data))
@@ -127,16 +133,6 @@ def _explain_row(
     c = -1 if part.truth is None else int(part.truth[index])
     truth = None if c < 0 else model.classes.tolist()[c]
     return explain_row(loaded.estimator, part.X.slice(index, 1), true_label=truth, **aims)
-
-
-def _write_page(loaded: LoadedModel, rows: Part, data: str, html: str, title: str | None, as_json: bool) -> None:
-    from polyplane.explain import model_report
-
-    rows = rows.labelled(data)
-    y, names = loaded.model.classes[rows.truth], loaded.feature_names(rows)
-    page = model_report(loaded.estimator, rows.X, y, html, title=title, feature_names=names)
-    facts = {"data": data, "rows": rows.n_rows, "page": str(page)}
-    present(facts, [Table("Page", (), list(facts.items()))], as_json)
 
 
 def _part_with(begun: list[Part], parts: Iterator[Part], row: int, data: str) -> tuple[Part, int]:

@@ -6,7 +6,7 @@ import sys
 from pathlib import PurePath
 from typing import Annotated, Literal
 
-from polyplane.cli.common import AsJson, Table, UserError, command, option, present, refuse_overwriting
+from polyplane.cli.common import AsJson, Table, UserError, command, option, output, present, refuse_overwriting
 from polyplane.cli.data import ModelFile, load_model
 
 Kind = Literal["onnx", "json", "c", "js", "sql"]
@@ -68,16 +68,11 @@ def export(
     if kind == "onnx" and out == "-" and sys.stdout.isatty():
         raise UserError("--to onnx writes binary data: specify a file with -o FILE, or pipe the output.")
     content = exported(load_model(model).estimator, kind, "model" if out == "-" else PurePath(out).stem, options)
-    if out == "-":
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-        return
-    from polyplane.files import replace_file
-
-    with replace_file(out) as file:
+    with output(out) as file:
         file.write(content)
-    facts = {"model": model, "out": out, "to": kind, "size": len(content)}
-    present(facts, [Table("Exported", (), list(facts.items()))], as_json)
+    if out != "-":
+        facts = {"model": model, "out": out, "to": kind, "size": len(content)}
+        present(facts, [Table("Exported", (), list(facts.items()))], as_json)
 
 
 def _kind(out: str) -> str:

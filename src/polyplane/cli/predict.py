@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 from polyplane._plain import visible, visible_json
-from polyplane.cli.common import Table, UserError, command, option, present, refuse_overwriting
+from polyplane.cli.common import Table, UserError, command, option, output, present, refuse_overwriting
 from polyplane.cli.data import DataFile, LoadedModel, ModelFile, Part, PredictingThreads, ReadingWithId, load_model
 
 
@@ -59,7 +56,7 @@ def predict(
     parts = loaded.batches(data, reading.given, labels=False)
     wanted = [name for name, is_wanted in {"score": scores, "proba": proba, "winner": winners}.items() if is_wanted]
     began, n_rows, lines = time.perf_counter(), 0, None
-    with _output(out) as file, loaded.predicting(threads):
+    with output(out) as file, loaded.predicting(threads):
         for part in parts:
             if lines is None:
                 lines = Lines(loaded, wanted, None if part.ids is None else visible(str(part.id_name)))
@@ -71,19 +68,6 @@ def predict(
         seconds = time.perf_counter() - began
         facts = {"data": data, "out": out, "rows": n_rows, "seconds": round(seconds, 3)}
         present(facts, [Table("Predicted", (), list(facts.items()))], as_json)
-
-
-@contextmanager
-def _output(out: str) -> Iterator[BinaryIO]:
-    """Open standard output, or a file that appears when it is complete."""
-    if out == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    from polyplane.files import replace_file
-
-    with replace_file(out) as file:
-        yield file
 
 
 class Lines:

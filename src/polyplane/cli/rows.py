@@ -141,6 +141,16 @@ def label_kind(classes: np.ndarray) -> str:
     return "text" if classes.dtype.kind in "UO" else "number"
 
 
+def open_table(
+    source: Any, given: Mapping[str, Any], n_rows: int | None = None, columns: set[str] | None = None
+) -> TableBatches:
+    """Open a table file with the options of the command line."""
+    from polyplane.readers import table_batches
+
+    reading = {name: given[name] for name in ("format", "encoding") if name in given}
+    return table_batches(source, n_rows, keep_index=True, columns=columns, **reading)
+
+
 def find_column(names: Sequence[str], option: str, wanted: str | None) -> str | None:
     """Return the column that ``--label`` or ``--id`` gives by name or index."""
     if wanted is None or wanted in names:
@@ -375,20 +385,13 @@ class TableSource:
         self.options, self.model, self.is_decimal_given = options, model, is_decimal_given
         self.missing = frozenset(model.gaps)
 
-    def _open(self, n_rows: int | None = None, columns: set[str] | None = None) -> TableBatches:
-        from polyplane.readers import table_batches
-
-        given = self.options.given
-        reading = {name: given[name] for name in ("format", "encoding") if name in given}
-        return table_batches(self.options.source, n_rows, keep_index=True, columns=columns, **reading)
-
     def read(self) -> TrainingRows:
         """Read all rows; those without a label are ignored."""
         import numpy as np
 
         from polyplane.readers.tables import whole_table
 
-        began, parts = time.perf_counter(), self._open()
+        began, parts = time.perf_counter(), open_table(self.options.source, self.options.given)
         table, name = whole_table(parts), parts.input_file.name
         if not table.num_rows:
             raise UserError(f"{name} has no rows.")
@@ -416,15 +419,16 @@ class TableSource:
 
     def _surveyed(self) -> DataFacts:
         """Read the columns from the first rows, and the labels from all rows."""
-        began, parts = time.perf_counter(), self._open(self.options.batch_rows)
+        began, source, given = time.perf_counter(), self.options.source, self.options.given
+        parts = open_table(source, given, self.options.batch_rows)
         first = next(iter(parts))
-        columns = NamedColumns.of(first, self.options.given, parts.index)
+        columns = NamedColumns.of(first, given, parts.index)
         label = columns.label or usual_label(first.column_names)
         if label is None:
             raise UserError("--stream: specify the label column with --label COLUMN.")
         X = columns.features(first, label)
         cells: Counter[Any] = Counter()
-        for part in self._open(None, {label}):
+        for part in open_table(source, given, columns={label}):
             cells.update(cell_counts(part.column(label), self.missing))
         n_unlabelled = cells.pop(None, 0)
         if not cells:
@@ -469,7 +473,7 @@ class TableSource:
     def _batches(self, label: str, classes: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
         """Yield the labelled rows in batches; columns that are numeric in the first rows are parsed as numbers."""
         first_row, numbers, data = 0, None, self.options.data
-        parts = self._open(self.options.batch_rows)
+        parts = open_table(self.options.source, self.options.given, self.options.batch_rows)
         for table in _first_joined(parts, FIRST_ROWS):
             columns = NamedColumns.of(table, self.options.given, parts.index)
             if label not in table.column_names:

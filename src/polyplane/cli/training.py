@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polyplane.cli.common import UserError, did_you_mean, note
 from polyplane.cli.data import name_of
-from polyplane.cli.report import Error
 from polyplane.cli.rows import DataFacts, TrainingRows, scaling_by
 from polyplane.learners import LEARNERS, find_learner
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from polyplane.cli.train import TrainOptions
     from polyplane.engine.data import AffineScaling
     from polyplane.engine.run import Limits
+    from polyplane.explain.confusion import ConfusionMatrix
 
 #: The default learners: for tables (CSV, Parquet), and for other data.
 TABLE, DEFAULT = "table", "multi-hyperplane"
@@ -205,13 +205,15 @@ def scaling_of(X: Any, method: str) -> AffineScaling | None:
     return scaling_by(moments, method)
 
 
-def cross_validate(options: TrainOptions, model: Any, rows: TrainingRows) -> list[Error]:
-    """Return the error of each fold; it is scaled by its own training rows, or like the model to resume."""
+def cross_validate(options: TrainOptions, model: Any, rows: TrainingRows) -> list[ConfusionMatrix]:
+    """Return the confusion matrix of each fold; it is scaled by its own training rows, or like the model to resume."""
     import numpy as np
     from sklearn.base import clone
+    from sklearn.metrics import confusion_matrix
     from sklearn.model_selection import StratifiedKFold
 
     from polyplane.engine.run import Limits
+    from polyplane.explain.confusion import ConfusionMatrix
 
     assert options.cv is not None
     counts = rows.facts.class_counts
@@ -219,7 +221,7 @@ def cross_validate(options: TrainOptions, model: Any, rows: TrainingRows) -> lis
         raise UserError(
             f"--cv {options.cv}: the smallest class has only {min(counts.values())} rows; use at most that many folds."
         )
-    errors, majority = [], max(counts, key=lambda label: counts[label])
+    found, classes = [], rows.facts.classes
     folds = StratifiedKFold(options.cv, shuffle=True, random_state=options.seed)
     for training, test in folds.split(np.empty(len(rows.y)), rows.y):
         fold = clone(model)
@@ -228,8 +230,8 @@ def cross_validate(options: TrainOptions, model: Any, rows: TrainingRows) -> lis
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the same warnings are shown for the fit on all rows
             fold._fit(X, y, None, Limits(options.time_limit), model._scaling or scaling_of(X, options.scaling))
-        errors.append(Error.of_labels(fold.predict(X_test), y_test, majority))
-    return errors
+        found.append(ConfusionMatrix(classes, confusion_matrix(y_test, fold.predict(X_test), labels=classes)))
+    return found
 
 
 # Tuning.
@@ -324,6 +326,8 @@ def _tried(table: Mapping[str, Any], n_folds: int, scalings: Mapping[str, str]) 
         if "scaling" in params:
             shown["scaling"] = scalings[str(params["scaling"])]
         errors = 100 * (1 - np.array([table[f"split{fold}_test_score"][i] for fold in range(n_folds)]))
-        figures = {"error": float(errors.mean()), "standard_error": float(errors.std(ddof=1) / n_folds**0.5)}
+        errors = errors[~np.isnan(errors)]  # the first rounds use some of the folds only
+        spread = float(errors.std(ddof=1) / len(errors) ** 0.5) if len(errors) > 1 else float("nan")
+        figures = {"error": float(errors.mean()), "standard_error": spread}
         rows.setdefault(repr(params), {**shown, "rung": int(table["rung"][i]) + 1, **figures})
     return list(rows.values())

@@ -1,4 +1,4 @@
-"""Confusion matrix, with accuracy, precision, recall and F1."""
+"""Confusion matrix, with accuracy, precision, recall and F1, and confidence intervals of fractions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import confusion_matrix
+
+#: Two-sided 95 % of a normal distribution.
+QUANTILE = 1.959964
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,5 +77,34 @@ class ConfusionMatrix:
         """Harmonic mean of precision and recall; 0 if there are no rows."""
         return self._share((self.counts.sum(axis=0) + self.support) / 2)
 
+    @property
+    def majority(self) -> Any:
+        """The most frequent class."""
+        return self.classes.tolist()[int(self.support.argmax())]
+
+    @property
+    def baseline_percent(self) -> float:
+        """The error of always predicting the most frequent class, as a percentage."""
+        return 100 * (1 - int(self.support.max()) / self.n_rows)
+
+    @property
+    def error_percent(self) -> float:
+        """The percentage of misclassified rows."""
+        return 100 * (self.n_rows - int(self.counts.trace())) / self.n_rows
+
+    @property
+    def interval_percent(self) -> tuple[float, float]:
+        """The 95 % confidence interval of `error_percent`."""
+        low, high = wilson((self.n_rows - int(self.counts.trace())) / self.n_rows, self.n_rows)
+        return 100 * low, 100 * high
+
     def _share(self, total: np.ndarray) -> np.ndarray:
         return self.counts.diagonal() / np.maximum(1, total)
+
+
+def wilson(share: float, n_rows: int) -> tuple[float, float]:
+    """Compute the 95 % confidence interval (Wilson, 1927) of a fraction of some rows."""
+    spread = QUANTILE**2 / n_rows
+    middle = (share + spread / 2) / (1 + spread)
+    half = float((spread * (share * (1 - share) + spread / 4)) ** 0.5) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)

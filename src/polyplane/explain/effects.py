@@ -262,24 +262,19 @@ class Effects:
             missing = self._mean_effect(self._part(j, encoded), rest)[0][0]
         effects = []
         for axis in self._axes(j, column, seen):
-            added = self._part(j, axis.encoded)
+            known = axis._asdict()
+            added = self._part(j, known.pop("encoded"))
             mean, low, high = self._mean_effect(added, rest)
             effects.append(
                 ColumnEffect(
                     column=column.name,
                     column_type=column.kind,
-                    part=axis.part,
-                    values=axis.values,
-                    reference=axis.reference,
                     effect=mean,
                     low=low,
                     high=high,
                     missing=missing if axis.part in (None, "days") else None,
-                    counts=axis.counts,
-                    drawn=axis.drawn,
-                    deciles=axis.deciles,
-                    is_whole=axis.is_whole,
                     by_plane=added - added.mean(axis=1, keepdims=True) if self.has_planes else None,
+                    **known,
                 )
             )
         return effects

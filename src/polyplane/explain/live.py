@@ -44,22 +44,23 @@ class Live:
         return cls("", {}, f"Values cannot be changed on this page: {why}.")
 
     @classmethod
-    def of(
-        cls, estimator: Any, columns: ModelColumns, told: ModelExplanation, explained: Sequence[RowExplanation]
-    ) -> Live:
+    def of(cls, columns: ModelColumns, told: ModelExplanation, explained: Sequence[RowExplanation]) -> Live:
         """Return the section with inputs for the most important columns."""
         model, n_columns = columns.model, len(columns.names)
         if n_columns > MAX_COLUMNS:
             return cls.left_out(f"the model has {n_columns:,} columns, more than {MAX_COLUMNS:,}")
+        inputs: Any = model.inputs
         try:
-            script = _script(columns)
+            if not inputs.is_table:
+                model = replace(model.flat(), inputs=replace(inputs, given_names=tuple(columns.names)))
+            script = to_javascript(model, name=NAME)
         except ValueError as error:  # a name or a label that cannot be written in JavaScript
             return cls.left_out(visible(str(error)).rstrip("."))
         size = len(script.encode())
         if size > MAX_BYTES:
             return cls.left_out(f"the model needs {size / 1e6:.1f} MB in JavaScript, more than {MAX_BYTES / 1e6:g} MB")
-        names = list(model.inputs.names if model.inputs.is_table else columns.names)
-        positions = [names.index(name) for name in columns.names] if model.inputs.is_table else range(n_columns)
+        names = list(inputs.names if inputs.is_table else columns.names)
+        positions = [names.index(name) for name in columns.names] if inputs.is_table else range(n_columns)
 
         def cells(values: Sequence[Any]) -> list[Any]:
             row: list[Any] = [None] * len(names)
@@ -82,7 +83,7 @@ class Live:
         note = (
             "Change the values of a row: the model is part of this page and predicts as you type. "
             f"This section has {grown / 1000:,.0f} kB, of which {size / 1000:,.0f} kB are the model. "
-            f"Sliders cover the range of the {'training rows' if model.inputs.is_table else 'rows of this page'}."
+            f"Sliders cover the range of the {'training rows' if inputs.is_table else 'rows of this page'}."
         )
         if abs(model.unit - 1.0) >= 0.005:
             note += f" Log-odds are differences of scores divided by {model.unit:.2f}, the calibration temperature."
@@ -98,14 +99,6 @@ class Live:
         page.add("p", self.note, "quiet")
         if self.script:
             page.live()
-
-
-def _script(columns: ModelColumns) -> str:
-    model = columns.model
-    inputs: Any = model.inputs
-    if not inputs.is_table:
-        model = replace(model.flat(), inputs=replace(inputs, given_names=tuple(columns.names)))
-    return to_javascript(model, name=NAME)
 
 
 def _input(columns: ModelColumns, j: int, explained: Sequence[RowExplanation]) -> dict[str, Any]:

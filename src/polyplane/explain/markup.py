@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from polyplane._plain import visible
+from polyplane.explain.confusion import wilson
 from polyplane.explain.effects import ColumnEffect
 from polyplane.explain.text import cut, date_text, whole_number
 
@@ -374,10 +375,3 @@ def draw_reliability(counts: np.ndarray, predicted: np.ndarray, observed: np.nda
         drawing.text(LEFT + (i + 0.5) * width, foot - height - 3, text, "middle")
     drawing.text(LEFT - 4, foot, "rows", "end")
     return str(drawing)
-
-
-def wilson(share: float, count: int, z: float = 1.96) -> tuple[float, float]:
-    """Compute the Wilson confidence interval of a proportion."""
-    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    return max(0.0, centre - half), min(1.0, centre + half)

@@ -449,8 +449,11 @@ def explained_model(
     has_planes = model.is_piecewise_linear or effects.has_planes
     if Z is not None and Z.shape[0]:
         predicted = effects.model.class_scores(Z).argmax(axis=1)
-        if has_planes:
-            winners = _winners(effects.model, Z, predicted)
+        if model.is_piecewise_linear:
+            winners = planes.winners(Z)
+        elif has_planes:
+            own = planes.owners == predicted[:, None]
+            winners = np.where(own, effects.model.plane_scores(Z), -np.inf).argmax(axis=1)
     deviations = columns.influence
     by_class, typical = _usage(predicted, planes.n_classes, Z, deviations, n_typical)
     by_plane, typical_of_plane = _usage(winners, planes.n_planes, Z, deviations, n_typical)
@@ -479,14 +482,6 @@ def explained_model(
         _written=Rules.of(columns, tolerance, digits) if model.is_piecewise_linear else None,
         _effects=effects,
     )
-
-
-def _winners(model: Model, Z: Any, predicted: np.ndarray) -> np.ndarray:
-    """Return the plane with the largest score of the predicted class for each row."""
-    if model.is_piecewise_linear:
-        winners: np.ndarray = model.planes.winners(Z)
-        return winners
-    return np.where(model.planes.owners == predicted[:, None], model.plane_scores(Z), -np.inf).argmax(axis=1)
 
 
 def _usage(

@@ -104,8 +104,8 @@ def model_report(
     predictions = Predictions.of(columns, y)
     told = explained_model(columns, ROUNDED if model.is_piecewise_linear else 0.0)
     chosen = predictions.choose(told.typical_rows(), n_rows)
-    explained = _explained_rows(estimator, columns, X, chosen, predictions)
-    live = Live.left_out("the features are pixels") if image_shape else Live.of(estimator, columns, told, explained)
+    explained = _explained_rows(columns, X, chosen, predictions)
+    live = Live.left_out("the features are pixels") if image_shape else Live.of(columns, told, explained)
     name = getattr(y, "name", None)
     headline = title or _default_title(predictions.labels, name if isinstance(name, str) else "")
     page = Markup()
@@ -113,7 +113,11 @@ def model_report(
     if predictions.probabilities is not None:
         _reliability(page, predictions)
     if image_shape is not None:
-        _gallery(page, told)
+        page.add("h2", "Planes")
+        what = "Weights of the pixels" if told.rounded is not None else "Mean weights of the pixels for each class"
+        order = "; most used planes first" if told.rounded is not None else ""
+        page.add("p", f"{what}: blue is positive, red is negative{order}.", "quiet")
+        page.block("planes", "gallery")
     else:
         _rules(page, told)
         _importance(page, told)
@@ -199,7 +203,7 @@ class Predictions:
 
 
 def _explained_rows(
-    estimator: Any, columns: ModelColumns, X: Any, chosen: Sequence[int], predictions: Predictions
+    columns: ModelColumns, X: Any, chosen: Sequence[int], predictions: Predictions
 ) -> list[RowExplanation]:
     allowed = dict.fromkeys(("lower", "upper", "frozen", "increasing", "decreasing", "max_columns"))
     table = read_table(X, columns.inputs.gaps) if columns.inputs.is_table else None
@@ -212,7 +216,7 @@ def _explained_rows(
             z = z.toarray()[0] if sparse.issparse(z) else z[0]
             row = Row(z, z, {})
         truth = predictions.labels[predictions.truth[i]]
-        explained.append(explained_row(estimator, columns, row, columns.reference, None, truth, allowed))
+        explained.append(explained_row(columns, row, columns.reference, None, truth, allowed))
     return explained
 
 
@@ -343,14 +347,6 @@ def _reliability(page: Markup, predictions: Predictions) -> None:
                 "the two. Vertical lines are 95 % confidence intervals. Bars show the number of rows in each bin.",
                 "quiet",
             )
-
-
-def _gallery(page: Markup, told: ModelExplanation) -> None:
-    page.add("h2", "Planes")
-    what = "Weights of the pixels" if told.rounded is not None else "Mean weights of the pixels for each class"
-    order = "; most used planes first" if told.rounded is not None else ""
-    page.add("p", f"{what}: blue is positive, red is negative{order}.", "quiet")
-    page.block("planes", "gallery")
 
 
 def _pictures(told: ModelExplanation) -> list[dict[str, Any]]:

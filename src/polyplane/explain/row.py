@@ -356,11 +356,10 @@ def explain_row(
     allowed = {"lower": lower, "upper": upper, "frozen": frozen, **of_tables}
     typical = columns.reference if reference is None else columns.read(reference)
     row = columns.read(x)
-    return explained_row(estimator, columns, row, typical, target, true_label, allowed if search else None)
+    return explained_row(columns, row, typical, target, true_label, allowed if search else None)
 
 
 def explained_row(
-    estimator: Any,
     columns: ModelColumns,
     row: Row,
     typical: Row,
@@ -400,58 +399,43 @@ def explained_row(
         reference=typical.values,
         columns=tuple(columns.names),
         notes=row.notes,
-        flip=None if allowed is None else _flip(estimator, columns, row, goal, allowed),
+        flip=None if allowed is None else _flip(columns, row, goal, allowed),
         searched=allowed is not None,
         n_members=model.planes.n_members,
         _described=columns,
     )
 
 
-def _flip(estimator: Any, columns: ModelColumns, row: Row, goal: int | None, allowed: dict[str, Any]) -> Flip | None:
-    model = columns.model
-    if model.inputs.is_table:
-        return _table_flip(estimator, columns, row, goal, allowed)
-    planes = model.flat().planes
-    lower, upper = (_by_index(columns, allowed[name], end) for name, end in (("lower", -np.inf), ("upper", np.inf)))
-    limits = {"lower": lower, "upper": upper, "frozen": _indices(columns, allowed["frozen"]), "scale": columns.scale}
-    before = int(model.class_scores(row.z[None]).argmax())
-    size = float(np.abs(planes.scores(row.z[None])).max()) + 1e-30
-    # The change must convince the model itself, whose scalers round differently than the planes over the columns.
-    for margin in (0.0, *(size * 10.0**power for power in range(-10, -2))):
-        found = counterfactual(planes, row.z, goal, margin=margin, **limits)
+def _flip(columns: ModelColumns, row: Row, goal: int | None, allowed: dict[str, Any]) -> Flip | None:
+    model, labels = columns.model, columns.model.classes.tolist()
+    if not model.inputs.is_table:
+        lower, upper = (_by_index(columns, allowed[name], end) for name, end in (("lower", -np.inf), ("upper", np.inf)))
+        frozen = _indices(columns, allowed["frozen"])
+        found = counterfactual(model, row.z, goal, lower=lower, upper=upper, frozen=frozen, scale=columns.scale)
         if found is None:
             return None
-        after = int(model.class_scores(found.point[None]).argmax())
-        if after == goal or (goal is None and after != before):
-            sizes = np.abs(found.change) / columns.scale
-            order = np.argsort(-sizes, kind="stable")
-            noticed = order[sizes[order] > 1e-6 * sizes.max()].tolist()
-            changes = {columns.names[j]: (float(row.z[j]), float(found.point[j])) for j in noticed}
-            return Flip(model.classes.tolist()[after], changes, found.distance, found.proven, found.point)
-    return None
-
-
-def _table_flip(
-    estimator: Any, columns: ModelColumns, row: Row, goal: int | None, allowed: dict[str, Any]
-) -> Flip | None:
+        sizes = np.abs(found.change) / columns.scale
+        order = np.argsort(-sizes, kind="stable")
+        noticed = order[sizes[order] > 1e-6 * sizes.max()].tolist()
+        changes = {columns.names[j]: (float(row.z[j]), float(found.point[j])) for j in noticed}
+        return Flip(labels[found.after], changes, found.distance, found.proven, found.point)
     for name in ("lower", "upper"):
         if allowed[name] is not None and not isinstance(allowed[name], Mapping):
             raise TypeError(f"For tables, {name} must be a dict of column name to bound, not {allowed[name]!r}.")
     low, high = allowed["lower"] or {}, allowed["upper"] or {}
-    found = table_counterfactual(
-        columns.model,
+    of_table = table_counterfactual(
+        model,
         row.z,
         goal,
         bounds={name: (low.get(name), high.get(name)) for name in {**low, **high}},
         **{name: allowed[name] or () for name in ("frozen", "increasing", "decreasing")},
         max_columns=allowed["max_columns"],
     )
-    if found is None:
+    if of_table is None:
         return None
-    after = {name: after for name, (_, after) in found.changes.items()}
+    after = {name: pair[1] for name, pair in of_table.changes.items()}
     values = [after.get(name, value) for name, value in zip(columns.names, row.values, strict=True)]
-    label = columns.model.classes.tolist()[found.target]
-    return Flip(label, found.changes, found.distance, found.proven, values)
+    return Flip(labels[of_table.target], of_table.changes, of_table.distance, of_table.proven, values)
 
 
 def _by_index(columns: ModelColumns, given: Any, otherwise: float) -> Any:

@@ -111,42 +111,34 @@ def round_planes(
         places = UNCHECKED_DIGITS if digits is None else digits
         rounded = PlaneSet(round_to(exact.coef, places), round_to(exact.intercept, places), planes.indptr)
         return RoundedPlanes(rounded, places, places, 0, None)
-    exactly = _ExactPredictions(exact, X)
+    predicted, n_rows = exact.predict(X), X.shape[0]
+    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+
+    def changed(planes: PlaneSet, allowed: float) -> float | None:
+        """Return the fraction of rows whose predicted class changes with other planes; None if it is too large."""
+        count = 0
+        for start in range(0, n_rows, BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            count += int(np.count_nonzero(planes.predict(X[block]) != predicted[block]))
+            if count > allowed * n_rows * (1 + 1e-12):
+                return None
+        return count / n_rows
+
     sizes = np.abs(exact.coef) * influence
     if apart:
         sizes = sizes / np.maximum(sizes.max(axis=1, keepdims=True), np.finfo(float).tiny)
     # Omitting terms uses at most half of the tolerance; rounding uses the rest.
-    fewer, dropped = _drop_terms(
-        exact, sizes, exactly.mean, lambda planes: exactly.changed(planes, tolerance / 2) is not None
-    )
+    fewer, dropped = _drop_terms(exact, sizes, mean, lambda planes: changed(planes, tolerance / 2) is not None)
     for places in range(2, 9) if digits is None else [digits]:
         coef = round_to(fewer.coef, places)
-        offsets = fewer.intercept + (fewer.coef - coef) @ exactly.mean  # keeps the score of the mean row
+        offsets = fewer.intercept + (fewer.coef - coef) @ mean  # keeps the score of the mean row
         for offset_places in range(places, places + 3):
             candidate = PlaneSet(coef, round_to(offsets, offset_places), planes.indptr)
             forced = digits is not None and offset_places == places + 2
-            share = exactly.changed(candidate, 1.0 if forced else tolerance)
+            share = changed(candidate, 1.0 if forced else tolerance)
             if share is not None:
                 return RoundedPlanes(candidate, places, offset_places, dropped, share)
     return RoundedPlanes(exact, 17, 17, 0, 0.0)
-
-
-class _ExactPredictions:
-    """Rows, and the predictions of the exact planes."""
-
-    def __init__(self, planes: PlaneSet, X: Any) -> None:
-        self.X, self.predicted = X, planes.predict(X)
-        self.mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-
-    def changed(self, planes: PlaneSet, allowed: float) -> float | None:
-        """Return the fraction of rows whose predicted class changes with other planes; None if it is too large."""
-        count, n_rows = 0, len(self.predicted)
-        for start in range(0, n_rows, BLOCK_ROWS):
-            block = slice(start, start + BLOCK_ROWS)
-            count += int(np.count_nonzero(planes.predict(self.X[block]) != self.predicted[block]))
-            if count > allowed * n_rows * (1 + 1e-12):
-                return None
-        return count / n_rows
 
 
 def _drop_terms(
@@ -190,8 +182,8 @@ class Rules:
 
     Parameters
     ----------
-    names : list of str
-        Names of the columns.
+    columns : ModelColumns
+        The columns, and the rows that rounding was checked on, if any.
     inside : int or None
         The class that is predicted if all inequalities hold: the one of two classes that owns a single plane. If None,
         the class of the plane with the largest score is predicted.
@@ -199,26 +191,23 @@ class Rules:
         The rounded planes of the rules, and the effect of rounding.
     influence : ndarray of shape (n_columns,)
         Typical size of each column: terms are sorted by weight times this size.
-    n_rows : int or None
-        Number of rows that rounding was checked on.
     """
 
-    names: list[str]
+    columns: ModelColumns
     inside: int | None
     rounded: RoundedPlanes
     influence: np.ndarray
-    n_rows: int | None
 
     @classmethod
     def of(cls, columns: ModelColumns, tolerance: float, digits: int | None) -> Rules:
         """Round the planes of a model, with the same predictions for its rows but for a fraction of them."""
-        planes, influence, Z = columns.model.flat().planes, columns.influence, columns.Z
+        planes, influence = columns.model.flat().planes, columns.influence
         sizes = np.diff(planes.indptr)
         # If both classes own one plane it is the first, so that the rule describes the second.
         inside = int(sizes.argmin()) if planes.n_classes == 2 and sizes.min() == 1 else None
         exact = planes if inside is None else inequalities(planes, inside, influence)
-        rounded = round_planes(exact, Z, influence, tolerance, digits, apart=inside is not None)
-        return cls(columns.names, inside, rounded, influence, None if Z is None else int(Z.shape[0]))
+        rounded = round_planes(exact, columns.Z, influence, tolerance, digits, apart=inside is not None)
+        return cls(columns, inside, rounded, influence)
 
     @property
     def own_plane(self) -> int | None:
@@ -231,7 +220,7 @@ class Rules:
         coef, intercept = planes.coef[plane], float(planes.intercept[plane])
         digits, offset_digits = self.rounded.digits, self.rounded.offset_digits
         if self.inside is None:
-            terms = sum_of_terms(coef, self.names, self.influence, digits, top)
+            terms = sum_of_terms(coef, self.columns.names, self.influence, digits, top)
             sign = " - " if intercept < 0 else " + "
             return f"{terms}{sign}{number(abs(intercept), offset_digits)}"
         if plane == self.own_plane:
@@ -244,19 +233,19 @@ class Rules:
         if coef[leading] < 0:
             coef, limit = -coef, -limit
             relation = MIRRORED[relation]
-        terms = sum_of_terms(coef, self.names, self.influence, digits, top)
+        terms = sum_of_terms(coef, self.columns.names, self.influence, digits, top)
         return f"{terms} {relation} {number(limit + 0.0, offset_digits)}"
 
     def note(self) -> str:
         """Return the effect of rounding, in a sentence."""
         digits = f"Numbers are rounded to {self.rounded.digits} digits"
-        if self.n_rows is None or self.rounded.changed is None:
+        if self.columns.Z is None or self.rounded.changed is None:
             return f"{digits}; pass rows to check their effect on predictions."
         terms = "small term is" if self.rounded.dropped == 1 else "small terms are"
         left = f", {self.rounded.dropped} {terms} omitted" if self.rounded.dropped else ""
         kept = 100 * (1 - self.rounded.changed)
         share = "all" if self.rounded.changed == 0 else f"{kept:.1f} % of the"
-        return f"{digits}{left}: for {share} {self.n_rows} rows, the prediction is that of the exact model."
+        return f"{digits}{left}: for {share} {self.columns.Z.shape[0]} rows, the prediction is that of the exact model."
 
 
 def inequalities(planes: PlaneSet, inside: int, influence: np.ndarray) -> PlaneSet:

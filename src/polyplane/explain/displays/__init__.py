@@ -32,6 +32,15 @@ def pyplot() -> Any:
     return plt
 
 
+def panels(n_panels: int, n_columns: int, figsize: tuple[float, float], **how: Any) -> tuple[Any, Any]:
+    """Return a new figure and its panels, row by row; those that are not needed are empty."""
+    n_rows = -(-n_panels // n_columns)
+    figure, grid = pyplot().subplots(n_rows, n_columns, figsize=figsize, layout="constrained", squeeze=False, **how)
+    for ax in grid.ravel()[n_panels:]:
+        ax.axis("off")
+    return figure, grid.ravel()
+
+
 def bare(ax: Any) -> None:
     """Remove the top and right spines."""
     ax.spines[["top", "right"]].set_visible(False)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from polyplane.base import class_index
-from polyplane.explain.displays import COLOURS, MARKERS, RIGHT, WRONG, axes, bare, colour, pyplot
+from polyplane.explain.displays import COLOURS, MARKERS, RIGHT, WRONG, axes, bare, colour, panels
 from polyplane.explain.effects import ColumnEffect
 from polyplane.explain.model import ModelExplanation, explain_model
 from polyplane.explain.row import RowExplanation, explain_row
@@ -237,12 +237,8 @@ class EffectsDisplay:
         """
         n_columns = min(n_columns, len(self.effects))
         n_rows = -(-len(self.effects) // n_columns)
-        self.figure_, panels = pyplot().subplots(
-            n_rows, n_columns, figsize=(4.3 * n_columns, 0.5 + 3.1 * n_rows), layout="constrained", squeeze=False
-        )
-        self.axes_ = panels.ravel()
-        for ax in self.axes_[len(self.effects) :]:
-            ax.axis("off")
+        size = (4.3 * n_columns, 0.5 + 3.1 * n_rows)
+        self.figure_, self.axes_ = panels(len(self.effects), n_columns, size)
         for ax, effect in zip(self.axes_, self.effects, strict=False):
             self._curve(ax, effect) if effect.is_curve else self._levels(ax, effect)
             ax.set_title(self._name(effect), loc="left", fontsize=11)

@@ -10,7 +10,7 @@ import numpy as np
 
 from polyplane._prediction import encode
 from polyplane.explain.columns import ModelColumns
-from polyplane.explain.displays import MARKERS, RIGHT, WRONG, axes, bare, colour, pyplot
+from polyplane.explain.displays import MARKERS, RIGHT, WRONG, axes, bare, colour, panels
 from polyplane.explain.geometry import Cell, cells, plane_slice
 from polyplane.explain.text import cut
 from polyplane.model import Model
@@ -114,20 +114,17 @@ class PlaneUsageDisplay:
             wrong = 100 * self.errors[shown]
             self.ax_.bar(np.arange(len(shown)), wrong, color="black", width=0.85, label="misclassified")
             self.ax_.legend(frameon=False)
-        self._label_classes(shown)
-        bare(self.ax_)
-        enough = int(np.searchsorted(np.cumsum(np.sort(self.usage)[::-1]), 0.95 - 1e-12)) + 1
-        self.ax_.set(ylabel="rows, %", xlabel="planes, by class")
-        self.ax_.set_title(f"{enough} of {len(self.usage)} planes decide 95 % of the rows", loc="left")
-        return self
-
-    def _label_classes(self, shown: np.ndarray) -> None:
         owners = self.owners[shown]
         present = np.unique(owners)
         middles = [np.flatnonzero(owners == c).mean() for c in present]
         self.ax_.set_xticks(middles, [str(self.classes[c]) for c in present])
         for edge in np.flatnonzero(np.diff(owners)):
             self.ax_.axvline(edge + 0.5, color="#888888", linewidth=0.6, linestyle=":")
+        bare(self.ax_)
+        enough = int(np.searchsorted(np.cumsum(np.sort(self.usage)[::-1]), 0.95 - 1e-12)) + 1
+        self.ax_.set(ylabel="rows, %", xlabel="planes, by class")
+        self.ax_.set_title(f"{enough} of {len(self.usage)} planes decide 95 % of the rows", loc="left")
+        return self
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -241,23 +238,17 @@ class PlaneWeightsDisplay:
         n_rows = -(-len(self.coef) // n_columns)
         shown = min(max_features, self.coef.shape[1])
         size = (1.7 * n_columns, 1.9 * n_rows) if self.image_shape else (5.0 * n_columns, (0.9 + 0.28 * shown) * n_rows)
-        self.figure_, panels = pyplot().subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
-        self.axes_ = panels.ravel()
-        for ax in self.axes_[len(self.coef) :]:
-            ax.axis("off")
+        self.figure_, self.axes_ = panels(len(self.coef), n_columns, size)
         for ax, weights, title in zip(self.axes_, self.coef, self.titles, strict=False):
             ax.set_title(title, fontsize=11)
             if self.image_shape:
-                self._image(ax, weights)
+                limit = np.abs(weights).max() or 1.0
+                ax.imshow(weights.reshape(self.image_shape), cmap="RdBu", vmin=-limit, vmax=limit)
+                ax.set(xticks=[], yticks=[])
             else:
                 self._bars(ax, weights, shown)
         self.figure_.suptitle("Weights of planes by class: blue is positive, red is negative", fontsize=11)
         return self
-
-    def _image(self, ax: Any, weights: np.ndarray) -> None:
-        limit = np.abs(weights).max() or 1.0
-        ax.imshow(weights.reshape(self.image_shape), cmap="RdBu", vmin=-limit, vmax=limit)
-        ax.set(xticks=[], yticks=[])
 
     def _bars(self, ax: Any, weights: np.ndarray, n_shown: int) -> None:
         largest = np.argsort(-np.abs(weights), kind="stable")[:n_shown][::-1]
@@ -510,13 +501,18 @@ class RegionsDisplay:
         self.cells_ = cells(self.planes, self.box)
         for cell in self.cells_:
             self._draw_cell(cell)
+        left, right, bottom, top = self.box
         if margin is not None:
-            self._draw_margin(margin)
+            across, up = np.linspace(left, right, GRID), np.linspace(bottom, top, GRID)
+            ahead = self.planes.margins(np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)).reshape(GRID, GRID)
+            self.ax_.contour(across, up, ahead, levels=[margin], colors="#222222", linewidths=1.0, linestyles="dotted")
         if self.points is not None:
             self._draw_points(max_points)
-        left, right, bottom, top = self.box
         self.ax_.set(xlim=(left, right), ylim=(bottom, top), xlabel=self.names[0], ylabel=self.names[1])
-        self.ax_.set_title(self._title() if title is None else title, loc="left")
+        if title is None:
+            title = f"{len(self.cells_)} cells of {self.planes.n_planes} planes"
+            title += f"\n{self.fixed}" if self.fixed else ""
+        self.ax_.set_title(title, loc="left")
         return self
 
     def _draw_cell(self, cell: Cell) -> None:
@@ -529,12 +525,6 @@ class RegionsDisplay:
                 style = {"linewidth": 0.7, "linestyle": (0, (4, 3))} if own else {"linewidth": 1.8}
                 self.ax_.plot(*np.stack([start, end]).T, color="#222222", zorder=2, **style)
 
-    def _draw_margin(self, margin: float) -> None:
-        left, right, bottom, top = self.box
-        across, up = np.linspace(left, right, GRID), np.linspace(bottom, top, GRID)
-        ahead = self.planes.margins(np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)).reshape(GRID, GRID)
-        self.ax_.contour(across, up, ahead, levels=[margin], colors="#222222", linewidths=1.0, linestyles="dotted")
-
     def _draw_points(self, max_points: int) -> None:
         assert self.points is not None
         assert self.codes is not None
@@ -544,10 +534,6 @@ class RegionsDisplay:
             style = {"s": 14, "linewidths": 0.3, "edgecolors": "white", "zorder": 3}
             self.ax_.scatter(x, y, color=colour(c), marker=MARKERS[c % len(MARKERS)], label=str(label), **style)
         self.ax_.legend(loc="upper right", framealpha=0.9, markerscale=1.6)
-
-    def _title(self) -> str:
-        title = f"{len(self.cells_)} cells of {self.planes.n_planes} planes"
-        return f"{title}\n{self.fixed}" if self.fixed else title
 
 
 def _fixed(at: Any, names: Sequence[str], shown: Sequence[int]) -> str:
@@ -636,11 +622,7 @@ class HistoryDisplay:
             raise ValueError(f"against={against!r}: choose 'step'" + (" or 'time'." if "time" in self.history else "."))
         n_steps = len(self.history[names[0]])
         places = self.history["time"] if against == "time" else range(1, n_steps + 1)
-        size = (7.0, 1.0 + 1.6 * len(names))
-        self.figure_, panels = pyplot().subplots(
-            len(names), 1, figsize=size, layout="constrained", sharex=True, squeeze=False
-        )
-        self.axes_ = panels.ravel()
+        self.figure_, self.axes_ = panels(len(names), 1, (7.0, 1.0 + 1.6 * len(names)), sharex=True)
         for i, (ax, name) in enumerate(zip(self.axes_, names, strict=True)):
             values = self.history[name]
             ax.plot(places, values, color=colour(i), marker="o" if n_steps <= 30 else None, markersize=4)

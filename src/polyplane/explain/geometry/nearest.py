@@ -89,14 +89,6 @@ def _feature_numbers(frozen: Any, n_features: int) -> np.ndarray:
     return array
 
 
-class Found(NamedTuple):
-    """A point, its distance, and the plane with the largest score there."""
-
-    point: np.ndarray
-    distance: float
-    plane: int
-
-
 class Region:
     r"""Region where one of the planes `own` scores at least as high as all planes `rivals`.
 
@@ -125,24 +117,28 @@ class Region:
             beaten[i, j] = np.array_equal(coef[i], rival_coef[j])
         return beaten
 
-    def nearest(self, x: np.ndarray, margin: float = 0.0) -> Found | None:
-        """Return the point nearest to `x` where `own` scores higher by at least `margin`; None if there is none."""
+    def nearest(self, x: np.ndarray, margin: float = 0.0) -> tuple[np.ndarray | None, float]:
+        """Return the point nearest to `x` where `own` scores higher by at least `margin`, and its distance.
+
+        If there is none, the point is None and the distance infinite.
+        """
         bounds, farthest = self._half_spaces(x, margin)
-        lower, upper = self._box(x)
+        scale, free = self.allowed.scale, self.allowed.free
+        lower, upper = (((edge - x) / scale)[free] for edge in (self.allowed.lower, self.allowed.upper))
         if np.isfinite(lower).any() or np.isfinite(upper).any():
             bounds = np.maximum(bounds, self._half_spaces_in_box(x, margin, farthest, lower, upper))
-        best, change, plane = np.inf, None, -1
+        best, change = np.inf, None
         for i in np.argsort(bounds, kind="stable"):
             if bounds[i] >= best or bounds[i] == np.inf:
                 break
             found = self._project(x, int(i), margin, (lower, upper), best)
             if found is not None and (length := float(np.linalg.norm(found))) < best:
-                best, change, plane = length, found, int(self.own[i])
+                best, change = length, found
         if change is None:
-            return None
+            return None, np.inf
         point = x.copy()
-        point[self.allowed.free] += change * self.allowed.scale[self.allowed.free]
-        return Found(point, best, plane)
+        point[free] += change * scale[free]
+        return point, best
 
     def _half_spaces(self, x: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
         """Return, for each plane of `own`, the distance to its farthest half-space and the rival that defines it."""
@@ -172,10 +168,6 @@ class Region:
             best = np.maximum(best, 0.5 * np.einsum("ij,ij->i", change, change) + multiplier * left)
         bound: np.ndarray = np.sqrt(2.0 * best) * (1.0 - 1e-9)
         return bound
-
-    def _box(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        scale, free, lower, upper = self.allowed
-        return ((lower - x) / scale)[free], ((upper - x) / scale)[free]
 
     def _project(
         self, x: np.ndarray, i: int, margin: float, box: tuple[np.ndarray, np.ndarray], ceiling: float

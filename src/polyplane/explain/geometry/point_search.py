@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from polyplane.explain.geometry.nearest import TOLERANCE, AllowedChange, Region, check_row, least_change
+from polyplane.model import Model
 from polyplane.planes import PlaneSet, check_single
 
 #: How often the step beyond the boundary is doubled before a region is considered too thin.
@@ -19,6 +21,8 @@ MAX_DOUBLINGS = 40
 MAX_MOVES, MAX_ROUNDS = 20, 100
 #: Number of classes that are tried if no target is given.
 MAX_GOALS = 4
+#: Margins, relative to the largest score, that are tried until the model itself predicts the class of the point.
+MARGINS = (0.0, *(10.0**power for power in range(-10, -2)))
 #: The local search stops when a move reduces the length of the change by less than this fraction.
 PROGRESS = 1e-6
 
@@ -53,7 +57,7 @@ class Counterfactual:
 
 
 def counterfactual(
-    planes: PlaneSet,
+    planes: PlaneSet | Model,
     x: Any,
     target: int | None = None,
     *,
@@ -63,7 +67,7 @@ def counterfactual(
     scale: Any = None,
     margin: float = 0.0,
 ) -> Counterfactual | None:
-    r"""Find the nearest point that the planes assign to another class.
+    r"""Find the nearest point of another class.
 
     The region of class :math:`c`, where one of its planes scores at least as high as all planes of the other classes,
     is a union of convex polyhedra:
@@ -76,9 +80,10 @@ def counterfactual(
 
     Parameters
     ----------
-    planes : PlaneSet
-        The model. If it is a committee, or pools by log-sum-exp, a nearby point is found by local search, see
-        `committee_counterfactual`.
+    planes : PlaneSet or Model
+        The planes, or a model that is linear between its kinks: the point is one that the model itself, whose scalers
+        round differently than its planes, assigns to another class. If it is a committee, or pools by log-sum-exp, a
+        nearby point is found by local search, see `committee_counterfactual`.
     x : array-like of shape (n_features,)
         The row. For a float32 row, the point is float32.
     target : int, default=None
@@ -116,6 +121,18 @@ def counterfactual(
     >>> counterfactual(square, [0.25, 0.5], lower=0, upper=1) is None
     True
     """
+    limits: dict[str, Any] = {"lower": lower, "upper": upper, "frozen": frozen, "scale": scale}
+    if isinstance(planes, Model):
+        flat, before = planes.flat().planes, int(planes.class_scores(np.asarray(x)[None]).argmax())
+        size = float(np.abs(flat.scores(np.asarray(x)[None])).max()) + 1e-30
+        for share in MARGINS:
+            found = counterfactual(flat, x, target, margin=margin + share * size, **limits)
+            if found is None:
+                return None
+            after = int(planes.class_scores(found.point[None]).argmax())
+            if after == target or (target is None and after != before):
+                return replace(found, after=after)
+        return None
     search = _Search(planes, x, target, AllowedChange.of(planes, lower, upper, frozen, scale), margin)
     if search.best is not None:
         return search.best
@@ -125,10 +142,9 @@ def counterfactual(
         goals = search.goals_from(search.x)[:MAX_GOALS] if target is None else [target]
         for goal in goals:
             search.descend(search.x, goal)
-        limits: dict[str, Any] = {"lower": lower, "upper": upper, "frozen": frozen, "scale": scale, "margin": margin}
         aims: list[int | None] = list(goals)
         for member, aim in product(planes.members, aims if search.ceiling == np.inf else [target]):
-            found = counterfactual(member.replace(pooling="max"), x, aim, **limits)
+            found = counterfactual(member.replace(pooling="max"), x, aim, margin=margin, **limits)
             if found is not None:
                 search.take(found.point, target)
                 search.descend(found.point, search.goals_from(found.point)[0] if aim is None else aim)
@@ -184,8 +200,7 @@ def committee_counterfactual(
     >>> found.after, round(found.distance, 6)
     (1, 0.5)
     """
-    limits: dict[str, Any] = {"lower": lower, "upper": upper, "frozen": frozen, "scale": scale, "margin": margin}
-    return counterfactual(committee, x, target, **limits)
+    return counterfactual(committee, x, target, lower=lower, upper=upper, frozen=frozen, scale=scale, margin=margin)
 
 
 class _Search:
@@ -249,11 +264,7 @@ class _Search:
         own = self.planes.owners != self.before if target is None else self.planes.owners == target
         region = Region(self.planes, np.flatnonzero(own), np.flatnonzero(~own), self.allowed)
 
-        def solve(push: float) -> np.ndarray | None:
-            found = region.nearest(self.x, self.margin + push)
-            return None if found is None else found.point
-
-        self.beyond(solve, target)
+        self.beyond(lambda push: region.nearest(self.x, self.margin + push)[0], target)
 
     def goals_from(self, point: np.ndarray) -> list[int]:
         """Return the classes other than the predicted one, sorted by descending score at a point."""
@@ -265,11 +276,7 @@ class _Search:
         point = start.astype(np.float64)
         for _ in range(MAX_MOVES):
             before, tangent = self.ceiling, self.precise.at(point)
-
-            def solve(push: float, tangent: PlaneSet = tangent) -> np.ndarray | None:
-                return self._solve(tangent, goal, push)
-
-            found = self.beyond(solve, goal)
+            found = self.beyond(partial(self._solve, tangent, goal), goal)
             if found is None and self.best is None:
                 # The nearest point of the class for the linear classifier that equals the model at the point.
                 local = _Search(tangent, self.x, goal, self.allowed, self.margin)
@@ -365,6 +372,5 @@ def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = Non
                 region = Region(planes, *((others, own) if inside else (own, others)), allowed)
                 for row in rows:
                     x = X[[row]].toarray()[0] if sparse.issparse(X) else X[row]
-                    found = region.nearest(x.astype(np.float64))
-                    distances[row] = (np.inf if found is None else found.distance) * (1.0 if inside else -1.0)
+                    distances[row] = region.nearest(x.astype(np.float64))[1] * (1.0 if inside else -1.0)
     return distances
