@@ -49,7 +49,7 @@ RUNS = {
 
 
 def run_onnx(model, X, folder):
-    """The labels of the graph, and its scores for two classes as those of the programs."""
+    """The scores of the graph."""
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(["scores"], table_inputs(model, X))[0]
@@ -144,3 +144,11 @@ class TestDates:
 
     def test_timestamps(self, by_date, tmp_path):
         assert_equal("duckdb", by_date, table(pd.to_datetime(DATES, format="mixed"), "d"), tmp_path)
+
+    @pytest.mark.parametrize(
+        "time", ["9999-12-31T23:59:59.999999", "2024-05-31T23:59:59.999999", "1582-10-10T23:59:59.999999"]
+    )
+    def test_the_last_microsecond_of_a_day(self, by_date, time, tmp_path):
+        """A graph takes days as floats, which are 40 microseconds apart in the year 9999."""
+        X = table(np.array([time], dtype="datetime64[us]"), "d")
+        np.testing.assert_allclose(run_onnx(by_date, X, tmp_path).ravel(), scores(by_date, X) @ [-1, 1], rtol=1e-6)

@@ -274,20 +274,20 @@ def looks_like_dates(levels: Iterable[str]) -> bool:
     return all(read_date(text) is not None for text in levels)
 
 
-def as_numbers(cells: Cells, decimal: str) -> np.ndarray:
-    """Convert values to float64, with NaN for missing values."""
+def as_numbers(cells: Cells, decimal: str, largest: float = LARGEST) -> np.ndarray:
+    """Convert values to float64, with NaN for missing values; larger ones are an error."""
     if cells.form == "date":
         raise _wrong(cells, "dates", "numbers")
     values = cells.values
     if cells.form == "text":
         values = _read_levels(cells, number_reader(decimal), "number", np.float64)
     with np.errstate(invalid="ignore"):
-        extreme = np.abs(values) > LARGEST
+        extreme = np.abs(values) > largest
     if extreme.any():
         row = cells.first_row(extreme)
         raise ValueError(
             f"Column {cells.name!r} contains {values[row]:g} in row {row}: numbers must be finite and at most "
-            f"{LARGEST:g} in absolute value. Replace it, or mark it as missing (NaN)."
+            f"{largest:g} in absolute value. Replace it, or mark it as missing (NaN)."
         )
     return values
 
