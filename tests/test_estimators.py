@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.datasets import make_classification
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_methods_sample_order_invariance,
+    check_methods_subset_invariance,
+    parametrize_with_checks,
+)
+from threadpoolctl import threadpool_limits
 
 import polyplane
 
@@ -47,6 +52,15 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings("default")
 def test_scikit_learn_compatible(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("check", [check_methods_subset_invariance, check_methods_sample_order_invariance])
+@pytest.mark.parametrize("name", ["TableClassifier", "MultiHyperplaneClassifier", "ConvexPolytopeClassifier"])
+@pytest.mark.filterwarnings("default")
+def test_scores_of_a_row_do_not_depend_on_its_batch(name, check):
+    """Also if BLAS, which divides the products of large batches otherwise than those of small ones, has two threads."""
+    with threadpool_limits(2, user_api="blas"):
+        check(name, getattr(polyplane, name)(**SMALL.get(name, {})))
 
 
 def test_a_weighted_row_is_a_repeated_row_in_the_long_run():

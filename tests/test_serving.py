@@ -105,6 +105,15 @@ class TestLearners:
         with pytest.raises(ValueError, match="no column 'b'"):
             predictor.predict(frame[["a", "c"]])
 
+    def test_numbers_that_are_too_large_for_a_table(self, served):
+        """Whatever form the rows have, as in the estimator."""
+        machine = make("PegasosSVC", {})
+        X, y = some_rows(machine, 2)
+        predictor = served(machine.fit(pd.DataFrame(X, columns=["a", "b", "c"]), y))
+        frame = pd.DataFrame(X * 1e200, columns=["a", "b", "c"])
+        assert_equal_predictions(predictor, machine, frame)
+        assert predictor.predict(frame.to_dict("records")).tolist() == machine.predict(frame).tolist()
+
     def test_rows_that_an_estimator_refuses_are_refused(self, served):
         machine = make("PegasosSVC", {})
         predictor = served(machine.fit(*some_rows(machine, 3)))

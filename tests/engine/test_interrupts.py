@@ -155,3 +155,48 @@ def test_a_stream_without_a_checkpoint_watches_nothing():
         other.fit_stream(interrupted)
     assert other.planes_ == machine.planes_
     assert "trained on 90 rows" in caught.value.__notes__[0]
+
+
+#: A fit in a new process; SIGINT is sent when an event, as auditing sees it, happens for the first time. Then another.
+FIRST_FIT = """
+import os, signal, sys
+import numpy as np
+from polyplane import ConvexPolytopeClassifier
+
+def watch(name, arguments):
+    global waiting
+    if waiting and name == event and str(arguments[0]).endswith(argument):
+        waiting = False
+        os.kill(os.getpid(), signal.SIGINT)
+
+event, argument = sys.argv[1:]
+waiting = True
+X = np.random.default_rng(0).normal(size=(200, 3))
+y = (X[:, 0] * X[:, 1] > 0).astype(int)
+machine = ConvexPolytopeClassifier(4, alpha=1e-3, max_iter=20, random_state=0)
+sys.addaudithook(watch)
+try:
+    machine.fit(X, y)
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+assert not waiting
+print(machine.fit(X, y).score(X, y) > 0.8)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to another process are for Unix")
+@pytest.mark.parametrize(
+    ("event", "argument"),
+    [
+        ("import", "llvmlite.binding"),
+        ("import", "numba.core.typing"),
+        ("import", "polyplane.kernels.convex_polytope"),
+        ("open", ".nbi"),
+    ],
+)
+def test_ctrl_c_in_the_first_fit_of_a_process(event, argument):
+    """It is not lost, and Numba, which is imported and compiles then, can still be used."""
+    command = [sys.executable, "-c", FIRST_FIT, event, argument]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout.split("\n")[:2]) == (0, ["interrupted", "True"]), done.stderr

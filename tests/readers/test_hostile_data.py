@@ -213,3 +213,22 @@ def test_a_named_pipe_is_read_once(tmp_path, packed):
 
     assert opened(lambda: read(path)).X.sum() == sum(range(1, 5000))
     assert opened(lambda: sum(part.X.sum() for part in batches(path, 700))) == sum(range(1, 5000))
+
+
+def test_no_cell_marks_the_end_of_a_table(file):
+    """Arrow does not notice an open quotation mark, so the reader adds a last row, which no row of a file may equal."""
+    n_rows = 300_000  # in blocks of 4 MB, all of which end in such a row
+    table = read_table(file("x.csv", "a,b\n" + "\x1fend of the rows\x1f,1\n" * n_rows))
+    assert (table.num_rows, table.column("a").unique().to_pylist()) == (n_rows, ["\x1fend of the rows\x1f"])
+
+
+def test_labels_that_look_alike_stay_apart(file, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    labels = ["a", "a\0", "a\0\0", "a\u00a0b", "a b", "1", "01", "\uff11"]
+    table = pytest.importorskip("pyarrow").table({"x": np.arange(8.0), "label": labels})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    assert read(tmp_path / "x.parquet").y.tolist() == labels
+    assert read(file("x.csv", "x,label\n" + "".join(f"1,{cell}\n" for cell in labels[3:]))).y.tolist() == labels[3:]
+    numbers = file("y.csv", "x,label\n1,1\n1,01\n1,+1\n1,1.0\n")
+    assert read(numbers).y.tolist() == [1, 1, 1, 1]
+    assert read(numbers, labels="text").y.tolist() == ["1", "01", "+1", "1.0"]

@@ -1,8 +1,10 @@
 """`Preparation`: numbers of any scale as the features that planes are good at."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from polyplane import TableClassifier
 from polyplane.planes import PlaneSet
 from polyplane.tables.preparation import CLIP, LEAST_GAIN, LEAST_SPREAD, RECIPES, Preparation, bin_values, tree_knots
 
@@ -122,3 +124,16 @@ class TestRelevance:
         ratio = preparation.weighted(np.array([1.0, 0.5, 2.0, 1.0])).transform(Z).std(axis=0)
         ratio /= preparation.transform(Z).std(axis=0)
         np.testing.assert_allclose(ratio, [[1.0, 0.5, 2.0, 1.0][j] for j, _ in preparation.sources], rtol=1e-5)
+
+
+@pytest.mark.parametrize("preparation", ["robust+norm", "standard"])
+def test_a_few_different_rows_without_numbers(preparation):
+    """The classes have the same k-means centres: the best label of each level is learned, by weights of usual size."""
+    rng = np.random.default_rng(0)
+    levels = rng.integers(0, 3, 300)
+    y = np.where(rng.random(300) < 0.3, rng.integers(0, 2, 300), levels == 1).astype(int)
+    best = sum(np.bincount(y[levels == level]).max() for level in range(3)) / 300
+    table = pd.DataFrame({"a": np.array(["x", "y", "z"])[levels]})
+    model = TableClassifier(1, preparation=preparation, n_planes=3, random_state=0).fit(table, y)
+    assert model.score(table, y) == best
+    assert np.abs(model.planes_.coef).max() < 20

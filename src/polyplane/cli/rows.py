@@ -125,7 +125,7 @@ def _number(cell: Any) -> int | float | None:
     """Return a label as a number, exact if it is an integer; None if it is not one, or would lose its leading zeros."""
     if not isinstance(cell, str):
         return cell if cell - cell == 0 else None
-    if len(cell) > MOST_DIGITS or "_" in cell or _LEADING_ZERO.match(cell):
+    if len(cell) > MOST_DIGITS or "_" in cell or not cell.isascii() or _LEADING_ZERO.match(cell):
         return None
     for read in (int, float):
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 
 from polyplane._version import __version__
 from polyplane.exports.literals import check_text, label_value, real, sections, sql_comment, sql_name, sql_string
-from polyplane.exports.view import Column, Run, View
+from polyplane.exports.view import Column, Run, View, is_number
 from polyplane.features import SMOOTH_BOUND
 
 #: Maximum length of a column name in bytes; PostgreSQL truncates names to 63 bytes.
@@ -99,9 +98,17 @@ class Dialect:
     is_case_sensitive: bool = False
     exponent: str = ""
 
-    def __call__(self, part: str, cell: str) -> str:
-        """Return how a part of a cell is read, as an expression."""
-        return sections(f"{self.name}.sql")[part].strip().replace("CELL", cell)
+    def __call__(self, part: str, cell: str, levels: Sequence[str] = ()) -> str:
+        """Return how a part of a cell is read, as an expression; `levels` are those of a category."""
+        parts = sections(f"{self.name}.sql")
+        # Integers are in digits already.
+        numbers = {level: float(level) for level in levels if is_number(level) and not level.lstrip("-").isdigit()}
+        cases = "".join(
+            f"\n               WHEN {parts['level'].strip()} = {self.literal(number)} THEN {sql_string(level)}"
+            for level, number in numbers.items()
+        )
+        template = parts[part].strip().replace("LEVELS", cases).replace("STRING", parts["text"].strip())
+        return template.replace("CELL", cell)
 
     def literal(self, value: Any, dtype: str = "float64") -> str:
         """Return a number."""
@@ -206,10 +213,9 @@ class _Writer:
                     missing, literal = self.dialect("missing", cell), self.dialect.literal(neutral)
                     expression = f"CASE WHEN {missing} THEN {literal} ELSE {expression} END"
             elif column.kind == "boolean":
-                expression = self.dialect("boolean", cell)
+                expression = self.dialect("boolean", self.dialect("category", cell))
             else:
-                part = "whole text" if _are_whole(column.levels) else "text"
-                expression = self.dialect("trim", self.dialect(part, cell))
+                expression = self.dialect("text" if column.kind == "date" else "category", cell, column.levels)
             columns.append(self._column(expression, f"c{j}"))
         return columns
 
@@ -381,11 +387,6 @@ class _Writer:
             parts = [names[i : i + GROUP] for i in range(0, len(names), GROUP)]
             names = [f"{self.dialect.greatest}({', '.join(part)})" if len(part) > 1 else part[0] for part in parts]
         return names[0]
-
-
-def _are_whole(levels: Sequence[str]) -> bool:
-    """Whether some levels are integers, which databases may write as 1.0, and none ends in ".0"."""
-    return any(re.fullmatch(r"-?\d+", level) for level in levels) and not any(level.endswith(".0") for level in levels)
 
 
 def _label(label: Any) -> str:

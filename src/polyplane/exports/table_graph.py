@@ -43,7 +43,10 @@ class TableInput(NamedTuple):
         if self.column.kind == "number":
             values: np.ndarray = as_numbers(cells, self.column.decimal)
         elif self.column.kind == "date":
-            values = days(as_dates(cells))
+            dates = as_dates(cells)
+            values, whole = days(dates), days(dates.astype("datetime64[D]"))
+            # Shortly before midnight, the nearest float may be the next day.
+            values = np.where(np.floor(values) > whole, np.nextafter(values, -np.inf), values)
         else:
             if self.column.kind == "boolean":
                 as_booleans(cells)  # an error for other values

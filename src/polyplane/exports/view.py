@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.features import OPS, Features
-from polyplane.inputs.cells import LARGEST, text_cells
+from polyplane.inputs.cells import LARGEST, text_cells, text_of
 from polyplane.model import Model
 
 #: Data types of weights, except for those of one byte.
@@ -170,8 +170,8 @@ class View:
 
     @property
     def missing_texts(self) -> tuple[str, ...]:
-        """Strings that denote a missing value."""
-        return getattr(self.model.inputs, "gaps", ())
+        """Strings that denote a missing value; values are compared with them as canonical text."""
+        return tuple(text for text in getattr(self.model.inputs, "gaps", ()) if text == text_of(text))
 
     @property
     def largest(self) -> float:
@@ -240,6 +240,15 @@ def default_dtype(model: Model) -> str:
 def column_names(model: Model) -> list[str]:
     """Return a unique name for each column of the rows."""
     return unique_names(model.inputs.names)
+
+
+def is_number(level: str) -> bool:
+    """Return whether a level is the canonical text of a finite float."""
+    try:
+        value = float(level)
+    except ValueError:
+        return False
+    return bool(np.isfinite(value)) and text_of(value) == level
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -114,7 +114,8 @@ def text_of(value: Any) -> str | None:
         number = float(value)
         return str(int(number)) if number.is_integer() and abs(number) < EXACT else str(number)
     if isinstance(value, Decimal | Fraction):
-        return str(int(value)) if value == int(value) else str(value)
+        number = _number(value)
+        return str(int(value)) if math.isfinite(number) and value == int(value) else text_of(number)
     if isinstance(value, np.datetime64):
         value = value.astype(DATES)
         return str(value).removesuffix("T00:00:00.000000").removesuffix(".000000").replace("T", " ")
@@ -219,12 +220,14 @@ _FORMS: list[tuple[Form, Any, tuple[type, ...]]] = [
 
 #: Numbers as strings, by decimal separator. With a decimal comma, "1.234" is not a number: it may mean 1234.
 _NUMBERS = {
-    sign: re.compile(rf"[+-]?(\d+({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?") for sign, mark in ((".", r"\."), (",", ","))
+    sign: re.compile(rf"[+-]?(\d+({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?", flags=re.ASCII)
+    for sign, mark in ((".", r"\."), (",", ","))
 }
 #: Codes with leading zeros, such as postal codes, which numbers would drop.
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
 _DATE = re.compile(
-    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?(?P<zone>\s?(?:Z|[+-]\d{2}:?\d{2}))?"
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?(?P<zone> ?(?:Z|[+-]\d{2}:?\d{2}))?",
+    flags=re.ASCII,
 )
 #: Strings that a boolean column accepts.
 BOOLEAN_WORDS = {
@@ -271,20 +274,20 @@ def looks_like_dates(levels: Iterable[str]) -> bool:
     return all(read_date(text) is not None for text in levels)
 
 
-def as_numbers(cells: Cells, decimal: str) -> np.ndarray:
-    """Convert values to float64, with NaN for missing values."""
+def as_numbers(cells: Cells, decimal: str, largest: float = LARGEST) -> np.ndarray:
+    """Convert values to float64, with NaN for missing values; larger ones are an error."""
     if cells.form == "date":
         raise _wrong(cells, "dates", "numbers")
     values = cells.values
     if cells.form == "text":
         values = _read_levels(cells, number_reader(decimal), "number", np.float64)
     with np.errstate(invalid="ignore"):
-        extreme = np.abs(values) > LARGEST
+        extreme = np.abs(values) > largest
     if extreme.any():
         row = cells.first_row(extreme)
         raise ValueError(
             f"Column {cells.name!r} contains {values[row]:g} in row {row}: numbers must be finite and at most "
-            f"{LARGEST:g} in absolute value. Replace it, or mark it as missing (NaN)."
+            f"{largest:g} in absolute value. Replace it, or mark it as missing (NaN)."
         )
     return values
 

@@ -268,6 +268,6 @@ class MatrixInputs:
         table = read_table(X)
         known = self.given_names or table.names
         positions = positions_of(known, known, True, table, owner)
-        matrix = np.column_stack([as_numbers(table.read(j), ".") for j in positions])
+        matrix = np.column_stack([as_numbers(table.read(j), ".", np.inf) for j in positions])
         is_narrow = {str(dtype).lower() for dtype in getattr(X, "dtypes", ())} == {"float32"}
         return matrix.astype(np.float32) if is_narrow else matrix

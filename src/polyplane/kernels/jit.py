@@ -1,17 +1,35 @@
-"""The decorators of the kernels."""
+"""The decorators of the kernels, and Numba itself, which kernels import from here."""
 
 import hashlib
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numba import njit
-from numba.core.caching import FunctionCache, NullCache
+from polyplane.kernels.notice import interrupts_deferred, say_compiling
 
-from polyplane.kernels.notice import say_compiling
+with interrupts_deferred():
+    from numba import njit, types
+    from numba.core.caching import FunctionCache, NullCache
+    from numba.core.registry import cpu_target
+    from numba.extending import intrinsic, overload
+
+    _ = cpu_target.typing_context, cpu_target.target_context  # which Numba initialises when they are first used
+
+__all__ = [
+    "PART",
+    "inlined_part",
+    "intrinsic",
+    "kernel",
+    "njit",
+    "overload",
+    "part",
+    "summing_kernel",
+    "summing_part",
+    "types",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -56,7 +74,17 @@ def _entry(function: Function, rules: dict[str, Any]) -> Function:
     except (RuntimeError, OSError):  # neither the package's folder nor the user's cache folder can be written to
         _note("no cache folder is writable")
         compiled._cache = NoCache()
+    compiled._compile_for_args = _without_interrupts(compiled._compile_for_args)  # called for each new signature
     return compiled  # type: ignore[no-any-return]
+
+
+def _without_interrupts(compile_for_args: Function) -> Function:
+    @wraps(compile_for_args)
+    def compile_and_call(*args: Any, **kwargs: Any) -> Any:
+        with interrupts_deferred():
+            return compile_for_args(*args, **kwargs)
+
+    return compile_and_call  # type: ignore[return-value]
 
 
 def part(function: Function) -> Function:

@@ -7,9 +7,8 @@ not negligible. They are searched among all planes in some passes (`renew`) and 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from polyplane.kernels.jit import PART, inlined_part, kernel, part, summing_part
+from polyplane.kernels.jit import PART, inlined_part, kernel, njit, part, summing_part
 from polyplane.kernels.rows import borrowed
 
 #: A row does not update planes with a smaller derivative of its loss.

@@ -1,9 +1,11 @@
-"""A message on a terminal before kernels are compiled."""
+"""What surrounds the compilation of kernels: a message on a terminal before it, and Ctrl-C after it."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import Lock, current_thread, main_thread
+from typing import Any
 
 _lock = Lock()
 _n_waiting = 0
@@ -43,3 +45,24 @@ def say_compiling(is_kept: bool) -> None:
             return
         _is_said = True
     print(f"Compiling for this CPU{', once' if is_kept else ''} (a few seconds) ...", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def interrupts_deferred() -> Iterator[None]:
+    """Handle Ctrl-C at the end of the block instead of within it.
+
+    Numba that was imported or initialised in part cannot be used again in the same process, and an exception in one of
+    its callbacks is lost. Only the main thread receives signals.
+    """
+    handler = signal.getsignal(signal.SIGINT) if current_thread() is main_thread() else None
+    if not callable(handler):
+        yield
+        return
+    received: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda *arguments: received.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if received:
+            handler(*received[0])

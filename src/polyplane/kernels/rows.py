@@ -10,10 +10,8 @@ If a plane is a separate vector, `score` and `add_to` do the same for dense and 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic, overload
 
-from polyplane.kernels.jit import PART, kernel, part, summing_part
+from polyplane.kernels.jit import PART, intrinsic, kernel, overload, part, summing_part, types
 
 # Positions in sparse rows are unsigned: for signed ones, Numba checks at each use whether they count from the end.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)

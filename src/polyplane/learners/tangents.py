@@ -156,6 +156,8 @@ class EpochSampler:
 ROWS_PER_CENTRE = 256
 #: Number of rows from which gap, spread and margin are estimated.
 SAMPLE = 800
+#: A smaller sum of gap and spread is due to rounding.
+ROUNDING = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +210,9 @@ def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scal
         mask[c, : found.shape[0]] = True
     sample = np.sort(rng.choice(rows, min(len(rows), SAMPLE), replace=False))
     gap, spread, margin = _measure(centres, mask, ScaledRows(X, sample, scaling), y[sample])
-    return Tangents(centres, mask, scale / max(gap + spread, 1e-6), spread, margin)
+    if gap + spread < ROUNDING:  # the classes have the same few rows: the scale is that of the rows
+        return Tangents(centres, mask, scale, 0.0, 1.0)
+    return Tangents(centres, mask, scale / (gap + spread), spread, margin)
 
 
 def most_planes(data: Data) -> int:

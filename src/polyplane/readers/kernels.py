@@ -10,9 +10,8 @@ range, are marked as hard, and the caller parses them with `float`.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from polyplane.kernels.jit import kernel
+from polyplane.kernels.jit import kernel, njit
 from polyplane.readers.rows import LABEL, SKIPPED
 from polyplane.readers.text import (
     BAD_INDEX,

@@ -252,7 +252,9 @@ def convert_labels(
     if decided.get("labels", options.labels) == "text":
         labels = np.array(texts(), dtype=object)
         n_characters = sum(map(len, labels))
-        return labels if _is_wasteful(4 * max(map(len, labels)) * len(labels), 4 * n_characters) else labels.astype(str)
+        is_wasteful = _is_wasteful(4 * max(map(len, labels)) * len(labels), 4 * n_characters)
+        # NumPy's strings lose zero characters at their ends.
+        return labels if is_wasteful or any(text.endswith("\0") for text in labels) else labels.astype(str)
     if is_text.any():
         row = int(is_text.argmax())
         raise MixedLabelsError(

@@ -7,6 +7,7 @@ import csv
 import io
 import os
 import re
+import secrets
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
@@ -25,8 +26,6 @@ MAX_CELLS, MAX_COMBINED_BYTES = 1 << 16, 1 << 30
 _INDEX = re.compile(r"(Unnamed: 0)?|__index_level_\d+__")
 #: A header: the first line outside of quotation marks.
 _HEADER = re.compile(r'[\r\n ]*+(?:[^"\r\n]++|"[^"]*+")*+[\r\n]')
-#: An additional last row: if a quotation mark is not closed, Arrow does not return it, and raises no error.
-_END = "\x1fend of the rows\x1f"
 #: Byte order marks of encodings other than UTF-8, the longer ones first.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
@@ -306,7 +305,10 @@ class _DelimitedText(io.RawIOBase):
         rest = header.read()
         if not rest and len(text) >= MAX_HEADER_BYTES:
             raise header_too_long(self.name)
-        end = f"\n{_END}{self.delimiter * (len(self.names) - 1)}\n"
+        #: The start of an additional last row, random so that no file contains it: if a quotation mark is not closed,
+        #: Arrow does not return the row, and raises no error.
+        self._end = f"\x1f{secrets.token_hex(16)}\x1f"
+        end = f"\n{self._end}{self.delimiter * (len(self.names) - 1)}\n"
         self._parts, self._held = chain([rest], parts, [end]), bytearray()
 
     def _decoded(self, file: Any) -> Iterator[str]:
@@ -372,7 +374,7 @@ class _DelimitedText(io.RawIOBase):
             )
             is_complete = False
             for batch in reader:  # to its end: Arrow reads ahead in a thread, which must not outlive the interpreter
-                is_last = bool(len(batch)) and batch.column(0)[-1].as_py() == _END
+                is_last = bool(len(batch)) and batch.column(0)[-1].as_py() == self._end
                 yield batch.slice(0, len(batch) - is_last).select([str(j) for j in indices])
                 is_complete = is_complete or is_last
         except pyarrow.ArrowInvalid as error:
@@ -388,7 +390,7 @@ class _DelimitedText(io.RawIOBase):
         if not wrong:
             return f"{self.name} cannot be read: {str(error).rstrip('.')}."
         row = wrong[0]
-        if _END in row.text:
+        if self._end in row.text:
             return f"{self._where()}: a closing quotation mark is missing."
         where = self._where(len(self.names), f"{self.name}, row {row.number - 1} (from 0)")
         amount = "fewer" if row.actual_columns < row.expected_columns else "more"

@@ -114,10 +114,12 @@ static size_t PREFIX_blank(const char *text, size_t n)
     return 0;
 }
 
-/* Returns the text without leading and trailing whitespace, and its length; NULL if the value is missing. */
+/* Returns the canonical text of a value, and its length: without leading and trailing whitespace, `true` and `false` in
+   lower case; NULL if the value is missing. */
 static const char *PREFIX_trim(const char *text, size_t *length)
 {
-    size_t n, k;
+    static const char *const words[2] = {"true", "false"};
+    size_t n, k, w;
     if (text == NULL)
         return NULL;
     n = strlen(text);
@@ -134,6 +136,13 @@ static const char *PREFIX_trim(const char *text, size_t *length)
             k++;
         }
     }
+    for (w = 0; w < 2; w++)
+        if (n == strlen(words[w])) {
+            for (k = 0; k < n && (text[k] == words[w][k] || text[k] == words[w][k] - 32); k++)
+                ;
+            if (k == n)
+                text = words[w];
+        }
     *length = n;
 MISSING_TEXTS    return text;
 }
@@ -189,7 +198,7 @@ static int PREFIX_date(const char *text, double *parts)
     static const int before[13] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
     const char *s, *end;
     size_t length;
-    int year, month, day, hour = 0, minute = 0, second = 0, leap;
+    int year, month, day, hour = 0, minute = 0, second = 0, leap, n = 0;
     long days, y, digit;
     double unit = 0.1, fraction = 0.0;
     s = PREFIX_trim(text, &length);
@@ -211,7 +220,7 @@ static int PREFIX_date(const char *text, double *parts)
             second = PREFIX_digits(s + 1, 2);
             s += 3;
             if (end - s >= 2 && (*s == '.' || *s == ',') && PREFIX_digits(s + 1, 1) >= 0)
-                for (s++; s < end && (digit = PREFIX_digits(s, 1)) >= 0; s++, unit /= 10.0)
+                for (s++; s < end && n < 9 && (digit = PREFIX_digits(s, 1)) >= 0; s++, n++, unit /= 10.0)
                     if (unit > 5e-7)
                         fraction += (double)digit * unit;
         }

@@ -9,9 +9,9 @@ function reject(column, cell, wanted) {
   throw new Error(`Column ${JSON.stringify(column.name)} holds ${String(cell)}, which is not a ${wanted}.`);
 }
 
-// Removes leading and trailing whitespace; null for a missing value.
+// Removes leading and trailing whitespace, and writes true and false in lower case; null for a missing value.
 function trimmed(cell) {
-  if (typeof cell === "string") cell = cell.replace(ends, "");
+  if (typeof cell === "string") cell = cell.replace(ends, "").replace(/^(true|false)$/i, (text) => text.toLowerCase());
   return cell === null || cell === undefined || Number.isNaN(cell) || missingTexts.includes(cell) ? null : cell;
 }
 
@@ -34,8 +34,17 @@ for (const column of columns) {
   if (column.kind === "category") levels.set(column, new Map(column.levels.map((level, i) => [level, i])));
 }
 
+// The text of a number as Python writes it: 1e-7 is "1e-07".
+function numberText(x) {
+  if (!Number.isFinite(x)) return x > 0 ? "inf" : "-inf";
+  if (Number.isSafeInteger(x)) return String(x);
+  const [digits, exponent] = x.toExponential().split("e");
+  if (exponent >= -4 && exponent < 16) return Number.isInteger(x) ? `${BigInt(x)}.0` : String(x);
+  return `${digits}e${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
+}
+
 function category(column, cell) {
-  return levels.get(column).get(String(cell)) ?? -1;
+  return levels.get(column).get(typeof cell === "number" ? numberText(cell) : String(cell)) ?? -1;
 }
 
 const words = {true: 1, t: 1, yes: 1, y: 1, 1: 1, on: 1, false: 0, f: 0, no: 0, n: 0, 0: 0, off: 0};
@@ -46,7 +55,7 @@ function boolean(column, cell) {
   return [words[text]];
 }
 
-const zone = /\s?(?:Z|[+-]\d\d:?\d\d)$/;
+const zone = / ?(?:Z|[+-]\d\d:?\d\d)$/;
 const datePattern = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d(?:[.,]\d{1,9})?))?)?$/;
 
 // Days since 1970 and parts of the date, in local time: time zones are ignored.
