@@ -17,6 +17,7 @@ from polyplane.tables.members import (
     EncodedRows,
     Member,
     MemberTask,
+    TableCommittee,
     best_temperature,
     class_scores,
     log_losses,
@@ -24,7 +25,6 @@ from polyplane.tables.members import (
     train_members,
 )
 from polyplane.tables.preparation import RECIPES, Preparation
-from polyplane.tables.training import TableCommittee
 
 #: Number of rows that the small classifiers are trained and evaluated on.
 ROWS = 2000

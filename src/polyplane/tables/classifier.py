@@ -22,16 +22,14 @@ from polyplane.engine.data import Data
 from polyplane.engine.run import Limits, Progress, Run
 from polyplane.engine.state import Tuple, Whole
 from polyplane.files.values import Listed, Numbers, Shared, Text, Value
-from polyplane.inputs.cells import as_numbers
 from polyplane.inputs.encoding import TableInputs
-from polyplane.inputs.frames import concatenated, loaded, positions_of, read_table
+from polyplane.inputs.frames import as_numbers, concatenated, loaded, positions_of, read_table
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 from polyplane.tables.choice import Choice, Plan, candidates, choose_preparation, committee_to_train, mixed, n_passes
 from polyplane.tables.encoder import GAPS, TableEncoder
-from polyplane.tables.members import Candidate, EncodedRows, Member
+from polyplane.tables.members import Candidate, EncodedRows, Member, TableStream
 from polyplane.tables.preparation import RECIPES, Preparation
-from polyplane.tables.training import TableStream
 
 #: Number of rows that determine the encoder and all choices, such as the number of planes. (Error on adult: 13.3 % if
 #: these are all of its 32,561 rows; 13.3 to 13.7 % if they are the first 20,000 rows and the others follow in batches;
@@ -404,17 +402,6 @@ class TableClassifier(PlaneClassifier):
         if "_model" not in self.__dict__:
             check_is_fitted(self)
         return self._model
-
-    @property
-    def table_model_(self) -> Any:
-        """The columns, the members and the temperature."""
-        from polyplane.tables._model import TableModel
-
-        return TableModel(self.encoder_.encoding_, self.members_, self.temperature_)
-
-    @table_model_.setter
-    def table_model_(self, model: Any) -> None:
-        self._keep_model(model.members, model.temperature)
 
     @property
     def planes_(self) -> PlaneSet:  # type: ignore[override]
