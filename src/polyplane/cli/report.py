@@ -259,7 +259,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def _preparation(estimator: Any) -> str:
     """Describe the selected preparations, and the number of members with each."""
-    if not estimator.choice_:
+    if estimator.preparation is not None:
         return f"{estimator.preparation_[0]}, as given"
     counts = Counter(estimator.preparation_)
     return "; ".join(f"{name} ({n} member{'s' if n > 1 else ''})" for name, n in counts.items())
