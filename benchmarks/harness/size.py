@@ -28,7 +28,7 @@ from benchmarks.harness.worktree import checked_out, output
 #: Classes of fitted models, of any revision: code that asks for one of them chooses between kinds of models.
 KINDS = {
     "CommitteeClassifier", "CompressedClassifier", "CompressedTables", "Model", "PlaneClassifier", "PlaneCommittee",
-    "PlanePrediction", "PlaneSet", "TableClassifier", "TableModel",
+    "PlanePrediction", "PlaneSet", "TableClassifier",
 }  # fmt: skip
 ESTIMATORS = ("MultiHyperplaneClassifier", "ConvexPolytopeClassifier", "TableClassifier")
 

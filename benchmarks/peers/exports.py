@@ -114,7 +114,7 @@ def learners(data):
 
 def agreement(model, X, y, folder):
     if isinstance(model, polyplane.TableClassifier):
-        scores = model.table_model_.class_scores(model.table_model_.encode(X))
+        scores = model.model_.class_scores(model.model_.encode(X))
     else:
         scores = np.asarray(model.planes_.class_scores(X), dtype=float)
     labels, size = model.predict(X), np.maximum(np.abs(scores).max(axis=1, keepdims=True), 1.0)

@@ -140,7 +140,7 @@ def measure():
         path = Path(name) / "model.safetensors"
         polyplane.save(model, path)
         (Path(name) / "model.onnx").write_bytes(to_onnx(model).SerializeToString())
-        kept = [column.name for column in model.table_model_.encoding.columns]
+        kept = [column.name for column in model.model_.inputs.columns]
         row = json.loads(test[kept].iloc[:1].to_json(orient="records"))[0]
         figures = first_prediction(WAYS, name, row, model.predict_proba(test[:1]))
         figures["agreement"] = agreement(model, path, test)

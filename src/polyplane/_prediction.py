@@ -26,8 +26,8 @@ from polyplane._array_api import (
     widest_float,
 )
 from polyplane.features import Features
-from polyplane.inputs.cells import is_missing
 from polyplane.inputs.encoding import MatrixInputs
+from polyplane.inputs.frames import is_missing
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from polyplane._array_api import in_threads, is_sparse
 from polyplane.features import Features, Projection
-from polyplane.inputs.columns import Column, NumberColumn, Range
-from polyplane.inputs.encoding import MatrixInputs, TableInputs
+from polyplane.inputs.encoding import Column, MatrixInputs, NumberColumn, Range, TableInputs
 from polyplane.planes import PlaneSet
 
 #: Number of values of a block of rows, which bounds the memory and keeps the features of a block in the cache.

@@ -264,7 +264,7 @@ def test_kinds_are_set_and_keep_their_texts(tmp_path):
     content = told("train", path, "--set", "kinds={'code': 'category'}", "--test", path, "--out", out, *QUICK_TABLE)
     assert content["kinds"] == {"code": "category"}
     assert content["test_error_percent"] == 0
-    assert polyplane.load(out).table_model_.encoding.columns[0].levels == ("0.50", "1.50", "2.50")
+    assert polyplane.load(out).model_.inputs.columns[0].levels == ("0.50", "1.50", "2.50")
 
 
 @pytest.mark.parametrize(

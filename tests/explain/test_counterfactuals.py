@@ -1,6 +1,5 @@
 """Counterfactuals of table models: changes that can happen, the fewest and the least of them."""
 
-from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -91,7 +90,7 @@ def test_preparations_may_differ_in_a_committee():
     frame, y = small_table()
     models = [fitted(frame, y, preparation=name, n_estimators=1) for name in ("squares", "robust+norm", "bins")]
     mixed = fitted(frame, y)
-    mixed.table_model_ = replace(mixed.table_model_, members=tuple(model.members_[0] for model in models))
+    mixed._keep_model(tuple(model.members_[0] for model in models), mixed.temperature_)
     far = np.argsort(mixed.predict_proba(frame)[:, 1], kind="stable")[[0, 60]]
     assert [check_against_all(mixed, frame, position, target=1) for position in far]
 

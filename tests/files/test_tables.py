@@ -4,7 +4,6 @@ import contextlib
 import json
 import tracemalloc
 from copy import copy
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -152,7 +151,7 @@ class TestRoundTrip:
     def test_machines_may_share_their_planes(self, path, bins):
         frame, _ = shop(50)
         model = copy(bins)
-        model.table_model_ = replace(bins.table_model_, members=(bins.members_[0],) * 2)
+        model._keep_model((bins.members_[0],) * 2, bins.temperature_)
         polyplane.save(model, path)
         loaded = polyplane.load(path)
         assert loaded.members_[0].planes is loaded.members_[1].planes
@@ -245,7 +244,7 @@ class TestForgery:
             ([*ENCODER, "dict"], [["decimal", "x"]], "The 'decimal' parameter"),
             (ENCODER, None, "no encoder"),
             ([*COLUMNS, 1, "levels"], ["red", "red", "blue"], "'levels': it must be a list of distinct"),
-            ([*COLUMNS, 1, "levels"], ["red", "blue"], "'counts': it must be a list of 2 numbers"),
+            ([*COLUMNS, 1, "levels"], ["red", "blue"], "'counts': it must be a list of one count per level"),
             ([*COLUMNS, 1, "kind"], "picture", "Column 'colour' has an invalid 'kind'"),
             ([*COLUMNS, 0, "neutral"], "a", "Column 'price' has an invalid 'neutral'"),
             ([*COLUMNS, 0, "name"], "noise", "without duplicates"),

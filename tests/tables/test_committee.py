@@ -9,7 +9,6 @@ import pytest
 from polyplane.engine.run import Run
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 from polyplane.learners.tangents import tangent_start
-from polyplane.tables import choice
 from polyplane.tables.choice import (
     Candidate,
     EncodedRows,
@@ -20,6 +19,8 @@ from polyplane.tables.choice import (
     committee_to_train,
     mixed,
     n_passes,
+    samples_of,
+    settle,
 )
 from polyplane.tables.members import MemberTask, train_members
 
@@ -67,22 +68,49 @@ def test_weights_of_columns_that_do_not_matter_fall():
     assert gain[:2].min() > 2 * gain[2:].max()
 
 
-@pytest.mark.parametrize(("many", "expected"), [(10_000, {1}), (100, {4, 16, 64})])
-def test_many_rows_may_ask_for_a_few_planes(monkeypatch, many, expected):
-    """A sample that wanted one plane of each class is overruled, where held-out rows of all say so."""
-    monkeypatch.setattr(choice, "MANY_ROWS", many)
-    monkeypatch.setattr(choice.MemberTask, "with_planes", _one_plane_where_none_is_given)
-    committee = committee_to_train(board(), Plan([Candidate("standard")], None, 30, [0]))
-    assert set(committee.tasks[0].n_planes.tolist()) <= expected
-    assert committee.fitted_temperature > 0
+@pytest.mark.parametrize(
+    ("n_rows", "sizes"),
+    [(3_751, [3_751, 3_751]), (9_000, [8_000, 9_000]), (40_000, [8_000, 40_000]), (10**6, [8_000, 32_000, 50_000])],
+)
+def test_samples_grow(n_rows, sizes):
+    samples = samples_of(n_rows, 30)
+    assert [sample.n_rows for sample in samples] == sizes
+    assert [sample.max_iter for sample in samples] == [20] * (len(sizes) - 1) + [30]
+
+
+def test_many_rows_get_planes_that_few_rows_do_not_ask_for():
+    """A board of ten by ten fields has 20 rows per field in 2,000 rows, which do not show it."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (12_000, 2))
+    y = np.floor(X).sum(axis=1).astype(int) % 2
+    rows = EncodedRows(X, y, np.ones(len(y)), np.zeros(2, dtype=bool), 2)
+    plan = Plan([Candidate("standard")], None, 20, [0])
+    few, many = settle(rows.take(np.arange(2000)), plan), settle(rows, plan)
+    name = Candidate("standard")
+    assert many.n_planes[name].max() >= 64
+    assert many.n_planes[name].max() >= 2 * few.n_planes[name].max()
+    assert next(iter(many.losses)) == f"standard, {many.n_planes[name].max()} planes"
+    assert few.losses == {}
+    assert many.temperature > 0
+
+
+def test_few_planes_remain_few_on_many_rows():
+    """More planes than a linear boundary needs are not worth their time."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=6000) > 0).astype(int)
+    rows = EncodedRows(X, y, np.ones(len(y)), np.zeros(3, dtype=bool), 2)
+    settled = settle(rows, Plan([Candidate("standard"), Candidate("squares")], None, 20, [0, 1, 2]))
+    assert max(n_planes.max() for n_planes in settled.n_planes.values()) <= 4
+    given = settle(rows, Plan([Candidate("standard")], 3, 20, [0, 1, 2]))
+    assert given.n_planes[Candidate("standard")].tolist() == [3, 3]
+    assert list(given.losses) == ["standard, 3 planes"]
 
 
 def test_one_plane_of_each_class_is_trained_once():
     """It is the minimum of a convex problem, whatever the seed; several planes are another task for each seed."""
     rows = board(200)
-    one, several = (
-        committee_to_train(rows, Plan([Candidate("standard")] * 3, n_planes, 10, [0, 1, 2])) for n_planes in (1, 4)
-    )
+    one, several = (planned(rows, Plan([Candidate("standard")], n_planes, 10, [0, 1, 2])) for n_planes in (1, 4))
     assert [number for _, number in one.owners] == [0, 0, 0]
     assert [number for _, number in several.owners] == [0, 1, 2]
 
@@ -120,9 +148,9 @@ def test_all_of_few_rows_ask_for_the_temperature(n_rows, n_parts):
 def test_two_rows_have_no_temperature():
     rows = EncodedRows(np.array([[0.0], [1.0]]), np.array([0, 1]), np.ones(2), np.zeros(1, dtype=bool), 2)
     assert _held_out_parts(rows, 0) == []
-    assert committee_to_train(rows, Plan([Candidate("standard")], 1, 5, [0])).fitted_temperature == 1.0
+    assert planned(rows, Plan([Candidate("standard")], 1, 5, [0])).fitted_temperature == 1.0
 
 
-def _one_plane_where_none_is_given(task):
-    n_planes = 1 if task.n_planes is None else task.n_planes
-    return replace(task, n_planes=np.broadcast_to(n_planes, 2).copy())
+def planned(rows, plan):
+    """The committee to train, with what is chosen for it."""
+    return committee_to_train(rows, plan, settle(rows, plan))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polyplane import TableEncoder
-from polyplane.inputs.columns import Feature
+from polyplane.inputs.encoding import Feature
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
 

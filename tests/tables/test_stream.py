@@ -7,10 +7,9 @@ from sklearn.metrics import log_loss
 import polyplane
 from polyplane import TableClassifier
 from polyplane.engine.data import Data
-from polyplane.inputs.cells import Cells
-from polyplane.inputs.frames import concatenated_cells
-from polyplane.tables import training
-from polyplane.tables.training import TableStream
+from polyplane.inputs.frames import Cells, concatenated_cells
+from polyplane.tables import members
+from polyplane.tables.members import TableStream
 from tests.models import QUICK, shop
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
@@ -92,9 +91,9 @@ class TestFitStream:
         assert same(one, TableClassifier(**QUICK).fit_stream(kept, first_rows=400))
 
     def test_the_temperature_is_that_of_rows_not_yet_learned_from(self, monkeypatch):
-        monkeypatch.setattr(training, "LEAST_SCORED", 10_000)
+        monkeypatch.setattr(members, "LEAST_SCORED", 10_000)
         first = TableClassifier(**QUICK).fit_stream(parts(), first_rows=500)
-        monkeypatch.setattr(training, "LEAST_SCORED", 100)
+        monkeypatch.setattr(members, "LEAST_SCORED", 100)
         later = TableClassifier(**QUICK).fit_stream(parts(), first_rows=500)
         assert first.temperature_ == TableClassifier(**QUICK).fit(FRAME[:500], Y[:500]).temperature_
         assert later.temperature_ != first.temperature_
@@ -171,7 +170,7 @@ class TestBreaks:
     def test_ctrl_c_keeps_the_model_of_the_last_pass(self, monkeypatch):
         """As in every other estimator."""
         how = QUICK | {"preparation": "bins", "n_planes": 4, "max_iter": 9}
-        expected, step, passes = TableClassifier(**how), training.TableCommittee.step, []
+        expected, step, passes = TableClassifier(**how), members.TableCommittee.step, []
 
         def interrupted(self, state, data):
             passes.append(None)
@@ -180,7 +179,7 @@ class TestBreaks:
                 raise KeyboardInterrupt
             return done
 
-        monkeypatch.setattr(training.TableCommittee, "step", interrupted)
+        monkeypatch.setattr(members.TableCommittee, "step", interrupted)
         model = TableClassifier(**how)
         with pytest.raises(KeyboardInterrupt):
             model.fit(FRAME, Y)
@@ -261,7 +260,7 @@ class TestPieces:
             np.testing.assert_allclose(found.planes.intercept, member.planes.intercept, rtol=1e-4, atol=1e-4)
 
     def test_the_memory_is_a_uniform_sample(self, monkeypatch):
-        monkeypatch.setattr(training, "MEMORY", 400)
+        monkeypatch.setattr(members, "MEMORY", 400)
         model = TableClassifier(1, preparation="standard", n_planes=1, random_state=0).fit(FRAME, Y)
         method, _, data = begun(model, 1500)
         rows, kept = method._rows(data), np.zeros(1500)
@@ -269,7 +268,7 @@ class TestPieces:
             rng = np.random.default_rng(seed)
             state = begun(model, 300)[1]
             for start in range(300, 1500, 150):
-                state = training._remembered(state, rows.take(np.arange(start, start + 150)), rng)
+                state = members._remembered(state, rows.take(np.arange(start, start + 150)), rng)
             assert state.n_seen == 1500
             kept[state.weight.astype(int) - 1] += 1
         share = kept.reshape(5, 300).mean(axis=1) / 60

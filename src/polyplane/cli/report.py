@@ -115,7 +115,7 @@ class Report:
             losses = list(estimator.choice_.items())[:SHOWN_LOSSES]
             self._trained = {
                 **model,
-                "preparation": chosen if estimator.choice_ else f"{estimator.preparation_[0]}, as given",
+                "preparation": chosen if estimator.preparation is None else f"{estimator.preparation_[0]}, as given",
                 "held-out log-loss": "; ".join(f"{name} {loss:.4f}" for name, loss in losses),
                 "members": planes.n_members,
                 "planes per class": " and ".join(map(str, sorted({int(n) // planes.n_classes for n in counts}))),

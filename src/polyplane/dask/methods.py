@@ -28,8 +28,7 @@ from polyplane.learners.polyhedral_mixture import MixtureState, PolyhedralMixtur
 from polyplane.learners.polyhedron import AffineRows, StartRows, split_start
 from polyplane.learners.row_sums import RowSums
 from polyplane.planes import PlaneSet
-from polyplane.tables.members import EncodedRows, Member
-from polyplane.tables.training import TableMethod, cold_start, member_method
+from polyplane.tables.members import EncodedRows, Member, TableMethod, cold_start, member_method
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,8 @@ import numpy as np
 
 from polyplane._prediction import check_weights, encode
 from polyplane.dask.partitions import Partition, Parts, columns_of, labelled, named_partition, scatter
-from polyplane.inputs.cells import Cells
-from polyplane.inputs.columns import CategoryColumn, Column
-from polyplane.inputs.encoding import TableInputs
-from polyplane.inputs.frames import Table, concatenated_cells, read_table
-from polyplane.inputs.learning import DENSE
+from polyplane.inputs.encoding import DENSE, CategoryColumn, Column, TableInputs
+from polyplane.inputs.frames import Cells, Table, concatenated_cells, read_table
 from polyplane.tables.encoder import TableEncoder
 from polyplane.tables.members import EncodedRows
 from polyplane.tables.preparation import Preparation

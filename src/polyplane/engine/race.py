@@ -148,9 +148,12 @@ class Race(Generic[C]):
         order = np.argsort(np.nan_to_num([self.mean(each, rung) for each in candidates], nan=np.inf), kind="stable")
         return [candidates[i] for i in order]
 
-    def near_best(self, candidates: Sequence[C], n_errors: float) -> list[C]:
-        """Return the candidates whose mean loss exceeds the lowest by at most `n_errors` standard errors."""
-        losses = [self.losses(each) for each in candidates]
+    def near_best(self, candidates: Sequence[C], n_errors: float, rung: Any = None) -> list[C]:
+        """Return the candidates whose mean loss exceeds the lowest by at most `n_errors` standard errors.
+
+        Losses of all rungs are compared, or those of one of them if candidates were evaluated on different rungs.
+        """
+        losses = [self.losses(each) if rung is None else self.trials[rung, each] for each in candidates]
         best = min(losses, key=np.mean)
         return [c for c, own in zip(candidates, losses, strict=True) if excess(own, best) <= n_errors]
 

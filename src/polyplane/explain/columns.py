@@ -12,9 +12,8 @@ from scipy import sparse
 
 from polyplane.engine.data import moments
 from polyplane.explain.text import date_text, number, whole_number
-from polyplane.inputs.cells import as_levels
-from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range
-from polyplane.inputs.frames import Table, read_table
+from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range
+from polyplane.inputs.frames import Table, as_levels, read_table
 from polyplane.model import Model
 
 #: A value of a column: a number, a string (levels, dates, true and false), or None if missing.

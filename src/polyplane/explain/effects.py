@@ -14,8 +14,8 @@ from scipy.special import ndtri
 from polyplane.explain.columns import OTHER, ModelColumns, Value, decoded
 from polyplane.explain.geometry.changes import part_of_column
 from polyplane.explain.text import date_text, signed, whole_number
-from polyplane.inputs.cells import DATES, Cells
-from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, Range
+from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, Range
+from polyplane.inputs.frames import DATES, Cells
 from polyplane.model import Model
 
 #: Explanations use evenly spaced rows: largest number of rows, smallest number if this exceeds the limit of numbers,

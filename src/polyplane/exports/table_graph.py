@@ -9,9 +9,8 @@ import numpy as np
 
 from polyplane.exports.graph import DOUBLE, Graph
 from polyplane.exports.literals import is_unicode
-from polyplane.inputs.cells import BOOLEAN_WORDS, Cells, as_booleans, as_dates, as_levels, as_numbers, text_cells
-from polyplane.inputs.columns import days
-from polyplane.inputs.encoding import TableInputs
+from polyplane.inputs.encoding import TableInputs, days
+from polyplane.inputs.frames import BOOLEAN_WORDS, Cells, as_booleans, as_dates, as_levels, as_numbers, text_cells
 
 #: Microseconds per day and per hour.
 DAY, HOUR = 86_400_000_000, 3_600_000_000

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.features import OPS, Features
-from polyplane.inputs.cells import LARGEST, text_cells, text_of
+from polyplane.inputs.frames import LARGEST, text_cells, text_of
 from polyplane.model import Model
 
 #: Data types of weights, except for those of one byte.

@@ -1,19 +1,520 @@
-"""`TableInputs` and `MatrixInputs`: from the rows that a user has to encoded numbers, as plain data."""
+"""From the rows that a user has to encoded numbers: the columns of a table, their inference, and matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import re
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
-from polyplane.inputs.cells import LARGEST, as_numbers
-from polyplane.inputs.columns import FLAG, TEXTS, Column, Entry, Feature, NumberColumn, column_from_dict, read_entries
-from polyplane.inputs.frames import Table, positions_of, read_table
-from polyplane.inputs.learning import Limits, learn_column
+from polyplane.inputs.frames import (
+    LARGEST,
+    Cells,
+    Table,
+    as_booleans,
+    as_dates,
+    as_levels,
+    as_numbers,
+    looks_like_dates,
+    looks_like_numbers,
+    number_reader,
+    positions_of,
+    read_table,
+)
+
+#: Parts of a date, in addition to the date itself, as numbers; the day of the week is from 1 (Monday) to 7.
+DATE_PARTS = ("year", "month", "day of week", "hour")
+
+
+class Feature(NamedTuple):
+    """The meaning of one encoded feature.
+
+    Parameters
+    ----------
+    column : str
+        The table column.
+    part : str
+        "number", "level" (1 where the column has this level), "other" (a rare or unknown level), "missing", "true"
+        (of a boolean column), "days" (a date as days since 1970), or "year", "month", "day of week" and "hour".
+    level : str or None
+        The category level, if any.
+    """
+
+    column: str
+    part: str
+    level: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the feature, for people."""
+        match self.part:
+            case "number":
+                return self.column
+            case "level":
+                return f"{self.column} = {self.level}"
+            case "other" | "true":
+                return f"{self.column} = {self.part}"
+            case "missing":
+                return f"{self.column} is missing"
+        return f"{self.column} ({self.part})"
+
+    @property
+    def is_indicator(self) -> bool:
+        """Whether the values of the feature are 0 and 1."""
+        return self.part in ("level", "other", "missing", "true")
+
+
+class Range(NamedTuple):
+    """The training range of a numeric column, or of a date column in days.
+
+    Parameters
+    ----------
+    low, high : float
+        The smallest and the largest value.
+    spread : float
+        The interquartile range, or the standard deviation if that is 0; changes are measured in this unit.
+    """
+
+    low: float
+    high: float
+    spread: float
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Range:
+        """Compute the range of the values that are not missing."""
+        first, third = np.quantile(values, [0.25, 0.75])
+        spread = float(third - first) or float(values.std()) or 1.0
+        return cls(float(values.min()), float(values.max()), spread)
+
+
+class Entry(NamedTuple):
+    """What an entry of plain data must be, and how it is converted."""
+
+    wanted: str
+    is_valid: Callable[[Any], bool]
+    convert: Callable[[Any], Any] = lambda value: value
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer too large for float
+        return False
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value) and len(set(value)) == len(value)
+
+
+def _is_range(value: Any) -> bool:
+    is_three = isinstance(value, list) and len(value) == 3 and all(map(_is_number, value))
+    return is_three and value[0] <= value[1] and value[2] > 0
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_number(item) and item >= 0 and item == int(item) for item in value)
+
+
+TEXT = Entry("a string", lambda value: isinstance(value, str))
+FLAG = Entry("true or false", lambda value: isinstance(value, bool))
+NUMBER = Entry("a finite number", _is_number, float)
+TEXTS = Entry("a list of distinct strings", _are_texts, tuple)
+COUNTS = Entry("a list of non-negative integers", _are_counts, lambda value: tuple(map(int, value)))
+RANGE = Entry("a list of low, high and a positive spread", _is_range, lambda value: Range(*map(float, value)))
+
+
+def one_of(values: Collection[str]) -> Entry:
+    """An entry that is one of some texts."""
+    return Entry(f"one of {', '.join(sorted(values))}", lambda value: isinstance(value, str) and value in values)
+
+
+def read_entries(what: str, value: Any, entries: Mapping[str, Entry]) -> dict[str, Any]:
+    """Validate plain data from JSON: each entry must exist and be valid, and there must be no others."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} must be a dict, not a {type(value).__name__}.")
+    for name, entry in entries.items():
+        if name not in value:
+            raise ValueError(f"{what} has no {name!r}.")
+        if not entry.is_valid(value[name]):
+            raise ValueError(f"{what} has an invalid {name!r}: it must be {entry.wanted}.")
+    for name in value:
+        if name not in entries:
+            raise ValueError(f"{what} has an unknown entry, {name!r}.")
+    return {name: entry.convert(value[name]) for name, entry in entries.items()}
+
+
+@dataclass(frozen=True)
+class Column(ABC):
+    """One column. A missing value gives a neutral value and, if values were missing in fitting, a 1 in an indicator."""
+
+    name: str
+    has_gaps: bool
+
+    kind: ClassVar[str]
+    #: The fields of this kind of column in plain data.
+    entries: ClassVar[Mapping[str, Entry]]
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The encoded features."""
+        own = tuple(Feature(self.name, part, level) for part, level in self._parts())
+        return (*own, Feature(self.name, "missing")) if self.has_gaps else own
+
+    def encode(self, cells: Cells, out: np.ndarray) -> None:
+        """Write the features of some rows into an array of zeros, shape (n_rows, n_features)."""
+        self._encode(cells, out)
+        if self.has_gaps:
+            out[:, -1] = cells.is_gap
+
+    def _present(self, *values: float) -> np.ndarray:
+        """The features of a value that is not missing."""
+        return np.array([*values, 0.0] if self.has_gaps else values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to plain data, for JSON."""
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {"kind": self.kind, **values}
+
+    @property
+    @abstractmethod
+    def reference(self) -> np.ndarray:
+        """The features of the reference value: the median, or the most frequent level."""
+
+    @abstractmethod
+    def _parts(self) -> list[tuple[str, str | None]]:
+        """Return the parts of the column that become features, with their levels."""
+
+    @abstractmethod
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        """Write the features, except for the indicator of missing values."""
+
+
+@dataclass(frozen=True)
+class NumberColumn(Column):
+    """A numeric column; the neutral value is the median."""
+
+    neutral: float
+    decimal: str
+    range: Range
+    is_whole: bool
+
+    kind = "number"
+    entries = MappingProxyType({"neutral": NUMBER, "decimal": one_of((".", ",")), "range": RANGE, "is_whole": FLAG})
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        return [("number", None)]
+
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        values = as_numbers(cells, self.decimal)
+        out[:, 0] = np.where(np.isnan(values), self.neutral, values)
+
+    @property
+    def reference(self) -> np.ndarray:
+        """Features of the median."""
+        return self._present(self.neutral)
+
+
+@dataclass(frozen=True)
+class BooleanColumn(Column):
+    """A boolean column, 1 for true and 0 for false; the neutral value is the share of true."""
+
+    neutral: float
+
+    kind = "boolean"
+    entries = MappingProxyType({"neutral": NUMBER})
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        return [("true", None)]
+
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        values = as_booleans(cells)
+        out[:, 0] = np.where(np.isnan(values), self.neutral, values)
+
+    @property
+    def reference(self) -> np.ndarray:
+        """Features of the more frequent value."""
+        return self._present(float(self.neutral > 0.5))
+
+
+@dataclass(frozen=True)
+class CategoryColumn(Column):
+    """A categorical column: an indicator for each level, and one for other levels if there were any in fitting.
+
+    `counts` are the numbers of rows of each level in fitting, and last of the other levels.
+    """
+
+    levels: tuple[str, ...]
+    has_other: bool
+    counts: tuple[int, ...]
+
+    kind = "category"
+    entries = MappingProxyType({"levels": TEXTS, "has_other": FLAG, "counts": COUNTS})
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {level: j for j, level in enumerate(self.levels)}
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        return [("level", level) for level in self.levels] + ([("other", None)] if self.has_other else [])
+
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        codes, levels = as_levels(cells)
+        other = len(self.levels) if self.has_other else -1
+        column = np.array([*(self._index.get(level, other) for level in levels), -1])[codes]
+        rows = np.flatnonzero(column >= 0)
+        out[rows, column[rows]] = 1.0
+
+    @property
+    def reference(self) -> np.ndarray:
+        """Features of the most frequent level."""
+        levels = np.zeros(len(self.counts))
+        if len(levels):
+            levels[np.argmax(self.counts)] = 1.0
+        return self._present(*levels.tolist())
+
+
+@dataclass(frozen=True)
+class DateColumn(Column):
+    """A date column: days since 1970, and the parts of the date that vary; the neutral value is the median date."""
+
+    neutral: float
+    parts: tuple[str, ...]
+    range: Range
+
+    kind = "date"
+    entries = MappingProxyType(
+        {
+            "neutral": Entry(
+                "a number of days in the range of dates", lambda v: _is_number(v) and abs(v) <= 4e6, float
+            ),
+            "parts": Entry(
+                f"a subset of {', '.join(DATE_PARTS)}", lambda v: _are_texts(v) and set(v) <= set(DATE_PARTS), tuple
+            ),
+            "range": RANGE,
+        }
+    )
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        return [("days", None), *((part, None) for part in self.parts)]
+
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        dates = as_dates(cells)
+        median = np.datetime64(0, "us") + np.timedelta64(round(self.neutral * 86_400e6), "us")
+        dates = np.where(np.isnat(dates), median, dates)
+        out[:, 0] = days(dates)
+        for j, part in enumerate(self.parts, start=1):
+            out[:, j] = date_part(dates, part)
+
+    @property
+    def reference(self) -> np.ndarray:
+        """Features of the median date."""
+        return self._present(*self.of_day(self.neutral).tolist())
+
+    def of_day(self, day: float) -> np.ndarray:
+        """Return a date as days since 1970, and its parts."""
+        date = np.array([np.datetime64(0, "us") + np.timedelta64(round(day * 86_400e6), "us")])
+        return np.concatenate([days(date), *(date_part(date, part) for part in self.parts)]).astype(np.float64)
+
+
+def days(dates: np.ndarray) -> np.ndarray:
+    """Convert dates to days since 1970."""
+    return (dates - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+
+
+def date_part(dates: np.ndarray, part: str) -> np.ndarray:
+    """A part of the date as a number."""
+    whole = dates.astype("datetime64[D]")
+    match part:
+        case "year":
+            return dates.astype("datetime64[Y]").astype(np.int64) + 1970
+        case "month":
+            return dates.astype("datetime64[M]").astype(np.int64) % 12 + 1
+        case "day of week":
+            return (whole.astype(np.int64) + 3) % 7 + 1
+    return (dates - whole) // np.timedelta64(1, "h")
+
+
+COLUMNS: dict[str, type[Column]] = {c.kind: c for c in (NumberColumn, CategoryColumn, BooleanColumn, DateColumn)}
+
+
+def column_from_dict(value: Any) -> Column:
+    """Read the output of `Column.to_dict`; anything else is an error."""
+    named = value if isinstance(value, dict) else {}
+    what = f"Column {named['name']!r}" if isinstance(named.get("name"), str) else "A column"
+    found = COLUMNS.get(str(named.get("kind")), Column)
+    common = {"name": TEXT, "kind": one_of(COLUMNS), "has_gaps": FLAG}
+    fields = read_entries(what, value, common if found is Column else {**common, **found.entries})
+    del fields["kind"]
+    if "counts" in fields and len(fields["counts"]) != len(fields["levels"]) + fields["has_other"]:
+        raise ValueError(f"{what} has an invalid 'counts': it must be a list of one count per level.")
+    return found(**fields)
+
+
+#: Integers that differ in each row are an id if they fill this fraction of their range, like row numbers, also in a
+#: sample of half of the rows. With fewer rows than the second number, values may be distinct by chance.
+DENSE, ENOUGH_ROWS = 0.5, 100
+#: Where at most this share of the different texts of a column are not numbers, the column may be meant as numeric.
+FEW_TEXTS = 0.1
+_ID_NAME = re.compile(r"(.*[_\W])?(id|uid|uuid|guid|key|index|row|rownum|row_number|unnamed: 0)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Conditions for a category level to get its own feature.
+
+    Parameters
+    ----------
+    min_rows : int
+        Smallest number of rows of a level; rarer levels share the feature "other".
+    max_levels : int
+        Largest number of levels; the most frequent ones are kept.
+    """
+
+    min_rows: int
+    max_levels: int
+
+
+def find_kind(cells: Cells, decimal: str) -> str:
+    """Infer the kind of a column from its dtype or from its strings."""
+    if cells.form != "text":
+        return cells.form
+    used = _used_levels(cells)
+    if cells.is_declared or not used:
+        return "category"
+    if looks_like_numbers(used, decimal):
+        numbers = set(map(number_reader(decimal), used))  # those of long ids may be equal
+        return "category" if len(numbers) == 1 < len(used) else "number"
+    if set(used) == {"true", "false"}:
+        return "boolean"
+    return "date" if looks_like_dates(used) else "category"
+
+
+def _used_levels(cells: Cells) -> list[str]:
+    return [cells.levels[i] for i in np.unique(cells.values[cells.values >= 0])]
+
+
+def learn_column(cells: Cells, kind: str | None, decimal: str, limits: Limits) -> Column | str:
+    """Return the fitted column, or the reason to drop it.
+
+    Parameters
+    ----------
+    cells : Cells
+        Values of the training rows.
+    kind : str or None
+        The kind of the column. If None, it is inferred, and the column is dropped if it is an id.
+    decimal : str
+        Decimal separator of numbers in strings.
+    limits : Limits
+        Conditions for a level to get its own feature.
+    """
+    found = find_kind(cells, decimal) if kind is None else kind
+    is_gap = cells.is_gap
+    if is_gap.all():
+        return "it has no values"
+    values = _VALUES[found](cells, decimal)
+    different = np.unique(values[~is_gap])
+    if len(different) == 1 and not is_gap.any():
+        level = as_levels(cells)[1][as_levels(cells)[0][0]]
+        return f"it is constant: all values are {level!r}"
+    if kind is None and (reason := _id_reason(cells, found, values, len(different))) is not None:
+        return reason
+    if found == "category" or len(different) == 1:
+        if kind is None and cells.form == "text" and not cells.is_declared:
+            _warn_of_few_texts(cells, decimal)
+        return _learn_category(cells, limits)
+    return _learn_numbers(cells.name, found, values[~is_gap], bool(is_gap.any()), decimal)
+
+
+_VALUES = {
+    "number": as_numbers,
+    "boolean": lambda cells, decimal: as_booleans(cells),
+    "date": lambda cells, decimal: as_dates(cells),
+    "category": lambda cells, decimal: as_levels(cells)[0],
+}
+
+
+def _warn_of_few_texts(cells: Cells, decimal: str) -> None:
+    """Warn if a few texts keep a column from being numeric."""
+    used = _used_levels(cells)
+    other = [text for text in used if not looks_like_numbers([text], decimal)]
+    if 0 < len(other) <= FEW_TEXTS * len(used):
+        named = ", ".join(map(repr, other[:3])) + (", ..." if other[3:] else "")
+        warnings.warn(
+            f"Column {cells.name!r} is treated as a category: it is numeric except for {named}. If these are missing "
+            "values, add them to `gaps`; to keep the category without this warning, set its kind with `kinds`.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _id_reason(cells: Cells, kind: str, values: np.ndarray, n_different: int) -> str | None:
+    """Return the reason why a column is an id; None if it is not."""
+    n_rows = len(values)
+    if n_different < n_rows or n_rows < 3:
+        return None
+    if kind == "category":
+        return f"it is an id: its text is different in each of the {n_rows} rows"
+    if kind != "number" or not (cells.is_whole or cells.form == "text") or (values % 1 != 0).any():
+        return None
+    is_dense = n_rows >= ENOUGH_ROWS and n_rows >= DENSE * (np.ptp(values) + 1)
+    if is_dense or _ID_NAME.fullmatch(cells.name):
+        return f"it is an id: its integer is different in each of the {n_rows} rows"
+    return None
+
+
+def _learn_category(cells: Cells, limits: Limits) -> Column | str:
+    codes, levels = as_levels(cells)
+    count = np.bincount(codes[codes >= 0], minlength=len(levels))
+    order = np.argsort(-count, kind="stable")
+    kept = order[count[order] >= limits.min_rows][: limits.max_levels]
+    n_gaps = int((codes < 0).sum())
+    has_other = int(count[kept].sum()) < len(codes) - n_gaps
+    if not len(kept) and not n_gaps:
+        return f"none of its {np.count_nonzero(count)} levels occurs in at least {limits.min_rows} rows (min_rows)"
+    shown = sorted(kept.tolist(), key=lambda i: _by_size(levels[i]))
+    counts = [int(count[i]) for i in shown]
+    if has_other:
+        counts.append(int(count.sum()) - sum(counts))
+    return CategoryColumn(cells.name, n_gaps > 0, tuple(levels[i] for i in shown), has_other, tuple(counts))
+
+
+def _learn_numbers(name: str, kind: str, values: np.ndarray, has_gaps: bool, decimal: str) -> Column:
+    if kind == "number":
+        is_whole = bool((values % 1 == 0).all())
+        return NumberColumn(
+            name,
+            has_gaps,
+            _middle(values) if is_whole else float(np.median(values)),
+            decimal,
+            Range.of(values),
+            is_whole,
+        )
+    if kind == "boolean":
+        return BooleanColumn(name, has_gaps, float(values.mean()))
+    parts = tuple(part for part in DATE_PARTS if np.ptp(date_part(values, part)) > 0)
+    return DateColumn(name, has_gaps, _middle(days(values)), parts, Range.of(days(values)))
+
+
+def _middle(values: np.ndarray) -> float:
+    """Return the lower median, which is one of the values: the mean of two integers or dates may be invalid."""
+    return float(np.quantile(values, 0.5, method="lower"))
+
+
+def _by_size(level: str) -> tuple[bool, float, str]:
+    """Return the sort key of a level for display: numbers by value, then strings."""
+    number = number_reader(".")(level)
+    return number is None, number or 0.0, level
+
 
 _ENTRIES = {
     "names": TEXTS,

@@ -1,9 +1,9 @@
-"""Choices on held-out rows: the preparation, the number of planes and the temperature of a committee."""
+"""Choices on held-out rows: the preparations, the numbers of planes and the temperature of a committee."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from polyplane.tables.members import (
     EncodedRows,
     Member,
     MemberTask,
+    TableCommittee,
     best_temperature,
     class_scores,
     log_losses,
@@ -24,7 +25,6 @@ from polyplane.tables.members import (
     train_members,
 )
 from polyplane.tables.preparation import RECIPES, Preparation
-from polyplane.tables.training import TableCommittee
 
 #: Number of rows that the small classifiers are trained and evaluated on.
 ROWS = 2000
@@ -76,7 +76,9 @@ class Choice(NamedTuple):
     ranking: list[Candidate]
 
 
-def choose_preparation(rows: EncodedRows, names: Sequence[str], seed: int, n_jobs: int | None = None) -> Choice:
+def choose_preparation(
+    rows: EncodedRows, names: Sequence[str], seed: int, n_jobs: int | None = None, n_errors: float = OUT_OF_THE_RACE
+) -> Choice:
     """Compare preparations by the log-losses of small classifiers on held-out rows.
 
     The best preparations are compared again with weighted features: features that are relevant in a small classifier
@@ -94,14 +96,14 @@ def choose_preparation(rows: EncodedRows, names: Sequence[str], seed: int, n_job
 
     race: Race[Candidate] = Race(losses)
     plain, quarters = [Candidate(name) for name in names], range(len(parts))
-    final = race.run(plain, quarters, lambda left, _: race.near_best(left, OUT_OF_THE_RACE), until_one=True)
+    final = race.run(plain, quarters, lambda left, _: race.near_best(left, n_errors), until_one=True)
     for candidate in sorted(final, key=lambda candidate: race.losses(candidate).mean())[:WEIGHTED]:
         weighted, found = _weigh(candidate.name, trials[candidate], parts, seed, n_jobs)
         race.trials["weighted", weighted] = found
         final.append(weighted)
     means = {candidate: float(race.losses(candidate).mean()) for _, candidate in race.trials}
     order = sorted(means, key=lambda candidate: (candidate not in final, means[candidate]))
-    near = race.near_best(final, OUT_OF_THE_RACE)
+    near = race.near_best(final, n_errors)
     return Choice({c.label: means[c] for c in order}, [c for c in order if c in near])
 
 
@@ -162,14 +164,21 @@ SECOND_FROM, THIRD_FROM = 3, 5
 #: rows, all four quarters are held out in turn. (Mean log-loss on 30 small tables: 0.278; 0.293 with one quarter, 0.297
 #: without a temperature.)
 HELD_OUT, FEW_ROWS = 2000, 2000
-#: With more rows than this, only a member with the best preparation determines the temperature, and these numbers of
-#: planes are tried on all rows. (On three folds of 6,400 and 4,800 rows, compared with a limit of 10,000 rows: error
-#: from 25.2 to 20.9 % and from 28.6 to 22.6 % on covtype, from 50.1 to 45.6 % on poker; no gain on five tables of 3,200
-#: to 4,000 rows.)
-MANY_ROWS, LEVELS = 4000, (4, 16, 64)
-#: Smallest relative decrease of the log-loss by averaging five members of several planes per class. Members with one
-#: plane per class are identical, so averaging has no effect.
-GAIN_OF_AVERAGING = 0.01
+#: With more rows than this, preparations and numbers of planes are compared on growing samples.
+MANY_ROWS = 4000
+#: Preparations that are worse by this many standard errors on the first rows are not compared on more of them: those
+#: with many features profit most from more rows.
+OUT_OF_THE_FIRST_ROWS = 5.0
+#: Numbers of rows of the samples to train on, the number of passes over all but the last of them, and the largest
+#: number of held-out rows, which all samples share.
+SAMPLES, SAMPLE_PASSES, MOST_JUDGED = (8_000, 32_000, 50_000), 20, 5_000
+#: Numbers of planes per class to compare, the one to begin with, and the smallest number of rows of a sample per plane.
+LEVELS, FIRST_LEVEL, ROWS_PER_PLANE = (1, 4, 16, 64, 256), 16, 4
+#: Largest number of candidates that stay after each sample but the last; the first number is that of the preparations
+#: for which more and fewer planes are tried on the first sample.
+STAYING = (3, 3, 2)
+#: Smallest relative decrease of the log-loss for which four times as many planes are worth their time.
+GAIN_OF_PLANES = 0.01
 #: Default number of passes: as many as give this number of row visits, within bounds.
 VISITS, PASSES = 500_000, (20, 60)
 
@@ -179,10 +188,10 @@ class Plan(NamedTuple):
 
     Parameters
     ----------
-    candidates : list of Candidate
-        The preparation of each member.
+    ranking : list of Candidate
+        The preparations to choose from, the best one first.
     n_planes : int or None
-        Number of planes per class. If None, chosen on held-out rows, once for each preparation.
+        Number of planes per class. If None, chosen on held-out rows.
     max_iter : int
         Number of passes over the rows.
     seeds : list of int
@@ -191,11 +200,32 @@ class Plan(NamedTuple):
         Number of threads.
     """
 
-    candidates: list[Candidate]
+    ranking: list[Candidate]
     n_planes: int | None
     max_iter: int
     seeds: list[int]
     n_jobs: int | None = None
+
+
+class Settled(NamedTuple):
+    """What was chosen for the members of a committee.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+        The preparation of each member.
+    n_planes : dict of Candidate to ndarray
+        The number of planes of each class for each preparation.
+    temperature : float
+        The temperature of the probabilities.
+    losses : dict of str to float
+        Mean log-losses of what was compared, the best first; empty if nothing was compared.
+    """
+
+    candidates: list[Candidate]
+    n_planes: dict[Candidate, np.ndarray]
+    temperature: float
+    losses: dict[str, float]
 
 
 def n_passes(n_rows: int) -> int:
@@ -213,67 +243,47 @@ def mixed(ranking: Sequence[Candidate], n_estimators: int) -> list[Candidate]:
     return [ranking[0]] * (n_estimators - len(others)) + others
 
 
-def committee_to_train(rows: EncodedRows, plan: Plan) -> TableCommittee:
-    """Choose the number of planes and the temperature on held-out rows; return the committee to train on all rows."""
-    preparations = {candidate: rows.prepare(candidate) for candidate in dict.fromkeys(plan.candidates)}
-    first = _first_tasks(rows, plan, preparations)
-    temperature, n_planes = _calibrate(rows, plan, {c: np.asarray(task.n_planes) for c, task in first.items()})
-    settled = {c: replace(task, n_planes=n_planes[c]) for c, task in first.items()}
+def settle(rows: EncodedRows, plan: Plan) -> Settled:
+    """Choose the preparations of the members, the numbers of planes and the temperature on held-out rows."""
+    return _settle_on_samples(rows, plan) if len(rows.y) > MANY_ROWS else _settle_few(rows, plan)
+
+
+def committee_to_train(rows: EncodedRows, plan: Plan, settled: Settled) -> TableCommittee:
+    """Return the committee to train on all rows, with what was chosen."""
+    preparations = {candidate: rows.prepare(candidate) for candidate in dict.fromkeys(settled.candidates)}
+    tasks = {
+        c: MemberTask(rows.data(p), settled.n_planes[c], rows.noise(c.name), plan.max_iter, plan.seeds[0])
+        for c, p in preparations.items()
+    }
     pairs = [
-        (c, settled[c].seed if settled[c].is_convex else seed)
-        for c, seed in zip(plan.candidates, plan.seeds, strict=True)
+        (c, tasks[c].seed if tasks[c].is_convex else seed)
+        for c, seed in zip(settled.candidates, plan.seeds, strict=True)
     ]
     different = list(dict.fromkeys(pairs))  # with one plane per class, the minimum does not depend on the seed
-    tasks = tuple(replace(settled[c], seed=seed).with_planes() for c, seed in different)
+    to_train = tuple(replace(tasks[c], seed=seed).with_planes() for c, seed in different)
     owners = tuple((preparations[c], different.index((c, seed))) for c, seed in pairs)
-    return TableCommittee(tasks, owners, temperature, plan.n_jobs)
+    return TableCommittee(to_train, owners, settled.temperature, plan.n_jobs)
 
 
-def _first_tasks(
-    rows: EncodedRows, plan: Plan, preparations: dict[Candidate, Preparation]
-) -> dict[Candidate, MemberTask]:
-    """Return a member to train for each preparation; with and without weighted features, the number of planes is equal.
-
-    Choosing the number of planes takes as long as training, so it is done once, for the better of the two.
-    """
-    tasks: dict[Candidate, MemberTask] = {}
-    n_planes: dict[str, np.ndarray | int | None] = {}
-    for candidate, preparation in preparations.items():
-        known = n_planes.get(candidate.name, plan.n_planes)
-        task = MemberTask(rows.data(preparation), known, rows.noise(candidate.name), plan.max_iter, plan.seeds[0])
-        tasks[candidate] = task.with_planes()
-        n_planes[candidate.name] = tasks[candidate].n_planes
-    return tasks
-
-
-Planes = dict[Candidate, np.ndarray]
 Part = tuple[EncodedRows, EncodedRows]
 
 
-def _calibrate(rows: EncodedRows, plan: Plan, n_planes: Planes) -> tuple[float, Planes]:
-    """Fit the temperature on held-out rows, and increase the number of planes if there are many rows.
+def _settle_few(rows: EncodedRows, plan: Plan) -> Settled:
+    """Choose the number of planes of each preparation on its own, and the temperature of the mixed committee.
 
-    The number of planes was chosen on a sample, with a preference for one. With many more rows, more planes are tried
-    on all rows as long as the held-out loss decreases: planes that overfit a sample may not overfit all rows.
+    With and without weighted features, the number of planes is equal: choosing it takes as long as training, so it is
+    done once, for the better of the two.
     """
+    candidates = mixed(plan.ranking, len(plan.seeds))
+    n_planes: dict[Candidate, np.ndarray] = {}
+    by_name: dict[str, np.ndarray | int | None] = {}
+    for candidate in dict.fromkeys(candidates):
+        data, known = rows.data(rows.prepare(candidate)), by_name.get(candidate.name, plan.n_planes)
+        task = MemberTask(data, known, rows.noise(candidate.name), plan.max_iter, plan.seeds[0]).with_planes()
+        by_name[candidate.name] = n_planes[candidate] = np.asarray(task.n_planes)
     parts = _held_out_parts(rows, plan.seeds[0])
-    if not parts:
-        return 1.0, n_planes
-    if len(rows.y) <= MANY_ROWS:
-        return _judge(parts, plan, Counter(plan.candidates), n_planes)[0], n_planes
-    best = Counter(plan.candidates[:1])
-    temperature, loss = _judge(parts, plan, best, n_planes)
-    for level in LEVELS if plan.n_planes is None else ():
-        now = int(n_planes[plan.candidates[0]].max())
-        if now >= level:
-            continue
-        more = {c: np.maximum(n, level) for c, n in n_planes.items()}
-        hotter, lower = _judge(parts, plan, best, more)
-        averaged = lower * (1.0 - GAIN_OF_AVERAGING) if now == 1 and len(plan.seeds) > 1 else lower
-        if averaged >= loss:
-            break
-        temperature, loss, n_planes = hotter, lower, more
-    return temperature, n_planes
+    temperature = _temperature(parts, plan, Counter(candidates), n_planes) if parts else 1.0
+    return Settled(candidates, n_planes, temperature, {})
 
 
 def _held_out_parts(rows: EncodedRows, seed: int) -> list[Part]:
@@ -289,8 +299,10 @@ def _held_out_parts(rows: EncodedRows, seed: int) -> list[Part]:
     return parts
 
 
-def _judge(parts: list[Part], plan: Plan, shares: Counter[Candidate], n_planes: Planes) -> tuple[float, float]:
-    """Return temperature and log-loss of an ensemble of one member per preparation, weighted as in the committee."""
+def _temperature(
+    parts: list[Part], plan: Plan, shares: Counter[Candidate], n_planes: dict[Candidate, np.ndarray]
+) -> float:
+    """Return the temperature of an ensemble of one member per preparation, weighted as in the committee."""
     prepared = [(training, c, training.prepare(c)) for training, _ in parts for c in shares]
     tasks = [
         MemberTask(training.data(p), n_planes[c], training.noise(c.name), plan.max_iter, plan.seeds[0]).with_planes()
@@ -304,7 +316,128 @@ def _judge(parts: list[Part], plan: Plan, shares: Counter[Candidate], n_planes: 
         scores.append(np.average(each, axis=0, weights=list(shares.values())))
     y = np.concatenate([held_out.y for _, held_out in parts])
     weight = np.concatenate([held_out.weight for _, held_out in parts])
-    together = np.concatenate(scores)
-    temperature = best_temperature(together, y, weight)
-    losses = log_losses(softmax(together / temperature), y)
-    return temperature, float(np.average(losses, weights=weight))
+    return best_temperature(np.concatenate(scores), y, weight)
+
+
+class Entrant(NamedTuple):
+    """A preparation, and a number of planes per class."""
+
+    candidate: Candidate
+    n_planes: int
+
+    @property
+    def label(self) -> str:
+        """Name for display."""
+        return f"{self.candidate.label}, {self.n_planes} plane{'s' * (self.n_planes > 1)}"
+
+
+class Sample(NamedTuple):
+    """A rung of the race: the number of rows to train on, and of passes over them."""
+
+    n_rows: int
+    max_iter: int
+
+
+def samples_of(n_rows: int, max_iter: int) -> list[Sample]:
+    """Return the growing samples of a number of rows to train on; the last one is as large as possible."""
+    last = Sample(min(n_rows, SAMPLES[-1]), max_iter)
+    sizes = [size for size in SAMPLES[1:-1] if 1.5 * size <= last.n_rows]
+    return [Sample(size, min(SAMPLE_PASSES, max_iter)) for size in (min(SAMPLES[0], n_rows), *sizes)] + [last]
+
+
+def _settle_on_samples(rows: EncodedRows, plan: Plan) -> Settled:
+    """Choose preparations and numbers of planes on growing samples, with the same held-out rows.
+
+    A small sample cannot show that many planes or many features are better, and a large one is too expensive for all
+    candidates. On the first sample, all preparations are compared, and more and fewer planes for the best ones; those
+    that are not significantly worse are compared on the next sample, along with four times as many planes.
+    """
+    n_held_out = min(len(rows.y) // 4, MOST_JUDGED)
+    order = np.random.default_rng(plan.seeds[0]).permutation(len(rows.y))
+    held_out, order = rows.take(order[:n_held_out]), order[n_held_out:]
+    weight = held_out.weight / held_out.weight.mean()
+    temperatures: dict[tuple[Sample, Entrant], float] = {}
+    parts: dict[int, EncodedRows] = {}
+
+    def losses(entrants: Sequence[Entrant], sample: Sample) -> list[np.ndarray]:
+        if sample.n_rows not in parts:
+            parts.clear()
+            parts[sample.n_rows] = rows.take(order[: sample.n_rows])
+        training = parts[sample.n_rows]
+        prepared = {c: training.prepare(c) for c in dict.fromkeys(each.candidate for each in entrants)}
+        data = {c: training.data(p) for c, p in prepared.items()}
+        tasks = [
+            MemberTask(data[c], n_planes, training.noise(c.name), sample.max_iter, plan.seeds[0])
+            for c, n_planes in entrants
+        ]
+        found = []
+        for entrant, planes in zip(entrants, train_members(tasks, plan.n_jobs), strict=True):
+            scores = class_scores([Member(prepared[entrant.candidate], planes)], held_out.Z)
+            temperatures[sample, entrant] = temperature = best_temperature(scores, held_out.y, held_out.weight)
+            found.append(weight * log_losses(softmax(scores / temperature), held_out.y))
+        return found
+
+    def ranked(entrants: Sequence[Entrant], sample: Sample) -> list[Entrant]:
+        """The best first, where more planes are not better if this is not worth their time."""
+        free = 1 if len(plan.seeds) > 1 else 0  # members with one plane per class are equal
+
+        def penalised(own: Entrant) -> float:
+            levels = np.log2(own.n_planes) / 2 - free
+            return race.mean(own, sample) * (1.0 + GAIN_OF_PLANES * max(levels, 0.0))
+
+        return sorted(entrants, key=penalised)
+
+    def levels_of(n_rows: int) -> list[int]:
+        return [level for level in LEVELS if level * rows.n_classes * ROWS_PER_PLANE <= n_rows] or [1]
+
+    race: Race[Entrant] = Race(losses)
+    samples = samples_of(len(order), plan.max_iter)
+    if len(plan.ranking) == 1 and plan.n_planes is not None:  # only the temperature is to be chosen
+        samples = samples[-1:]
+    first_level = min(FIRST_LEVEL, levels_of(samples[0].n_rows)[-1]) if plan.n_planes is None else plan.n_planes
+    entrants = [Entrant(candidate, first_level) for candidate in plan.ranking]
+    for number, sample in enumerate(samples):
+        race.run(entrants, [sample])
+        if number == 0 and plan.n_planes is None:
+            entrants = _with_other_planes(race, entrants, sample, levels_of(sample.n_rows), ranked)
+        entrants = ranked(entrants, sample)
+        if number + 1 < len(samples):
+            near = race.near_best(entrants, OUT_OF_THE_RACE, sample)
+            by_candidate = {own.candidate: own for own in reversed([entrants[0], *near])}
+            entrants = ranked(list(by_candidate.values()), sample)[: STAYING[number]]
+            best = entrants[0]
+            following = samples[number + 1].n_rows
+            if plan.n_planes is None and following > sample.n_rows and 4 * best.n_planes in levels_of(following):
+                entrants = list(dict.fromkeys([*entrants, Entrant(best.candidate, 4 * best.n_planes)]))
+    near = ranked(race.near_best(entrants, OUT_OF_THE_RACE, samples[-1]), samples[-1])
+    n_planes: dict[Candidate, np.ndarray] = {}
+    for candidate, own in (entrants[0], *near):
+        n_planes.setdefault(candidate, np.minimum(np.maximum(np.bincount(rows.y, minlength=rows.n_classes), 1), own))
+    furthest = {entrant: sample for sample, entrant in race.trials}
+    shown = sorted(furthest, key=lambda own: (-samples.index(furthest[own]), race.mean(own, furthest[own])))
+    return Settled(
+        mixed(list(n_planes), len(plan.seeds)), n_planes, temperatures[samples[-1], entrants[0]],
+        {own.label: race.mean(own, furthest[own]) for own in shown},
+    )  # fmt: skip
+
+
+def _with_other_planes(
+    race: Race[Entrant],
+    entrants: list[Entrant],
+    sample: Sample,
+    levels: list[int],
+    ranked: Callable[[Sequence[Entrant], Sample], list[Entrant]],
+) -> list[Entrant]:
+    """Compare more and fewer planes for the best preparations, as long as this improves the best of all."""
+    tried = list(entrants)
+    names = [own.candidate for own in ranked(race.near_best(tried, OUT_OF_THE_RACE, sample), sample)[: STAYING[0]]]
+    while True:
+        best = [ranked([own for own in tried if own.candidate == name], sample)[0] for name in names]
+        steps = [(own.candidate, levels.index(own.n_planes) + step) for own in best for step in (1, -1)]
+        next_to = [Entrant(name, levels[number]) for name, number in steps if 0 <= number < len(levels)]
+        new = [own for own in next_to if own not in tried]
+        if not new:
+            return tried
+        race.run(new, [sample])
+        tried += new
+        names = [ranked(tried, sample)[0].candidate]

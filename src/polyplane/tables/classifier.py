@@ -22,16 +22,24 @@ from polyplane.engine.data import Data
 from polyplane.engine.run import Limits, Progress, Run
 from polyplane.engine.state import Tuple, Whole
 from polyplane.files.values import Listed, Numbers, Shared, Text, Value
-from polyplane.inputs.cells import as_numbers
 from polyplane.inputs.encoding import TableInputs
-from polyplane.inputs.frames import concatenated, loaded, positions_of, read_table
+from polyplane.inputs.frames import as_numbers, concatenated, loaded, positions_of, read_table
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
-from polyplane.tables.choice import Choice, Plan, candidates, choose_preparation, committee_to_train, mixed, n_passes
+from polyplane.tables.choice import (
+    MANY_ROWS,
+    OUT_OF_THE_FIRST_ROWS,
+    OUT_OF_THE_RACE,
+    Plan,
+    candidates,
+    choose_preparation,
+    committee_to_train,
+    n_passes,
+    settle,
+)
 from polyplane.tables.encoder import GAPS, TableEncoder
-from polyplane.tables.members import Candidate, EncodedRows, Member
+from polyplane.tables.members import Candidate, EncodedRows, Member, TableStream
 from polyplane.tables.preparation import RECIPES, Preparation
-from polyplane.tables.training import TableStream
 
 #: Number of rows that determine the encoder and all choices, such as the number of planes. (Error on adult: 13.3 % if
 #: these are all of its 32,561 rows; 13.3 to 13.7 % if they are the first 20,000 rows and the others follow in batches;
@@ -50,6 +58,10 @@ class TableClassifier(PlaneClassifier):
     each on the second- and third-best preparation. Class probabilities are the softmax of the mean scores, with a
     temperature calibrated on held-out rows.
 
+    With more than 4,000 rows, the preparations that may be best are compared again on growing samples of 8,000, 32,000
+    and at most 50,000 rows, along with 1 to 256 planes per class: what is significantly worse is not compared on the
+    next sample, and the largest one decides. Tables with more rows can thus get more planes and finer features.
+
     Parameters
     ----------
     n_estimators : int, default=5
@@ -64,7 +76,8 @@ class TableClassifier(PlaneClassifier):
     min_rows, max_levels, decimal, gaps
         Parameters of the `TableEncoder`.
     n_planes : int or None, default=None
-        Number of planes per class, in each member. None: selected on held-out rows.
+        Number of planes per class, in each member. None: selected on held-out rows; with more than 4,000 rows, from 1,
+        4, 16, 64 and 256.
     max_iter : int or None, default=None
         Maximum number of passes over the rows (epochs). None: as many as visit 500,000 rows, at least 20 and at most
         60.
@@ -100,7 +113,9 @@ class TableClassifier(PlaneClassifier):
         Training history, one value per batch. Available after `fit_stream` and `partial_fit`.
     choice_ : dict of str to float
         The held-out log-loss of each preparation, the best first; for weighted features, one standard error is added.
-        Empty if `preparation` is given.
+        With more than 4,000 rows, these losses are preceded by those of preparations and numbers of planes on the
+        largest sample that each was compared on, such as "bins, 64 planes", the largest samples first. Empty if
+        `preparation` is given and there are at most 4,000 rows.
     n_features_in_ : int
         Number of columns seen during fit.
     feature_names_in_ : ndarray of shape (n_columns,)
@@ -292,14 +307,18 @@ class TableClassifier(PlaneClassifier):
         """
         seeds = self._seed()
         rows = EncodedRows(data.X, data.y, data.weight, self.encoder_.encoding_.is_indicator, data.n_classes)
-        if self.preparation is not None:
-            choice = Choice({}, [Candidate(self.preparation)])
-        else:
-            choice = choose_preparation(rows, candidates(rows), seeds[0], self.n_jobs)
-        prepared = mixed(choice.ranking, self.n_estimators)
         max_iter = n_passes(len(rows.y)) if self.max_iter is None else self.max_iter
-        committee = committee_to_train(rows, Plan(prepared, self.n_planes, max_iter, list(seeds), self.n_jobs))
-        self.choice_, self.preparation_ = choice.losses, [candidate.label for candidate in prepared]
+        compared: dict[str, float] = {}
+        if self.preparation is not None:
+            ranking = [Candidate(self.preparation)]
+        else:
+            n_errors = OUT_OF_THE_FIRST_ROWS if len(rows.y) > MANY_ROWS else OUT_OF_THE_RACE
+            compared, ranking = choose_preparation(rows, candidates(rows), seeds[0], self.n_jobs, n_errors)
+        plan = Plan(ranking, self.n_planes, max_iter, list(seeds), self.n_jobs)
+        settled = settle(rows, plan)
+        committee = committee_to_train(rows, plan, settled)
+        self.choice_ = {**settled.losses, **compared}
+        self.preparation_ = [candidate.label for candidate in settled.candidates]
         observers = [Progress(type(self).__name__, max_iter)] if self.verbose else []
         run = Run(committee, seed=seeds, limits=limits, observers=observers)
         try:
@@ -397,17 +416,6 @@ class TableClassifier(PlaneClassifier):
         if "_model" not in self.__dict__:
             check_is_fitted(self)
         return self._model
-
-    @property
-    def table_model_(self) -> Any:
-        """The columns, the members and the temperature."""
-        from polyplane.tables._model import TableModel
-
-        return TableModel(self.encoder_.encoding_, self.members_, self.temperature_)
-
-    @table_model_.setter
-    def table_model_(self, model: Any) -> None:
-        self._keep_model(model.members, model.temperature)
 
     @property
     def planes_(self) -> PlaneSet:  # type: ignore[override]

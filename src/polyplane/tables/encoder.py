@@ -12,10 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane.inputs.columns import COLUMNS, Feature
-from polyplane.inputs.encoding import TableInputs
+from polyplane.inputs.encoding import COLUMNS, Feature, Limits, TableInputs
 from polyplane.inputs.frames import Table, read_table
-from polyplane.inputs.learning import Limits
 
 #: Strings that usually mark missing values in files.
 GAPS = ("", "?", "NA", "N/A", "NaN", "nan", "null")

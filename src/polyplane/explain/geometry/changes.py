@@ -10,8 +10,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from polyplane.features import Features
-from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, date_part, days
-from polyplane.inputs.encoding import TableInputs
+from polyplane.inputs.encoding import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+    TableInputs,
+    date_part,
+    days,
+)
 from polyplane.model import Model
 
 #: Largest number of integers that are tabulated one by one.

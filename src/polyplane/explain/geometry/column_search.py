@@ -18,8 +18,7 @@ from polyplane.explain.geometry.changes import (
     root_changes,
     value_of,
 )
-from polyplane.inputs.columns import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn
-from polyplane.inputs.encoding import TableInputs
+from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, TableInputs
 from polyplane.model import Model
 
 #: Number of pairs of ranges that are split at a time, and of iterations until the search ends without proof.
