@@ -245,7 +245,7 @@ class TestForgery:
             ([*ENCODER, "dict"], [["decimal", "x"]], "The 'decimal' parameter"),
             (ENCODER, None, "no encoder"),
             ([*COLUMNS, 1, "levels"], ["red", "red", "blue"], "'levels': it must be a list of distinct"),
-            ([*COLUMNS, 1, "levels"], ["red", "blue"], "'counts': it must be a list of 2 numbers"),
+            ([*COLUMNS, 1, "levels"], ["red", "blue"], "'counts': it must be a list of one count per level"),
             ([*COLUMNS, 1, "kind"], "picture", "Column 'colour' has an invalid 'kind'"),
             ([*COLUMNS, 0, "neutral"], "a", "Column 'price' has an invalid 'neutral'"),
             ([*COLUMNS, 0, "name"], "noise", "without duplicates"),
