@@ -87,19 +87,22 @@ def write_model(path: str | os.PathLike[str], model: Any, metadata: Mapping[str,
         write_container(file, packer.arrays, {KEY: text})
 
 
-def read_model(path: str | os.PathLike[str], find: Find) -> ModelFile:
-    """Read a model file; `find` returns the class of an estimator for its name. See `polyplane.loading`."""
-    return _read(path, _builder(find))
+def read_model(path: str | os.PathLike[str], find: Find, preparation: Any = None) -> ModelFile:
+    """Read a model file; `find` returns the class of an estimator for its name. See `polyplane.loading`.
+
+    `preparation` is the class of the preparations of tables, to read those of format 2.
+    """
+    return _read(path, _builder(find), preparation)
 
 
-def read_for_prediction(path: str | os.PathLike[str]) -> Model:
+def read_for_prediction(path: str | os.PathLike[str], preparation: Any) -> Model:
     """Read the `Model` of a file, which requires NumPy only. See `polyplane.serving`."""
 
     def build(description: dict[str, Any], unpacker: Unpacker) -> Model:
         unpacker.skip(description.get("estimator"))
         return unpack_model(part_of(description, "model"), unpacker)
 
-    model: Model = _read(path, build).model
+    model: Model = _read(path, build, preparation).model
     return model
 
 
@@ -113,7 +116,7 @@ def _builder(find: Find) -> Build:
     return build
 
 
-def _read(path: str | os.PathLike[str], build: Build) -> ModelFile:
+def _read(path: str | os.PathLike[str], build: Build, preparation: Any) -> ModelFile:
     with _opened(path) as file:
         try:
             header = read_header(file)
@@ -123,7 +126,7 @@ def _read(path: str | os.PathLike[str], build: Build) -> ModelFile:
             number, version = _checked_format(description)
             unpacker = Unpacker(read_arrays(file, header), os.fstat(file.fileno()).st_size)
             if number == 2:
-                description, unpacker = format2.translated(description, unpacker)
+                description, unpacker = format2.translated(description, unpacker, preparation)
             model, metadata = _unpack(description, unpacker, build)
             return ModelFile(model, metadata, number, version, file.tell())
         except DamagedError as error:

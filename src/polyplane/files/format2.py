@@ -6,14 +6,12 @@ training states are used as they are. What the translation yields is validated a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from polyplane.engine.state import Array, Maybe
-from polyplane.features import OPS, Features, Projection
+from polyplane.engine.state import Array, Maybe, Record
+from polyplane.features import Features, Projection
 from polyplane.files.container import DamagedError
 from polyplane.files.estimator import MOST_STEPS, SCALERS
 from polyplane.files.model import pack_columns, pack_model, unpack_labels
@@ -42,25 +40,18 @@ TABLES = {
     "centres": Maybe(Array("float32", "kept")),
     "factors": Maybe(Array("float32", "kept")),
 }
-#: The arrays of a preparation of a table; the knots of all numbers are concatenated.
-PREPARATION = {
-    "is_number": Array("b", "features", in_place=False),
-    **{name: Array("float64", "features", in_place=False) for name in ("centre", "factor", "gain")},
-    "knots": Array("float64", "knots", in_place=False),
-    "knot_counts": Array("i", "binned", in_place=False),
-    **{name: Array("float64", "more", in_place=False) for name in ("more_centre", "more_factor")},
-}
-#: Largest prepared number of a table.
-LARGEST = 1e12
 #: Bytes of a member of a table, of each of its features, and of the knots of a number, besides those of the arrays.
 MEMBER_BYTES, FEATURE_BYTES, KNOTS_BYTES = 4096, 128, 512
 
 
-def translated(description: dict[str, Any], old: Unpacker) -> tuple[dict[str, Any], Unpacker]:
-    """Return the description in format 3, and an unpacker of its arrays."""
+def translated(description: dict[str, Any], old: Unpacker, preparation: Any) -> tuple[dict[str, Any], Unpacker]:
+    """Return the description in format 3, and an unpacker of its arrays.
+
+    `preparation` is the class of the preparations of tables, which is on a higher floor than files.
+    """
     with possible():
         try:
-            model, estimator = _translated(description, old)
+            model, estimator = _translated(description, old, preparation)
         except (AttributeError, IndexError, KeyError, TypeError, OverflowError) as error:
             raise DamagedError("has a damaged header") from error
     packer = Packer()
@@ -73,13 +64,13 @@ def translated(description: dict[str, Any], old: Unpacker) -> tuple[dict[str, An
     return parts, new
 
 
-def _translated(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
+def _translated(node: dict[str, Any], old: Unpacker, preparation: Any) -> tuple[Model, dict[str, Any]]:
     """Return the model and the description of the estimator."""
     match node.get("learner"):
         case "Pipeline":
-            return _pipeline(node, old)
+            return _pipeline(node, old, preparation)
         case "TableClassifier":
-            return _table(node, old)
+            return _table(node, old, preparation)
         case "CompressedClassifier":
             return _compressed(node, old)
     return _learner(node, old)
@@ -129,11 +120,11 @@ def _compressed(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, A
     return model, {"class": name, "parameters": node.get("parameters"), "fitted": fitted, "training": None}
 
 
-def _pipeline(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
+def _pipeline(node: dict[str, Any], old: Unpacker, preparation: Any) -> tuple[Model, dict[str, Any]]:
     last, steps = part_of(node, "last"), node["steps"]
     if len(steps) > MOST_STEPS:
         raise mismatch("steps")
-    model, estimator = _translated(last, old)
+    model, estimator = _translated(last, old, preparation)
     packer = Packer()
     estimator |= {"name": last.get("name"), **pack_columns(model, "last.", packer)}
     old.arrays = {**old.arrays, **packer.arrays}
@@ -158,9 +149,13 @@ def _step(node: dict[str, Any], place: str, old: Unpacker) -> Any:
     return step
 
 
-def _table(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
+def _table(node: dict[str, Any], old: Unpacker, preparation: Any) -> tuple[Model, dict[str, Any]]:
     inputs = TableInputs.from_dict(node.get("encoding"))
-    preparations = [_Preparation.read(part, f"preparations.{i}", old) for i, part in enumerate(node["preparations"])]
+    described = [_with_knots(part, f"preparations.{i}", old) for i, part in enumerate(node["preparations"])]
+    preparations = [
+        unpack(Record(preparation), part, f"preparations.{i}", old, {"features": inputs.n_encoded})
+        for i, part in enumerate(described)
+    ]
     planes = [PlaneSet(**_parts(PLANES, part, f"planes.{i}", old, {})) for i, part in enumerate(node["planes"])]
     pairs = [(member["preparation"], member["planes"]) for member in node["members"]]
     classes = unpack_labels(node.get("classes"), planes[0].n_classes, old)
@@ -168,80 +163,28 @@ def _table(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
         old.charge(MEMBER_BYTES + own.n_features * (FEATURE_BYTES + 8 * own.n_planes), "members")
     n_features = sum({i: planes[j].n_features for i, j in pairs}.values())
     old.charge(8 * n_features * sum(planes[j].n_planes for _, j in pairs), "members")
-    folded = [(*preparations[i].fold(planes[j], inputs), planes[j].indptr) for i, j in pairs]
+    folded = [(*preparations[i].fold(planes[j], inputs.is_indicator), planes[j].indptr) for i, j in pairs]
     name = "TableClassifier"
     model = Model.of_members(inputs, folded, classes, temperature=node["temperature"], learner=name)
     old.arrays = {**old.arrays, "member_weight": np.ones(1)}
     rest = {"member_weight": {"array": "member_weight"}, "pooling": "max"}
-    members = [[preparations[i].node(f"preparations.{i}", old), {**node["planes"][j], **rest}] for i, j in pairs]
     fitted = dict(part_of(node, "fitted"))
-    fitted |= {"members_": members, "preparation_": fitted["preparation_"]["tuple"]}
+    fitted["members_"] = [[described[i], {**node["planes"][j], **rest}] for i, j in pairs]
+    fitted["preparation_"] = fitted["preparation_"]["tuple"]
     fitted["_encoder_parameters"] = {"dict": [[key, value] for key, value in part_of(node, "encoder").items()]}
     if "history_" in fitted:
         fitted["history_"] = dict(fitted["history_"]["dict"])
     return model, {"class": name, "parameters": node.get("parameters"), "fitted": fitted, "training": None}
 
 
-@dataclass(frozen=True)
-class _Preparation:
-    """The features of a member of a table: all numbers scaled, then bins, squares and the squared norm."""
-
-    described: dict[str, Any]
-    name: str
-    arrays: dict[str, np.ndarray]
-    knots: list[np.ndarray]
-
-    @classmethod
-    def read(cls, node: dict[str, Any], place: str, old: Unpacker) -> _Preparation:
-        arrays = _parts(PREPARATION, node, place, old, {})
-        counts = arrays["knot_counts"]
-        if counts.min(initial=0) < 0 or counts.sum() != len(arrays["knots"]):
-            raise mismatch(f"{place}.knot_counts")
-        old.charge(KNOTS_BYTES * len(counts), f"{place}.knot_counts")
-        knots = np.split(arrays["knots"], np.cumsum(counts)[:-1]) if len(counts) else []
-        return cls(node, node["name"], arrays, knots)
-
-    def node(self, place: str, old: Unpacker) -> dict[str, Any]:
-        """Return the description in format 3."""
-        named = {f"{place}.knots.{i}": knots for i, knots in enumerate(self.knots)}
-        old.arrays = {**old.arrays, **named}
-        kept = {key: part for key, part in self.described.items() if key != "knot_counts"}
-        return {**kept, "knots": [{"array": name} for name in named]}
-
-    def fold(self, planes: PlaneSet, inputs: TableInputs) -> tuple[Features, np.ndarray, np.ndarray]:
-        """Return features of the encoded columns, and the planes over them: coef and intercept."""
-        centre, factor, gain = (self.arrays[key] for key in ("centre", "factor", "gain"))
-        is_robust = self.name.startswith("robust") or self.name == "bins"
-        numbers = np.flatnonzero(self.arrays["is_number"]).tolist()
-        prepared: list[tuple[bool, float, list[tuple[Any, ...]]]] = []  # whether scaled here, gain, features
-        for j in range(len(centre)):
-            if inputs.is_indicator[j]:
-                prepared.append((False, gain[j], [(j, "value", 0.0, 1.0, -np.inf, np.inf)]))
-            elif is_robust and j in numbers:
-                prepared.append((True, gain[j], [(j, "smooth", centre[j], factor[j], -np.inf, np.inf)]))
-            else:
-                prepared.append((True, gain[j], [(j, "value", centre[j], factor[j], -LARGEST, LARGEST)]))
-        for j, knots in zip(numbers, self.knots, strict=False):
-            for low, high in pairwise(knots):
-                prepared.append((False, gain[j], [(j, "value", low, 1.0 / (high - low), 0.0, 1.0)]))
-        scale = np.append(factor, self.arrays["more_factor"])
-        shift = np.append(centre, self.arrays["more_centre"])
-        for j in numbers if self.name == "squares" else ():
-            most = shift[len(prepared)] + LARGEST / scale[len(prepared)]
-            prepared.append((False, gain[j], [(j, "square", centre[j], factor[j], -np.inf, most)]))
-        if self.name == "robust+norm":
-            norm = [(j, "smooth square", centre[j], factor[j], -np.inf, np.inf) for j in numbers]
-            prepared.append((False, 1.0, norm))
-        coef, intercept = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
-        columns, features = [], []
-        for i, (is_scaled, weight, own) in enumerate(prepared):
-            column = coef[:, i] * weight
-            if not is_scaled:
-                intercept = intercept - column * (shift[i] * scale[i])
-                column = column * scale[i]
-            columns += [column] * len(own)
-            features += own
-        source, op, *limits = zip(*features, strict=True)
-        codes = np.array([OPS.index(name) for name in op], dtype=np.uint8)
-        found = Features(inputs.n_encoded, np.array(source), codes, *map(np.array, limits))
-        return found, np.stack(columns, axis=1), intercept
+def _with_knots(node: dict[str, Any], place: str, old: Unpacker) -> dict[str, Any]:
+    """Return a preparation with an array of knots for each number; in format 2, they are concatenated."""
+    knots, counts = (old.array(node[name], f"{place}.{name}") for name in ("knots", "knot_counts"))
+    if counts.dtype.kind != "i" or counts.min(initial=0) < 0 or counts.sum() != len(knots):
+        raise mismatch(f"{place}.knot_counts")
+    old.charge(KNOTS_BYTES * len(counts), f"{place}.knot_counts")
+    parts = np.split(knots, np.cumsum(counts)[:-1]) if len(counts) else []
+    named = {f"{place}.knots.{i}": part for i, part in enumerate(parts)}
+    old.arrays = {**old.arrays, **named}
+    kept = {key: part for key, part in node.items() if key != "knot_counts"}
+    return {**kept, "knots": [{"array": name} for name in named]}
