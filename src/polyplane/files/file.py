@@ -123,7 +123,15 @@ def _read(path: str | os.PathLike[str], build: Build, preparation: Any) -> Model
             if KEY not in header.metadata:
                 raise DamagedError("is a safetensors file, but not a model of Polyplane")
             description = parse_json(header.metadata[KEY])
-            number, version = _checked_format(description)
+            number, version = description.get("format"), description.get("polyplane")
+            if type(number) is not int or number < 1 or not isinstance(version, str) or not version.isprintable():
+                raise DamagedError("has a damaged header")
+            if number not in (2, FORMAT):
+                remedy = "upgrade it" if number > FORMAT else "train the model again, or use that version"
+                raise DamagedError(
+                    f"was written by Polyplane {version[:40]} in format {number}; this is Polyplane {__version__}, "
+                    f"which reads formats 2 and {FORMAT}: {remedy}"
+                )
             unpacker = Unpacker(read_arrays(file, header), os.fstat(file.fileno()).st_size)
             if number == 2:
                 description, unpacker = format2.translated(description, unpacker, preparation)
@@ -145,20 +153,6 @@ def _opened(path: str | os.PathLike[str]) -> BinaryIO:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     raise ModelFileError(f"{Path(path)} is not a regular file.")
-
-
-def _checked_format(description: dict[str, Any]) -> tuple[int, str]:
-    """Return the format and the version of Polyplane that wrote the file, if this version supports the format."""
-    number, version = description.get("format"), description.get("polyplane")
-    if type(number) is not int or number < 1 or not isinstance(version, str) or not version.isprintable():
-        raise DamagedError("has a damaged header")
-    if number not in (2, FORMAT):
-        remedy = "upgrade it" if number > FORMAT else "train the model again, or use that version"
-        raise DamagedError(
-            f"was written by Polyplane {version[:40]} in format {number}; this is Polyplane {__version__}, which reads "
-            f"formats 2 and {FORMAT}: {remedy}"
-        )
-    return number, version
 
 
 def _unpack(description: dict[str, Any], unpacker: Unpacker, build: Build) -> tuple[Any, dict[str, Any]]:
