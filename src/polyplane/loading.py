@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyplane import files as model_files
 from polyplane.files import ModelFile
 from polyplane.learners import LEARNERS, find_learner
+from polyplane.tables.preparation import Preparation
 
 __all__ = ["load", "read_model", "save"]
 
@@ -153,7 +154,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
     >>> found.metadata
     {'unit': 'metres'}
     """
-    return model_files.read_model(path, _find)
+    return model_files.read_model(path, _find, Preparation)
 
 
 def _find(name: str) -> Any:

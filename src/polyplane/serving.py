@@ -6,6 +6,7 @@ import os
 
 from polyplane.files import ModelFileError, read_for_prediction
 from polyplane.model import Model
+from polyplane.tables.preparation import Preparation
 
 __all__ = ["ModelFileError", "load"]
 
@@ -52,4 +53,4 @@ def load(path: str | os.PathLike[str]) -> Model:
     >>> model.predict([{"size": 7.5, "colour": "red"}, {"size": 1.5, "colour": None}]).tolist()
     ['ripe', 'raw']
     """
-    return read_for_prediction(path)
+    return read_for_prediction(path, Preparation)

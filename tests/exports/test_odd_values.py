@@ -8,7 +8,7 @@ import pytest
 
 from polyplane import Model, TableClassifier
 from polyplane.exports.onnx import table_inputs, to_onnx
-from polyplane.inputs.cells import text_of
+from polyplane.inputs.frames import text_of
 from tests.programs import run_c, run_duckdb, run_node, run_sqlite
 
 #: Levels, as text; some differ in digits, spaces or case only.

@@ -496,7 +496,7 @@ def many_weights(description, arrays):
 def test_memory_of_format_2_is_bounded_by_the_file(path, name, change, load):
     content = of_format_2(name, change)
     peak, refused = memory_of_loading(path, content, load)
-    assert refused == (change is not many_columns)
+    assert refused == (change is not many_columns or load is polyplane.load)
     assert peak < TIMES * len(content) + BESIDES // 2
 
 
@@ -525,27 +525,56 @@ def test_weights_that_make_probabilities_nan_are_refused(path, load):
         load(path)
 
 
-def test_an_integer_that_numpy_does_not_have_is_refused(path):
-    model = polyplane.ConvexPolytopeClassifier(2, max_iter=2, random_state=0, enclosed=1)
-    polyplane.save(model.fit(np.eye(3), [0, 1, 1]), path)
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("ConvexPolytopeClassifier", "enclosed"), ("PolyceptronClassifier", "inside")]
+)
+def test_a_label_that_no_float_holds_is_refused(path, name, parameter):
+    """Labels of floats: the comparison with the parameter overflows."""
+    model = getattr(polyplane, name)(max_iter=2, random_state=0, **{parameter: 1.0})
+    polyplane.save(model.fit(np.eye(3), [0.0, 1.0, 1.0]), path)
     header, description, data = parts(path.read_bytes())
-    for key, value in (("enclosed", 10**400), ("random_state", 10**400), ("alpha", 10**400)):
-        forged = replaced(description, ["estimator", "parameters", key], value)
-        with contextlib.suppress(ModelFileError):
-            reload(path, assembled(header, forged, data))
+    forged = replaced(description, ["estimator", "parameters", parameter], 10**400)
+    with pytest.raises(ModelFileError, match="contains an invalid model: int too large to convert to float"):
+        reload(path, assembled(header, forged, data))
 
 
 @pytest.mark.parametrize("n_columns", [2**27, 2**40])
 def test_columns_that_no_array_has_take_no_memory(path, n_columns):
-    """A compressed model of two of very many columns; planes over all of them are computed when they are asked for."""
-    X = np.random.default_rng(0).normal(size=(60, 4))
-    small = CompressedClassifier(100, max_iter=2, random_state=0).fit(X, X[:, 0] > X[:, 1])
-    small.tables_ = replace(small.tables_, n_features=n_columns)
+    """A compressed model of two of very many columns, as a `Model`: what it computes does not grow with them."""
+    small = compressed_of(n_columns)
     model = Model(MatrixInputs(n_columns), classes=small.classes_, learner="X", **small.tables_.model_parts())
     polyplane.save(model, path)
     peak, refused = memory_of_loading(path, path.read_bytes())
     assert not refused
     assert peak < BESIDES // 8
+
+
+def compressed_of(n_columns):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    small = CompressedClassifier(100, max_iter=2, random_state=0).fit(X, X[:, 0] > X[:, 1])
+    small.tables_, small.n_features_in_ = replace(small.tables_, n_features=n_columns), n_columns
+    return small
+
+
+def test_an_estimator_whose_planes_would_fill_the_memory_is_refused(path):
+    """A compressed classifier predicts by planes over all columns, of which its file has only the number."""
+    polyplane.save(compressed_of(2**20), path)
+    content = path.read_bytes()
+    header, description, data = parts(content)
+    forged = replaced(description, ["model", "inputs", "matrix", "n_columns"], 2**27)
+    forged = replaced(forged, ["model", "features", "n_inputs"], 2**27)
+    peak, refused = memory_of_loading(path, assembled(header, forged, data))
+    assert refused
+    assert peak < BESIDES // 8
+    with pytest.raises(ModelFileError, match="its planes over all columns take more than 512 MB"):
+        polyplane.load(path)
+
+
+def test_the_model_of_a_compressed_classifier_has_no_planes_over_all_columns(path):
+    polyplane.save(compressed_of(2**20), path)
+    peak, refused = memory_of_loading(path, path.read_bytes(), lambda path: polyplane.load(path).model_)
+    assert not refused
+    assert peak < 2**20
 
 
 def test_filled_arrays_are_charged(path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -29,6 +29,7 @@ from polyplane.compression.choice import Search
 from polyplane.compression.tables import CompressedTables, label_bytes, smallest
 from polyplane.engine.data import Data, refuse_extremes
 from polyplane.files.values import Metrics
+from polyplane.inputs.encoding import MatrixInputs
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 
@@ -162,7 +163,10 @@ class CompressedClassifier(PlanePrediction):
     @property
     def model_(self) -> Model:
         """The fitted model, from the columns of the rows to class scores."""
-        return replace(super().model_, **self.tables_.model_parts())
+        check_is_fitted(self, "tables_")
+        names = getattr(self, "feature_names_in_", None)
+        inputs = MatrixInputs(self.n_features_in_, None if names is None else tuple(map(str, names)))
+        return Model(inputs, classes=self.classes_, learner=type(self).__name__, **self.tables_.model_parts())
 
     @cached_property
     def planes_(self) -> PlaneSet:  # type: ignore[override]

@@ -14,6 +14,8 @@ from polyplane.planes import PlaneSet
 
 #: Bytes of a float, of a numeric label, and of a (32-bit) pointer to a string label.
 FLOAT, LABEL, POINTER = 4, 8, 4
+#: Maximum size of the planes over all features of a model from a file, which has only the number of features.
+MOST_PLANE_BYTES = 1 << 29
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +103,8 @@ class CompressedTables:
         weights = planes.coef.astype(np.int8)
         if (weights != planes.coef).any():
             raise ValueError("the weights of the planes must be whole numbers from -127 to 127")
+        if 8 * planes.n_planes * model.n_columns > MOST_PLANE_BYTES:
+            raise ValueError(f"its planes over all columns take more than {MOST_PLANE_BYTES >> 20} MB")
         is_scaled = features.centre.any() or (features.factor != 1.0).any()
         centres, factors = features.centre.astype(np.float32), features.factor.astype(np.float32)
         return cls(

@@ -130,23 +130,16 @@ ijcnn1, ilpd, ionosphere, letter, mnist, news20, pima, poker, rcv1, rcv1_subsets
     if name not in DATASETS:
         raise ValueError(f"name={name!r} is not a data set; available are {', '.join(DATASETS)}.")
     dataset = DATASETS[name]
-    path = _find(name, data_home)
-    if path is None:
-        arrays = fetch(name, dataset, cache_folder(data_home), download_if_missing)
+    given, cache = os.environ.get("POLYPLANE_DATA"), cache_folder(data_home)
+    for path in (folder / f"{name}.npz" for folder in (*([Path(given)] if given else []), cache)):
+        if path.is_file():
+            arrays = read_arrays(path)
+            verify(dataset, arrays, str(path))
+            break
     else:
-        arrays = read_arrays(path)
-        verify(dataset, arrays, str(path))
+        arrays = fetch(name, dataset, cache, download_if_missing)
     bunch = _bunch(name, dataset, arrays)
     return (bunch.data, bunch.target) if return_X_y else bunch
-
-
-def _find(name: str, data_home: str | os.PathLike[str] | None) -> Path | None:
-    """Return the file of a data set; None if it is not found."""
-    given = os.environ.get("POLYPLANE_DATA")
-    if given and (Path(given) / f"{name}.npz").is_file():
-        return Path(given) / f"{name}.npz"
-    kept = cache_folder(data_home) / f"{name}.npz"
-    return kept if kept.is_file() else None
 
 
 def cache_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
@@ -206,7 +199,9 @@ def read_arrays(path: Path) -> dict[str, Any]:
             arrays = {key: stored[key] for key in stored}
         for part in ("X_train", "X_test"):
             if f"{part}_shape" in arrays:
-                arrays[part] = _take_matrix(arrays, part)
+                pieces = tuple(arrays.pop(f"{part}_{piece}") for piece in ("data", "indices", "indptr"))
+                arrays[part] = sparse.csr_matrix(pieces, shape=tuple(arrays.pop(f"{part}_shape")))
+                arrays[part].check_format(full_check=True)
         for part in parts(arrays) or ["train"]:
             if arrays[f"X_{part}"].shape[:1] != arrays[f"y_{part}"].shape:
                 raise ValueError(f"X_{part} and y_{part} differ in length")
@@ -237,13 +232,10 @@ def parts(arrays: Arrays) -> list[str]:
 def digest(arrays: Arrays, part: str, n_rows: int | None = None) -> str:
     """Compute the SHA256 of the (first) rows and labels of a part: of their dtypes, shapes and values."""
     X, y = arrays[f"X_{part}"][:n_rows], arrays[f"y_{part}"][:n_rows]
-    pieces = [y]
+    pieces = [y, X]
     if sparse.issparse(X):
-        if not X.has_sorted_indices:
-            X = X.sorted_indices()
-        pieces += [np.array(X.shape), X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data]
-    else:
-        pieces.append(X)
+        X = X if X.has_sorted_indices else X.sorted_indices()
+        pieces = [y, np.array(X.shape), X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data]
     total = hashlib.sha256()
     for piece in pieces:
         piece = np.ascontiguousarray(piece)
@@ -273,14 +265,6 @@ def verify(dataset: Dataset, arrays: dict[str, Any], origin: str) -> None:
             raise ValueError(f"{origin} is truncated or altered: the checksum of its {part} rows is wrong.")
 
 
-def _take_matrix(arrays: dict[str, Any], key: str) -> Any:
-    """Assemble a CSR matrix from its pieces and remove these from `arrays`."""
-    data, indices, indptr = (arrays.pop(f"{key}_{piece}") for piece in ("data", "indices", "indptr"))
-    matrix = sparse.csr_matrix((data, indices, indptr), shape=tuple(arrays.pop(f"{key}_shape")))
-    matrix.check_format(full_check=True)
-    return matrix
-
-
 def fetch(name: str, dataset: Dataset, cache: Path, download: bool) -> dict[str, Any]:
     """Return the arrays of a data set from the files of its original source, downloaded unless they are in `cache`.
 
@@ -298,8 +282,13 @@ def fetch(name: str, dataset: Dataset, cache: Path, download: bool) -> dict[str,
                 _download(url, work / file_name(url), lambda why: _absent(name, dataset, cache, why))
             paths.append((work if url in missing else cache) / file_name(url))
         for path, file in zip(paths, dataset.files, strict=True):
-            if "sha256" in file:
-                _check_file(path, **file)
+            with path.open("rb") as opened:
+                found = hashlib.file_digest(opened, "sha256").hexdigest() if "sha256" in file else None
+            if found != file.get("sha256"):
+                raise ValueError(
+                    f"{path.name}, from {file['url']}, is truncated or altered: its checksum is {found}, not "
+                    f"{file['sha256']}."
+                )
         origin = " and ".join((url.split("#")[0] for url in dataset.urls) if missing else map(str, paths))
         try:
             arrays = dataset.parse(paths)
@@ -335,13 +324,6 @@ def _download(url: str, path: Path, absent: Callable[[str], str]) -> None:
         bar.close()
 
 
-def _check_file(path: Path, url: str, sha256: str) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
-        raise ValueError(f"{path.name}, from {url}, is truncated or altered: its checksum is {found}, not {sha256}.")
-
-
 class DownloadBar:
     """Progress bar of a download on a terminal, with the interface of pooch."""
 
@@ -349,15 +331,9 @@ class DownloadBar:
         from rich import console, progress
 
         self.total = 0
-        self._bar = progress.Progress(
-            progress.TextColumn("[bold]{task.description}"),
-            progress.BarColumn(),
-            progress.DownloadColumn(),
-            progress.TransferSpeedColumn(),
-            progress.TimeRemainingColumn(),
-            console=console.Console(stderr=True),
-            disable=not sys.stderr.isatty(),
-        )
+        columns = *progress.Progress.get_default_columns(), progress.DownloadColumn(), progress.TransferSpeedColumn()
+        terminal = console.Console(stderr=True)
+        self._bar = progress.Progress(*columns, console=terminal, disable=not sys.stderr.isatty())
         self._task = self._bar.add_task(title, total=None)
         self._bar.start()
 

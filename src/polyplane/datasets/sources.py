@@ -63,16 +63,9 @@ def file_name(url: str) -> str:
     return unquote(url.rsplit("/", 1)[1].rsplit("#", 1)[-1])
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file as bytes, decompressed according to its name."""
-    opened: IO[bytes] = _OPENERS.get(path.suffix, open)(path, "rb")
-    return opened
-
-
-def open_text(path: Path) -> IO[str]:
-    """Open a file as text, decompressed according to its name."""
-    opened: IO[str] = _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8")
-    return opened
+def opened(path: Path, mode: str) -> Any:
+    """Open a file as bytes or as text, decompressed according to its name."""
+    return _OPENERS.get(path.suffix, open)(path, mode, encoding="utf-8" if mode == "rt" else None)
 
 
 def parse_svmlight(
@@ -82,7 +75,7 @@ def parse_svmlight(
     arrays: dict[str, Any] = {}
     for part, own in (("train", paths[:n_train]), ("test", paths[n_train:])):
         if own:
-            X, y = _stack([_read_svmlight(open_bytes(path), n_features) for path in own])
+            X, y = _stack([_read_svmlight(opened(path, "rb"), n_features) for path in own])
             X = X.astype(dtype)
             arrays |= {f"X_{part}": X.toarray() if dense else X, f"y_{part}": y}
     return arrays
@@ -125,7 +118,7 @@ def parse_table(
 
     arrays: dict[str, Any] = {}
     for part, path in zip(("train", "test"), paths, strict=False):
-        with open_text(path) as file:
+        with opened(path, "rt") as file:
             lines = (line for line in file if line.strip() and line[0] not in "@%")
             converters: Any = number if words else None
             cells = np.loadtxt(lines, delimiter=delimiter or None, converters=converters, ndmin=2)
@@ -141,7 +134,7 @@ def parse_idx(paths: Sequence[Path]) -> dict[str, Any]:
     """Parse the four files of MNIST: training images and labels, test images and labels."""
     arrays = {}
     for key, path in zip(("X_train", "y_train", "X_test", "y_test"), paths, strict=True):
-        with open_bytes(path) as file:
+        with opened(path, "rb") as file:
             content = file.read()
         n_axes = content[3]
         shape = np.frombuffer(content, ">i4", n_axes, offset=4)
@@ -162,7 +155,7 @@ def parse_adult(paths: Sequence[Path]) -> dict[str, Any]:
     categorical = [name for name in ADULT_COLUMNS if name not in ADULT_NUMERIC]
     read = []
     for path in paths:
-        with open_text(path) as file:
+        with opened(path, "rt") as file:
             rows = csv.reader(file, skipinitialspace=True)
             read.append([row for row in rows if len(row) == len(ADULT_COLUMNS) + 1])  # skip comment lines
     columns = list(zip(*(row for rows in read for row in rows), strict=True))

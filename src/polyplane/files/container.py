@@ -21,17 +21,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "I16": np.dtype("<i2"),
-    "I8": np.dtype("i1"),
-    "U64": np.dtype("<u8"),
-    "U32": np.dtype("<u4"),
-    "U16": np.dtype("<u2"),
-    "U8": np.dtype("u1"),
+    **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (8, 4, 2)},
+    **{f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}") for kind in "iu" for size in (8, 4, 2, 1)},
     "BOOL": np.dtype("?"),
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -73,37 +64,26 @@ class Header(NamedTuple):
 
 
 def write_container(file: BinaryIO, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> None:
-    """Write arrays (in C order) and text, and finally the checksum."""
-    header, ordered = _compose(arrays, metadata)
-    digest = hashlib.sha256(header)
-    file.write(header)
-    for array in ordered:
-        view = _bytes_of(array)
-        digest.update(view)
-        file.write(view)
-    file.seek(DIGEST_AT)
-    file.write(digest.hexdigest().encode())
-
-
-def _compose(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> tuple[bytes, list[np.ndarray]]:
-    """Return the header, and the arrays in file order: by decreasing item size, so that each is aligned."""
-    little = {name: _little_endian(array) for name, array in arrays.items()}
-    header: dict[str, Any] = {"__metadata__": {"sha256": ZEROS.decode(), **metadata}}
+    """Write arrays (in C order, by decreasing item size, so that each is aligned) and text, and then the checksum."""
+    entries: dict[str, Any] = {"__metadata__": {"sha256": ZEROS.decode(), **metadata}}
     ordered, start = [], 0
-    for name, array in sorted(little.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
-        entry = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [start, start + array.nbytes]}
-        header[name] = entry
-        ordered.append(array)
-        start += array.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
+    for name, array in sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
+        little = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+        stop = start + little.nbytes
+        entries[name] = {"dtype": NAMES[little.dtype], "shape": list(little.shape), "data_offsets": [start, stop]}
+        ordered.append(little)
+        start = stop
+    text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > LONGEST_HEADER:
         raise ValueError("The feature names and labels take more than 100 MB, the maximum of a model file.")
-    return len(text).to_bytes(8, "little") + text, ordered
-
-
-def _little_endian(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
+    digest = hashlib.sha256()
+    parts: list[bytes | memoryview] = [len(text).to_bytes(8, "little"), text, *map(_bytes_of, ordered)]
+    for part in parts:
+        digest.update(part)
+        file.write(part)
+    file.seek(DIGEST_AT)
+    file.write(digest.hexdigest().encode())
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:
@@ -127,7 +107,15 @@ def read_header(file: BinaryIO) -> Header:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise DamagedError("has a damaged header")
     slots = [_slot(name, entry) for name, entry in entries.items()]
-    _check_places(slots, size - 8 - length)
+    slots.sort(key=lambda slot: (slot.start, slot.stop))
+    end = 0
+    for slot in slots:  # without gaps and overlaps
+        if slot.start != end:
+            raise DamagedError(f"has a damaged entry for the array {slot.name!r} in its header")
+        end = slot.stop
+    n_extra = size - 8 - length - end
+    if n_extra:
+        raise DamagedError("is truncated" if n_extra < 0 else f"has {n_extra} extra bytes at its end")
     return Header(length.to_bytes(8, "little") + text, metadata, slots)
 
 
@@ -174,18 +162,6 @@ def _slot(name: str, entry: Any) -> Slot:
     raise DamagedError(f"has a damaged entry for the array {name!r} in its header")
 
 
-def _check_places(slots: list[Slot], size: int) -> None:
-    """Check that the arrays fill the rest of the file, without gaps and overlaps."""
-    slots.sort(key=lambda slot: (slot.start, slot.stop))
-    end = 0
-    for slot in slots:
-        if slot.start != end:
-            raise DamagedError(f"has a damaged entry for the array {slot.name!r} in its header")
-        end = slot.stop
-    if end != size:
-        raise DamagedError("is truncated" if end > size else f"has {size - end} extra bytes at its end")
-
-
 def read_arrays(file: BinaryIO, header: Header) -> dict[str, np.ndarray]:
     """Read the arrays after the header, and verify the checksum."""
     digest = hashlib.sha256(header.raw[:DIGEST_AT] + ZEROS + header.raw[DIGEST_AT + 64 :])
@@ -199,9 +175,8 @@ def read_arrays(file: BinaryIO, header: Header) -> dict[str, np.ndarray]:
         if file.readinto(view) != len(view):  # type: ignore[attr-defined]
             raise DamagedError("is truncated")
         digest.update(view)
-        if (
-            array.dtype == bool and array.view(np.uint8).max(initial=0) > 1
-        ):  # NumPy and Numba may interpret other values differently
+        # NumPy and Numba may interpret other values of booleans differently.
+        if array.dtype == bool and array.view(np.uint8).max(initial=0) > 1:
             raise DamagedError(f"has other bytes than 0 and 1 in its boolean array {slot.name!r}")
         arrays[slot.name] = array.astype(slot.dtype.newbyteorder("="), copy=False)
     if header.raw[8:DIGEST_AT] != OPENING or header.metadata.get("sha256") != digest.hexdigest():
@@ -227,50 +202,31 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         The temporary file, open for reading and writing.
     """
     target = Path(os.path.realpath(path))
-    mode = _mode(target)
+    mode = target.stat().st_mode if target.exists() else None
+    if mode is not None and not stat.S_ISREG(mode):
+        raise OSError(f"{target} exists and is not a regular file, so it cannot be replaced; choose another path.")
     temporary = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.tmp")
-    with _named(path, temporary):
-        descriptor = _create(temporary)
+    # 0o666 minus the umask, as for any new file: with the private mode of `tempfile`, other users could not read it.
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(temporary, flags, 0o666)
         try:
             with open(descriptor, "w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             if mode is not None:
-                os.chmod(temporary, mode)
+                os.chmod(temporary, stat.S_IMODE(mode))
             os.replace(temporary, target)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
-    _sync_folder(target.parent)
-
-
-@contextmanager
-def _named(path: str | os.PathLike[str], temporary: Path) -> Iterator[None]:
-    """Replace the temporary file name in errors by `path`."""
-    try:
-        yield
-    except OSError as error:
+    except OSError as error:  # name the path, not the temporary file
         if error.errno is None or error.filename not in (None, temporary, str(temporary)):
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-
-
-def _create(path: Path) -> int:
-    # 0o666 minus the umask, as for any new file: with the private mode of `tempfile`, other users could not read it.
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-
-
-def _mode(target: Path) -> int | None:
-    """Return the permissions of an existing file; other objects, such as devices, are an error."""
-    try:
-        found = os.stat(target).st_mode
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(found):
-        raise OSError(f"{target} exists and is not a regular file, so it cannot be replaced; choose another path.")
-    return stat.S_IMODE(found)
+    _sync_folder(target.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -238,8 +238,9 @@ def _rebuild_step(node: dict[str, Any], n_out: int, place: str, unpacker: Unpack
     learned = {a: unpack(kinds[a], fitted[a], f"{place}.{a}", unpacker, sizes) for a in kinds}
     scaler = scaler_of(kind)
     parameters = _unpack_parameters(scaler, part_of(node, "parameters"), place, unpacker)
-    if not all(_are_limits(value) for value in parameters.values() if isinstance(value, tuple)):
-        raise mismatch(place)
+    for limits in (value for value in parameters.values() if isinstance(value, tuple)):
+        if len(limits) != 2 or not all(type(limit) in (int, float) and abs(limit) < LARGEST_LIMIT for limit in limits):
+            raise mismatch(place)
     with possible():
         step = scaler(**parameters)
         step._validate_params()
@@ -287,8 +288,3 @@ def is_plain_imputer(parameters: Mapping[str, Any], dtype: str) -> bool:
     is_filled = fill is None or (isinstance(fill, int | float | np.number) and not isinstance(fill, bool))
     is_named = isinstance(parameters.get("strategy", "mean"), str)
     return bool(is_nan and is_filled and not parameters.get("add_indicator", False) and dtype in FLOATS and is_named)
-
-
-def _are_limits(value: tuple[Any, ...]) -> bool:
-    """Whether a parameter is a lower and an upper limit."""
-    return len(value) == 2 and all(type(limit) in (int, float) and abs(limit) < LARGEST_LIMIT for limit in value)

@@ -87,19 +87,22 @@ def write_model(path: str | os.PathLike[str], model: Any, metadata: Mapping[str,
         write_container(file, packer.arrays, {KEY: text})
 
 
-def read_model(path: str | os.PathLike[str], find: Find) -> ModelFile:
-    """Read a model file; `find` returns the class of an estimator for its name. See `polyplane.loading`."""
-    return _read(path, _builder(find))
+def read_model(path: str | os.PathLike[str], find: Find, preparation: Any = None) -> ModelFile:
+    """Read a model file; `find` returns the class of an estimator for its name. See `polyplane.loading`.
+
+    `preparation` is the class of the preparations of tables, to read those of format 2.
+    """
+    return _read(path, _builder(find), preparation)
 
 
-def read_for_prediction(path: str | os.PathLike[str]) -> Model:
+def read_for_prediction(path: str | os.PathLike[str], preparation: Any) -> Model:
     """Read the `Model` of a file, which requires NumPy only. See `polyplane.serving`."""
 
     def build(description: dict[str, Any], unpacker: Unpacker) -> Model:
         unpacker.skip(description.get("estimator"))
         return unpack_model(part_of(description, "model"), unpacker)
 
-    model: Model = _read(path, build).model
+    model: Model = _read(path, build, preparation).model
     return model
 
 
@@ -113,17 +116,25 @@ def _builder(find: Find) -> Build:
     return build
 
 
-def _read(path: str | os.PathLike[str], build: Build) -> ModelFile:
+def _read(path: str | os.PathLike[str], build: Build, preparation: Any) -> ModelFile:
     with _opened(path) as file:
         try:
             header = read_header(file)
             if KEY not in header.metadata:
                 raise DamagedError("is a safetensors file, but not a model of Polyplane")
             description = parse_json(header.metadata[KEY])
-            number, version = _checked_format(description)
+            number, version = description.get("format"), description.get("polyplane")
+            if type(number) is not int or number < 1 or not isinstance(version, str) or not version.isprintable():
+                raise DamagedError("has a damaged header")
+            if number not in (2, FORMAT):
+                remedy = "upgrade it" if number > FORMAT else "train the model again, or use that version"
+                raise DamagedError(
+                    f"was written by Polyplane {version[:40]} in format {number}; this is Polyplane {__version__}, "
+                    f"which reads formats 2 and {FORMAT}: {remedy}"
+                )
             unpacker = Unpacker(read_arrays(file, header), os.fstat(file.fileno()).st_size)
             if number == 2:
-                description, unpacker = format2.translated(description, unpacker)
+                description, unpacker = format2.translated(description, unpacker, preparation)
             model, metadata = _unpack(description, unpacker, build)
             return ModelFile(model, metadata, number, version, file.tell())
         except DamagedError as error:
@@ -142,20 +153,6 @@ def _opened(path: str | os.PathLike[str]) -> BinaryIO:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     raise ModelFileError(f"{Path(path)} is not a regular file.")
-
-
-def _checked_format(description: dict[str, Any]) -> tuple[int, str]:
-    """Return the format and the version of Polyplane that wrote the file, if this version supports the format."""
-    number, version = description.get("format"), description.get("polyplane")
-    if type(number) is not int or number < 1 or not isinstance(version, str) or not version.isprintable():
-        raise DamagedError("has a damaged header")
-    if number not in (2, FORMAT):
-        remedy = "upgrade it" if number > FORMAT else "train the model again, or use that version"
-        raise DamagedError(
-            f"was written by Polyplane {version[:40]} in format {number}; this is Polyplane {__version__}, which reads "
-            f"formats 2 and {FORMAT}: {remedy}"
-        )
-    return number, version
 
 
 def _unpack(description: dict[str, Any], unpacker: Unpacker, build: Build) -> tuple[Any, dict[str, Any]]:

@@ -1,24 +1,21 @@
 """Translation of files of format 2, in which each kind of estimator had a form of its own, to format 3.
 
-The `Model` is computed from the old parts and described as in format 3; the arrays of parameters, fitted attributes and
-training states are used as they are. What the translation yields is validated as any file of format 3.
+The header is rewritten, and refers to the same arrays; only the models of pipelines and tables are computed from their
+parts. What the translation yields is validated as any file of format 3.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from polyplane.engine.state import Array, Maybe
-from polyplane.features import OPS, Features, Projection
+from polyplane.engine.state import Record
 from polyplane.files.container import DamagedError
 from polyplane.files.estimator import MOST_STEPS, SCALERS
-from polyplane.files.model import pack_columns, pack_model, unpack_labels
-from polyplane.files.values import Packer, Size, Sizes, Unpacker, Value, mismatch, part_of, possible, unpack
-from polyplane.inputs.encoding import MatrixInputs, TableInputs
+from polyplane.files.model import pack_columns, pack_model, unpack_labels, unpack_model
+from polyplane.files.values import Packer, Sizes, Unpacker, Value, mismatch, part_of, possible, unpack
+from polyplane.inputs.encoding import TableInputs
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 
@@ -26,119 +23,106 @@ from polyplane.planes import PlaneSet
 PROBABILISTIC = ("CommitteeClassifier", "MultiHyperplaneClassifier", "PolyhedralMixtureClassifier")
 #: Parts of a description that keep their meaning.
 KEPT = ("parameters", "training")
-PLANES = {
-    "coef": Array("f", "planes", "features", in_place=False),
-    "intercept": Array("f", "planes", in_place=False),
-    "indptr": Array("i", "classes+1", in_place=False),
-}
-TABLES = {
-    "n_features": Size("columns"),
-    "kept": Array("i", "kept"),
-    "projection": Maybe(Array("int8", "rank", "kept")),
-    "units": Array("float32", "rank"),
-    "weights": Array("int8", "planes", "rank"),
-    "intercept": Array("float32", "planes"),
-    "indptr": Array("i", "classes+1"),
-    "centres": Maybe(Array("float32", "kept")),
-    "factors": Maybe(Array("float32", "kept")),
-}
-#: The arrays of a preparation of a table; the knots of all numbers are concatenated.
-PREPARATION = {
-    "is_number": Array("b", "features", in_place=False),
-    **{name: Array("float64", "features", in_place=False) for name in ("centre", "factor", "gain")},
-    "knots": Array("float64", "knots", in_place=False),
-    "knot_counts": Array("i", "binned", in_place=False),
-    **{name: Array("float64", "more", in_place=False) for name in ("more_centre", "more_factor")},
-}
-#: Largest prepared number of a table.
-LARGEST = 1e12
 #: Bytes of a member of a table, of each of its features, and of the knots of a number, besides those of the arrays.
 MEMBER_BYTES, FEATURE_BYTES, KNOTS_BYTES = 4096, 128, 512
 
 
-def translated(description: dict[str, Any], old: Unpacker) -> tuple[dict[str, Any], Unpacker]:
-    """Return the description in format 3, and an unpacker of its arrays."""
+def translated(description: dict[str, Any], old: Unpacker, preparation: Any) -> tuple[dict[str, Any], Unpacker]:
+    """Return the description in format 3, and an unpacker of its arrays.
+
+    `preparation` is the class of the preparations of tables, which is on a higher floor than files.
+    """
     with possible():
         try:
-            model, estimator = _translated(description, old)
+            model, estimator = _translated(description, old, preparation)
         except (AttributeError, IndexError, KeyError, TypeError, OverflowError) as error:
             raise DamagedError("has a damaged header") from error
-    packer = Packer()
-    parts = {"model": pack_model(model, packer), "estimator": estimator, "metadata": description.get("metadata")}
-    new = Unpacker({**old.arrays, **packer.arrays}, 0)
+    parts = {"model": model, "estimator": estimator, "metadata": description.get("metadata")}
+    new = Unpacker(old.arrays, 0)
     new.skip(parts)
     consumed = old.used - new.used
-    new.arrays = {name: array for name, array in new.arrays.items() if name not in consumed}
+    new.arrays = {name: array for name, array in old.arrays.items() if name not in consumed}
     new.room, new.used = old.room, set()
     return parts, new
 
 
-def _translated(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
-    """Return the model and the description of the estimator."""
+def _translated(node: dict[str, Any], old: Unpacker, preparation: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the descriptions of the model and of the estimator."""
     match node.get("learner"):
         case "Pipeline":
-            return _pipeline(node, old)
+            return _pipeline(node, old, preparation)
         case "TableClassifier":
-            return _table(node, old)
+            return _table(node, old, preparation)
         case "CompressedClassifier":
             return _compressed(node, old)
     return _learner(node, old)
 
 
-def _learner(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
-    sizes: Sizes = {}
-    name, parameters = node.get("learner"), part_of(node, "parameters")
-    parts = _parts(PLANES, part_of(node, "planes"), "planes", old, sizes)
-    n_members = node["planes"].get("members") or 1
-    if not 0 < n_members < len(parts["indptr"]):
-        raise mismatch("planes.members")
-    planes = PlaneSet(**parts, member_weight=np.full(n_members, 1.0 / n_members))
+def _learner(node: dict[str, Any], old: Unpacker) -> tuple[dict[str, Any], dict[str, Any]]:
+    name, parameters, planes = node.get("learner"), part_of(node, "parameters"), part_of(node, "planes")
     has_probabilities = name in PROBABILISTIC and parameters.get("loss", "log") == "log"
     fitted = {key: part for key, part in part_of(node, "fitted").items() if key != "n_features_in_"}
     if node.get("history") is not None:
         fitted["history_"] = node["history"]
     name = "MultiHyperplaneClassifier" if name == "CommitteeClassifier" else name
     estimator = {"class": name, **{key: node.get(key) for key in KEPT}, "fitted": fitted}
-    classes = unpack_labels(node.get("classes"), planes.n_classes, old)
-    temperature = 1.0 if has_probabilities else None
-    inputs = _matrix(node, sizes["features"])
-    features = Features.identity(sizes["features"])
-    return Model(inputs, features, planes, classes, temperature, learner=str(name)), estimator
+    _, n_features = old.array(planes["coef"], "planes.coef").shape
+    planes = _planes(planes, planes.get("members") or 1, old)
+    return _model(node, n_features, planes, learner=name, temperature=1.0 if has_probabilities else None), estimator
 
 
-def _matrix(node: dict[str, Any], n_columns: int) -> MatrixInputs:
-    names = node.get("feature_names")
-    return MatrixInputs(n_columns, None if names is None else tuple(names))
+def _model(node: dict[str, Any], n_columns: Any, planes: dict[str, Any], **others: Any) -> dict[str, Any]:
+    """Return the description of a model of the columns of a matrix."""
+    inputs = {"matrix": {"n_columns": n_columns, "given_names": node.get("feature_names"), "neutral": None}}
+    usual = {"features": None, "projection": None, "temperature": None, "classes": node.get("classes")}
+    return {"inputs": inputs, "planes": planes, **usual, **others}
 
 
-def _parts(kinds: dict[str, Any], nodes: dict[str, Any], name: str, old: Unpacker, sizes: Sizes) -> dict[str, Any]:
-    return {key: unpack(kind, nodes.get(key), f"{name}.{key}", old, sizes) for key, kind in kinds.items()}
+def _planes(node: dict[str, Any], n_members: int, old: Unpacker) -> dict[str, Any]:
+    """Return the description of planes, whose members have equal weights."""
+    if not 0 < n_members < len(old.array(node["indptr"], "planes.indptr")):
+        raise mismatch("planes.members")
+    weight = f"member_weight.{n_members}"
+    old.arrays = {**old.arrays, weight: np.full(n_members, 1.0 / n_members)}
+    arrays = {name: node[name] for name in ("coef", "intercept", "indptr")}
+    return {**arrays, "member_weight": {"array": weight}, "pooling": "max"}
 
 
-def _compressed(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
-    parts = _parts(TABLES, part_of(node, "tables"), "tables", old, {})
-    scaling = {} if parts["factors"] is None else {"centre": parts["centres"], "factor": parts["factors"]}
-    features = Features.of(parts["kept"], n_inputs=parts["n_features"], **scaling)
-    planes = PlaneSet(parts["weights"].astype(np.float64), parts["intercept"].astype(np.float64), parts["indptr"])
-    classes = unpack_labels(node.get("classes"), planes.n_classes, old)
-    projection, name = Projection(parts["projection"], parts["units"]), "CompressedClassifier"
-    model = Model(_matrix(node, parts["n_features"]), features, planes, classes, None, projection, name)
-    history = part_of(node, "history")
+def _compressed(node: dict[str, Any], old: Unpacker) -> tuple[dict[str, Any], dict[str, Any]]:
+    tables, history, name = part_of(node, "tables"), part_of(node, "history"), "CompressedClassifier"
+
+    def wide(part: str) -> dict[str, Any]:
+        return {**tables[part], "dtype": "float64"}
+
+    is_scaled = tables["factors"] is not None
+    features = {
+        "n_inputs": tables["n_features"],
+        "source": tables["kept"],
+        "op": {"all": 0},
+        "centre": wide("centres") if is_scaled else {"all": 0.0},
+        "factor": wide("factors") if is_scaled else {"all": 1.0},
+        "low": {"all": {"float": "-inf"}},
+        "high": {"all": {"float": "inf"}},
+    }
+    planes = {"coef": wide("weights"), "intercept": wide("intercept"), "indptr": tables["indptr"]}
+    projection = {"matrix": tables["projection"], "scale": tables["units"]}
+    parts = {"features": features, "projection": projection, "learner": name}
+    model = _model(node, tables["n_features"], _planes(planes, 1, old), **parts)
     fitted = {"history_": history, "trials_": node.get("trials")}
     fitted["n_iter_"] = old.array(history["loss"], "history.loss").size
     return model, {"class": name, "parameters": node.get("parameters"), "fitted": fitted, "training": None}
 
 
-def _pipeline(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
-    last, steps = part_of(node, "last"), node["steps"]
+def _pipeline(node: dict[str, Any], old: Unpacker, preparation: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    last, steps, packer = part_of(node, "last"), node["steps"], Packer()
     if len(steps) > MOST_STEPS:
         raise mismatch("steps")
-    model, estimator = _translated(last, old)
-    packer = Packer()
+    inner, estimator = _translated(last, old, preparation)
+    model = unpack_model(inner, old)
     estimator |= {"name": last.get("name"), **pack_columns(model, "last.", packer)}
-    old.arrays = {**old.arrays, **packer.arrays}
     fitted = [(step["name"], _step(step, f"steps.{i}", old)) for i, step in enumerate(steps) if "fitted" in step]
-    whole = model.after(fitted) if fitted else model
+    whole = pack_model(model.after(fitted) if fitted else model, packer)
+    old.arrays = {**old.arrays, **packer.arrays}
     return whole, {"class": "Pipeline", "steps": steps, "last": estimator, "verbose": node.get("verbose")}
 
 
@@ -158,90 +142,44 @@ def _step(node: dict[str, Any], place: str, old: Unpacker) -> Any:
     return step
 
 
-def _table(node: dict[str, Any], old: Unpacker) -> tuple[Model, dict[str, Any]]:
+def _table(node: dict[str, Any], old: Unpacker, preparation: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     inputs = TableInputs.from_dict(node.get("encoding"))
-    preparations = [_Preparation.read(part, f"preparations.{i}", old) for i, part in enumerate(node["preparations"])]
-    planes = [PlaneSet(**_parts(PLANES, part, f"planes.{i}", old, {})) for i, part in enumerate(node["planes"])]
+    described = [_with_knots(part, f"preparations.{i}", old) for i, part in enumerate(node["preparations"])]
+    preparations = [
+        unpack(Record(preparation), part, f"preparations.{i}", old, {"features": inputs.n_encoded})
+        for i, part in enumerate(described)
+    ]
+    each = [_planes(part, 1, old) for part in node["planes"]]
+    planes = [unpack(Record(PlaneSet), part, f"planes.{i}", old, {}) for i, part in enumerate(each)]
     pairs = [(member["preparation"], member["planes"]) for member in node["members"]]
     classes = unpack_labels(node.get("classes"), planes[0].n_classes, old)
     for own in (planes[j] for _, j in pairs):  # a part can occur in any number of members
         old.charge(MEMBER_BYTES + own.n_features * (FEATURE_BYTES + 8 * own.n_planes), "members")
     n_features = sum({i: planes[j].n_features for i, j in pairs}.values())
     old.charge(8 * n_features * sum(planes[j].n_planes for _, j in pairs), "members")
-    folded = [(*preparations[i].fold(planes[j], inputs), planes[j].indptr) for i, j in pairs]
+    folded = [(*preparations[i].fold(planes[j], inputs.is_indicator), planes[j].indptr) for i, j in pairs]
     name = "TableClassifier"
     model = Model.of_members(inputs, folded, classes, temperature=node["temperature"], learner=name)
-    old.arrays = {**old.arrays, "member_weight": np.ones(1)}
-    rest = {"member_weight": {"array": "member_weight"}, "pooling": "max"}
-    members = [[preparations[i].node(f"preparations.{i}", old), {**node["planes"][j], **rest}] for i, j in pairs]
     fitted = dict(part_of(node, "fitted"))
-    fitted |= {"members_": members, "preparation_": fitted["preparation_"]["tuple"]}
+    fitted["members_"] = [[described[i], each[j]] for i, j in pairs]
+    fitted["preparation_"] = fitted["preparation_"]["tuple"]
     fitted["_encoder_parameters"] = {"dict": [[key, value] for key, value in part_of(node, "encoder").items()]}
     if "history_" in fitted:
         fitted["history_"] = dict(fitted["history_"]["dict"])
-    return model, {"class": name, "parameters": node.get("parameters"), "fitted": fitted, "training": None}
+    packer = Packer()
+    packed = pack_model(model, packer)
+    old.arrays = {**old.arrays, **packer.arrays}
+    return packed, {"class": name, "parameters": node.get("parameters"), "fitted": fitted, "training": None}
 
 
-@dataclass(frozen=True)
-class _Preparation:
-    """The features of a member of a table: all numbers scaled, then bins, squares and the squared norm."""
-
-    described: dict[str, Any]
-    name: str
-    arrays: dict[str, np.ndarray]
-    knots: list[np.ndarray]
-
-    @classmethod
-    def read(cls, node: dict[str, Any], place: str, old: Unpacker) -> _Preparation:
-        arrays = _parts(PREPARATION, node, place, old, {})
-        counts = arrays["knot_counts"]
-        if counts.min(initial=0) < 0 or counts.sum() != len(arrays["knots"]):
-            raise mismatch(f"{place}.knot_counts")
-        old.charge(KNOTS_BYTES * len(counts), f"{place}.knot_counts")
-        knots = np.split(arrays["knots"], np.cumsum(counts)[:-1]) if len(counts) else []
-        return cls(node, node["name"], arrays, knots)
-
-    def node(self, place: str, old: Unpacker) -> dict[str, Any]:
-        """Return the description in format 3."""
-        named = {f"{place}.knots.{i}": knots for i, knots in enumerate(self.knots)}
-        old.arrays = {**old.arrays, **named}
-        kept = {key: part for key, part in self.described.items() if key != "knot_counts"}
-        return {**kept, "knots": [{"array": name} for name in named]}
-
-    def fold(self, planes: PlaneSet, inputs: TableInputs) -> tuple[Features, np.ndarray, np.ndarray]:
-        """Return features of the encoded columns, and the planes over them: coef and intercept."""
-        centre, factor, gain = (self.arrays[key] for key in ("centre", "factor", "gain"))
-        is_robust = self.name.startswith("robust") or self.name == "bins"
-        numbers = np.flatnonzero(self.arrays["is_number"]).tolist()
-        prepared: list[tuple[bool, float, list[tuple[Any, ...]]]] = []  # whether scaled here, gain, features
-        for j in range(len(centre)):
-            if inputs.is_indicator[j]:
-                prepared.append((False, gain[j], [(j, "value", 0.0, 1.0, -np.inf, np.inf)]))
-            elif is_robust and j in numbers:
-                prepared.append((True, gain[j], [(j, "smooth", centre[j], factor[j], -np.inf, np.inf)]))
-            else:
-                prepared.append((True, gain[j], [(j, "value", centre[j], factor[j], -LARGEST, LARGEST)]))
-        for j, knots in zip(numbers, self.knots, strict=False):
-            for low, high in pairwise(knots):
-                prepared.append((False, gain[j], [(j, "value", low, 1.0 / (high - low), 0.0, 1.0)]))
-        scale = np.append(factor, self.arrays["more_factor"])
-        shift = np.append(centre, self.arrays["more_centre"])
-        for j in numbers if self.name == "squares" else ():
-            most = shift[len(prepared)] + LARGEST / scale[len(prepared)]
-            prepared.append((False, gain[j], [(j, "square", centre[j], factor[j], -np.inf, most)]))
-        if self.name == "robust+norm":
-            norm = [(j, "smooth square", centre[j], factor[j], -np.inf, np.inf) for j in numbers]
-            prepared.append((False, 1.0, norm))
-        coef, intercept = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
-        columns, features = [], []
-        for i, (is_scaled, weight, own) in enumerate(prepared):
-            column = coef[:, i] * weight
-            if not is_scaled:
-                intercept = intercept - column * (shift[i] * scale[i])
-                column = column * scale[i]
-            columns += [column] * len(own)
-            features += own
-        source, op, *limits = zip(*features, strict=True)
-        codes = np.array([OPS.index(name) for name in op], dtype=np.uint8)
-        found = Features(inputs.n_encoded, np.array(source), codes, *map(np.array, limits))
-        return found, np.stack(columns, axis=1), intercept
+def _with_knots(node: dict[str, Any], place: str, old: Unpacker) -> dict[str, Any]:
+    """Return a preparation with an array of knots for each number; in format 2, they are concatenated."""
+    knots, counts = (old.array(node[name], f"{place}.{name}") for name in ("knots", "knot_counts"))
+    if counts.dtype.kind != "i" or counts.min(initial=0) < 0 or counts.sum() != len(knots):
+        raise mismatch(f"{place}.knot_counts")
+    old.charge(KNOTS_BYTES * len(counts), f"{place}.knot_counts")
+    parts = np.split(knots, np.cumsum(counts)[:-1]) if len(counts) else []
+    named = {f"{place}.knots.{i}": part for i, part in enumerate(parts)}
+    old.arrays = {**old.arrays, **named}
+    kept = {key: part for key, part in node.items() if key != "knot_counts"}
+    return {**kept, "knots": [{"array": name} for name in named]}

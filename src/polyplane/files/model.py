@@ -71,10 +71,13 @@ IDENTITY_BYTES = 48
 def pack_model(model: Model, packer: Packer) -> dict[str, Any]:
     """Return the JSON description of a model; the packer collects the arrays."""
     planes = pack(Record(PlaneSet), model.planes, "planes", packer)
-    if model.projection is not None and _is_int8(model.planes.coef):
-        dtype = packer.arrays.pop(planes["coef"]["array"]).dtype
-        planes["coef"] = packer.array(np.ascontiguousarray(model.planes.coef).astype(np.int8), "planes.coef")
-        planes["coef"] = planes["coef"] | {"dtype": dtype.name}
+    if model.projection is not None:
+        coef = model.planes.coef
+        with np.errstate(invalid="ignore"):
+            whole = coef.astype(np.int8, order="C")
+        if whole.astype(coef.dtype).tobytes() == coef.tobytes():
+            del packer.arrays[planes["coef"]["array"]]
+            planes["coef"] = packer.array(whole, "planes.coef") | {"dtype": coef.dtype.name}
     return {
         **pack_columns(model, "", packer),
         "projection": pack(Maybe(Record(Projection)), model.projection, "projection", packer),
@@ -148,12 +151,6 @@ def unpack_columns(
     if not is_sound.all():
         raise mismatch(f"{prefix}features")
     return inputs, features
-
-
-def _is_int8(array: np.ndarray) -> bool:
-    """Whether all numbers are integers from -127 to 127, without negative zeros."""
-    is_whole = (np.abs(array) <= 127).all() and (array == np.rint(array)).all()
-    return bool(is_whole and not np.signbit(array[array == 0]).any())
 
 
 def _pack_labels(classes: np.ndarray, packer: Packer) -> Any:

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,29 +67,26 @@ class Text:
         self.among = among
 
 
-class Texts:
+class Texts(NamedTuple):
     """A tuple of strings, as many as a size."""
 
-    def __init__(self, size: str) -> None:
-        self.size = size
+    size: str
 
 
-class Size:
+class Size(NamedTuple):
     """An integer that is the size of arrays."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
 
 class Filled(Array):
     """An array of which only one number is stored if all are equal."""
 
 
-class Listed:
+class Listed(NamedTuple):
     """A tuple of any number of values of one kind."""
 
-    def __init__(self, kind: Any) -> None:
-        self.kind = kind
+    kind: Any
 
 
 class Shared(Record):
@@ -150,18 +147,18 @@ class Unpacker:
     def array(self, node: Any, name: str, own: bool = False) -> np.ndarray:
         """Return the array of a node; `own`: no other node may use it, because training writes into it."""
         match node:
-            case {"array": str(source), **rest} if source in self.arrays and rest in (
-                {},
-                {"order": "F"},
-                {"dtype": "float32"},
-                {"dtype": "float64"},
+            case {"array": str(source), **rest} if (
+                source in self.arrays
+                and rest.keys() <= {"order", "dtype"}
+                and rest.get("order", "F") == "F"
+                and rest.get("dtype", "float64") in FLOATS
             ):
                 if source in self._own or (own and source in self.used):
                     raise DamagedError(f"has an invalid value for {name}: its array is used twice")
                 self.used.add(source)
                 self._own |= {source} if own else set()
-                array = self.arrays[source]
-                return array.T if "order" in rest else self.converted(array, rest.get("dtype", array.dtype), name)
+                array = self.arrays[source].T if "order" in rest else self.arrays[source]
+                return self.converted(array, rest.get("dtype", array.dtype), name)
         raise DamagedError(f"has no array for {name}")
 
     def converted(self, array: np.ndarray, dtype: Any, name: str) -> np.ndarray:
@@ -242,8 +239,10 @@ def pack(kind: Any, value: Any, name: str, packer: Packer) -> Any:
             return {field: pack(inner, getattr(value, field), f"{name}.{field}", packer) for field, inner in kinds}
         case Filled() if value.size and value[0] == value[-1] and (value == value[0]).all():
             return {"all": _pack_value(value[0].item(), name, packer)}
+        case Array() if value.dtype == np.int64:  # by the smallest dtype that can represent all of them
+            return packer.array(next(part for part in map(value.astype, DTYPES["i"]) if (part == value).all()), name)
         case Array():
-            return packer.array(_narrow(value) if value.dtype == np.int64 else value, name)
+            return packer.array(value, name)
         case Texts():
             return list(value)
         case Metrics():
@@ -255,13 +254,6 @@ def pack(kind: Any, value: Any, name: str, packer: Packer) -> Any:
         case FloatType() | Prototype():
             return np.dtype(getattr(value, "dtype", value)).name
     return _pack_value(value, name, packer)
-
-
-def _narrow(array: np.ndarray) -> np.ndarray:
-    """Convert integers to the smallest dtype that can represent them."""
-    low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
-    fitting = (name for name in DTYPES["i"] if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
-    return array.astype(next(fitting), copy=False)
 
 
 def _pack_value(value: Any, name: str, packer: Packer) -> Any:
@@ -305,9 +297,8 @@ def unpack(kind: Any, node: Any, name: str, unpacker: Unpacker, sizes: Sizes) ->
         case Tuple() if isinstance(node, list) and len(node) == len(kind.kinds):
             parts = enumerate(zip(kind.kinds, node, strict=True))
             built = kind.build(*(unpack(inner, part, f"{name}.{i}", unpacker, sizes) for i, (inner, part) in parts))
-            if isinstance(built, AffineScaling) and not _is_sound(built):
-                raise mismatch(name)
-            return built
+            if not isinstance(built, AffineScaling) or _is_invertible(built):
+                return built
         case Many() if isinstance(node, list) and node:
             return [unpack(kind.kind, part, f"{name}.{i}", unpacker, sizes) for i, part in enumerate(node)]
         case Listed() if isinstance(node, list):
@@ -358,14 +349,8 @@ def unpack(kind: Any, node: Any, name: str, unpacker: Unpacker, sizes: Sizes) ->
     raise mismatch(name)
 
 
-def _is_sound(scaling: AffineScaling) -> bool:
-    """Whether a scaling can be inverted."""
-    return bool(np.isfinite(scaling.centre).all() and np.isfinite(scaling.factor).all() and np.all(scaling.factor > 0))
-
-
-def _is_measured(value: Any) -> bool:
-    """Whether a scaling can result from rows: in a state, its factors are one divided by a standard deviation."""
-    return not isinstance(value, AffineScaling) or bool(np.all(value.factor <= LARGEST_FACTOR))
+def _is_invertible(scaling: AffineScaling) -> bool:
+    return bool(all(np.isfinite(part).all() for part in scaling) and np.all(scaling.factor > 0))
 
 
 def _unpack_record(record: Any, nodes: dict[str, Any], name: str, unpacker: Unpacker, sizes: Sizes) -> Any:
@@ -373,9 +358,9 @@ def _unpack_record(record: Any, nodes: dict[str, Any], name: str, unpacker: Unpa
     inner = {size: length for size, length in sizes.items() if size not in own}
     kinds = declared(record).items()
     found = record(**{field: unpack(kind, nodes[field], f"{name}.{field}", unpacker, inner) for field, kind in kinds})
-    if hasattr(found, "check") and not found.check(inner):
-        raise mismatch(name)
-    if not all(_is_measured(getattr(found, field)) for field, _ in kinds):
+    scalings = [part for field, _ in kinds if isinstance(part := getattr(found, field), AffineScaling)]
+    is_measured = all(np.all(scaling.factor <= LARGEST_FACTOR) for scaling in scalings)  # it can result from rows
+    if not is_measured or (hasattr(found, "check") and not found.check(inner)):
         raise mismatch(name)
     sizes.update({size: length for size, length in inner.items() if size not in own})
     return found

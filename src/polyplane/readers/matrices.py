@@ -21,7 +21,7 @@ from polyplane.readers.rows import (
     regroup,
     stack,
 )
-from polyplane.readers.source import InputFile, seekable
+from polyplane.readers.source import InputFile
 from polyplane.readers.tables import open_parquet
 from polyplane.readers.text import csv_pieces, svmlight_pieces
 
@@ -32,8 +32,7 @@ MAX_PARQUET_VALUES = 1 << 20
 def parquet_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     """Yield the rows of a Parquet file in batches."""
     name = input_file.name
-    with input_file.open() as opened, seekable(opened) as file:
-        table = open_parquet(file, name)
+    with open_parquet(input_file) as table:
         columns = choose_columns(table.schema_arrow.names, options, name)
         for field, use in zip(table.schema_arrow, columns.uses, strict=True):
             if use >= 0 and not _is_numeric(field.type):

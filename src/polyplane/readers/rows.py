@@ -124,11 +124,8 @@ def choose_columns(header: Sequence[str], options: ReadOptions, name: str) -> Co
     else the last one. If features are matched by name, they can be in any order, and other columns are skipped.
     """
     header = list(header)
-    _check_number_of_columns(len(header), name)
+    check_names(header, name)
     indices = {cell: j for j, cell in enumerate(header)}
-    if len(indices) < len(header):
-        twice = next(cell for j, cell in enumerate(header) if indices[cell] != j)
-        raise ValueError(f"{name}: the column {twice!r} occurs twice in the header.")
     label = _label_column(header, options, name)
     names = tuple(cell for j, cell in enumerate(header) if j != label)
     if options.feature_names is not None:
@@ -175,17 +172,19 @@ def parse_header(text: io.StringIO, name: str) -> tuple[str, list[str], int]:
         raise ValueError(f"{name}: the header contains no column names.")
     _check_number_of_columns(len(cells), name)
     names = [cell.strip() for cell in cells]
-    if all(_is_number(cell) for cell in names):
-        raise ValueError(f"{name} has no header: the first line must contain the column names, not numbers.")
-    return delimiter, names, rows.line_num
-
-
-def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        list(map(float, names))
     except ValueError:
-        return False
-    return True
+        return delimiter, names, rows.line_num
+    raise ValueError(f"{name} has no header: the first line must contain the column names, not numbers.")
+
+
+def check_names(header: Sequence[str], name: str) -> None:
+    """Raise an error if there are too many columns, or two of the same name."""
+    _check_number_of_columns(len(header), name)
+    twice = [cell for cell, n_times in Counter(header).items() if n_times > 1]
+    if twice:
+        raise ValueError(f"{name}: the column {twice[0]!r} occurs twice in the header.")
 
 
 def _check_number_of_columns(n_columns: int, name: str) -> None:
@@ -290,17 +289,22 @@ def stack(parts: list[Rows]) -> Rows:
     """Concatenate rows."""
     if len(parts) == 1:
         return parts[0]
-    y = None if parts[0].y is None else _stack_labels([part.y for part in parts])
-    return parts[-1]._replace(
-        X=_stack_matrices([part.X for part in parts]), y=y, lines=np.concatenate([part.lines for part in parts])
-    )
-
-
-def _stack_labels(parts: list[np.ndarray]) -> np.ndarray:
-    room = max(part.dtype.itemsize for part in parts) * sum(map(len, parts))
-    if parts[0].dtype.kind == "U" and _is_wasteful(room, sum(part.nbytes for part in parts)):
-        parts = [part.astype(object) for part in parts]
-    return np.concatenate(parts)
+    matrices, y = [part.X for part in parts], None
+    if parts[0].y is not None:
+        labels = [part.y for part in parts]
+        room = max(own.dtype.itemsize for own in labels) * sum(map(len, labels))
+        if labels[0].dtype.kind == "U" and _is_wasteful(room, sum(own.nbytes for own in labels)):
+            labels = [own.astype(object) for own in labels]
+        y = np.concatenate(labels)
+    if sparse.issparse(matrices[0]):
+        n_features = max(X.shape[1] for X in matrices)
+        for X in matrices:
+            X.resize(X.shape[0], n_features)
+        whole = sparse.vstack(matrices, format="csr")
+        whole.has_canonical_format = True
+    else:
+        whole = np.concatenate(matrices)
+    return parts[-1]._replace(X=whole, y=y, lines=np.concatenate([part.lines for part in parts]))
 
 
 def regroup(pieces: Iterator[Rows], n_rows: int | None) -> Iterator[Rows]:
@@ -338,14 +342,3 @@ def _label_bytes(y: Any) -> int:
     if y is None or y.dtype.kind not in "UO":
         return 0
     return int(y.nbytes if y.dtype.kind == "U" else 4 * sum(map(len, y)))
-
-
-def _stack_matrices(parts: list[Any]) -> Any:
-    if not sparse.issparse(parts[0]):
-        return np.concatenate(parts)
-    n_features = max(part.shape[1] for part in parts)
-    for part in parts:
-        part.resize(part.shape[0], n_features)
-    X = sparse.vstack(parts, format="csr")
-    X.has_canonical_format = True
-    return X

@@ -8,14 +8,14 @@ import io
 import os
 import re
 import secrets
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.readers.rows import MAX_BATCH_VALUES, header_too_long, parse_header
+from polyplane.readers.rows import MAX_BATCH_VALUES, check_names, header_too_long, parse_header
 from polyplane.readers.source import BLOCK_BYTES, MAX_HEADER_BYTES, InputFile, seekable
 from polyplane.tables.encoder import GAPS
 
@@ -59,7 +59,11 @@ class TableBatches:
         keep_index: bool,
     ) -> None:
         self.input_file, self.batch_size = input_file, batch_size
-        self.format = format or table_format(input_file)
+        self.format = format or input_file.format()
+        if self.format not in TABLE_FORMATS:
+            raise ValueError(
+                f"{input_file.name} is in {self.format} format; tables are read from CSV, TSV and Parquet files."
+            )
         self.encoding, self.columns, self.keep_index = encoding, columns, keep_index
         self.index: tuple[str, ...] = ()
 
@@ -81,8 +85,7 @@ class TableBatches:
     def _parquet(self) -> Iterator[Any]:
         import pyarrow
 
-        with self.input_file.open() as opened, seekable(opened) as file:
-            table = open_parquet(file, self.input_file.name)
+        with open_parquet(self.input_file) as table:
             schema = table.schema_arrow
             indices = self._column_indices(schema.names, (schema.pandas_metadata or {}).get("index_columns", []))
             for field in (schema.field(j) for j in indices):
@@ -98,9 +101,7 @@ class TableBatches:
     def _column_indices(self, names: Sequence[str], index: Sequence[Any]) -> list[int]:
         """Return the indices of the columns to read."""
         name = self.input_file.name
-        twice = [cell for cell, n in Counter(names).items() if n > 1]
-        if twice:
-            raise ValueError(f"{name}: the column {twice[0]!r} occurs twice in the header.")
+        check_names(names, name)
         is_index = [(j == 0 or cell[:2] == "__") and _INDEX.fullmatch(cell) is not None for j, cell in enumerate(names)]
         self.index = tuple(cell for cell, found in zip(names, is_index, strict=True) if found or cell in index)
         if self.columns is not None:
@@ -219,8 +220,10 @@ def table_batches(
         raise ValueError(f"batch_size={batch_size} must be 1 or more.")
     if format is not None and format not in TABLE_FORMATS:
         raise ValueError(f"format={format!r} must be one of {', '.join(map(repr, TABLE_FORMATS))}.")
-    if encoding is not None and not _is_text_encoding(encoding):
-        raise ValueError(f"encoding={encoding!r} is not a known encoding; common ones are utf-8 and latin-1.")
+    try:
+        "".encode("utf-8" if encoding is None else encoding)
+    except LookupError:  # also of encodings that are not of text, such as base64
+        raise ValueError(f"encoding={encoding!r} is not a known encoding; common ones are utf-8 and latin-1.") from None
     input_file = path if isinstance(path, InputFile) else InputFile(path)
     return TableBatches(input_file, batch_size, format, encoding, columns, keep_index)
 
@@ -229,14 +232,6 @@ def whole_table(parts: TableBatches) -> Any:
     """Read all batches into one table."""
     found = list(parts)
     return import_pyarrow(parts.input_file.name).concat_tables(found)
-
-
-def table_format(input_file: InputFile) -> str:
-    """Return the format, "csv" or "parquet"; other formats are an error."""
-    found = input_file.format()
-    if found not in TABLE_FORMATS:
-        raise ValueError(f"{input_file.name} is in {found} format; tables are read from CSV, TSV and Parquet files.")
-    return found
 
 
 def import_pyarrow(name: str) -> Any:
@@ -267,22 +262,18 @@ def _regroup(pieces: Iterator[Any], n_rows: int | None) -> Iterator[Any]:
         yield rest
 
 
-def open_parquet(file: Any, name: str) -> Any:
+@contextmanager
+def open_parquet(input_file: InputFile) -> Iterator[Any]:
     """Open a Parquet file with Arrow."""
-    import_pyarrow(name)
+    import_pyarrow(input_file.name)
     from pyarrow import parquet
 
-    try:
-        return parquet.ParquetFile(file)
-    except (ValueError, OSError) as error:  # base classes of Arrow's errors
-        raise ValueError(f"{name} is not a Parquet file, or is damaged: {error}") from None
-
-
-def _is_text_encoding(encoding: str) -> bool:
-    try:
-        return bool(codecs.lookup(encoding)._is_text_encoding)
-    except LookupError:
-        return False
+    with input_file.open() as opened, seekable(opened) as file:
+        try:
+            table = parquet.ParquetFile(file)
+        except (ValueError, OSError) as error:  # base classes of Arrow's errors
+            raise ValueError(f"{input_file.name} is not a Parquet file, or is damaged: {error}") from None
+        yield table
 
 
 class _DelimitedText(io.RawIOBase):

@@ -272,7 +272,15 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
                     continue
                 if header.end() - header.start() > MAX_HEADER_BYTES:
                     raise header_too_long(name)
-                delimiter, names = _header(header[0].strip(), name)
+                try:
+                    first = header[0].strip().decode()
+                except UnicodeDecodeError:
+                    raise ValueError(f"{name}, the header: {NOT_UTF8}.") from None
+                if "\r" in first:
+                    raise ValueError(
+                        f"{name}: lines end with a carriage return alone; convert the line endings to newlines."
+                    )
+                delimiter, names, _ = parse_header(io.StringIO(first), name)
                 columns = choose_columns(names, options, name)
                 line, text = 2 + bytes(text[: header.start()]).count(b"\n"), text[header.end() + 1 :]
                 out = _parse_small_table(text, line, delimiter, columns.uses.tolist())
@@ -286,17 +294,6 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
             y = block.labels() if columns.label is not None else None
             X = out.values[: out.tally[N_ROWS]].astype(options.dtype)
             yield Rows(X, y, columns.names, block.lines, {"format": "csv", "label": columns.label})
-
-
-def _header(line: bytes, name: str) -> tuple[str, list[str]]:
-    try:
-        text = line.decode()
-    except UnicodeDecodeError:
-        raise ValueError(f"{name}, the header: {NOT_UTF8}.") from None
-    if "\r" in text:
-        raise ValueError(f"{name}: lines end with a carriage return alone; convert the line endings to newlines.")
-    delimiter, names, _ = parse_header(io.StringIO(text), name)
-    return delimiter, names
 
 
 def _parse_delimited(text: np.ndarray, line: int, delimiter: str, columns: ColumnUses, name: str) -> Parsed:
