@@ -118,6 +118,16 @@ class CommonParameters:
     verbose: int = 0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class EpochParameters:
+    """The parameters of learners that make many passes over the rows, in a random order."""
+
+    tol: float | None = None
+    early_stopping: bool | float = False
+    n_iter_no_change: int = 10
+    random_state: Any = None
+
+
 class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
     """A classifier made of planes.
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyplane.base import Declaration, PlaneClassifier
+from polyplane.base import Declaration, EpochParameters, PlaneClassifier
 from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, RowMemory, workspace
@@ -158,16 +158,13 @@ class AdaptiveState(PlaneColumns):
             winners = PlaneSet(*planes, np.array([0, len(own) + n_zero])).winners(data.X[rows])
             if add_zero_planes:
                 own = np.concatenate([[state.n_planes], own])
-                state = state if winners.all() else state._with_zero_plane(c)
+                if not winners.all():
+                    state = state.with_room()
+                    state.owner[state.n_planes] = c
+                    state.counts[c] += 1
+                    state = state.with_new_planes(np.array([-1]))
             columns[rows] = own[winners]
         return replace(state, rows=Assignments(columns))
-
-    def _with_zero_plane(self, c: int) -> Self:
-        state = self.with_room()
-        column = state.n_planes
-        state.owner[column] = c
-        state.counts[c] += 1
-        return state.with_new_planes(np.array([-1]))
 
 
 #: No limit to the planes of a class.
@@ -312,7 +309,7 @@ class AdaptiveMultiHyperplane(Method[AdaptiveState]):
 
 
 @dataclass(eq=False, repr=False)
-class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
+class AdaptiveMultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     r"""Adaptive multi-hyperplane machines: classes start without planes; planes are added during training.
 
     The score of class :math:`c` is :math:`\max_{k \in c} w_k x + b_k`, and the class with the best score wins. What is
@@ -439,10 +436,6 @@ class AdaptiveMultiHyperplaneClassifier(PlaneClassifier):
     alpha: float = 1e-5
     average_fraction: float = 0.2
     max_iter: int = 60
-    tol: float | None = None
-    early_stopping: bool | float = False
-    n_iter_no_change: int = 10
-    random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],

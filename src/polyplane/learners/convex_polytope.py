@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms
 
 from polyplane._array_api import in_threads
-from polyplane.base import Declaration, PlaneClassifier, class_index
+from polyplane.base import Declaration, EpochParameters, PlaneClassifier, class_index
 from polyplane.engine.data import Data, as_rows, moments
 from polyplane.engine.method import Traits
 from polyplane.engine.race import Choice, Race
@@ -288,7 +288,12 @@ def choose_sides(method: Any, data: Data, seed: int) -> Choice:
         alpha = method.alpha or candidate.strength * square / n_rows
         return replace(method, n_planes=candidate.n_planes, alpha=alpha, start_weight=candidate.start_weight)
 
-    folds = [Fold(data, *rows) for rows in _random_splits(data, seed)]
+    # Random splits; several if there are few rows.
+    rng, n_rows = np.random.default_rng([seed, 1]), min(SIDES_ROWS, len(data.train))
+    n_held_out = n_rows // 4
+    n_splits = int(np.clip(ROWS_TO_JUDGE // max(n_held_out, 1), 1, 10))
+    drawn = [rng.permutation(data.train)[:n_rows] for _ in range(n_splits)]
+    folds = [Fold(data, np.sort(rows[n_held_out:]), rows[:n_held_out]) for rows in drawn]
 
     def losses(candidates: Sequence[Sides], number: int) -> list[float]:
         fold = folds[number]
@@ -310,15 +315,6 @@ def choose_sides(method: Any, data: Data, seed: int) -> Choice:
     chosen = method_with(found, len(data.train))
     settings = {"n_planes": found.n_planes, "alpha": chosen.alpha, "start_weight": found.start_weight}
     return Choice(chosen, settings, race.table(Sides._asdict))
-
-
-def _random_splits(data: Data, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training rows and held-out rows; several splits if there are few rows."""
-    rng, n_rows = np.random.default_rng([seed, 1]), min(SIDES_ROWS, len(data.train))
-    n_held_out = n_rows // 4
-    n_splits = int(np.clip(ROWS_TO_JUDGE // max(n_held_out, 1), 1, 10))
-    drawn = [rng.permutation(data.train)[:n_rows] for _ in range(n_splits)]
-    return [(np.sort(rows[n_held_out:]), rows[:n_held_out]) for rows in drawn]
 
 
 class Fold:
@@ -353,7 +349,7 @@ SIDES_ALONE, ALPHA_ALONE = 16, 1e-4
 
 
 @dataclass(eq=False, repr=False)
-class ConvexPolytopeClassifier(PlaneClassifier):
+class ConvexPolytopeClassifier(EpochParameters, PlaneClassifier):
     r"""Convex Polytope Machine: each class owns the planes of a polytope, and scores its best plane.
 
     The class with the largest :math:`\max_k W_{ck} x` wins. By default the planes of all classes are trained together,
@@ -476,14 +472,10 @@ class ConvexPolytopeClassifier(PlaneClassifier):
     enclosed: Any = None
     alpha: float | None = None
     max_iter: int = 100
-    tol: float | None = None
     min_entropy: float = 0.0
     backoff: int = 31
     average: bool = True
     fit_intercept: bool = True
-    early_stopping: bool | float = False
-    n_iter_no_change: int = 10
-    random_state: Any = None
     n_jobs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

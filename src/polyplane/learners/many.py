@@ -71,7 +71,11 @@ def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) ->
     host = replace(data, X=to_numpy(data.X))
     starts = shared_starts(host, jobs, n_jobs)
     convex = [i for i, job in enumerate(jobs) if job.method.is_convex(starts[i].W.shape[1])]
-    planes = {i: _alone(data, jobs[i]) for i in convex}
+    planes = {}
+    for i in convex:
+        method, own = jobs[i].method, replace(data, train=jobs[i].rows)
+        alone = Run(method, seed=jobs[i].seed, choose=choose_n_planes).go(repeat(own, method.max_iter))
+        planes[i] = method.planes(alone.state)
     for group in _groups(jobs, starts, set(range(len(jobs))) - set(convex)):
         stack = Stack(tuple(jobs[i] for i in group), tuple(starts[i] for i in group), host, n_jobs)
         with within_device_memory("Train fewer models together, or fewer rows."):
@@ -118,14 +122,6 @@ def _each_once(
     for (key, job), value in zip(first.items(), found, strict=True):
         memory[key] = value, job.rows  # keys contain the id of the rows, so the rows are kept alive
     return [memory[key][0] for key in keys]
-
-
-def _alone(data: Data, job: Job) -> PlaneSet:
-    """The planes of a model that is trained alone."""
-    data = replace(data, train=job.rows)
-    return job.method.planes(
-        Run(job.method, seed=job.seed, choose=choose_n_planes).go(repeat(data, job.method.max_iter)).state
-    )
 
 
 def _groups(jobs: Sequence[Job], starts: Sequence[SmoothState], chosen: set[int]) -> list[list[int]]:
@@ -181,8 +177,11 @@ class Stack(Method[StackState]):
 
     def start(self, data: Data, seed: Any) -> StackState:
         """The starts, padded to the same number of planes, on the device of the rows."""
-        n_planes = max(start.W.shape[1] for start in self.starts)
-        padded = np.asarray([_padded(start.W, n_planes) for start in self.starts], dtype=self.host.X.dtype)
+        (n_classes, _, n_inputs), n_planes = self.starts[0].W.shape, max(start.W.shape[1] for start in self.starts)
+        padded = np.zeros((len(self.starts), n_classes, n_planes, n_inputs), dtype=self.host.X.dtype)
+        padded[..., -1] = -1e30  # padding never has the highest score
+        for own, start in zip(padded, self.starts, strict=True):
+            own[:, : start.W.shape[1]] = start.W
         W = like(padded, data.X)
         xp = namespace(W)
         rows = StackRows(data, self.host, self.jobs, self.starts, W)
@@ -238,7 +237,15 @@ class StackRows:
             (EpochSampler(replace(host, train=job.rows), job.method.shuffle, self.has_noise), job.seed)
             for job in sources.values()
         ]
-        self.rates, self.shares = self._rates(), self._row_shares()
+        # The weight of each row in the mean over its batch; 0 for the padding of the last batch.
+        index = np.arange(self.n_steps * self.size).reshape(self.n_steps, 1, self.size)
+        real = index < self.n_rows[:, None]
+        self.shares = self._to_device(real / real.sum(axis=2, keepdims=True))
+        # The step size, the shrinking and the weight in the average of each step: (epochs, 3, steps, models).
+        rates = np.array([_paces_of(job, start, self.size) for job, start in zip(jobs, starts, strict=True)])
+        n_averaged = rates[..., 2]
+        rates[..., 2] = np.where(n_averaged > 0, 1.0 / np.maximum(n_averaged, 1), 0.0)
+        self.rates = rates.transpose(1, 3, 2, 0)
         self.out = like(np.empty((self.n_steps, len(jobs)), dtype=host.X.dtype), data.X)
 
     def _to_device(self, values: Any) -> Any:
@@ -253,19 +260,6 @@ class StackRows:
             batches.append(self._draw_noise(drawn))
         batches += [self._to_device(rate) for rate in self.rates[state.epoch]]
         run_steps(partial(self._step, state), batches, [()] * self.n_steps, self.out)
-
-    def _rates(self) -> np.ndarray:
-        """The step size, the shrinking and the weight in the average of each step: (epochs, 3, steps, models)."""
-        rates = np.array([_paces_of(job, start, self.size) for job, start in zip(self.jobs, self.starts, strict=True)])
-        n_averaged = rates[..., 2]
-        rates[..., 2] = np.where(n_averaged > 0, 1.0 / np.maximum(n_averaged, 1), 0.0)
-        return rates.transpose(1, 3, 2, 0)
-
-    def _row_shares(self) -> Any:
-        """The weight of each row in the mean over its batch; 0 for the padding of the last batch."""
-        index = np.arange(self.n_steps * self.size).reshape(self.n_steps, 1, self.size)
-        real = index < self.n_rows[:, None]
-        return self._to_device(real / real.sum(axis=2, keepdims=True))
 
     def _batches(self, values: Sequence[np.ndarray]) -> Any:
         """The values of each source in the order of the visits, with shape (steps, models, rows)."""
@@ -316,14 +310,6 @@ def _paces_of(job: Job, state: SmoothState, size: int) -> list[list[Pace]]:
         state = state.replace(adam=adam, mean=state.W if n_averaged else None, n_averaged=n_averaged)
         found.append(paces)
     return found
-
-
-def _padded(W: np.ndarray, n_planes: int) -> np.ndarray:
-    """Pad the planes of a model to `n_planes` per class, with planes that never have the highest score."""
-    padded = np.zeros((W.shape[0], n_planes, W.shape[2]), dtype=W.dtype)
-    padded[:, :, -1] = -1e30
-    padded[:, : W.shape[1]] = W
-    return padded
 
 
 def fit_many(

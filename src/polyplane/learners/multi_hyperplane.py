@@ -24,7 +24,7 @@ from polyplane._array_api import (
     within_device_memory,
 )
 from polyplane._prediction import check_fitted_matrix
-from polyplane.base import Declaration, PlaneClassifier
+from polyplane.base import Declaration, EpochParameters, PlaneClassifier
 from polyplane.engine.committee import Committee, CommitteeState
 from polyplane.engine.data import AffineScaling, Data, ScaledRows, as_rows
 from polyplane.engine.method import Method, Traits
@@ -446,7 +446,7 @@ class MarginCommittee(Committee[MarginCommitteeState]):
 
 
 @dataclass(eq=False, repr=False)
-class MultiHyperplaneClassifier(PlaneClassifier):
+class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     r"""Multi-hyperplane machine: each class owns as many planes as its shape needs.
 
     The score of class :math:`c` is :math:`\max_{k \in c} w_k x + b_k`, and the class with the best score wins. Training
@@ -578,10 +578,6 @@ class MultiHyperplaneClassifier(PlaneClassifier):
     backoff: int = 31
     n_estimators: int = 1
     max_iter: int = 60
-    tol: float | None = None
-    early_stopping: bool | float = False
-    n_iter_no_change: int = 10
-    random_state: Any = None
     n_jobs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

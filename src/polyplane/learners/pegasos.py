@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from polyplane.base import Declaration, PlaneClassifier
+from polyplane.base import Declaration, EpochParameters, PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.learners.sgd import ConvexPolytope, better_planes
 
 
 @dataclass(eq=False, repr=False)
-class PegasosSVC(PlaneClassifier):
+class PegasosSVC(EpochParameters, PlaneClassifier):
     r"""Linear SVM by stochastic sub-gradient descent: the convex polytope machine with a single side.
 
     .. math:: \frac{\alpha}{2} |w|^2 + \frac{1}{n} \sum_i \left[1 - y_i \, w x_i\right]_+
@@ -87,13 +87,9 @@ class PegasosSVC(PlaneClassifier):
     alpha: float = 1e-4
     _: KW_ONLY
     max_iter: int = 100
-    tol: float | None = None
     backoff: int = 31
     average: bool = True
     fit_intercept: bool = True
-    early_stopping: bool | float = False
-    n_iter_no_change: int = 10
-    random_state: Any = None
     n_jobs: int | None = None
 
     _declaration: ClassVar[Declaration] = Declaration(tuning={"alpha": [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 0.1]})

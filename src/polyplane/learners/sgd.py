@@ -398,12 +398,7 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
         """Zero planes."""
         dtype, shape = data.X.dtype, (data.X.shape[1], self.n_planes)
         polytopes = [
-            Polytope(
-                outer,
-                np.zeros(shape, dtype=dtype),
-                np.zeros(self.n_planes, dtype=dtype),
-                np.zeros(self.n_planes, dtype=np.int64),
-            )
+            Polytope(outer, np.zeros(shape, dtype), np.zeros(shape[1], dtype), np.zeros(shape[1], dtype=np.int64))
             for outer in self.outer
         ]
         return PolytopeState(polytopes, data.n_classes, seed=seed)

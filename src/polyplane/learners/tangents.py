@@ -35,7 +35,7 @@ from polyplane._array_api import (
 from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.race import Choice, Race
-from polyplane.engine.run import Observer, Run
+from polyplane.engine.run import Run
 from polyplane.engine.state import Array, RowMemory, State
 from polyplane.planes import PlaneSet
 
@@ -413,14 +413,7 @@ class TangentMethod(Method[S]):
         return state.loss
 
 
-def run_from_tangents(
-    method: Any,
-    data: Data,
-    n_planes: np.ndarray,
-    scaling: AffineScaling,
-    seed: int,
-    observers: Sequence[Observer] = (),
-) -> Run:
+def run_from_tangents(method: Any, data: Data, n_planes: np.ndarray, scaling: AffineScaling, seed: int) -> Run:
     """Make all passes of a `TangentMethod`, from the tangent planes at the centres of each class.
 
     Parameters
@@ -435,12 +428,10 @@ def run_from_tangents(
         The scaling of the rows in training.
     seed : int
         Seed of the centres, the order of the rows and the noise.
-    observers : sequence of Observer, default=()
-        Called after each step; without observers, the run is not tracked.
     """
     state = method.begin(tangent_start(data, n_planes, scaling, method.scale, seed), scaling, seed)
     with method.products(state):
-        return Run(method, state, observers=observers, tracked=bool(observers)).go(repeat(data, method.max_iter))
+        return Run(method, state, tracked=False).go(repeat(data, method.max_iter))
 
 
 # The number of planes.
