@@ -271,6 +271,13 @@ def test_any_name_is_quoted(tmp_path_factory, columns, levels, classes):
         assert_same(outcome, model, frame)
 
 
+@pytest.mark.parametrize("run", [run_sqlite, run_duckdb])
+@pytest.mark.parametrize("quoted", ["it's", 'a"b'])
+def test_quotes_in_comments_begin_no_string(quoted, run):
+    model, frame = hostile_model([quoted, "no-break\u00a0space"], ["0\u00a00", "0 0"], [quoted, "c"])
+    assert_same(run(model, frame), model, frame)
+
+
 def test_each_hostile_name_is_quoted(tmp_path):
     model, frame = hostile_model(HOSTILE, HOSTILE, HOSTILE)
     for run in RUNS.values():

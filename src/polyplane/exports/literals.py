@@ -116,8 +116,12 @@ def sql_string(text: str) -> str:
 
 
 def sql_comment(text: str) -> str:
-    """Return a comment in SQL; it cannot be ended by its text."""
-    return f"/* {_within_comment(visible(text))} */"
+    """Return a comment in SQL; it cannot be ended by its text.
+
+    DuckDB takes quotes in a comment for the beginning of a string, and then replaces no-break spaces in strings.
+    """
+    typographic = {ord("'"): "\N{RIGHT SINGLE QUOTATION MARK}", ord('"'): "\N{RIGHT DOUBLE QUOTATION MARK}"}
+    return f"/* {_within_comment(visible(text).translate(typographic))} */"
 
 
 def wrapped(literals: Iterable[str], indent: str, width: int = 112) -> str:
