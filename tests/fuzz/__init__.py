@@ -1,11 +1,11 @@
-"""Attacks on model files, readers and the command line: any input is taken as it is meant, or refused in a sentence.
+"""Attacks on model files, readers, exports and the command line: any input is taken as it is meant, or refused.
 
 ``make fuzz MINUTES=10`` (``python -m tests.fuzz --minutes 10``) goes on with new seeds until the time is up. A case is
 a kind and a seed: ``python -m tests.fuzz --kind forge --seed 17`` runs one again. Seeds that have found something stay
 in `KEPT`, and are run by the tests with some others.
 """
 
-from tests.fuzz import commands, models, tables
+from tests.fuzz import commands, models, tables, values
 
 #: Each kind of attack is a function of a generator of random numbers and an empty folder, which raises what is wrong.
 KINDS = {
@@ -18,6 +18,8 @@ KINDS = {
     "command": commands.command,
     "forge_table": models.forge_table,
     "forge_pipeline": models.forge_pipeline,
+    "forms": values.forms,
+    "programs": values.programs,
 }
 #: What has been found once.
 KEPT = [

@@ -164,9 +164,8 @@ def object_cells(name: str, values: Sequence[Any], gaps: Collection[str]) -> Cel
     form, convert, is_whole = _common_form(
         frozenset(type(v) for v, gone in zip(levels, missing, strict=True) if not gone)
     )
-    if form == "text" or (
-        is_whole and any(not gone and abs(v) >= EXACT for v, gone in zip(levels, missing, strict=True))
-    ):
+    has_wide = convert is _number and any(isinstance(v, int | np.integer) and abs(int(v)) >= EXACT for v in levels)
+    if form == "text" or has_wide:
         return text_cells(name, codes, levels, gaps)
     gap = np.datetime64("NaT") if form == "date" else np.nan
     found = [gap if gone else convert(v) for v, gone in zip(levels, missing, strict=True)]

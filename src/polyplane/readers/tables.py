@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.readers.rows import MAX_BATCH_VALUES, check_names, header_too_long, parse_header
+from polyplane.readers.rows import MAX_BATCH_VALUES, MAX_EXACT_INTEGER, check_names, header_too_long, parse_header
 from polyplane.readers.source import BLOCK_BYTES, MAX_HEADER_BYTES, InputFile, seekable
 from polyplane.tables.encoder import GAPS
 
@@ -36,6 +36,8 @@ _MARKS = {
 #: The same rules as in `TableEncoder`: numbers by decimal separator; strings that would lose leading zeros.
 _NUMBERS = {sign: rf"^[+-]?(\d+({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?$" for sign, mark in ((".", r"\."), (",", ","))}
 _LEADING_ZERO = r"^[+-]?0\d+$"
+#: These, and integers that may be beyond 2^53, which floats would merge.
+_INEXACT = _LEADING_ZERO + r"|^[+-]?\d{16,}$"
 #: A comma followed by three digits may be a thousands separator.
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+$"
 
@@ -505,7 +507,7 @@ def _numbers(texts: Any, decimal: str) -> Any:
     import pyarrow
     from pyarrow import compute
 
-    if compute.any(compute.match_substring_regex(texts, _LEADING_ZERO)).as_py():
+    if compute.any(compute.match_substring_regex(texts, _INEXACT)).as_py():
         return None
     plain = texts if decimal == "." else compute.replace_substring(texts, decimal, ".")
     try:
@@ -515,6 +517,8 @@ def _numbers(texts: Any, decimal: str) -> Any:
     extremes = compute.min_max(values).as_py()
     if extremes["min"] == extremes["max"]:  # constant: an encoder treats it as a level, identified by its string
         return None
+    if max(map(abs, extremes.values())) >= MAX_EXACT_INTEGER:  # such as 1e+17
+        return values
     try:
         return values.cast(pyarrow.int64())
     except pyarrow.ArrowInvalid:  # not all of them are integers
