@@ -123,7 +123,8 @@ class Training:
         if self.n_learned + ahead >= plan.total:
             return
         plan.bad, plan.again = self.chance.choice(list(BAD)), self.chance.random() < 0.3
-        plan.time_limit = self.chance.uniform(0.1, 0.5) if plan.again else None
+        if plan.again:  # a time limit ends this life before the stream does, so the clock does not jump
+            plan.time_limit, plan.clock = self.chance.uniform(0.1, 0.5), 0.0
         numbers = [number for number in range(plan.n_batches) if number not in plan.left_out]
         plan.bad_at = numbers[(self.n_learned + ahead) % len(numbers)]
 
