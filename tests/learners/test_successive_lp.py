@@ -190,8 +190,14 @@ def test_a_program_without_solution_says_so(problem, monkeypatch):
     monkeypatch.setattr(
         scipy.optimize, "linprog", lambda *_, **__: scipy.optimize.OptimizeResult(x=None, message="out of time")
     )
-    with pytest.raises(RuntimeError, match="could not be solved: out of time"):
+    with pytest.raises(ValueError, match=r"could not be solved with alpha .*out of time"):
         SuccessiveLPClassifier().fit(*problem)
+
+
+def test_weights_near_zero_are_refused(problem):
+    X, y = problem
+    with pytest.raises(ValueError, match="scale the sample weights"):
+        SuccessiveLPClassifier().fit(X, y, sample_weight=np.full(len(y), 1e-300))
 
 
 def test_rows_in_other_units_are_refused(problem):

@@ -101,7 +101,10 @@ class LinearPrograms:
         bounds = np.vstack([np.column_stack([free - radius, free + radius]), positive])
         found = linprog(cost, A_ub=rows.tocsc(), b_ub=limits, bounds=bounds, method="highs")
         if found.x is None:
-            raise RuntimeError(f"The linear program could not be solved: {found.message}")
+            raise ValueError(
+                f"A linear program could not be solved with alpha {self.alpha:.3g}: scale the sample weights to a mean "
+                f"near 1, or set alpha. {found.message}"
+            )
         best: np.ndarray = found.x[: len(free)].reshape(planes.shape)
         return best
 

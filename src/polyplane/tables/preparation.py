@@ -222,11 +222,11 @@ class Preparation:
 
         Each is a tuple of source, index in `polyplane.features.OPS`, centre, factor, low and high.
         """
-        numbers = np.flatnonzero(self.is_number).tolist()
         if how == "norm":
-            return [(k, 3, self.centre[k], self.factor[k], -np.inf, np.inf) for k in numbers]
+            return [(k, 3, self.centre[k], self.factor[k], -np.inf, np.inf) for k in np.flatnonzero(self.is_number)]
         if how.startswith("bin "):
-            low, high = self.knots[numbers.index(j)][int(how.removeprefix("bin ")) :][:2]
+            number = np.count_nonzero(self.is_number[:j])
+            low, high = self.knots[number][int(how.removeprefix("bin ")) :][:2]
             return [(j, 0, low, 1.0 / (high - low), 0.0, 1.0)]
         if how == "square":
             more = i - len(self.centre)
