@@ -223,7 +223,9 @@ class Preparation:
         Each is a tuple of source, index in `polyplane.features.OPS`, centre, factor, low and high.
         """
         if how == "norm":
-            return [(k, 3, self.centre[k], self.factor[k], -np.inf, np.inf) for k in np.flatnonzero(self.is_number).tolist()]
+            return [
+                (k, 3, self.centre[k], self.factor[k], -np.inf, np.inf) for k in np.flatnonzero(self.is_number).tolist()
+            ]
         if how.startswith("bin "):
             number = np.count_nonzero(self.is_number[:j])
             low, high = self.knots[number][int(how.removeprefix("bin ")) :][:2]
