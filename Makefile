@@ -119,7 +119,7 @@ clean:  ## remove the files that the other targets create
 
 .venv/demo: pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing polyplane into .venv (a minute or two, once) ..."
-	$(call PIP,$(BIN)) install -e ".[plot]"
+	$(call PIP,$(BIN)) install -e ".[cli,plot]"
 	@touch $@
 
 # .venv/dev, .venv/docs, .venv/dist, .venv/review: the groups of dependencies in pyproject.toml.

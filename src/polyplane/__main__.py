@@ -1,5 +1,21 @@
-"""`python -m polyplane`: the command line."""
+"""`polyplane` and `python -m polyplane`: the command line."""
 
-from polyplane.cli import main
+import sys
 
-main()
+MISSING = 'polyplane: The command line requires typer and rich: pip install "polyplane[cli]".'
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        from polyplane.cli import main as run
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        print(MISSING, file=sys.stderr)
+        sys.exit(2)
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from polyplane.__main__ import main
 from polyplane.cli import app
 from polyplane.cli.common import Table, UserError, command, did_you_mean, present, register
 
@@ -106,6 +107,17 @@ def test_results_are_an_object_with_json(capsys):
 
     present({"a": np.arange(2), "b": np.float64(0.5), "c": float("nan"), "d": [np.int64(1)]}, TABLES, as_json=True)
     assert json.loads(capsys.readouterr().out) == {"a": [0, 1], "b": 0.5, "c": None, "d": [1]}
+
+
+def test_without_typer_the_sentence_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    for name in [name for name in sys.modules if name.startswith("polyplane.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    sentence = 'polyplane: The command line requires typer and rich: pip install "polyplane[cli]".\n'
+    assert capsys.readouterr().err == sentence
 
 
 def test_results_are_tables_on_a_terminal(capsys, monkeypatch):

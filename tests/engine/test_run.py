@@ -226,6 +226,16 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     assert "loss 0.25" in shown
 
 
+def test_a_terminal_without_rich_gets_lines(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    progress = Progress("polytopes", 4)
+    progress.begin()
+    progress.update(4, {"loss": 0.25})
+    progress.end()
+    assert capsys.readouterr().out == "polytopes  4/4  loss 0.25\n"
+
+
 def test_the_bar_goes_away_when_training_fails(monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     progress = Progress("x", 3)

@@ -311,10 +311,11 @@ def _download(url: str, path: Path, absent: Callable[[str], str]) -> None:
     try:
         import pooch
         import requests
+
+        bar = DownloadBar(path.name)
     except ImportError:
         how = 'was not found, and downloading it needs pip install "polyplane[data]"'
         raise FileNotFoundError(absent(how)) from None
-    bar = DownloadBar(path.name)
     try:
         pooch.HTTPDownloader(progressbar=bar)(url, str(path), None)
     except requests.RequestException as error:

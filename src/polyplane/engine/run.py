@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -331,7 +332,7 @@ class Validation(Observer):
 
 
 class Progress(Observer):
-    """A progress bar with the estimated remaining time on a terminal, plain lines otherwise.
+    """A progress bar with the estimated remaining time on a terminal (requires Rich), plain lines otherwise.
 
     Except for the first and the last, lines are at least half a second apart.
 
@@ -354,7 +355,7 @@ class Progress(Observer):
         """Show the bar, if there is a terminal, and a message if kernels are compiled."""
         begin_waiting()
         self._is_shown = True
-        if sys.stdout is not None and sys.stdout.isatty():
+        if sys.stdout is not None and sys.stdout.isatty() and find_spec("rich"):
             self._bar = _rich_bar()
             self._task = self._bar.add_task(self.title, total=self.total, metrics="")
             self._bar.start()
