@@ -84,6 +84,7 @@ LABELS = [*["a", "b"] * 9, "a", None]
         pytest.param(lambda: np.array([*LABELS[:-1], np.nan], dtype=object), id="NaN"),
         pytest.param(lambda: pytest.importorskip("pandas").array(LABELS, dtype="string"), id="pandas' NA"),
         pytest.param(lambda: pytest.importorskip("pandas").Series(LABELS, dtype="category"), id="pandas' category"),
+        pytest.param(lambda: np.array(["2024-05-31", "2024-06-01"] * 9 + ["NaT"] * 2, dtype="M8[D]"), id="dates"),
         pytest.param(lambda: pytest.importorskip("polars").Series(LABELS), id="Polars"),
         pytest.param(lambda: pytest.importorskip("pyarrow").array(LABELS), id="Arrow"),
         pytest.param(lambda: pytest.importorskip("pyarrow").chunked_array([LABELS]), id="Arrow, in chunks"),

@@ -137,8 +137,8 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
 
 
 def _refuse_missing(y: np.ndarray) -> None:
-    """Raise scikit-learn's error for missing labels among objects, whatever library they come from."""
-    if y.dtype == object and any(map(is_missing, y.ravel())):
+    """Raise scikit-learn's error for missing labels among objects or dates, whatever library they come from."""
+    if y.dtype.kind in "OmM" and any(map(is_missing, y.ravel())):
         raise ValueError("Input y contains NaN.")
 
 

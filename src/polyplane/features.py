@@ -118,14 +118,14 @@ class Features:
         u = np.take(np.asarray(Z, dtype=np.float64).T, self.source, axis=0)
         for own, centre, factor in self._scaled:
             u[own] = (u[own] - centre) * factor
-        smooth, square, limited = self._changed
+        smooth, square, limited, low, high = self._changed
         if len(smooth):
             part = u[smooth]
             u[smooth] = part / np.sqrt(1.0 + np.square(part / SMOOTH_BOUND))
         if len(square):
             u[square] = np.square(u[square])
         if len(limited):
-            u[limited] = np.clip(u[limited], self.low[limited, None], self.high[limited, None])
+            u[limited] = np.minimum(np.maximum(u[limited], low), high)
         return u.T
 
     def bounds(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -179,10 +179,11 @@ class Features:
         return [(own, self.centre[own, None], self.factor[own, None])] if len(own) else []
 
     @cached_property
-    def _changed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Indices of the features that are clipped smoothly, squared, and limited."""
-        is_limited = np.isfinite(self.low) | np.isfinite(self.high)
-        return np.flatnonzero(self.op >= 2), np.flatnonzero(self.op % 2 == 1), np.flatnonzero(is_limited)
+    def _changed(self) -> tuple[np.ndarray, ...]:
+        """Indices of the features that are clipped smoothly, squared, and limited, and the limits of these."""
+        limited = np.flatnonzero(np.isfinite(self.low) | np.isfinite(self.high))
+        limits = self.low[limited, None], self.high[limited, None]
+        return np.flatnonzero(self.op >= 2), np.flatnonzero(self.op % 2 == 1), limited, *limits
 
     def keys(self) -> np.ndarray:
         """Return a row of numbers for each feature, by which equal features are found."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import cycle, pairwise
 from typing import Any, Literal
 
@@ -324,7 +325,7 @@ class PlaneSet:
             The derivative of the class score by the score of the plane: for "max", 1 for the best plane (the first one
             if tied) and 0 for the others; for "logsumexp", the softmax over the planes of the class.
         """
-        starts, sizes = self.indptr[:-1], np.diff(self.indptr)
+        starts, sizes = self.indptr[:-1], self._sizes
         top = np.repeat(np.maximum.reduceat(scores, starts, axis=-1), sizes, axis=-1)
         if self.pooling == "logsumexp":
             parts = np.exp(scores - top)
@@ -343,14 +344,14 @@ class PlaneSet:
             return pooled
         xp = namespace(scores)
         apart = xp.reshape(pooled, (-1, self.n_members, self.n_classes))
-        if (self.member_weight == self.member_weight[0]).all():
+        if self._has_equal_members:
             return xp.mean(apart, axis=1)
         weight = like(self.member_weight.astype(host_dtype(pooled)), pooled)
         return xp.sum(apart * weight[:, None], axis=1)
 
     def pooled_in_members(self, scores: Any) -> Any:
         """Compute the scores of the classes in each member, shape (n_rows, n_members * n_classes), without limits."""
-        xp, sizes = namespace(scores), np.diff(self.indptr)
+        xp, sizes = namespace(scores), self._sizes
         if xp is np:
             best = np.maximum.reduceat(scores, self.indptr[:-1], axis=1)
             if self.pooling == "max":
@@ -361,6 +362,15 @@ class PlaneSet:
             return self._pool(xp.reshape(scores, (scores.shape[0], len(sizes), int(sizes[0]))), xp)
         edges = pairwise(self.indptr.tolist())
         return xp.stack([self._pool(scores[:, start:stop], xp) for start, stop in edges], axis=1)
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """Number of planes of each class in each member."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def _has_equal_members(self) -> bool:
+        return bool((self.member_weight == self.member_weight[0]).all())
 
     def _limited(self, pooled: Any, scores: Any) -> Any:
         """Limit how far class scores lie below the largest plane score of their member."""

@@ -480,3 +480,55 @@ class TestTablesOfNumbers:
         encoder = TableEncoder().fit(frame)
         with pytest.raises(ValueError, match="Column 'b' contains inf in row 1"):
             encoder.transform(frame.assign(b=[1.0, np.inf, 2.0]))
+
+
+class TestFewRows:
+    """They are encoded from Python objects, where these are numbers or known levels."""
+
+    ODD = (
+        "State", " State ", "Private", "else", "?", "", None, np.nan, True, "true", 3, 3.0, "3", "3.5", -0.0, 2**53 + 1,
+        "x", np.float32(0.1), np.str_("State"), Decimal("3"), date(2024, 5, 31), "2024-05-31", 1e69, float("-inf"),
+        10**400,
+    )  # fmt: skip
+
+    @pytest.fixture
+    def encoder(self):
+        rng = np.random.default_rng(0)
+        frame = {
+            "number": np.where(np.arange(90) % 9 == 0, np.nan, rng.normal(size=90)),
+            "level": [*["State", "Private", "3", "true", str(2**53 + 1)] * 17, *["rare"] * 5],
+            "flag": rng.random(90) < 0.5,
+            "day": np.datetime64("2024-01-01") + rng.integers(0, 500, 90),
+        }
+        return TableEncoder(min_rows=6).fit(pd.DataFrame(frame))
+
+    @staticmethod
+    def encoded(encoder, rows):
+        try:
+            return encoder.transform(rows)
+        except (TypeError, ValueError) as error:
+            return type(error)
+
+    @pytest.mark.parametrize("column", ["number", "level", "flag", "day"])
+    def test_features_are_those_of_many_rows(self, encoder, column):
+        usual = {"number": 1.5, "level": "State", "flag": True, "day": date(2024, 2, 29)}
+        for value in self.ODD:
+            row = usual | {column: value}
+            many = self.encoded(encoder, {name: [each] * 20 for name, each in row.items()})
+            for few in (
+                [row],
+                {name: [each] * 2 for name, each in row.items()},
+                np.array([[*row.values()]], dtype=object),
+            ):
+                found = self.encoded(encoder, few)
+                if isinstance(many, type):
+                    assert found == many, value
+                else:
+                    np.testing.assert_array_equal(found, many[: len(found)], str(value))
+
+    def test_values_of_several_types_in_a_column(self, encoder):
+        rng = np.random.default_rng(1)
+        for _ in range(30):
+            chosen = [self.ODD[i] for i in rng.choice(19, 3)]
+            rows = [{"number": 2, "level": value, "flag": None, "day": None} for value in chosen]
+            np.testing.assert_array_equal(encoder.transform(rows), encoder.transform(rows * 6)[:3], str(chosen))

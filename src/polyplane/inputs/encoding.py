@@ -16,6 +16,8 @@ import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
 from polyplane.inputs.frames import (
+    EXACT,
+    FEW_ROWS,
     LARGEST,
     Cells,
     Table,
@@ -176,6 +178,13 @@ class Column(ABC):
         if self.has_gaps:
             out[:, -1] = cells.is_gap
 
+    def entry(self, value: Any) -> tuple[int, float] | None:
+        """Return the only feature of a Python object that is not 0, with its value; None if it must be read as a cell.
+
+        The features are those of `encode`, which takes longer for a few rows.
+        """
+        return None
+
     def _present(self, *values: float) -> np.ndarray:
         """The features of a value that is not missing."""
         return np.array([*values, 0.0] if self.has_gaps else values)
@@ -217,6 +226,11 @@ class NumberColumn(Column):
     def _encode(self, cells: Cells, out: np.ndarray) -> None:
         values = as_numbers(cells, self.decimal)
         out[:, 0] = np.where(np.isnan(values), self.neutral, values)
+
+    def entry(self, value: Any) -> tuple[int, float] | None:
+        """Return the number, if it is one: bool is no float."""
+        is_number = type(value) is float or (type(value) is int and abs(value) < EXACT)
+        return (0, value) if is_number and abs(value) <= LARGEST else None
 
     @property
     def reference(self) -> np.ndarray:
@@ -273,6 +287,11 @@ class CategoryColumn(Column):
         column = np.array([*(self._index.get(level, other) for level in levels), -1])[codes]
         rows = np.flatnonzero(column >= 0)
         out[rows, column[rows]] = 1.0
+
+    def entry(self, value: Any) -> tuple[int, float] | None:
+        """Return the level, if the value is the text of one."""
+        j = self._index.get(value) if type(value) is str else None
+        return None if j is None else (j, 1.0)
 
     @property
     def reference(self) -> np.ndarray:
@@ -629,8 +648,14 @@ class TableInputs:
         out = np.zeros((table.n_rows, sum(self._sizes)), dtype=dtype)
         with np.errstate(over="ignore"):
             if not self._encode_numbers(table, positions, out):
+                objects = table.objects if table.n_rows <= FEW_ROWS else None
                 for column, position, place in zip(self.columns, positions, self.places, strict=True):
-                    column.encode(table.read(position), out[:, place])
+                    entries: list[Any] = [None] if objects is None else [*map(column.entry, objects(position))]
+                    if None in entries:
+                        column.encode(table.read(position), out[:, place])
+                    else:
+                        for i, (j, value) in enumerate(entries):
+                            out[i, place.start + j] = value
         if out.dtype == np.float32 and not np.isfinite(out).all():
             name = self.features[int(np.argmax(~np.isfinite(out).all(axis=0)))].column
             raise ValueError(f"Column {name!r} contains numbers too large for float32: use dtype=numpy.float64.")

@@ -379,6 +379,8 @@ class Table:
         Returns the cells of a column, given its position.
     matrix : ndarray of shape (n_rows, n_columns) or None
         The values of all columns as float64 if all are numbers, for faster encoding.
+    objects : function of int, or None
+        Returns the values of a column as Python objects, from which few rows are encoded faster than from cells.
     """
 
     names: tuple[str, ...]
@@ -386,11 +388,12 @@ class Table:
     n_rows: int
     read: Callable[[int], Cells]
     matrix: np.ndarray | None = None
+    objects: Callable[[int], Iterable[Any]] | None = None
 
     def take(self, rows: np.ndarray) -> Table:
         """Return some of the rows."""
         matrix = None if self.matrix is None else self.matrix[rows]
-        return replace(self, n_rows=len(rows), read=lambda j: self.read(j).take(rows), matrix=matrix)
+        return replace(self, n_rows=len(rows), read=lambda j: self.read(j).take(rows), matrix=matrix, objects=None)
 
 
 def read_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> Table:
@@ -414,11 +417,12 @@ def read_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> 
         raise TypeError(f"{type(X).__name__} is not supported: call its collect() method first.")
     if isinstance(X, list) and X and isinstance(X[0], Mapping):
         X = _by_column(X)
+    columns: Collection[Any]
+    objects: Callable[[int], Any] | None = None
     if isinstance(X, Mapping):
-        n_rows, (columns, cells) = _n_rows(X), _mapping(X)
+        n_rows, columns, objects = _n_rows(X), X.keys(), list(X.values()).__getitem__
     elif library == "pandas" and hasattr(X, "iloc") and not is_typed and len(X) <= FEW_ROWS:
-        n_rows, values = len(X), X.to_numpy(dtype=object)
-        columns, cells = X.columns.tolist(), lambda j, name, gaps: object_cells(name, values[:, j].tolist(), gaps)
+        n_rows, columns, objects = len(X), X.columns.tolist(), X.to_numpy(dtype=object).T.tolist().__getitem__
     elif library in _LIBRARIES and hasattr(X, "columns"):
         n_rows, (columns, cells) = len(X), _LIBRARIES[library](X)
     elif hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns"):
@@ -436,6 +440,8 @@ def read_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> 
             f"Found array with {len(names)} feature(s) and {n_rows} sample(s), while a minimum of 1 is required."
         )
     matrix = _matrix(X) if library == "pandas" and n_rows > FEW_ROWS else None
+    if objects is not None:
+        return Table(names, True, n_rows, lambda j: _list_cells(objects(j), names[j], gaps), objects=objects)
     return Table(names, True, n_rows, lambda j: cells(j, names[j], gaps), matrix)
 
 
@@ -450,7 +456,10 @@ def _read_array(X: Any, gaps: Collection[str]) -> Table:
     array = as_matrix(X)
     names = tuple(f"x{j}" for j in range(array.shape[1]))
     matrix = array.astype(np.float64) if array.dtype.kind in "iuf" else None
-    return Table(names, False, len(array), lambda j: _array_cells(array[:, j], names[j], gaps), matrix)
+    return Table(
+        names, False, len(array), lambda j: _array_cells(array[:, j], names[j], gaps), matrix,
+        lambda j: array[:, j].tolist(),
+    )  # fmt: skip
 
 
 def _by_column(rows: Sequence[Any]) -> dict[Any, list[Any]]:
@@ -493,22 +502,13 @@ def _array_cells(values: np.ndarray, name: str, gaps: Collection[str]) -> Cells:
 Columns = tuple[Collection[Any], Callable[[int, str, Collection[str]], Cells]]
 
 
-def _mapping(columns: Mapping[Any, Any]) -> Columns:
-    values = list(columns.values())
-
-    def cells(j: int, name: str, gaps: Collection[str]) -> Cells:
-        if isinstance(values[j], np.ndarray):
-            return _array_cells(values[j], name, gaps)
-        return object_cells(name, list(values[j]), gaps)
-
-    return columns.keys(), cells
+def _list_cells(values: Any, name: str, gaps: Collection[str]) -> Cells:
+    return _array_cells(values, name, gaps) if isinstance(values, np.ndarray) else object_cells(name, [*values], gaps)
 
 
 def _pandas(frame: Any) -> Columns:
-    columns = [series for _, series in frame.items()]
-
     def cells(j: int, name: str, gaps: Collection[str]) -> Cells:
-        series = columns[j]
+        series = frame.iloc[:, j]
         dtype = series.dtype
         if isinstance(dtype, np.dtype) and dtype.kind != "O":
             return _array_cells(series.to_numpy(), name, gaps)

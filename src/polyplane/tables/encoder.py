@@ -136,7 +136,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             The encoded features, in the order of `get_feature_names_out`.
         """
         check_is_fitted(self)
-        return self.encoding_.encode(read_table(X, self.encoding_.gaps), type(self).__name__, self._checked_dtype())
+        return self.encoding_.encode(
+            read_table(X, self.encoding_.gaps, is_typed=False), type(self).__name__, self._checked_dtype()
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Get the names of the encoded features, such as "age", "age is missing" or "work = Private".
