@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import polyplane
 from polyplane import _array_api, planes
 from polyplane.cli import app
+from polyplane.explain import robust_error
 from polyplane.readers import source
 from tests.cli.commands import refused, run
 
@@ -137,6 +138,15 @@ def test_evaluation_agrees_with_scikit_learn(files):
     text = run("evaluate", files / "csv.model", files / "test.csv").stdout
     assert f"accuracy\t{report['accuracy']:.6g}" in text
     assert "true / predicted\tleft\tright\tup" in text
+
+
+def test_the_robust_error_is_that_of_the_library(files):
+    X, y = made(300, 1)
+    expected = robust_error(polyplane.load(files / "csv.model"), X, y, 0.1, norm=2)
+    arguments = ["evaluate", files / "csv.model", files / "test.csv", "--eps", "0.1", "--norm", "2", "--json"]
+    found = json.loads(run(*arguments).stdout)
+    assert found["robust_error"] == pytest.approx(expected)
+    assert found["robust_error"] > 1 - found["accuracy"]
 
 
 def test_indices_begin_where_they_began_in_training(files, tmp_path):
@@ -342,11 +352,12 @@ def test_evaluation_of_several_classes(files):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        (["--eps", "0.1", "--norm", "3"], "norm='3' must be 1, 2 or inf."),
         (["--positive", "up"], "--positive applies to models of two classes, and this one has 3."),
         (["--threshold", "0.5"], "--threshold applies to models of two classes, and this one has 3."),
     ],
 )
-def test_thresholds_are_for_two_classes(files, options, sentence):
+def test_options_that_do_not_apply_are_refused(files, options, sentence):
     assert sentence in refused("evaluate", files / "csv.model", files / "test.csv", *options)
 
 

@@ -240,8 +240,13 @@ class LoadedModel:
         first = int(self.metadata.get("zero_based") is False)
         return [f"feature {first + j}" for j in range(self.model.n_columns)]
 
-    def outcome(self, part: Part, wanted: Collection[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Predict the class of each row, and the `wanted` columns: "score", "proba", "winner"."""
+    def outcome(
+        self, part: Part, wanted: Collection[str], more: Mapping[str, Callable[[Any], np.ndarray]] | None = None
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Predict the class of each row, and the `wanted` columns: "score", "proba", "winner".
+
+        `more` are functions of the encoded rows, by name.
+        """
         model = self.model
         try:
             Z = model.encode(part.X)
@@ -254,7 +259,8 @@ class LoadedModel:
             "proba": lambda: model.probabilities(scores),
             "winner": lambda: model.planes.winners(model.transform(Z))[:, None],
         }
-        return scores.argmax(axis=1), {name: metrics[name]() for name in wanted}
+        found = {name: metrics[name]() for name in wanted} | {name: f(Z) for name, f in (more or {}).items()}
+        return scores.argmax(axis=1), found
 
     def predicting(self, threads: int | None) -> AbstractContextManager[Any]:
         """Set the number of threads for prediction; None: that of training."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from polyplane.cli.common import AsJson, Table, UserError, command, option, present
@@ -19,6 +19,7 @@ MOST_CLASSES = 30
 @command(
     "polyplane evaluate model.safetensors a9a.t",
     "polyplane evaluate model.safetensors test.csv --label income --positive '>50K' --threshold 0.3",
+    "polyplane evaluate model.safetensors test.csv --eps 0.1 --norm inf",
     "xzcat test.svm.xz | polyplane evaluate model.safetensors - --json",
 )
 def evaluate(
@@ -27,6 +28,8 @@ def evaluate(
     reading: Reading,
     positive: Annotated[str | None, option("LABEL")] = None,
     threshold: Annotated[float | None, option("NUMBER")] = None,
+    eps: Annotated[float | None, option("SIZE", min=0)] = None,
+    norm: Annotated[str, option("NORM")] = "inf",
     threads: PredictingThreads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -44,6 +47,11 @@ def evaluate(
     threshold : float or None
         Two classes: predict the positive class if its probability (its score, if the model has no probabilities) is at
         least this number. Default: predict the class with the larger score.
+    eps : float or None
+        Also print the robust error: the share of rows that are misclassified, or may be after a change of at most this
+        size, in the units of a matrix; of tables, each number in units of its interquartile range.
+    norm : str
+        The norm of the change: 1, 2, or inf, the largest change of a column.
     """
     import numpy as np
 
@@ -52,8 +60,10 @@ def evaluate(
     loaded = load_model(model)
     index = _positive(loaded, positive, threshold)
     metric = "proba" if loaded.model.has_probabilities else "score"
-    parts = zip(*outcomes(loaded, data, reading.given, threads, [metric]), strict=True)
-    truth, predicted, scores = (np.concatenate(each) for each in parts)
+    more = {} if eps is None else {"certain": _certain(loaded, eps, norm)}
+    parts = zip(*outcomes(loaded, data, reading.given, threads, [metric], more), strict=True)
+    truth, predicted, scores, *certain = (np.concatenate(each) for each in parts)
+    robust = [float(1.0 - np.mean((truth == predicted) & each)) for each in certain]
     if threshold is not None and index is not None:
         own = scores[:, index] if metric == "proba" else scores[:, index] - scores[:, 1 - index]
         predicted = np.where(own >= threshold, index, 1 - index)
@@ -61,7 +71,9 @@ def evaluate(
     labels = matrix.classes.tolist()
     columns = [labels, *(each.tolist() for each in (matrix.support, matrix.precision, matrix.recall, matrix.f1))]
     names = ("label", "rows", "precision", "recall", "f1")
-    facts = {"accuracy": matrix.accuracy, **_quality(truth, scores, metric)}
+    facts: dict[str, Any] = {"accuracy": matrix.accuracy, **_quality(truth, scores, metric)}
+    if robust:
+        facts |= {"eps": eps, "norm": norm, "robust_error": robust[0]}
     if index is not None:
         facts |= {"positive": labels[index], "threshold": threshold}
     content = {"model": model, "data": data, "rows": matrix.n_rows, **facts, **error_content(matrix)}
@@ -80,19 +92,35 @@ def evaluate(
 
 
 def outcomes(
-    loaded: LoadedModel, data: str, given: dict[str, Any], threads: int | None = None, wanted: Collection[str] = ()
+    loaded: LoadedModel,
+    data: str,
+    given: dict[str, Any],
+    threads: int | None = None,
+    wanted: Collection[str] = (),
+    more: Mapping[str, Callable[[Any], np.ndarray]] | None = None,
 ) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the true and the predicted classes of the labelled rows of a file, and the `wanted` metrics, by batch."""
+    """Yield the true and the predicted classes of the labelled rows of a file, and other metrics, by batch."""
     is_empty = True
     with loaded.predicting(threads):
         for part in loaded.batches(data, given):
             rows = part.labelled(data)
             if rows.n_rows and rows.truth is not None:
-                predicted, metrics = loaded.outcome(rows, wanted)
+                predicted, metrics = loaded.outcome(rows, wanted, more)
                 yield rows.truth, predicted, *metrics.values()
                 is_empty = False
     if is_empty:
         raise UserError(f"{data}: no row has a label.")
+
+
+def _certain(loaded: LoadedModel, eps: float, norm: str) -> Callable[[Any], np.ndarray]:
+    """Return a function of encoded rows: whether no change of this size leads to another class."""
+    from polyplane.explain.robustness import Certificate
+
+    try:
+        certificate = Certificate(loaded.model, norm)
+    except TypeError as error:
+        raise UserError(str(error)) from None
+    return lambda Z: certificate.is_certain(Z, eps)
 
 
 def _positive(loaded: LoadedModel, positive: str | None, threshold: float | None) -> int | None:

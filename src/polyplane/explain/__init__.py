@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from polyplane.explain.effects import ColumnEffect
     from polyplane.explain.model import ModelExplanation, explain_model
     from polyplane.explain.report import model_report
+    from polyplane.explain.robustness import (
+        RobustnessDisplay,
+        certified_radius,
+        nearest_adversarial,
+        robust_error,
+    )
     from polyplane.explain.row import Flip, RowExplanation, explain_row
     from polyplane.explain.rules import PlaneRule
 
@@ -31,10 +37,14 @@ __all__ = [
     "PlaneWeightsDisplay",
     "ReasonsDisplay",
     "RegionsDisplay",
+    "RobustnessDisplay",
     "RowExplanation",
+    "certified_radius",
     "explain_model",
     "explain_row",
     "model_report",
+    "nearest_adversarial",
+    "robust_error",
 ]
 
 #: The modules of the names, which are imported on first use: the command line starts quickly.
@@ -46,6 +56,7 @@ _MODULES = {
     "effects": ("ColumnEffect",),
     "model": ("ModelExplanation", "explain_model"),
     "report": ("model_report",),
+    "robustness": ("RobustnessDisplay", "certified_radius", "nearest_adversarial", "robust_error"),
     "row": ("Flip", "RowExplanation", "explain_row"),
     "rules": ("PlaneRule",),
 }  # fmt: skip

@@ -19,6 +19,7 @@ from polyplane.explain.confusion import ConfusionMatrix
 from polyplane.explain.live import Live
 from polyplane.explain.markup import COLOURS, Markup, assemble, draw_effect, draw_reliability
 from polyplane.explain.model import ModelExplanation, explained_model
+from polyplane.explain.robustness import Certificate
 from polyplane.explain.row import RowExplanation, explained_row
 from polyplane.explain.text import number
 from polyplane.files import replace_file
@@ -32,6 +33,8 @@ ROUNDED = 0.005
 MAX_CLASSES, MAX_ERRORS, MAX_PICTURES = 30, 20, 40
 #: Number of columns of a row, of rules, importances and effects before folding, and largest number of effects.
 SHOWN_COLUMNS, SHOWN_RULES, SHOWN_EFFECTS, MAX_EFFECTS = 12, 24, 6, 60
+#: Number of rows whose certified radii are computed, and largest number of columns.
+CERTIFIED_ROWS, CERTIFIED_COLUMNS = 100, 2000
 #: Number of bins of equal width of a reliability curve.
 BINS = 10
 
@@ -110,6 +113,7 @@ def model_report(
     headline = title or _default_title(predictions.labels, name if isinstance(name, str) else "")
     page = Markup()
     _performance(page, predictions, headline, _about(told, model))
+    _robustness(page, columns)
     if predictions.probabilities is not None:
         _reliability(page, predictions)
     if image_shape is not None:
@@ -288,6 +292,23 @@ def _performance(page: Markup, predictions: Predictions, title: str, about: str)
             np.fill_diagonal(colours, "hit")
             caption = "Confusion matrix: true class by row, predicted class by column"
             page.table(caption, ["", *labels], cells, [["", *row] for row in colours.tolist()])
+
+
+def _robustness(page: Markup, columns: ModelColumns) -> None:
+    """Add how far numbers can change before a prediction can change, for some of the rows."""
+    model, Z = columns.model, columns.Z
+    if sparse.issparse(Z) or model.n_columns > CERTIFIED_COLUMNS:
+        return
+    rows = Z[np.unique(np.linspace(0, len(Z) - 1, CERTIFIED_ROWS).astype(int))]
+    spread = "interquartile range" if model.inputs.is_table else "standard deviation"
+    radius = Certificate(model, np.inf, scale=None if model.inputs.is_table else Z.std(axis=0)).radius(rows)
+    median = float(np.median(radius))
+    if 0 < median < np.inf:
+        page.add(
+            "p",
+            f"Certified robustness: for half of {len(rows)} rows, the predicted class is the same after any change of "
+            f"all numbers by up to {median:.2g} times the {spread} of their columns.",
+        )
 
 
 @dataclass(frozen=True, eq=False)

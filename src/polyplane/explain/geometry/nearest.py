@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy import sparse
+from scipy.optimize import linprog, nnls
+from scipy.spatial.distance import cdist
 
 from polyplane.planes import PlaneSet
 
@@ -18,22 +20,40 @@ FIRST_CONSTRAINTS = 32
 MIN_RESIDUAL, FAR, MAX_UNITS = 0.01, 1e5, 3
 #: Multipliers for the lower bound of the distance to a half-space within a box, relative to the one without the box.
 MULTIPLIERS = 2.0 ** (np.arange(15) / 2)
+#: The norms of changes, the metric that is the dual norm of a difference of weights, and the order of the dual norm.
+DUALS = {1: ("chebyshev", np.inf), 2: ("euclidean", 2), np.inf: ("cityblock", 1)}
+
+
+def check_norm(norm: Any) -> float:
+    """Return the order of a norm: 1, 2 or infinity, which may be given as text."""
+    order = {"1": 1, "2": 2, "inf": np.inf}.get(norm, norm) if isinstance(norm, str) else norm
+    if isinstance(order, str | bool) or order not in DUALS:
+        raise ValueError(f"norm={norm!r} must be 1, 2 or inf.")
+    return float(order)
 
 
 class AllowedChange(NamedTuple):
-    """Allowed changes of a row: scale of each feature, features that may change, and their bounds."""
+    """Allowed changes of a row: scale of each feature, features that may change, their bounds, and how changes are
+    measured: by the norm of order 1, 2 or infinity.
+    """
 
     scale: np.ndarray
     free: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    norm: float = 2
 
     @classmethod
     def of(
-        cls, planes: PlaneSet, lower: Any = None, upper: Any = None, frozen: Any = None, scale: Any = None
+        cls,
+        n_features: int,
+        lower: Any = None,
+        upper: Any = None,
+        frozen: Any = None,
+        scale: Any = None,
+        norm: Any = 2,
     ) -> AllowedChange:
         """Validate the parameters; None means no bounds, no frozen features and a scale of 1."""
-        n_features = planes.n_features
         low = _per_feature("lower", -np.inf if lower is None else lower, n_features)
         high = _per_feature("upper", np.inf if upper is None else upper, n_features)
         lengths = _per_feature("scale", 1.0 if scale is None else scale, n_features)
@@ -44,7 +64,11 @@ class AllowedChange(NamedTuple):
         free = np.ones(n_features, dtype=bool)
         if frozen is not None:
             free[_feature_numbers(frozen, n_features)] = False
-        return cls(lengths, free, low, high)
+        return cls(lengths, free, low, high, check_norm(norm))
+
+    def length(self, change: np.ndarray) -> float:
+        """Return the length of a change, in units of the scale."""
+        return float(np.linalg.norm(change.astype(np.float64) / self.scale, self.norm))
 
     def contains(self, row: np.ndarray) -> bool:
         """Return whether the features that may change are within the bounds."""
@@ -103,9 +127,7 @@ class Region:
         self.own_planes = coef[own], intercept[own]
         self.rival_planes = coef[rivals], intercept[rivals]
         a, b = (side[:, allowed.free] * allowed.scale[allowed.free] for side in (coef[own], coef[rivals]))
-        sizes = np.add.outer(np.square(a).sum(axis=1), np.square(b).sum(axis=1))
-        # The slack exceeds the rounding error of this difference, so that it remains a lower bound.
-        self.lengths = np.sqrt(np.maximum(sizes - 2.0 * (a @ b.T), 0.0) + 1e-12 * sizes)
+        self.lengths = cdist(a, b, DUALS[allowed.norm][0])
         self.beaten = self._beaten_twins()
 
     def _beaten_twins(self) -> np.ndarray:
@@ -125,14 +147,14 @@ class Region:
         bounds, farthest = self._half_spaces(x, margin)
         scale, free = self.allowed.scale, self.allowed.free
         lower, upper = (((edge - x) / scale)[free] for edge in (self.allowed.lower, self.allowed.upper))
-        if np.isfinite(lower).any() or np.isfinite(upper).any():
+        if self.allowed.norm == 2 and (np.isfinite(lower).any() or np.isfinite(upper).any()):
             bounds = np.maximum(bounds, self._half_spaces_in_box(x, margin, farthest, lower, upper))
         best, change = np.inf, None
         for i in np.argsort(bounds, kind="stable"):
             if bounds[i] >= best or bounds[i] == np.inf:
                 break
             found = self._project(x, int(i), margin, (lower, upper), best)
-            if found is not None and (length := float(np.linalg.norm(found))) < best:
+            if found is not None and (length := float(np.linalg.norm(found, self.allowed.norm))) < best:
                 best, change = length, found
         if change is None:
             return None, np.inf
@@ -181,11 +203,16 @@ class Region:
         # If no allowed change affects the difference of two planes, it must already have the right sign.
         if (missing[flat & ~self.beaten[i]] > 0).any():
             return None
-        return least_change(normals[~flat], missing[~flat], *box, ceiling)
+        return least_change(normals[~flat], missing[~flat], *box, ceiling, self.allowed.norm)
 
 
 def least_change(
-    normals: np.ndarray, limits: np.ndarray, lower: np.ndarray, upper: np.ndarray, ceiling: float = np.inf
+    normals: np.ndarray,
+    limits: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    ceiling: float = np.inf,
+    norm: float = 2,
 ) -> np.ndarray | None:
     r"""Compute the shortest :math:`u` with :math:`a_i u \ge b_i` and :math:`l \le u \le h`.
 
@@ -199,6 +226,8 @@ def least_change(
         Bounds :math:`l` and :math:`h`; may be infinite.
     ceiling : float, default=inf
         Upper bound on the length: the search stops when it is exceeded.
+    norm : {1, 2, inf}, default=2
+        The norm of :math:`u`. With 1 and infinity, the problem is a linear program.
 
     Returns
     -------
@@ -217,10 +246,13 @@ def least_change(
     constraints are active, so they are added as they are violated, and the length only increases.
     """
     lengths = np.sqrt(np.einsum("ij,ij->i", normals, normals))
+    normals, limits = normals / lengths[:, None], limits / lengths
+    if norm != 2:
+        return _least_sum_or_largest(normals, limits, lower, upper, norm)
     eye = np.eye(len(lower))
     below, above = np.isfinite(lower), np.isfinite(upper)
-    rows = np.concatenate([normals / lengths[:, None], eye[below], -eye[above]])
-    edges = np.concatenate([limits / lengths, lower[below], -upper[above]])
+    rows = np.concatenate([normals, eye[below], -eye[above]])
+    edges = np.concatenate([limits, lower[below], -upper[above]])
     size = float(np.abs(edges).max(initial=0.0)) or 1.0
     goal = np.append(np.zeros(len(lower)), 1.0)
     met = np.argsort(-edges, kind="stable")[:FIRST_CONSTRAINTS]
@@ -245,3 +277,21 @@ def least_change(
         if not len(worst):
             return np.clip(change, lower, upper)
         met = np.append(met, worst)
+
+
+def _least_sum_or_largest(
+    normals: np.ndarray, limits: np.ndarray, lower: np.ndarray, upper: np.ndarray, norm: float
+) -> np.ndarray | None:
+    """Return the shortest vector by the norm of order 1 or infinity, by linear programming; None if there is none."""
+    n_features = len(lower)
+    if norm == 1:  # the difference of two non-negative vectors, whose components sum to the norm
+        ends = np.maximum(np.stack([np.append(lower, -upper), np.append(upper, -lower)], axis=1), 0.0)
+        found = linprog(np.ones(2 * n_features), np.concatenate([-normals, normals], axis=1), -limits, bounds=ends)
+        return None if found.status else found.x[:n_features] - found.x[n_features:]
+    # The last variable is the norm: no component is above it, or below minus it.
+    eye, largest = sparse.eye_array(n_features), sparse.csr_array(-np.ones((n_features, 1)))
+    system = sparse.block_array([[-normals, None], [eye, largest], [-eye, largest]], format="csr")
+    ends = np.stack([np.append(lower, 0.0), np.append(upper, np.inf)], axis=1)
+    cost = np.append(np.zeros(n_features), 1.0)
+    found = linprog(cost, system, np.append(-limits, np.zeros(2 * n_features)), bounds=ends)
+    return None if found.status else found.x[:-1]

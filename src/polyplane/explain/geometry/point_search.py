@@ -65,6 +65,7 @@ def counterfactual(
     upper: Any = None,
     frozen: Any = None,
     scale: Any = None,
+    norm: Any = 2,
     margin: float = 0.0,
 ) -> Counterfactual | None:
     r"""Find the nearest point of another class.
@@ -74,9 +75,9 @@ def counterfactual(
 
     .. math:: \bigcup_{p \in c} \{x : w_p x + b_p \ge w_q x + b_q \text{ for all } q \notin c\}
 
-    The distance to each polyhedron is the solution of a small quadratic program, which is solved exactly; polyhedra
-    that cannot be the nearest are skipped. The point lies slightly beyond the decision boundary, so that
-    `planes.predict` is not affected by rounding.
+    The distance to each polyhedron is the solution of a small quadratic program, or with another norm of a linear
+    program, which is solved exactly; polyhedra that cannot be the nearest are skipped. The point lies slightly beyond
+    the decision boundary, so that `planes.predict` is not affected by rounding.
 
     Parameters
     ----------
@@ -94,6 +95,9 @@ def counterfactual(
         Features that must not change, as a mask or as indices; bounds do not apply to them.
     scale : array-like of shape (n_features,), default=None
         Units :math:`s_j` of the features: the distance is :math:`\sqrt{\sum_j (\Delta_j / s_j)^2}`. If None, 1 for all.
+    norm : {1, 2, inf}, default=2
+        How the distance is measured: the sum of all :math:`|\Delta_j / s_j|`, which changes few features, the root of
+        the sum of their squares, or the largest of them.
     margin : float, default=0.0
         Required difference between the score of the target class and the largest score of another class at the point.
 
@@ -121,7 +125,7 @@ def counterfactual(
     >>> counterfactual(square, [0.25, 0.5], lower=0, upper=1) is None
     True
     """
-    limits: dict[str, Any] = {"lower": lower, "upper": upper, "frozen": frozen, "scale": scale}
+    limits: dict[str, Any] = {"lower": lower, "upper": upper, "frozen": frozen, "scale": scale, "norm": norm}
     if isinstance(planes, Model):
         flat, before = planes.flat().planes, int(planes.class_scores(np.asarray(x)[None]).argmax())
         size = float(np.abs(flat.scores(np.asarray(x)[None])).max()) + 1e-30
@@ -133,7 +137,7 @@ def counterfactual(
             if after == target or (target is None and after != before):
                 return replace(found, after=after)
         return None
-    search = _Search(planes, x, target, AllowedChange.of(planes, lower, upper, frozen, scale), margin)
+    search = _Search(planes, x, target, AllowedChange.of(planes.n_features, **limits), margin)
     if search.best is not None:
         return search.best
     if search.is_exact:
@@ -160,6 +164,7 @@ def committee_counterfactual(
     upper: Any = None,
     frozen: Any = None,
     scale: Any = None,
+    norm: Any = 2,
     margin: float = 0.0,
 ) -> Counterfactual | None:
     r"""Find a nearby point that a committee assigns to another class, by local search.
@@ -182,7 +187,7 @@ def committee_counterfactual(
         The row. For a float32 row, the point is float32.
     target : int, default=None
         Target class. If None, any class other than the predicted one.
-    lower, upper, frozen, scale, margin
+    lower, upper, frozen, scale, norm, margin
         As in `counterfactual`.
 
     Returns
@@ -200,7 +205,8 @@ def committee_counterfactual(
     >>> found.after, round(found.distance, 6)
     (1, 0.5)
     """
-    return counterfactual(committee, x, target, lower=lower, upper=upper, frozen=frozen, scale=scale, margin=margin)
+    limits = {"lower": lower, "upper": upper, "frozen": frozen, "scale": scale, "norm": norm, "margin": margin}
+    return counterfactual(committee, x, target, **limits)
 
 
 class _Search:
@@ -241,7 +247,7 @@ class _Search:
         if not self.is_exact and lead < self.margin:  # an exact program has it, over the class of the row
             return False
         change = point - self.row
-        distance = float(np.linalg.norm(change.astype(np.float64) / self.allowed.scale))
+        distance = self.allowed.length(change)
         if distance < self.ceiling:
             plane = int(self.planes.winners(point[None])[0]) if self.is_exact else None
             self.best = Counterfactual(
@@ -304,7 +310,7 @@ class _Search:
                 return None  # no allowed change affects the difference to this class
             normals = np.concatenate([normals, cuts])
             limits = np.concatenate([limits, self.margin + push - ahead[behind] @ self.x - offsets[behind]])
-            change = least_change(normals, limits, *self.box, self.ceiling * (1.0 + PROGRESS))
+            change = least_change(normals, limits, *self.box, self.ceiling * (1.0 + PROGRESS), self.allowed.norm)
             if change is None:
                 return None
             point = self.x.copy()
@@ -320,7 +326,17 @@ def _rounding(planes: PlaneSet, row: np.ndarray) -> float:
     return max(share * float(size.max()), float(np.finfo(np.float32).tiny))
 
 
-def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = None) -> np.ndarray:
+def signed_distance(
+    planes: PlaneSet,
+    X: Any,
+    y: Any = None,
+    *,
+    lower: Any = None,
+    upper: Any = None,
+    frozen: Any = None,
+    scale: Any = None,
+    norm: Any = 2,
+) -> np.ndarray:
     r"""Compute the distance of rows to the decision boundary of a class: positive inside, negative outside.
 
     For a row inside the region of the class, it is the distance to the nearest point of another class; for a row
@@ -335,8 +351,8 @@ def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = Non
         Rows.
     y : int or array-like of shape (n_rows,), default=None
         Class index, or one per row. If None, the predicted classes; all distances are then non-negative.
-    scale : array-like of shape (n_features,), default=None
-        Units of the features, as in `counterfactual`. If None, 1 for all.
+    lower, upper, frozen, scale, norm
+        As in `counterfactual`.
 
     Returns
     -------
@@ -358,7 +374,7 @@ def signed_distance(planes: PlaneSet, X: Any, y: Any = None, *, scale: Any = Non
     """
     check_single(planes)
     X = X if sparse.issparse(X) else np.asarray(X)
-    allowed = AllowedChange.of(planes, scale=scale)
+    allowed = AllowedChange.of(planes.n_features, lower, upper, frozen, scale, norm)
     predicted = planes.predict(X)
     classes = predicted if y is None else np.broadcast_to(np.asarray(y), len(predicted))
     if len(classes) and not (classes.min() >= 0 and classes.max() < planes.n_classes):

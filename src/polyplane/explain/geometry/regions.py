@@ -79,7 +79,7 @@ def chebyshev_ball(
     inf
     """
     check_single(planes)
-    allowed = AllowedChange.of(planes, lower, upper)
+    allowed = AllowedChange.of(planes.n_features, lower, upper)
     if (c is None) == (plane is None):
         raise ValueError("Specify either a class, c, or a plane.")
     if plane is not None:
@@ -124,7 +124,7 @@ def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) 
     array([False,  True, False])
     """
     check_single(planes)
-    allowed = AllowedChange.of(planes, lower, upper)
+    allowed = AllowedChange.of(planes.n_features, lower, upper)
     alive = np.ones(planes.n_planes, dtype=bool)
     owners, left = planes.owners, np.diff(planes.indptr)
     winning = _surely_winning(planes, allowed)
