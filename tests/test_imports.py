@@ -1,6 +1,8 @@
 """The house: who may import whom, and what an import costs."""
 
 import ast
+import inspect
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ PACKAGE = Path(polyplane.__file__).parent
 #: A package may import from itself and from lower floors, also inside functions. `files` is a lower floor than in the
 #: design, because training on streams writes checkpoints.
 FLOORS = [
-    {"kernels", "_array_api", "_plain", "_version"},
+    {"kernels", "_array_api", "_plain", "_public", "_version"},
     {"planes"},
     {"features"},
     {"inputs"},
@@ -166,6 +168,15 @@ def test_no_lower_floor_speaks_of_the_command_line():
 
 def run(code):
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_the_package_shows_its_public_names_with_readable_annotations():
+    assert dir(polyplane) == sorted(polyplane.__all__)
+    assert "(alpha: float = 0.0001, *, " in str(inspect.signature(polyplane.PegasosSVC))
+    for public in map(polyplane.__getattr__, ("Model", "PegasosSVC", "PlaneSearchCV", "TableClassifier", "load")):
+        shown = pydoc.render_doc(public, renderer=pydoc.plaintext)
+        assert ": 'Any'" not in shown
+        assert "-> '" not in shown
 
 
 def test_importing_is_cheap():

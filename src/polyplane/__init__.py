@@ -1,8 +1,8 @@
 """Classifiers made of hyperplanes."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from polyplane._public import imported_on_use
 from polyplane._version import __version__
 from polyplane.learners import LEARNERS
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from polyplane.tables.classifier import TableClassifier
     from polyplane.tables.encoder import TableEncoder
 
-#: The module of each public name. They are imported on first use, so that the command line starts quickly.
-_HOMES = {
+__getattr__ = imported_on_use(__name__, {
     **{name: f"learners.{module}" for name, module in LEARNERS.items()},
     "Model": "model",
     "PlaneCommittee": "planes",
@@ -30,7 +29,7 @@ _HOMES = {
     "export": "exports.file",
     "load": "loading",
     "save": "loading",
-}
+})  # fmt: skip
 
 __all__ = [
     "Model",
@@ -48,13 +47,5 @@ __all__ = [
 __all__ += LEARNERS
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"polyplane.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(__all__)

@@ -43,6 +43,7 @@ class StreamOptions:
     resume: bool = False
     prefetch: int = 0
     first_rows: int = 1
+    continues: bool = False  # from the fitted model, as with `warm_start`
 
     def __post_init__(self) -> None:
         for name in ("time_limit", "half_life", "validate_every", "checkpoint_every", "first_rows"):
@@ -97,11 +98,11 @@ class StreamTraining(Observer):
     # Before the first batch.
 
     def _begin(self, scaling: AffineScaling | None) -> None:
-        """Start from a checkpoint, from the fitted model with `warm_start`, or from the beginning."""
+        """Start from a checkpoint, from the fitted model if training continues, or from the beginning."""
         draft, options = self.draft, self.options
         if options.resume and options.checkpoint.exists():
             self._resume_from(options.checkpoint)
-        elif draft.warm_start and hasattr(draft, "_state"):
+        elif (draft.warm_start or options.continues) and draft._is_resumable:
             self.dtype = draft.planes_.coef.dtype
         else:
             self.draft = draft._unfitted(scaling)

@@ -218,6 +218,11 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
         """
         return self._fit(X, y, sample_weight, Limits())
 
+    @property
+    def _is_resumable(self) -> bool:
+        """Whether training can continue from the fitted model."""
+        return hasattr(self, "_state")
+
     @available_if(lambda self: self._declaration.streams)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Make one step on new rows.

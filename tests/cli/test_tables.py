@@ -14,8 +14,9 @@ from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
 import polyplane
-from polyplane import TableClassifier
+from polyplane import PlaneSet, TableClassifier
 from polyplane.cli import app
+from polyplane.cli.report import member_weights, members_shown
 from polyplane.explain.confusion import wilson
 from polyplane.loading import read_model
 from polyplane.readers import read_table
@@ -184,13 +185,14 @@ def test_evaluation_and_description(files):
     )
     about = told("info", files / "model")
     assert about["learner"] == "table"
-    assert about["members"] == 1
+    assert (about["members"], about["member_weights"], about["can_go_on_training"]) == (1, [1.0], True)
     assert [entry["column"] for entry in about["columns"]] == ["age", "work", "since", "owner"]
     assert about["dropped"] == {"country": "it is constant: all values are 'US'"}
     assert about["metadata"] == {"format": "csv", "label": "income", "id": "person"}
     shown = run("info", files / "model").stdout
-    assert "age\tnumber\tTrue\t2" in shown
+    assert "age\tnumber\tyes\t2" in shown
     assert "country\tit is constant" in shown
+    assert f"size\t{about['size']:,} bytes" in shown
 
 
 @pytest.mark.parametrize(
@@ -294,8 +296,6 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(files, tmp_path, options, 
 
 
 def test_models_of_tables_refuse_what_they_cannot(files, tmp_path):
-    said = refused("train", files / "train.csv", "--resume", files / "model", "--out", tmp_path / "m")
-    assert "--resume: `table` cannot resume training; train again on all rows." in said
     rows = tmp_path / "x.svm"
     rows.write_text("1 1:2\n0 1:3\n")
     for command in ("predict", "evaluate"):
@@ -404,6 +404,34 @@ def test_a_stream_is_learned_from_in_parts(files, tmp_path, monkeypatch):
     assert "the label '>50K' is not in --classes." in said
     said = refused("train", files / "train.csv", "--stream", "--out", out)
     assert "--stream: specify the label column with --label COLUMN." in said
+
+
+def test_the_training_of_a_table_is_resumed(files, tmp_path):
+    """In batches of new rows as by `partial_fit`, again from the new file; what cannot change is refused."""
+    out = tmp_path / "m"
+    resume = ["train", files / "test.csv", "--batch-rows", 50, "--out", out, "--resume"]
+    content = told(*resume, files / "model", "--test", files / "train.csv")
+    assert (content["rows"], content["steps"], content["columns"]) == (200, 4, 5)
+    twin, table = polyplane.load(files / "model"), people(200, 1)
+    for first in range(0, 200, 50):
+        part = table.slice(first, 50)
+        twin.partial_fit(part.drop_columns(["income"]), np.array(part["income"]))
+    test = people(400, 0)
+    np.testing.assert_array_equal(polyplane.load(out).predict_proba(test), twin.predict_proba(test))
+    assert told(*resume, out, "--stream", "--passes", 2)["steps"] == 8
+    assert "--set n_planes: this parameter cannot change" in refused(*resume, out, "--set", "n_planes=2")
+    assert "--cv cannot be combined with --resume" in refused(*resume, out, "--cv", "3")
+    rows = tmp_path / "x.csv"
+    rows.write_text("age,work,since,owner,income\n30,Own,2011-01-11,true,rich\n")
+    assert "unknown label 'rich'" in refused("train", rows, "--resume", out, "--out", out)
+
+
+def test_equal_members_are_one():
+    line = PlaneSet(np.array([[1.0], [-1.0]]), np.zeros(2), [0, 1, 2])
+    other = line.replace(intercept=np.ones(2))
+    assert member_weights(PlaneSet.of_members([line, other, line, line])) == [0.75, 0.25]
+    assert members_shown([0.75, 0.25]) == "2, with weights 0.75, 0.25"
+    assert members_shown([0.5, 0.5]) == "2"
 
 
 def test_adult_raw(tmp_path):

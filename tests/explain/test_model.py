@@ -27,7 +27,7 @@ from polyplane import (
 )
 from polyplane.explain import explain_model, explain_row
 from polyplane.explain.rules import round_to
-from polyplane.explain.text import number, quoted
+from polyplane.explain.text import cut, distinct, number, quoted, whole_number
 from tests.models import KINDS, fitted
 
 # The features are explained in their own units, in which some of these models would rather not be trained.
@@ -252,6 +252,17 @@ def test_frames_say_when_pandas_is_missing(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_pandas)
     with pytest.raises(ImportError, match="pip install pandas"):
         explanation.to_frame()
+
+
+def test_different_numbers_and_long_names_look_different():
+    assert distinct([17.99, 14.13], number, 4) == ["17.99", "14.13"]
+    assert distinct([12345678.25, 12345678.5], number, 4) == ["1.23456782e+07", "1.23456785e+07"]
+    assert [whole_number(float(10**16 + 2 * i), True) for i in range(2)] == ["10000000000000000", "10000000000000002"]
+    assert cut("the unit in the north", 10) == "the u\N{HORIZONTAL ELLIPSIS}orth"
+    assert cut("the unit", 8) == "the unit"
+    frame = pd.DataFrame({"id": np.tile([10**16, 10**16 + 2, 10**16 + 4], 40), "x": np.arange(120) % 7})
+    model = TableClassifier(1, preparation="standard", random_state=0).fit(frame, np.arange(120) % 3)
+    assert explain_row(model, frame.iloc[0]).shown(0) == ("10000000000000000", "10000000000000002")
 
 
 @given(st.floats(-1e300, 1e300, allow_subnormal=False), st.integers(1, 15))

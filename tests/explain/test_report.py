@@ -157,6 +157,8 @@ def table(tmp_path_factory):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({HOSTILE[0]: rng.integers(0, 90, 600), HOSTILE[1]: rng.choice([HOSTILE[2], HOSTILE[3]], 600)})
     frame["noise"] = np.where(rng.random(600) < 0.1, np.nan, rng.normal(size=600))
+    frame["long"] = rng.choice(["WIDE " * 9 + "WEST", "WIDE " * 9 + "EAST"], 600)
+    frame["huge"] = 10**15 + rng.integers(0, 40, 600)
     score = frame[HOSTILE[0]] / 30 + (frame[HOSTILE[1]] == HOSTILE[3]) + 0.5 * rng.normal(size=600)
     y = LABELS[(score > 2.5).astype(int)]
     model = TableClassifier(2, preparation="bins", n_planes=1, random_state=0).fit(frame[::2], y[::2])
@@ -171,7 +173,7 @@ def test_a_table_has_its_columns_effects_and_baseline(table):
     assert f"Accuracy: {100 * model.score(frame, y):.1f} % on 300 rows. Always predicting the most" in text
     assert "Always predicting the most frequent class, " in text
     assert f", gives {most:.1f} %." in text
-    assert text.count("<svg") == 4  # a reliability curve, and effects
+    assert text.count("<svg") == 6  # a reliability curve, and effects
     assert "Importance of the columns" in text
     assert len(re.findall(r"<script", text)) == 3
     assert "<img" not in text

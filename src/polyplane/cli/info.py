@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from polyplane._plain import plain
 from polyplane.cli.common import AsJson, Table, command, present
 from polyplane.cli.data import ModelFile, learner_of, name_of
+from polyplane.cli.report import facts_table, member_weights, members_shown
 from polyplane.model import Model
 
 if TYPE_CHECKING:
@@ -47,10 +48,11 @@ def describe(path: str, found: Contents) -> dict[str, Any]:
         "feature_names": list(inputs.names) if inputs.is_named and not inputs.is_table else None,
         "dtype": planes.coef.dtype.name,
         "members": planes.n_members,
+        "member_weights": member_weights(planes),
         "planes": planes.n_planes,
         "classes": [{"label": label, "planes": n} for label, n in zip(model.classes.tolist(), counts, strict=True)],
         "steps": getattr(estimator, "n_iter_", None),
-        "can_go_on_training": hasattr(estimator, "_state"),
+        "can_go_on_training": getattr(estimator, "_is_resumable", False),
         "temperature": model.temperature,
     }
     if inputs.is_table:
@@ -73,20 +75,20 @@ def _short(value: Any) -> Any:
 
 
 def _tables(content: dict[str, Any]) -> list[Table]:
-    facts = {name: value for name, value in content.items() if not isinstance(value, list | dict | None)}
-    names = content["feature_names"]
-    facts |= {"feature_names": "no" if names is None else "yes", "classes": len(content["classes"])}
+    facts, names = dict(content), content["feature_names"]
+    facts |= {"feature_names": names is not None, "classes": len(content["classes"])}
+    facts |= {"size": f"{content['size']:,} bytes", "members": members_shown(content["member_weights"])}
     if "columns" in content:
-        facts |= {"columns": len(content["columns"])}
-        del facts["feature_names"]
+        facts |= {"columns": len(content["columns"]), "feature_names": None}
     tables = [
-        Table(f"Model {content['file']}", (), list(facts.items())),
+        facts_table(f"Model {content['file']}", facts),
         Table("Classes", ("label", "planes"), [tuple(entry.values()) for entry in content["classes"]]),
         Table("Parameters", ("parameter", "value"), list(content["parameters"].items())),
     ]
     if "columns" in content:
-        rows = [tuple(entry.values()) for entry in content["columns"][:MOST_NAMES]]
-        tables.append(Table("Columns", tuple(content["columns"][0]), rows))
+        entries = [entry | {"gaps": "yes" if entry["gaps"] else "no"} for entry in content["columns"][:MOST_NAMES]]
+        rows = [tuple(entry.values()) for entry in entries]
+        tables.append(Table("Columns", ("column", "kind", "missing values", "encoded features"), rows))
     if content.get("dropped"):
         tables.append(Table("Dropped", ("column", "reason"), list(content["dropped"].items())))
     if content["metadata"]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from polyplane.cli.train import TrainOptions
     from polyplane.cli.training import Outcome
     from polyplane.explain.confusion import ConfusionMatrix
+    from polyplane.planes import PlaneSet
 
 #: Maximum number of classes, columns or levels in a line, of preparations shown with their log-losses, and of search
 #: settings; --json lists all of them.
@@ -117,13 +118,13 @@ class Report:
                 **model,
                 "preparation": chosen if estimator.preparation is None else f"{estimator.preparation_[0]}, as given",
                 "held-out log-loss": "; ".join(f"{name} {loss:.4f}" for name, loss in losses),
-                "members": planes.n_members,
+                "members": members_shown(member_weights(planes)),
                 "planes per class": " and ".join(map(str, sorted({int(n) // planes.n_classes for n in counts}))),
                 "parts" if stream else "passes": estimator.n_iter_,
                 "columns encoded from": f"the first {estimator.encoder_rows_:,} rows" if stream else None,
                 "seconds": ended["seconds"],
             }
-            self._content |= {"members": planes.n_members}
+            self._content |= {"members": planes.n_members, "member_weights": member_weights(planes)}
         else:
             rows = int(estimator.history_["rows"][-1]) if stream else facts.n_rows
             about = {"rows": rows, "features": planes.n_features, "label": facts.metadata.get("label")}
@@ -198,9 +199,25 @@ class Report:
 
 
 def facts_table(title: str, facts: dict[str, Any]) -> Table:
-    """Return a table of names and values, without missing values."""
-    rows = [(name.replace("_percent", " %").replace("_", " "), value) for name, value in facts.items()]
-    return Table(title, (), [(name, value) for name, value in rows if value is not None and value != ""])
+    """Return a table of names and values, without missing values and lists."""
+    shown = {name: ("no", "yes")[value] if isinstance(value, bool) else value for name, value in facts.items()}
+    rows = [(name.replace("_percent", " %").replace("_", " "), value) for name, value in shown.items()]
+    return Table(title, (), [row for row in rows if row[1] != "" and not isinstance(row[1], list | dict | None)])
+
+
+def member_weights(planes: PlaneSet) -> list[float]:
+    """Return the weight of each distinct member of a committee, the largest first; equal members are one."""
+    weights: dict[Any, float] = {}
+    for member, weight in zip(planes.members, planes.member_weight.tolist(), strict=True):
+        key = (member.coef.tobytes(), member.intercept.tobytes(), member.indptr.tobytes())
+        weights[key] = weights.get(key, 0.0) + weight
+    return sorted((round(weight, 6) for weight in weights.values()), reverse=True)
+
+
+def members_shown(weights: list[float]) -> str:
+    """Return the number of distinct members, and their weights unless all are equal."""
+    text = str(len(weights))
+    return f"{text}, with weights {', '.join(f'{w:.3g}' for w in weights)}" if weights[0] > weights[-1] else text
 
 
 def _listed(names: Iterable[str]) -> str:

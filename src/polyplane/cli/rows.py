@@ -14,6 +14,7 @@ from polyplane.cli.common import UserError, did_you_mean, listed, note
 if TYPE_CHECKING:
     import numpy as np
 
+    from polyplane.cli.data import LoadedModel
     from polyplane.cli.train import TrainOptions
     from polyplane.engine.data import AffineScaling, FeatureMoments
     from polyplane.readers import TableBatches
@@ -491,6 +492,25 @@ class TableSource:
             first_row += table.num_rows
             if (found >= 0).any():
                 yield X.filter(found >= 0), classes[found[found >= 0]]
+
+
+class MoreRows:
+    """New rows of a table, for the model whose training is resumed: its columns, and its classes."""
+
+    def __init__(self, options: TrainOptions, resumed: LoadedModel) -> None:
+        self.options, self.resumed = options, resumed
+
+    def stream(self) -> tuple[DataFacts, Callable[[], Any]]:
+        """Return facts about the data, and a function that reads it in batches."""
+        counts = dict.fromkeys(self.resumed.model.classes.tolist(), 0)
+        return DataFacts(0, 0, self.resumed.metadata, counts), self._batches
+
+    def _batches(self) -> Iterator[tuple[Any, np.ndarray]]:
+        options, classes = self.options, self.resumed.model.classes
+        for part in self.resumed.batches(options.data, options.given, options.batch_rows):
+            rows = part.labelled(options.data)
+            if rows.n_rows:
+                yield rows.X, classes[rows.truth]
 
 
 class NamedColumns(NamedTuple):

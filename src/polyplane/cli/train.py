@@ -20,7 +20,7 @@ from polyplane.cli.data import (
     refuse_table_options,
 )
 from polyplane.cli.report import Report, tested
-from polyplane.cli.rows import MatrixSource, TableSource
+from polyplane.cli.rows import MatrixSource, MoreRows, TableSource
 from polyplane.cli.training import (
     DEFAULT,
     TABLE,
@@ -55,7 +55,6 @@ _NOT_FOR_TABLES = {
     "tune": "`table` selects its preparation and number of planes on held-out rows; omit --tune, or use "
     "another learner",
     "scale": "`table` scales each column itself; omit --scale, or use another learner",
-    "resume": "`table` cannot resume training; train again on all rows",
     "features": "the columns of a table are its features; omit --features",
     "classes": "the classes are taken from the label column; --classes is for streaming from standard input",
 }
@@ -83,7 +82,7 @@ class TrainOptions(ReadingWithId):
         Tune the parameters by cross-validation before training, for SECONDS. Default: a minute, or half of the time
         limit.
     resume : str or None
-        Resume the training of this model.
+        Resume the training of this model; a table model is trained on the new rows in batches.
     threads : int or None
         Threads for training, if the learner supports it, and for testing.
     time_limit : float or None
@@ -149,7 +148,7 @@ class TrainOptions(ReadingWithId):
     @property
     def takes_table(self) -> bool:
         """Whether the learner is `table`: it is given, or no learner is given and the data are a table."""
-        if self.learner is not None or self.resume is not None:
+        if self.learner is not None:
             return self.learner == TABLE
         if (self.format or self.source.format()) not in ("csv", "parquet"):
             return False
@@ -215,8 +214,9 @@ def train(options: TrainOptions) -> None:
     Ctrl-C, the model trained so far is written, and the exit code is 130.
     """
     options.check()
-    parameters, is_table = parse_settings(options.settings or []), options.takes_table
+    parameters = parse_settings(options.settings or [])
     resumed = None if options.resume is None else _resumed(options.resume, options.learner)
+    is_table = options.takes_table if resumed is None else resumed.is_table
     if is_table:
         options.check_for_table()
     else:
@@ -230,8 +230,16 @@ def train(options: TrainOptions) -> None:
     set_known(model, warm_start=resumed is not None)
     if options.stream and not model._declaration.streams:
         raise UserError(f"--stream: {name_of(model)} needs all rows in memory; omit --stream, or use another learner.")
-    source = TableSource(options, model, "decimal" in parameters) if is_table else MatrixSource(options, resumed)
-    _run(options, model, resumed, source, set(parameters))
+    source: Any
+    if not is_table:
+        source = MatrixSource(options, resumed)
+    elif resumed is None:
+        source = TableSource(options, model, "decimal" in parameters)
+    elif options.cv is not None:
+        raise UserError("--cv cannot be combined with --resume for tables: the new rows are read in batches.")
+    else:
+        source, options = MoreRows(options, resumed), replace(options, stream=True)
+    _run(options, model, resumed, source, set(parameters), is_table)
 
 
 def _resumed(path: str, learner: str | None) -> LoadedModel:
@@ -241,20 +249,20 @@ def _resumed(path: str, learner: str | None) -> LoadedModel:
         raise UserError(
             f"--resume: {path} is a pipeline, and pipelines cannot resume training; train again on all rows."
         )
-    if loaded.is_table:
-        raise UserError("--resume: `table` cannot resume training; train again on all rows.")
     if learner not in (None, name_of(loaded.estimator)):
         raise UserError(f"--learner {learner}: {path} was trained with {name_of(loaded.estimator)}; omit --learner.")
-    if not hasattr(loaded.estimator, "_state"):
+    if not loaded.estimator._is_resumable:
         raise UserError(f"--resume: {path} does not contain the state that resuming needs; train again on all rows.")
     return loaded
 
 
-def _run(options: TrainOptions, model: Any, resumed: LoadedModel | None, source: Any, fixed: set[str]) -> None:
+def _run(
+    options: TrainOptions, model: Any, resumed: LoadedModel | None, source: Any, fixed: set[str], is_table: bool
+) -> None:
     """Read the data, train, write the model, test it, and report."""
     from polyplane.loading import save
 
-    report, is_table = Report(options), isinstance(source, TableSource)
+    report = Report(options)
     if options.stream:
         facts, batches = source.stream()
     else:

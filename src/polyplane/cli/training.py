@@ -96,9 +96,10 @@ def check_resumable(model: Any, settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         changed = copy(model).set_params(**{name: value})
         match_labels(changed, model.classes_)
-        method = changed._method(model.classes_)
         try:
-            refuse_changes(method, model._trained_by)
+            if not model._declaration.takes_matrix:
+                raise ValueError("the members keep what they were trained with")
+            refuse_changes(changed._method(model.classes_), model._trained_by)
         except ValueError:
             raise UserError(
                 f"--set {name}: this parameter cannot change when training is resumed; omit it, or omit --resume."
@@ -167,7 +168,8 @@ def train_on_stream(options: TrainOptions, model: Any, facts: DataFacts, batches
     """Train on rows in batches, pass by pass."""
     from polyplane._streaming import StreamOptions
 
-    stream = StreamOptions(classes=facts.classes, passes=options.passes or 1, progressive=False)
+    continues, passes = options.resume is not None, options.passes or 1
+    stream = StreamOptions(classes=facts.classes, passes=passes, progressive=False, continues=continues)
     return _train(model, options, facts, lambda limits: model._fit_stream(batches, stream, limits, facts.scaling))
 
 

@@ -1,7 +1,8 @@
 """Compressed models: planes within a memory budget, as tables of one-byte weights."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from polyplane._public import imported_on_use
 
 if TYPE_CHECKING:
     from polyplane.compression.classifier import CompressedClassifier, compress
@@ -9,11 +10,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CompressedClassifier", "CompressedTables", "compress"]
 
-#: The module of each name, imported on first use: prediction from the tables needs NumPy only.
-_MODULES = {"CompressedClassifier": "classifier", "CompressedTables": "tables", "compress": "classifier"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"polyplane.compression.{_MODULES[name]}"), name)
+__getattr__ = imported_on_use(
+    __name__, {"CompressedClassifier": "classifier", "CompressedTables": "tables", "compress": "classifier"}
+)

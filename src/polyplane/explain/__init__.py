@@ -1,7 +1,8 @@
 """Explanations of models and predictions: text, displays and HTML reports."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from polyplane._public import imported_on_use
 
 if TYPE_CHECKING:
     from polyplane.explain.displays.columns import EffectsDisplay, ImportanceDisplay, ReasonsDisplay
@@ -47,7 +48,6 @@ __all__ = [
     "robust_error",
 ]
 
-#: The modules of the names, which are imported on first use: the command line starts quickly.
 _MODULES = {
     "displays.columns": ("EffectsDisplay", "ImportanceDisplay", "ReasonsDisplay"),
     "displays.planes": (
@@ -60,10 +60,4 @@ _MODULES = {
     "row": ("Flip", "RowExplanation", "explain_row"),
     "rules": ("PlaneRule",),
 }  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"polyplane.explain.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = imported_on_use(__name__, {name: module for module, names in _MODULES.items() for name in names})

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from polyplane.engine.data import moments
-from polyplane.explain.text import date_text, number, whole_number
+from polyplane.explain.text import date_text, distinct, whole_number
 from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range
 from polyplane.inputs.frames import Table, as_levels, read_table
 from polyplane.model import Model
@@ -173,10 +173,11 @@ class ModelColumns:
             values.append(value)
         return Row(z, values, notes)
 
-    def shown(self, j: int, value: Any, digits: int | None = None) -> str:
-        """Format a value of column `j`."""
-        if not self.inputs.is_table:
-            return number(float(value), digits or 4)
+    def shown(self, j: int, *values: Any) -> list[str]:
+        """Format values of column `j`; different numbers with enough digits to tell them apart."""
+        return distinct(values, lambda value, digits: self._shown(j, value, digits), 6 if self.inputs.is_table else 4)
+
+    def _shown(self, j: int, value: Any, digits: int) -> str:
         if value is None:
             return "missing"
         if isinstance(value, bool | np.bool_):
@@ -184,15 +185,8 @@ class ModelColumns:
         column = self.column(j)
         if not isinstance(value, int | float | np.number) or isinstance(column, CategoryColumn):
             return str(value)
-        return whole_number(float(value), isinstance(column, NumberColumn) and column.is_whole, digits or 6)
-
-    def shown_change(self, j: int, before: Any, after: Any) -> tuple[str, str]:
-        """Format two values of column `j`, with enough digits to tell them apart."""
-        for digits in (None, *range(5, 13)):
-            pair = self.shown(j, before, digits), self.shown(j, after, digits)
-            if pair[0] != pair[1]:
-                break
-        return pair
+        is_whole = self.inputs.is_table and isinstance(column, NumberColumn) and column.is_whole
+        return whole_number(float(value), is_whole, digits)
 
 
 def decoded(column: Column, z: np.ndarray) -> Value:

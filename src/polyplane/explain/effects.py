@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from polyplane.explain.columns import OTHER, ModelColumns, Value, decoded
 from polyplane.explain.geometry.changes import part_of_column
-from polyplane.explain.text import date_text, signed, whole_number
+from polyplane.explain.text import date_text, distinct, signed, whole_number
 from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, Range
 from polyplane.inputs.frames import DATES, Cells
 from polyplane.model import Model
@@ -98,6 +98,10 @@ class ColumnEffect:
         """Whether the values are numbers."""
         return self.counts is None and self.column_type in ("number", "date")
 
+    def shown(self, value: float, digits: int = 3) -> str:
+        """Format a number or a date of a curve."""
+        return date_text(value) if self.part == "days" else whole_number(value, self.is_whole, digits)
+
     def weights(self) -> np.ndarray:
         """Return the weight of each value: the frequency of levels, and equal weights of numbers in the main range."""
         if self.counts is not None:
@@ -132,7 +136,7 @@ class ColumnEffect:
             wanted = [low, 0.5 * (low + middle), middle, 0.5 * (middle + high), high]
             shown = sorted({int(np.abs(values - value).argmin()) for value in wanted})
             prefix = f"{self.part} " if self.part not in (None, "days") else ""
-            texts = [date_text(v) if self.part == "days" else whole_number(v, self.is_whole, 3) for v in values[shown]]
+            texts = distinct(values[shown].tolist(), self.shown, 3)
             told = [f"{signed(sizes[i])} at {text}{self._band(i, c)}" for i, text in zip(shown, texts, strict=True)]
             return prefix + ", ".join(told)
         share = self.weights()

@@ -17,7 +17,7 @@ import numpy as np
 from polyplane._plain import visible
 from polyplane.explain.confusion import wilson
 from polyplane.explain.effects import ColumnEffect
-from polyplane.explain.text import cut, date_text, whole_number
+from polyplane.explain.text import cut, distinct
 
 #: The scripts of a page, in order, and those of the section "Try it".
 SCRIPTS, LIVE_SCRIPTS = ("parts.js", "rows.js"), ("reasons.js", "live.js")
@@ -25,8 +25,8 @@ SCRIPTS, LIVE_SCRIPTS = ("parts.js", "rows.js"), ("reasons.js", "live.js")
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, ROW = 360, 190, 42, 8, 22, 19
 #: Number of levels that are drawn, and of letters of their names.
 LEVELS, LETTERS = 12, 25
-#: Width of the names of levels.
-NAMES = 160.0
+#: Width of the names of levels, and of a small letter.
+NAMES, LETTER = 160.0, 6.2
 #: The colours of Okabe and Ito, for more than two classes.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 
@@ -209,9 +209,11 @@ class Drawing:
         """Add a circle."""
         self._shape("circle", css_class, colour, cx=x, cy=y, r=4)
 
-    def text(self, x: float, y: float, text: str, anchor: str = "start", css_class: str = "") -> None:
-        """Add text; `anchor` is "start", "middle" or "end"."""
+    def text(self, x: float, y: float, text: str, anchor: str = "start", css_class: str = "", room: float = 0) -> None:
+        """Add text; `anchor` is "start", "middle" or "end". Letters are narrower if they do not fit into the `room`."""
         style = f' class="{css_class}"' if css_class else ""
+        if room and LETTER * sum(1.0 + 0.6 * (not letter.islower()) for letter in text) > room:
+            style += f' textLength="{room:g}" lengthAdjust="spacingAndGlyphs"'
         self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(text)}</text>')
 
     def _shape(self, tag: str, css_class: str, colour: str | None, **places: Any) -> None:
@@ -268,10 +270,14 @@ def _curve(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str] 
             if index == 0:
                 drawing.text(dot_x - 7, dot_y - 5, "missing", "end")
     drawing.dot(*at(float(effect.reference or 0.0), 0.0), "reference")
-    for value in _places(effect):
-        across = at(value, 0.0)[0]
-        anchor = "start" if across < LEFT + 20 else "end" if across > WIDTH - 28 else "middle"
-        drawing.text(across, HEIGHT - 6, _axis_text(effect, value), anchor)
+    places = _places(effect)
+    texts = distinct(places, effect.shown, 3)
+    if LETTER * sum(map(len, texts)) > 0.8 * WIDTH:  # long numbers: only the ends
+        places, texts = places[:: max(1, len(places) - 1)], texts[:: max(1, len(texts) - 1)]
+    for value, text in zip(places, texts, strict=True):
+        across, half = at(value, 0.0)[0], 0.5 * LETTER * len(text)
+        anchor = "start" if across < LEFT + 20 else "end" if across + half > WIDTH - 8 else "middle"
+        drawing.text(across, HEIGHT - 6, text, anchor)
     if sides is not None:
         drawing.text(LEFT + 4, TOP + 10, f"\N{UPWARDS ARROW} {cut(sides[0], 20)}", css_class="for")
         drawing.text(LEFT + 4, HEIGHT - BOTTOM - 5, f"\N{DOWNWARDS ARROW} {cut(sides[1], 20)}", css_class="against")
@@ -295,7 +301,7 @@ def _levels(effect: ColumnEffect, classes: Sequence[int], sides: tuple[str, str]
     for row, i in enumerate(order):
         y = ROW * row + 6
         rows = f" ({counts[i]:,})" if counts[i] else ""
-        drawing.text(NAMES, y + 11, cut(names[i], LETTERS - len(rows)) + rows, "end")
+        drawing.text(NAMES, y + 11, cut(names[i], LETTERS - len(rows)) + rows, "end", room=NAMES)
         if sides is None:
             for index, c in enumerate(classes):
                 drawing.dot(at(sizes[i, c]), y + 7, "dot", COLOURS[index])
@@ -329,15 +335,9 @@ def _places(effect: ColumnEffect) -> list[float]:
     """Return the tick labels of a curve: dates at the ends and in the middle, otherwise round numbers."""
     low, high = effect.drawn
     if effect.part == "days":
-        return [low, 0.5 * (low + high), high]
+        return [float(round(day)) for day in (low, 0.5 * (low + high), high)]
     ticks = [tick for tick in nice_ticks(low, high) if low <= tick <= high]
     return [tick for tick in ticks if not effect.is_whole or tick == round(tick)]
-
-
-def _axis_text(effect: ColumnEffect, value: float) -> str:
-    if effect.part == "days":
-        return date_text(float(round(value)))
-    return whole_number(float(round(value)) if effect.is_whole else value, effect.is_whole, 3)
 
 
 def draw_reliability(counts: np.ndarray, predicted: np.ndarray, observed: np.ndarray) -> str:

@@ -23,7 +23,7 @@ from polyplane.explain.robustness import Certificate
 from polyplane.explain.row import RowExplanation, explained_row
 from polyplane.explain.text import number
 from polyplane.files import replace_file
-from polyplane.inputs.frames import read_table
+from polyplane.inputs.frames import loaded, read_table
 from polyplane.model import Model
 from polyplane.planes import margins_of
 
@@ -210,11 +210,13 @@ def _explained_rows(
     columns: ModelColumns, X: Any, chosen: Sequence[int], predictions: Predictions
 ) -> list[RowExplanation]:
     allowed = dict.fromkeys(("lower", "upper", "frozen", "increasing", "decreasing", "max_columns"))
-    table = read_table(X, columns.inputs.gaps) if columns.inputs.is_table else None
+    table = None
+    if columns.inputs.is_table:  # its cells are read once, not once for each row
+        table = loaded(read_table(X, columns.inputs.gaps).take(np.array(chosen)))
     explained = []
-    for i in chosen:
+    for k, i in enumerate(chosen):
         if table is not None:
-            row = columns.read(table.take(np.array([i])))
+            row = columns.read(table.take(np.array([k])))
         else:
             z = columns.Z[[i]]
             z = z.toarray()[0] if sparse.issparse(z) else z[0]

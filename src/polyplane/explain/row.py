@@ -143,12 +143,14 @@ class RowExplanation(Explanation):
 
     def shown(self, j: int) -> tuple[str, str]:
         """Return the value of a column and its reference value as text."""
-        return self._described.shown(j, self.values[j]), self._described.shown(j, self.reference[j])
+        value, reference = self._described.shown(j, self.values[j], self.reference[j])
+        return value, reference
 
     def shown_changes(self, top: int | None = None) -> list[tuple[str, str, str]]:
         """Return the names of the `top` changed columns and their values before and after, as text."""
         changes = [] if self.flip is None else list(self.flip.changes.items())[:top]
-        return [(name, *self._described.shown_change(self.columns.index(name), *pair)) for name, pair in changes]
+        shown = [self._described.shown(self.columns.index(name), *pair) for name, pair in changes]
+        return [(name, before, after) for (name, _), (before, after) in zip(changes, shown, strict=True)]
 
     def reason(self, j: int) -> str:
         """Return the value of a column and its reference value in a phrase."""

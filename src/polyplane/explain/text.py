@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, ClassVar
 
@@ -51,7 +51,16 @@ def number(value: float, digits: int = 4) -> str:
 
 def whole_number(value: float, is_whole: bool, digits: int = 6) -> str:
     """Format a number of a column; integers of a column of integers have all their digits."""
-    return str(int(value)) if is_whole and value.is_integer() and abs(value) < 1e15 else number(value, digits)
+    return str(int(value)) if is_whole and value.is_integer() and abs(value) < 1e21 else number(value, digits)
+
+
+def distinct(values: Sequence[Any], form: Callable[[Any, int], str], digits: int) -> list[str]:
+    """Format values with the fewest digits, but at least `digits`, that tell different ones apart."""
+    for n in range(digits, 18):
+        texts = [form(value, n) for value in values]
+        if len(set(texts)) == len(set(values)):
+            break
+    return texts
 
 
 def signed(value: float) -> str:
@@ -83,8 +92,11 @@ def listed(rows: Sequence[int]) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """Shorten a long text."""
-    return text if len(text) <= length else text[: length - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    """Shorten a long text in its middle: long names often differ only at their ends."""
+    if len(text) <= length:
+        return text
+    end = (length - 1) // 2
+    return text[: length - 1 - end] + "\N{HORIZONTAL ELLIPSIS}" + text[len(text) - end :]
 
 
 def sum_of_terms(

@@ -1,7 +1,8 @@
 """The learners: one paper's method, one file, one estimator. A new one is exported here, and nowhere else."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from polyplane._public import imported_on_use
 
 if TYPE_CHECKING:
     from polyplane.learners.adaptive_multi_hyperplane import AdaptiveMultiHyperplaneClassifier
@@ -41,14 +42,9 @@ __all__ = [
     "find_learner",
 ]
 
+__getattr__ = imported_on_use(__name__, LEARNERS)
+
 
 def find_learner(name: str) -> Any:
     """The learner of a name, imported when first asked for; None when there is none."""
-    return getattr(import_module(f"polyplane.learners.{LEARNERS[name]}"), name) if name in LEARNERS else None
-
-
-def __getattr__(name: str) -> Any:
-    learner = find_learner(name)
-    if learner is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return learner
+    return __getattr__(name) if name in LEARNERS else None

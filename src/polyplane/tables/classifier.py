@@ -450,6 +450,10 @@ class TableClassifier(PlaneClassifier):
         self._keep_encoder(encoder._keep(inputs), model.classes, own["encoder_rows_"])
         self.__dict__.update(own, preparation_=list(labels), temperature_=model.temperature, _model=model)
 
+    @property
+    def _is_resumable(self) -> bool:
+        return hasattr(self, "members_")
+
     def _accepts_state(self, state: Any) -> bool:
         """Whether a state from a file is one of the members."""
         sizes = [member.preparation.n_prepared for member in self.members_]

@@ -1,0 +1,43 @@
+"""Public names of packages: imported on first use, and shown by `help` with annotations as they are written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def imported_on_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package: `homes` are the modules of its names, relative to the package.
+
+    The command line starts quickly, and prediction imports nothing but NumPy.
+    """
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = unquoted(getattr(import_module(f"{package}.{homes[name]}"), name))
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find
+
+
+class _Annotation(str):
+    """An annotation that is represented without quotation marks."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def unquoted(value: Any) -> Any:
+    """Let `help` show the annotations of a function, or of the methods of a class, without quotation marks."""
+    owners = [each for each in getattr(value, "__mro__", ()) if each.__module__.startswith("polyplane.")]
+    members = [member for owner in owners for member in vars(owner).values()]
+    for member in members or [value]:
+        function = next((getattr(member, name) for name in ("__func__", "fget", "fn") if hasattr(member, name)), member)
+        notes = getattr(function, "__annotations__", None)
+        if callable(function) and isinstance(notes, dict):
+            notes.update({name: _Annotation(note) for name, note in notes.items() if type(note) is str})
+    return value
