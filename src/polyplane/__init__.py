@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from polyplane.tables.classifier import TableClassifier
     from polyplane.tables.encoder import TableEncoder
 
-__getattr__ = imported_on_use(__name__, {
+#: The module of each public name.
+_HOMES = {
     **{name: f"learners.{module}" for name, module in LEARNERS.items()},
     "Model": "model",
     "PlaneCommittee": "planes",
@@ -29,7 +30,8 @@ __getattr__ = imported_on_use(__name__, {
     "export": "exports.file",
     "load": "loading",
     "save": "loading",
-})  # fmt: skip
+}
+__getattr__ = imported_on_use(__name__, _HOMES)
 
 __all__ = [
     "Model",
