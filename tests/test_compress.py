@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,11 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import polyplane
-from polyplane import serving
-from polyplane.compression import CompressedClassifier, CompressedTables, choice
-from polyplane.compression.tables import fitting_shapes
+from polyplane import Model, PlaneSet, serving
+from polyplane.compression import CompressedClassifier, choice
+from polyplane.compression.shapes import fitting_shapes
 from polyplane.compression.training import LowRank, log_loss
 from polyplane.exports import to_c, to_javascript, to_sql
+from polyplane.features import Features, Projection
+from polyplane.inputs.encoding import MatrixInputs
 from tests import models
 from tests.programs import FLAGS, needed, run_c, run_node, run_sqlite
 
@@ -61,7 +64,7 @@ class TestBudget:
         _, X, _, y = digits()
         tiny = small(700)
         assert tiny.n_bytes_ <= 700
-        assert len(tiny.tables_.kept) < 64
+        assert tiny.model_.features.n_features < 64
         assert tiny.score(X, y) > 0.85
 
     def test_too_small(self):
@@ -88,35 +91,35 @@ class TestBudget:
         assert len({len(figures) for figures in trials.values()}) == 1
         final = [i for i, n_passes in enumerate(trials["passes"]) if n_passes == max(trials["passes"])]
         chosen = min(final, key=lambda i: trials["error"][i])
-        assert trials["rank"][chosen] in (0, small().tables_.rank)
-        assert trials["features"][chosen] == len(small().tables_.kept)
+        assert trials["rank"][chosen] == (small().model_.projection.rank or 0)
+        assert trials["features"][chosen] == small().model_.features.n_features
 
 
 class TestModel:
     def test_tables_are_the_planes(self):
         model, (_, X, _, _) = small(), digits()
-        tables = model.tables_
-        u = X[:, tables.kept]
-        if tables.factors is not None:
-            u = (u - tables.centres.astype(float)) * tables.factors
-        z = (u if tables.projection is None else u @ tables.projection.T.astype(float)) * tables.units
-        scores = z @ tables.weights.T.astype(float) + tables.intercept
+        features, projection, planes = (getattr(model.model_, name) for name in ("features", "projection", "planes"))
+        u = (X[:, features.source] - features.centre) * features.factor
+        z = (u if projection.matrix is None else u @ projection.matrix.T.astype(float)) * projection.scale
+        scores = z @ planes.coef.T + planes.intercept
+        for part in (features.centre, features.factor, planes.intercept):
+            np.testing.assert_array_equal(part, part.astype(np.float32))
         np.testing.assert_allclose(model.planes_.scores(X), scores, atol=1e-9 * np.abs(scores).max())
 
     def test_weights_are_bytes(self):
         """Each row of the projection, and each column of the planes, uses all of the range."""
-        tables = small(700).tables_
-        parts = [(tables.weights, 0)] + ([] if tables.projection is None else [(tables.projection, 1)])
+        model = small(700).model_
+        parts = [(model.planes.coef, 0)] + ([] if model.projection.rank is None else [(model.projection.matrix, 1)])
         for part, axis in parts:
-            assert part.dtype == np.int8
+            assert (part == part.astype(np.int8)).all()
             assert set(np.abs(part.astype(int)).max(axis=axis)) == {127}
 
     def test_same_seed_same_tables(self):
         X, _, y, _ = digits()
         again = polyplane.compress(large(), X, y, max_bytes=4000, **QUICK)
-        np.testing.assert_array_equal(again.tables_.weights, small().tables_.weights)
-        np.testing.assert_array_equal(again.tables_.projection, small().tables_.projection)
-        np.testing.assert_array_equal(again.tables_.intercept, small().tables_.intercept)
+        assert again.model_.planes == small().model_.planes
+        np.testing.assert_array_equal(again.model_.projection.matrix, small().model_.projection.matrix)
+        np.testing.assert_array_equal(again.model_.projection.scale, small().model_.projection.scale)
 
     def test_features_of_any_size(self):
         """Units of a millionth and of a million, and a feature far from 0, are no harder than equal units."""
@@ -174,13 +177,13 @@ class TestFiles:
         np.testing.assert_array_equal(predictor.predict(X), model.predict(X))
 
     def test_tables_that_do_not_belong_together_are_refused(self, tmp_path):
-        from dataclasses import replace
-
         model = small()
-        for change in ({"kept": model.tables_.kept[::-1]}, {"units": model.tables_.units * np.float32(np.inf)}):
+        fitted = model.model_
+        infinite = replace(fitted.projection, scale=fitted.projection.scale * np.float32(np.inf))
+        for change in ({"features": fitted.features.take(slice(None, None, -1))}, {"projection": infinite}):
             forged = CompressedClassifier(**model.get_params())
             forged.__dict__.update(model.__dict__)
-            forged.tables_ = replace(model.tables_, **change)
+            forged._model = replace(fitted, **change)
             with pytest.raises(
                 ValueError, match=r"cannot be saved: the file (contains an invalid model|has an invalid value)"
             ):
@@ -213,17 +216,13 @@ class TestPrograms:
         model.classes_ = np.unique(np.array(labels))
         model.n_features_in_ = 11
         kept = np.array([0, 3, 8, 10])
-        tables = CompressedTables(
-            11,
-            kept,
-            rng.integers(-127, 128, (2, 4), dtype=np.int8) if projected else None,
-            rng.random(2 if projected else 4).astype(np.float32),
-            rng.integers(-127, 128, (300, 2 if projected else 4), dtype=np.int8),
-            rng.normal(size=300).astype(np.float32),
-            np.array([0, 120, 300]),
-            *(rng.random((2, 4)) + 0.5).astype(np.float32),
-        )
-        model.tables_ = tables
+        matrix = rng.integers(-127, 128, (2, 4), dtype=np.int8) if projected else None
+        projection = Projection(matrix, rng.random(2 if projected else 4).astype(np.float32))
+        coef = rng.integers(-127, 128, (300, 2 if projected else 4)).astype(float)
+        planes = PlaneSet(coef, rng.normal(size=300).astype(np.float32).astype(float), np.array([0, 120, 300]))
+        centre, factor = (rng.random((2, 4)) + 0.5).astype(np.float32)
+        features = Features.of(kept, centre=centre, factor=factor, n_inputs=11)
+        model._model = Model(MatrixInputs(11), features, planes, model.classes_, projection=projection)
         X = rng.normal(size=(200, 11)).astype(np.float32)
         outcome = run_c(model, X, tmp_path, name="every")
         assert outcome.labels == model.predict(X).tolist()

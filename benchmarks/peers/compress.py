@@ -60,7 +60,7 @@ def compressed(task, kilobytes, seed):
     model = polyplane.MultiHyperplaneClassifier(random_state=seed).fit(X, y)
     began = time.perf_counter()
     small = polyplane.compress(model, X, y, max_bytes=1000 * kilobytes, random_state=seed)
-    seconds, tables, trials = time.perf_counter() - began, small.tables_, small.trials_
+    seconds, fitted, trials = time.perf_counter() - began, small.model_, small.trials_
     last = [i for i, n_passes in enumerate(trials["passes"]) if n_passes == max(trials["passes"])]
     best = min(last, key=lambda i: trials["error"][i])
     return {
@@ -68,10 +68,10 @@ def compressed(task, kilobytes, seed):
         "bytes": small.n_bytes_,
         "given": 100 * model.score(X_test, y_test),
         "given_bytes": 4 * (model.planes_.coef.size + model.planes_.n_planes),
-        "features": len(tables.kept),
-        "rank": tables.rank if tables.projection is not None else None,
-        "planes": len(tables.weights),
-        "scaled": tables.factors is not None,
+        "features": fitted.features.n_features,
+        "rank": fitted.projection.rank,
+        "planes": fitted.planes.n_planes,
+        "scaled": bool((fitted.features.factor != 1).any()),
         "noise": trials["noise"][best],
         "rate": trials["rate"][best],
         "held_out": 100 * (1 - trials["error"][best]),

@@ -255,16 +255,18 @@ class PlanePrediction(ClassifierMixin, BaseEstimator):
         """The fitted model in host memory, from the columns of the rows to class scores."""
         check_is_fitted(self)
         planes = self.planes_.to_numpy()
-        names = getattr(self, "feature_names_in_", None)
-        n_columns = planes.n_features
         return Model(
-            MatrixInputs(n_columns, None if names is None else tuple(map(str, names))),
-            Features.identity(n_columns),
+            self._inputs(),
+            Features.identity(planes.n_features),
             planes,
             self.classes_,
             temperature=1.0 if hasattr(self, "predict_proba") else None,
             learner=type(self).__name__,
         )
+
+    def _inputs(self) -> MatrixInputs:
+        names = getattr(self, "feature_names_in_", None)
+        return MatrixInputs(self.n_features_in_, None if names is None else tuple(map(str, names)))
 
     def _restore(self, model: Model, fitted: Mapping[str, Any]) -> None:
         """Set the fitted attributes: those that follow from the model, and others; for model files."""

@@ -217,6 +217,11 @@ class Projection:
     matrix: np.ndarray | None
     scale: np.ndarray
 
+    @property
+    def rank(self) -> int | None:
+        """Number of projected features; None without a matrix."""
+        return None if self.matrix is None else len(self.scale)
+
     def transform(self, values: Any) -> Any:
         """Project the features of rows, shape (n_rows, n_projected)."""
         scale = self.scale.astype(np.float64)

@@ -542,8 +542,7 @@ def test_a_label_that_no_float_holds_is_refused(path, name, parameter):
 def test_columns_that_no_array_has_take_no_memory(path, n_columns):
     """A compressed model of two of very many columns, as a `Model`: what it computes does not grow with them."""
     small = compressed_of(n_columns)
-    model = Model(MatrixInputs(n_columns), classes=small.classes_, learner="X", **small.tables_.model_parts())
-    polyplane.save(model, path)
+    polyplane.save(replace(small.model_, learner="X"), path)
     peak, refused = memory_of_loading(path, path.read_bytes())
     assert not refused
     assert peak < BESIDES // 8
@@ -552,7 +551,11 @@ def test_columns_that_no_array_has_take_no_memory(path, n_columns):
 def compressed_of(n_columns):
     X = np.random.default_rng(0).normal(size=(60, 4))
     small = CompressedClassifier(100, max_iter=2, random_state=0).fit(X, X[:, 0] > X[:, 1])
-    small.tables_, small.n_features_in_ = replace(small.tables_, n_features=n_columns), n_columns
+    features = small._model.features.replace(n_inputs=n_columns)
+    small._model, small.n_features_in_ = (
+        replace(small._model, inputs=MatrixInputs(n_columns), features=features),
+        n_columns,
+    )
     return small
 
 

@@ -48,15 +48,16 @@ def compress(
     if names is not None:
         small.feature_names_in_ = names
     polyplane.save(small, out, metadata=found.metadata)
-    tables, trials = small.tables_, small.trials_
+    fitted: Any = small.model_
+    trials = small.trials_
     chosen = zip(trials["error"], trials["passes"], strict=True)  # among those with the most passes
     facts: dict[str, Any] = {
         "model": model,
         "out": out,
         "bytes": small.n_bytes_,
-        "features": len(tables.kept),
-        "rank": None if tables.projection is None else tables.rank,
-        "planes": len(tables.weights),
+        "features": fitted.features.n_features,
+        "rank": fitted.projection.rank,
+        "planes": fitted.planes.n_planes,
         "held_out_error_percent": round(100 * min(e for e, passes in chosen if passes == max(trials["passes"])), 4),
     }
     present(facts, [Table("Compressed", (), list(facts.items()))], as_json)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.compression.tables import FLOAT, CompressedTables, Shape, fitting_shapes
+from polyplane.compression.shapes import FLOAT, Shape, fitting_shapes
 from polyplane.compression.training import LowRank, LowRankMethod
 from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.race import Race
@@ -88,12 +88,12 @@ class Search:
         best = self._ranked([best, *others], LAST_PASSES)[0]
         return self._ranked([best._replace(rate=rate) for rate in RATES], LAST_PASSES)[0]
 
-    def final(self, settings: Settings, n_passes: int) -> tuple[CompressedTables, dict[str, list[float]]]:
-        """Train on all rows with these settings; return the tables, and the history of the run."""
+    def final(self, settings: Settings, n_passes: int) -> tuple[dict[str, Any], dict[str, list[float]]]:
+        """Train on all rows with these settings; return the parts of the model, and the history of the run."""
         run, planes = self._trained(settings, n_passes, self.data, tracked=True)
         kept = self._kept(settings.shape)[1]
         scaling = self._scaling(kept, settings.shape.scaled)
-        return planes.tables(kept, self.n_features, self.data.n_classes, scaling), run.history
+        return planes.model_parts(kept, self.n_features, self.data.n_classes, scaling), run.history
 
     def trials(self) -> dict[str, list[float]]:
         """Return what was compared, as the attribute `trials_`."""

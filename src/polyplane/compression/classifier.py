@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -26,7 +26,7 @@ from polyplane._prediction import (
 )
 from polyplane.base import LARGEST_INTEGER, Declaration
 from polyplane.compression.choice import Search
-from polyplane.compression.tables import CompressedTables, label_bytes, smallest
+from polyplane.compression.shapes import check_compressed, label_bytes, model_bytes, smallest
 from polyplane.engine.data import Data, refuse_extremes
 from polyplane.files.values import Metrics
 from polyplane.inputs.encoding import MatrixInputs
@@ -61,8 +61,8 @@ class CompressedClassifier(PlanePrediction):
 
     Attributes
     ----------
-    tables_ : CompressedTables
-        The integers and scales, as `polyplane.export` writes them to C.
+    model_ : Model
+        The integers and scales, as `polyplane.export` writes them to C: its planes and its projection.
     planes_ : PlaneSet
         The same planes over all features, in float64, used for prediction.
     n_bytes_ : int
@@ -139,7 +139,9 @@ class CompressedClassifier(PlanePrediction):
         seed = int(check_random_state(self.random_state).randint(2**31))
         search = Search(data, coef, budget, seed)
         draft.n_iter_ = self.max_iter or default_passes(len(data.y))
-        draft.tables_, draft.history_ = search.final(search.run(), draft.n_iter_)
+        parts, draft.history_ = search.final(search.run(), draft.n_iter_)
+        inputs = MatrixInputs(data.X.shape[1])
+        draft._model = Model(inputs, classes=draft.classes_, learner=type(self).__name__, **parts)
         draft.trials_ = search.trials()
         self.__dict__ = draft.__dict__
         return self
@@ -163,27 +165,26 @@ class CompressedClassifier(PlanePrediction):
     @property
     def model_(self) -> Model:
         """The fitted model, from the columns of the rows to class scores."""
-        check_is_fitted(self, "tables_")
-        names = getattr(self, "feature_names_in_", None)
-        inputs = MatrixInputs(self.n_features_in_, None if names is None else tuple(map(str, names)))
-        return Model(inputs, classes=self.classes_, learner=type(self).__name__, **self.tables_.model_parts())
+        check_is_fitted(self, "_model")
+        return replace(self._model, inputs=self._inputs())
 
     @cached_property
     def planes_(self) -> PlaneSet:  # type: ignore[override]
         """The planes over all features, in float64, used for prediction."""
-        check_is_fitted(self, "tables_")
-        return self.tables_.planes()
+        check_is_fitted(self, "_model")
+        return self._model.flat().planes
 
     @property
     def n_bytes_(self) -> int:
         """Size of the tables in bytes, including the labels."""
-        return self.tables_.n_bytes(self.classes_)
+        return model_bytes(self._model)
 
     def _restore(self, model: Model, fitted: Mapping[str, Any]) -> None:
         """Set the fitted attributes: those that follow from the model, and others; for model files."""
-        self.tables_ = CompressedTables.of_model(model)
+        check_compressed(model)
+        self._model = model
         super()._restore(model, fitted)
-        del self.planes_  # those over all features follow from the tables
+        del self.planes_  # those over all features follow from the model
 
     def _check_budget(self, budget: int, n_features: int, n_classes: int) -> None:
         least = smallest(n_features, n_classes, scaled=True).n_bytes(n_features, n_classes)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from polyplane.compression.tables import CompressedTables
 from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, State, workspace
+from polyplane.features import Features, Projection
 from polyplane.learners.tangents import kmeans, update_mean
 from polyplane.planes import PlaneSet
 
@@ -58,33 +58,29 @@ class LowRank(NamedTuple):
         scales = _scales(self.weights, axis=0)
         return self._replace(projection=projection, weights=np.rint(self.weights / scales) * scales)
 
-    def tables(self, kept: np.ndarray, n_features: int, n_classes: int, scaling: AffineScaling) -> CompressedTables:
-        """Convert the planes to integer tables over the unscaled features with indices `kept`."""
+    def model_parts(self, kept: np.ndarray, n_features: int, n_classes: int, scaling: AffineScaling) -> dict[str, Any]:
+        """Return the features, projection and planes of a `Model`, of bytes and float32, over the features `kept`."""
         by_plane = _scales(self.weights, axis=0)
-        units, projection = by_plane[0].astype(np.float64), None
+        units, matrix = by_plane[0].astype(np.float64), None
         if self.projection is not None:
             by_row = _scales(self.projection, axis=1)
             units = units * by_row[:, 0]
-            projection = np.rint(self.projection / by_row).astype(np.int8)
+            matrix = np.rint(self.projection / by_row).astype(np.int8)
         is_common, intercept = np.ndim(scaling.factor) == 0, self.intercept.astype(np.float64)
         if is_common:  # the units include the common factor, and the intercepts the centre
             units = units * float(scaling.factor)
-        weights, units = np.rint(self.weights / by_plane).astype(np.int8), units.astype(np.float32)
+        projection = Projection(matrix, units.astype("f4"))
+        weights = np.rint(self.weights / by_plane).astype(np.float64)
+        centre = np.asarray(scaling.centre, dtype=np.float64)
         if is_common:
-            inner = weights * units.astype(np.float64)
-            coef = inner if projection is None else inner @ projection.astype(np.float64)
-            intercept = intercept - coef @ np.asarray(scaling.centre, dtype=np.float64)
-        return CompressedTables(
-            n_features=n_features,
-            kept=kept,
-            projection=projection,
-            units=units,
-            weights=weights,
-            intercept=intercept.astype(np.float32),
-            indptr=np.searchsorted(self.owners, np.arange(n_classes + 1)),
-            centres=None if is_common else np.asarray(scaling.centre, dtype=np.float32),
-            factors=None if is_common else np.asarray(scaling.factor, dtype=np.float32),
-        )
+            intercept = intercept - projection.fold(weights) @ centre
+        own = {} if is_common else {"centre": centre.astype("f4"), "factor": np.asarray(scaling.factor, dtype="f4")}
+        indptr = np.searchsorted(self.owners, np.arange(n_classes + 1))
+        return {
+            "features": Features.of(kept, n_inputs=n_features, **own),
+            "projection": projection,
+            "planes": PlaneSet(weights, intercept.astype("f4").astype(np.float64), indptr),
+        }
 
 
 def _scales(values: np.ndarray, axis: int) -> np.ndarray:
