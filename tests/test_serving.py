@@ -26,6 +26,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import polyplane
 from polyplane import serving
+from polyplane.inputs.encoding import MatrixInputs
 from polyplane.learners import LEARNERS
 from tests.models import LABELS, QUICK, assembled, make, parts, places, replaced, shop, some_rows
 
@@ -175,6 +176,29 @@ class TestPipelines:
         frame = pd.DataFrame(X, columns=["a", "b", "c"])
         pipeline = make_pipeline(StandardScaler(), machine).fit(frame, y)
         assert served(pipeline).predict(frame[["b", "c", "a"]]).tolist() == pipeline.predict(frame).tolist()
+
+    @pytest.mark.parametrize(
+        "value", [3, -0.0, True, "3.5", None, np.nan, 2**53 + 1, np.float32(0.1), 1e300, "x", np.inf]
+    )
+    def test_a_few_rows_are_read_as_many(self, value):
+        """One row of numbers is read faster than cells, where it is one of floats and integers."""
+        inputs = MatrixInputs(2, ("a", "b"), np.array([7.0, 8.0]))
+
+        def encoded(rows):
+            try:
+                return inputs.read(rows, "X")
+            except ValueError as error:
+                return str(error)
+
+        row = {"b": value, "other": "x", "a": 1.5}
+        many = encoded({name: [each] * 20 for name, each in row.items()})
+        for few in ([row], {name: [each] for name, each in row.items()}, pd.DataFrame([row])):
+            found = encoded(few)
+            if isinstance(many, str):
+                assert found == many
+            else:
+                assert found.dtype == many.dtype
+                np.testing.assert_array_equal(found, many[:1])
 
     def test_a_table_behind_an_imputer(self, served):
         frame, y = shop(200)

@@ -228,9 +228,8 @@ class NumberColumn(Column):
         out[:, 0] = np.where(np.isnan(values), self.neutral, values)
 
     def entry(self, value: Any) -> tuple[int, float] | None:
-        """Return the number, if it is one: bool is no float."""
-        is_number = type(value) is float or (type(value) is int and abs(value) < EXACT)
-        return (0, value) if is_number and abs(value) <= LARGEST else None
+        """Return the number, if it is one."""
+        return (0, value) if is_number(value) and abs(value) <= LARGEST else None
 
     @property
     def reference(self) -> np.ndarray:
@@ -343,6 +342,11 @@ class DateColumn(Column):
         """Return a date as days since 1970, and its parts."""
         date = np.array([np.datetime64(0, "us") + np.timedelta64(round(day * 86_400e6), "us")])
         return np.concatenate([days(date), *(date_part(date, part) for part in self.parts)]).astype(np.float64)
+
+
+def is_number(value: Any) -> bool:
+    """Whether an object is a float, or an integer that is the same as a float; booleans are not."""
+    return type(value) is float or (type(value) is int and abs(value) < EXACT)
 
 
 def days(dates: np.ndarray) -> np.ndarray:
@@ -791,9 +795,13 @@ class MatrixInputs:
 
     def _by_name(self, X: Any, owner: str) -> np.ndarray:
         """Return the columns of a frame or of dicts, in the order of training."""
-        table = read_table(X)
+        table = read_table(X, is_typed=False)
         known = self.given_names or table.names
         positions = positions_of(known, known, True, table, owner)
-        matrix = np.column_stack([as_numbers(table.read(j), ".", np.inf) for j in positions])
+        few = [] if table.objects is None or table.n_rows > FEW_ROWS else [[*table.objects(j)] for j in positions]
+        if few and all(is_number(value) for values in few for value in values):
+            matrix = np.array(few, dtype=np.float64).T
+        else:
+            matrix = np.column_stack([as_numbers(table.read(j), ".", np.inf) for j in positions])
         is_narrow = {str(dtype).lower() for dtype in getattr(X, "dtypes", ())} == {"float32"}
         return matrix.astype(np.float32) if is_narrow else matrix
