@@ -304,6 +304,12 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs
         return team.map(function, items)
 
 
+def blocks_of(n_rows: int, size: int) -> list[slice]:
+    """Return slices of at most `size` rows, and at least one slice."""
+    size = max(1, size)
+    return [slice(start, min(start + size, n_rows)) for start in range(0, max(n_rows, 1), size)]
+
+
 #: Matrix products with fewer multiplications are faster with one thread, because of the cost of synchronisation.
 WORTH_THREADS = 30_000_000
 

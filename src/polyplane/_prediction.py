@@ -28,7 +28,7 @@ from polyplane._array_api import (
 from polyplane.features import Features
 from polyplane.inputs.encoding import MatrixInputs
 from polyplane.inputs.frames import is_missing
-from polyplane.model import Model
+from polyplane.model import Model, decision
 from polyplane.planes import PlaneSet
 
 
@@ -231,8 +231,7 @@ class PlanePrediction(ClassifierMixin, BaseEstimator):
             predicted.
         """
         X = check_fitted_matrix(self, X)
-        scores = self.planes_.class_scores(X, getattr(self, "n_jobs", None))
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        return decision(self.planes_.class_scores(X, getattr(self, "n_jobs", None)))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._array_api import in_threads, is_sparse
+from polyplane._array_api import blocks_of, in_threads, is_sparse, softmax
 from polyplane.features import Features, Projection
 from polyplane.inputs.encoding import Column, MatrixInputs, NumberColumn, Range, TableInputs
 from polyplane.planes import PlaneSet
@@ -96,8 +96,6 @@ class Model:
             The model. It takes rows as the pipeline does, before its scalers.
         """
         estimator = getattr(estimator, "best_estimator_", estimator)
-        if isinstance(estimator, Model):
-            return estimator
         steps = getattr(estimator, "steps", None)
         last = estimator if steps is None else steps[-1][1]
         if not hasattr(type(last), "model_"):
@@ -163,6 +161,11 @@ class Model:
     # Questions that other packages ask.
 
     @property
+    def model_(self) -> Model:
+        """The model itself, as of an estimator."""
+        return self
+
+    @property
     def n_columns(self) -> int:
         """Number of columns of a row."""
         return self.inputs.n_columns
@@ -218,20 +221,14 @@ class Model:
         def score(block: slice) -> np.ndarray:
             return self.planes.class_scores(self.transform(Z[block]))
 
-        blocks = list(self._blocks(Z.shape[0]))
+        blocks = blocks_of(Z.shape[0], BLOCK_VALUES // (self.features.n_features + self.planes.n_planes))
         return score(blocks[0]) if len(blocks) == 1 else np.concatenate(in_threads(score, blocks, n_jobs))
-
-    def _blocks(self, n_rows: int) -> Iterator[slice]:
-        size = max(1, BLOCK_VALUES // (self.features.n_features + self.planes.n_planes))
-        return (slice(start, min(start + size, n_rows)) for start in range(0, max(n_rows, 1), size))
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Convert class scores to probabilities."""
         if self.temperature is None:
             raise AttributeError(f"predict_proba is not available for this {self.learner}: use decision_function.")
-        scaled = scores.astype(np.float64) / self.temperature
-        parts = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-        return np.asarray(parts / parts.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(scores.astype(np.float64) / self.temperature))
 
     # Evaluation of rows as they are.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import cycle, pairwise
@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from polyplane._array_api import (
+    blocks_of,
     describe,
     device_of,
     host_dtype,
@@ -445,10 +446,10 @@ class PlaneSet:
             return reduce(scores)
 
         if xp is np:
-            parts = in_threads(score, _blocks(X.shape[0], self.n_planes, BLOCK_SCORES), n_jobs)
+            parts = in_threads(score, blocks_of(X.shape[0], BLOCK_SCORES // self.n_planes), n_jobs)
         else:
             with within_device_memory("Predict fewer rows at a time."):
-                parts = [score(block) for block in _blocks(X.shape[0], self.n_planes, DEVICE_BLOCK_SCORES)]
+                parts = [score(block) for block in blocks_of(X.shape[0], DEVICE_BLOCK_SCORES // self.n_planes)]
         return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
@@ -483,12 +484,6 @@ def _sound_csr(X: Any) -> Any:
         X = X.tocsr()
     X.check_format(full_check=True)
     return X
-
-
-def _blocks(n_rows: int, n_planes: int, n_scores: int) -> Iterator[slice]:
-    size = max(1, n_scores // n_planes)
-    for start in range(0, max(n_rows, 1), size):
-        yield slice(start, min(start + size, n_rows))
 
 
 def _check_arrays(coef: Any, intercept: Any, indptr: np.ndarray) -> None:

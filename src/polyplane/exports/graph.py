@@ -17,8 +17,6 @@ from polyplane.features import SMOOTH_BOUND, Features
 from polyplane.model import Model
 from polyplane.planes import MAX_LEAD, PlaneSet
 
-#: The outputs of a graph.
-OUTPUTS = ("label", "scores", "probabilities")
 #: Version of the operator set for machine learning, which supports strings.
 ML_OPSET = 2
 DOUBLE = np.dtype(np.float64)
