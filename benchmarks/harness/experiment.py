@@ -8,23 +8,79 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from benchmarks.harness.results import KeptFigures
+from scipy import stats
 
 #: The classes of rows. Only the first is counted at the top of the report.
 KINDS = {
-    "paper": "the paper's method by the paper's protocol",
-    "stand-in": "the paper's method on other data than the paper's, or in a variant",
+    "paper": "the paper's algorithm by the paper's protocol",
+    "stand-in": "the paper's algorithm on other data than the paper's, or in a variant",
     "time": "times, on other hardware than the paper's",
     "beyond": "methods that the paper does not have",
     "check": "checks that explain a difference",
 }
 
 
+#: Figures of repeated runs are equal unless Welch's t-test says otherwise at this level.
+LEVEL = 0.05
+#: Errors of single runs on the same test rows are equal up to so many rows: even if all of them changed in one
+#: direction, a sign test would not be significant.
+ROWS_APART = 5
+
+
 class Figure(NamedTuple):
-    """A number and, where known, its deviation over repetitions."""
+    """A number with what is known of its precision.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    std : float or None
+        Its deviation, over `n` repetitions or, without these, as a share of `rows`.
+    n : int or None
+        Repetitions; None: a single run.
+    rows : int or None
+        Test rows of which a single run of a deterministic method gives a share in %.
+    """
 
     value: float
     std: float | None = None
+    n: int | None = None
+    rows: int | None = None
+
+
+def repeated(value: float, runs: Sequence[float]) -> Figure:
+    """The figure of several runs, with their deviation."""
+    return Figure(value, float(np.std(runs, ddof=1)), len(runs)) if len(runs) > 1 else Figure(value)
+
+
+def share(value: float, rows: int) -> Figure:
+    """A share of test rows in %, of one run of a deterministic method, with its binomial deviation."""
+    return Figure(value, float(np.sqrt(value * (100 - value) / rows)), rows=rows)
+
+
+def printed(figure: Sequence[float], n: int) -> Figure:
+    """A figure of a paper: mean and deviation over `n` runs, or a mean alone."""
+    return Figure(*figure, n) if len(figure) == 2 else Figure(*figure)
+
+
+def differ(one: Figure, other: Figure) -> bool:
+    """Whether two figures differ by more than chance.
+
+    Of repeated runs by Welch's t-test; where only one has a deviation, the other is taken for one more run. Single runs
+    on the same test rows by the number of rows.
+    """
+    known = [f for f in (one, other) if f.std is not None and f.n is not None]
+    gap = abs(one.value - other.value)
+    if not known:
+        rows = one.rows or other.rows
+        return not rows or round(gap / 100 * rows) > ROWS_APART
+    parts = [f.std**2 / f.n for f in known] if len(known) == 2 else [known[0].std ** 2 * (1 + 1 / known[0].n)]
+    if sum(parts) == 0:
+        return True
+    freedom = sum(parts) ** 2 / sum(part**2 / (f.n - 1) for part, f in zip(parts, known, strict=True))
+    return bool(2 * stats.t.sf(gap / np.sqrt(sum(parts)), freedom) < LEVEL)
 
 
 @dataclass(frozen=True)
@@ -43,6 +99,8 @@ class Row:
         The names of the kept figures that ours is made of.
     kind : str or None, default=None
         Its class, one of `KINDS`; None: that of its table.
+    cell : str or None, default=None
+        The cell of the paper, where several rows show the same one: it is counted once.
     """
 
     label: str
@@ -51,6 +109,7 @@ class Row:
     why: str = ""
     source: str | tuple[str, ...] = ()
     kind: str | None = None
+    cell: str | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -90,15 +149,13 @@ class Table:
         return row.kind or self.kind
 
     def verdict(self, row: Row) -> str:
-        """How our figure compares: better, equal (within the paper's spread, or ours if it gives none), or worse."""
+        """How our figure compares: better, equal (as printed, or up to chance) or worse."""
         if row.paper is None:
             return ""
         if row.ours is None:
             return "not run"
         gain = row.paper.value - row.ours.value if self.better == "lower" else row.ours.value - row.paper.value
-        spread = next((f.std for f in (row.paper, row.ours) if f.std is not None), 0.0)
-        noise = max(spread, 0.5 * 10.0**-self.digits)
-        if abs(gain) <= noise:
+        if abs(gain) <= 0.5 * 10.0**-self.digits or not differ(row.paper, row.ours):
             return "equal"
         if self.better is None:
             return "differs"

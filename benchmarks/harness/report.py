@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.harness import report_html, report_pictures
 from benchmarks.harness.experiment import KINDS, Experiment, Figure, Plot, Row, Table
-from benchmarks.harness.results import CURRENT, STALE, UNKNOWN, KeptFigures
+from benchmarks.harness.results import CURRENT, STALE, UNKNOWN, KeptFigures, minutes
 
 VERDICTS = ("equal", "better", "worse", "differs", "not run")
 HEADS = ("", "paper", "ours", "difference", "verdict")
@@ -75,16 +75,23 @@ class Chapter:
         """All rows, with where they stand."""
         return ((part, table, row) for part in self.sections for table in part.tables for row in table.rows)
 
+    def counted(self, kind: str) -> Iterable[tuple[Section, Table, Row]]:
+        """The rows of a class; of those that show the same cell of the paper the first."""
+        seen = set()
+        for part, table, row in self.rows():
+            cell = (part.module, row.cell) if row.cell else (part.module, table.title, row.label)
+            if table.kind_of(row) == kind and cell not in seen:
+                seen.add(cell)
+                yield part, table, row
+
     def verdicts(self, kind: str = "paper") -> Counter[str]:
         """How often each verdict was given to rows of a class; "": no figure in the paper to compare with."""
-        return Counter(table.verdict(row) for _, table, row in self.rows() if table.kind_of(row) == kind)
+        return Counter(table.verdict(row) for _, table, row in self.counted(kind))
 
     def outdated(self, kind: str = "paper") -> int:
         """Rows of a class with a verdict whose figure is not current."""
         return sum(
-            part.state(row) in (STALE, UNKNOWN) and bool(table.verdict(row))
-            for part, table, row in self.rows()
-            if table.kind_of(row) == kind
+            part.state(row) in (STALE, UNKNOWN) and bool(table.verdict(row)) for part, table, row in self.counted(kind)
         )
 
 
@@ -132,8 +139,7 @@ def _text(figure: Figure | None, table: Table) -> str:
 def made_with(part: Section) -> str:
     """How long measuring took, with what, and which figures are not current."""
     versions = ", ".join(f"{name} {value}" for name, value in part.results.environment.items() if name != "cores")
-    minutes = part.seconds / 60
-    took = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{part.seconds:.0f} seconds"
+    took = minutes(part.seconds)
     counts = part.states()
     states = ", ".join(f"{counts[state]} {state}{MARKS[state] and f' ({MARKS[state]})'}" for state in MARKS)
     return f"{took} of measuring; figures: {states}; {versions}."
@@ -163,14 +169,18 @@ def classes(chapters: Iterable[Chapter]) -> tuple[list[str], list[list[str]]]:
 
 INTRODUCTION = (
     "Every table and figure of the five papers, measured again by `make reproduce`. The table below counts the rows "
-    "with the paper's method and the paper's protocol, and no others; smaller departures from the protocol, such as "
-    "fewer repetitions, are named in the row. The other rows are counted further down."
+    "with the paper's algorithm as printed and the paper's protocol, and no others; smaller departures from the "
+    "protocol, such as fewer repetitions, are named in the row. A cell of a paper counts once. The other rows are "
+    "counted further down."
 )
 #: The words of the report, with their meanings.
 TERMS = {
-    "equal": "within one standard deviation of the paper's figure: the deviation that the paper gives, ours where it "
-    "gives none; *better* and *worse* are outside it",
-    "differs": "outside it, where neither a larger nor a smaller figure is better, as of times and numbers of planes",
+    "equal": "the same in the digits shown, or no significant difference: by Welch's t-test at 5 % between repeated "
+    "runs (their deviations, theirs and ours, and the numbers of runs; a figure without a deviation counts as one more "
+    "run of the other); between single runs of deterministic methods at most five test rows, which even in one "
+    "direction are not significant",
+    "better, worse": "a difference that is not that small",
+    "differs": "likewise, where neither a larger nor a smaller figure is better, as of times and numbers of planes",
     "not run": "the paper has a figure and we have none; the remark says why",
     "stand-in": "data in place of a set that could not be obtained: another sample of the same source, or synthetic "
     "data of the same shape",
@@ -184,16 +194,22 @@ TERMS = {
 CURRENCY = (
     "Each of our figures is kept with its settings and with the versions of the methods and of the synthetic data that "
     "it was measured with. † marks a *stale* figure: one of these has changed since. ‡ marks an *unverified* one: it "
-    "is not known what it was measured with, or it is taken from another experiment. `make reproduce` measures both "
-    "again, and says how long that takes. *Current* figures have neither mark."
+    "is not known what it was measured with, or it is taken from an experiment outside the papers, which records no "
+    "versions. `make reproduce` measures stale figures again, and says how long that takes. *Current* figures have "
+    "neither mark."
 )
 
 
 def inventory(chapters: Iterable[Chapter]) -> str:
-    """How many figures are current."""
+    """How many figures are current, and how many rows are not."""
+    chapters = list(chapters)
     counts: Counter[str] = sum((part.states() for chapter in chapters for part in chapter.sections), Counter())
-    told = [f"{counts[state]} are {state}" for state in (CURRENT, STALE, UNKNOWN)]
-    return f"Of the kept figures {', '.join(told)}; {counts['']} are not measured yet."
+    marked = Counter(part.state(row) for chapter in chapters for part, _, row in chapter.rows())
+    return (
+        f"Of the kept figures {counts[CURRENT]} are current, {counts[STALE]} are stale, {counts[UNKNOWN]} have no "
+        f"versions; {counts['']} are not measured yet. Of the rows {marked[STALE]} are stale (†) and {marked[UNKNOWN]} "
+        "are unverified (‡)."
+    )
 
 
 # Markdown

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.harness import contents, defaults, report
 from benchmarks.harness.experiment import Experiment
-from benchmarks.harness.results import CURRENT, QUICK, ROOT, STALE
+from benchmarks.harness.results import CURRENT, QUICK, ROOT, STALE, minutes
 
 TITLE = "The papers, reproduced"
 #: By the name to ask for: folder, name and source of each paper.
@@ -90,24 +90,42 @@ def measure(module: str, quick: bool, fresh: bool, only: str = "") -> str:
 
 
 def outlook(modules: Sequence[str], quick: bool) -> str:
-    """What will be measured, and how long it took last time."""
-    lines, total, unknown = [], 0.0, 0
+    """What will be measured, and how long it took last time, or for a quick run in a full one."""
+    lines: list[str] = []
+    total: Counter[str] = Counter()
     for module in modules:
         results = experiment(module).looked_through(quick)
         due = [name for name in results.wanted if results.state(name) != CURRENT]
         if not due:
             continue
+        full = experiment(module).looked_through(quick=False).figures if quick else {}
+        took: Counter[str] = Counter()
+        for name in due:
+            if name in results.figures:
+                took["known"] += results.figures[name].get("seconds", 0.0)
+            elif name in full:
+                took["full"] += full[name].get("seconds", 0.0)
+            else:
+                took["unknown"] += 1
+        total += took
         stale = Counter(results.state(name) or "not measured yet" for name in due)
-        known = [results.figures[name].get("seconds", 0.0) for name in due if name in results.figures]
-        total, unknown = total + sum(known), unknown + len(due) - len(known)
         told = ", ".join(f"{n} {state}" for state, n in stale.items())
-        lines.append(f"{module}: {told}; about {sum(known) / 60:.0f} minutes")
+        lines.append(f"{module}: {told}; {_duration(took)}")
         reasons = Counter(results.changed(name) for name in due if results.state(name) == STALE)
         lines += [f"    stale since a change of {reason}: {n}" for reason, n in reasons.items()]
     if not lines:
         return "All figures are current: nothing to measure."
-    rest = f", and {unknown} figures that were never measured" if unknown else ""
-    return "\n".join([*lines, f"In all about {total / 60:.0f} minutes of one core, as measured last{rest}."])
+    return "\n".join([*lines, f"In all, on one core: {_duration(total)}."])
+
+
+def _duration(took: Counter[str]) -> str:
+    """What is known of the time that measuring will take."""
+    told = {
+        "known": f"about {minutes(took['known'])}, as measured last",
+        "full": f"at most {minutes(took['full'])}, as in a full run",
+        "unknown": f"an unknown time for {took['unknown']} figures never measured",
+    }
+    return " and ".join(words for kind, words in told.items() if took[kind])
 
 
 def chapters(papers: Sequence[str], quick: bool, root: Path | None = None) -> list[report.Chapter]:

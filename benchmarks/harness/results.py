@@ -98,6 +98,11 @@ class Results:
         finished.replace(self.path)
 
 
+def minutes(seconds: float) -> str:
+    """Minutes, or seconds if few."""
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+
+
 CURRENT, STALE, UNKNOWN = "current", "stale", "unverified"
 DECLARED: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "versions.toml").read_text())
 #: The versions of methods and generators, by name (`benchmarks.harness.versions`).

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 from benchmarks.data.synthetic import make_polyceptron_1, make_polyceptron_2
-from benchmarks.harness.experiment import Figure, Row, Table
+from benchmarks.harness.experiment import Figure, Row, Table, printed, repeated
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -25,6 +24,8 @@ from polyplane.datasets import load_dataset
 ADULT_CATEGORICAL = [1, 3, 5, 6, 7, 8, 9, 13]
 #: The paper's figures and ours, in colours that the colour-blind tell apart (Okabe and Ito).
 PAPER_COLOUR, OUR_COLOUR = "#D55E00", "#0072B2"
+#: Both papers repeat their cross-validations so often.
+REPETITIONS = 10
 TITLES = {
     "ionosphere": "Ionosphere",
     "heart": "Heart",
@@ -73,6 +74,7 @@ def nested_cv(
     inner_rows: int | None = None,
     outer_rows: int | None = None,
     seed: int = 0,
+    scaler: Any = StandardScaler,
 ) -> dict[str, Any]:
     """Repeated 10-fold cross-validation; within each training part an inner one chooses from the grid.
 
@@ -84,9 +86,9 @@ def nested_cv(
     accuracy, seconds, sizes, chosen = [], [], [], Counter()
     outer = RepeatedStratifiedKFold(n_splits=10, n_repeats=repeats, random_state=seed)
     for train, test in outer.split(np.zeros(len(y)), y):
-        best = _choose(make, grid, X, y, _part(train, y, inner_rows, seed), inner_folds, seed)
+        best = _choose(make, grid, X, y, _part(train, y, inner_rows, seed), inner_folds, seed, scaler)
         train = _part(train, y, outer_rows, seed)
-        X_train, X_test = prepared(X, train, test)
+        X_train, X_test = prepared(X, train, test, scaler)
         began = time.process_time()
         model = fitted(make(**best), X_train, y[train])
         seconds.append(time.process_time() - began)
@@ -134,14 +136,14 @@ def _part(train, y, n_rows, seed):
     return train_test_split(train, train_size=n_rows, stratify=y[train], random_state=seed)[0]
 
 
-def _choose(make, grid, X, y, train, inner_folds, seed):
+def _choose(make, grid, X, y, train, inner_folds, seed, scaler):
     """The setting that the inner cross-validation likes best, parameter by parameter; of equals the first."""
     if len(grid) == 1:
         return grid[0]
     folds = list(StratifiedKFold(inner_folds, shuffle=True, random_state=seed).split(train, y[train]))
     right = np.zeros(len(grid))
     for fit, check in folds:
-        X_fit, X_check = prepared(X, train[fit], train[check])
+        X_fit, X_check = prepared(X, train[fit], train[check], scaler)
         for i, setting in enumerate(grid):
             model = fitted(make(**setting), X_fit, y[train[fit]])
             right[i] += np.sum(model.predict(X_check) == y[train[check]])
@@ -154,9 +156,9 @@ def _choose(make, grid, X, y, train, inner_folds, seed):
 
 
 def fitted(model: Any, X: Any, y: np.ndarray) -> Any:
-    """The model after `fit`, which may run out of iterations in silence."""
+    """The model after `fit`, without warnings of few iterations and of unscaled features."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)
         return model.fit(X, y)
 
 
@@ -166,7 +168,7 @@ def fitted(model: Any, X: Any, y: np.ndarray) -> Any:
 def accuracy_figure(figures: Mapping[str, Any], name: str, method: str) -> Figure | None:
     """Our accuracy of a cell, if it was measured."""
     found = figures.get(f"{name}, {method}")
-    return None if found is None else Figure(found["accuracy"], found["std_over_repeats"])
+    return None if found is None else repeated(found["accuracy"], found["accuracy_by_repeat"])
 
 
 def accuracy_tables(
@@ -183,7 +185,7 @@ def accuracy_tables(
         rows = [
             Row(
                 title,
-                Figure(*paper[name][method]) if method in paper[name] else None,
+                printed(paper[name][method], REPETITIONS) if method in paper[name] else None,
                 accuracy_figure(figures, name, method),
                 _remark(figures.get(f"{name}, {method}"), why.get(f"{name}, {method}", "")),
                 f"{name}, {method}",
@@ -223,14 +225,6 @@ def time_table(
             label, told = f"{TITLES[name]}, {methods[method]}", "" if found else NOT_YET
             rows.append(Row(label, Figure(paper[name][method]), ours, told, f"{name}, {method}"))
     return Table("Seconds to train once", rows, better=None, digits=3, note=note, kind="time")
-
-
-def chosen_planes(found: Mapping[str, Any]) -> Counter[int]:
-    """How often inner cross-validations chose each number of planes, in the five settings chosen most often."""
-    counts: Counter[int] = Counter()
-    for setting, n in found["chosen"].items():
-        counts[json.loads(setting)["n_planes"]] += n
-    return counts
 
 
 def dot_plot(figure: Any, tables: Iterable[Table], columns: int) -> None:

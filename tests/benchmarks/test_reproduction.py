@@ -1,14 +1,17 @@
 """The reproduction of the papers: how experiments keep and judge their figures, and what the report says."""
 
 import json
+import tomllib
 from collections import Counter
 from functools import cache, partial
 
+import numpy as np
 import pytest
 from benchmarks.harness import compare, contents, defaults, report, report_pictures, reproduce, versions
 from benchmarks.harness.experiment import KINDS, Experiment, Figure, Plot, Row, Table, show
 from benchmarks.harness.results import CURRENT, DECLARED, STALE, UNKNOWN, VERSIONS, KeptFigures, Results, key_of
 from benchmarks.papers.convex_polytope import protocol
+from scipy import stats
 
 from polyplane.learners import LEARNERS
 
@@ -16,19 +19,27 @@ from polyplane.learners import LEARNERS
 @pytest.mark.parametrize(
     ("paper", "ours", "better", "verdict"),
     [
-        (Figure(1.0, 0.1), Figure(0.8), "lower", "better"),
-        (Figure(1.0, 0.1), Figure(1.09), "lower", "equal"),
-        (Figure(1.0, 0.1), Figure(1.2), "lower", "worse"),
-        (Figure(90.0, 1.0), Figure(92.0), "higher", "better"),
-        (Figure(90.0, 1.0), Figure(88.0, 5.0), "higher", "worse"),
-        (Figure(90.0), Figure(88.0, 5.0), "higher", "equal"),
+        # Welch's test: standard errors of 0.045 and 0.063, so that 0.2 points are significant, and 0.1 are not.
+        (Figure(1.0, 0.1, 5), Figure(0.8, 0.2, 10), "lower", "better"),
+        (Figure(1.0, 0.1, 5), Figure(1.1, 0.2, 10), "lower", "equal"),
+        (Figure(1.0, 0.1, 5), Figure(1.2, 0.2, 10), "lower", "worse"),
+        (Figure(90.0, 1.0, 10), Figure(92.0, 1.0, 10), "higher", "better"),
+        (Figure(90.0, 1.0, 10), Figure(89.0, 5.0, 10), "higher", "equal"),
+        # One figure without a deviation is one more run of the other: sqrt(1 + 1/5) deviations, times t = 2.78.
+        (Figure(1.0), Figure(1.29, 0.1, 5), "lower", "equal"),
+        (Figure(1.0), Figure(1.32, 0.1, 5), "lower", "worse"),
+        # Single runs on the same 10,000 rows: five of them, six of them.
+        (Figure(7.0), Figure(7.05, rows=10_000), "lower", "equal"),
+        (Figure(7.0), Figure(6.94, rows=10_000), "lower", "better"),
+        (Figure(7.004), Figure(7.0), "lower", "equal"),
+        (Figure(7.1), Figure(7.0), "lower", "better"),
         (Figure(10.0), Figure(20.0), None, "differs"),
         (None, Figure(20.0), "lower", ""),
         (Figure(10.0), None, "lower", "not run"),
         (None, None, "lower", ""),
     ],
 )
-def test_verdict_uses_the_spread_of_the_paper_or_else_ours(paper, ours, better, verdict):
+def test_verdicts_are_by_welchs_test_or_by_the_number_of_rows(paper, ours, better, verdict):
     row = Row("cell", paper, ours)
     assert Table("figures", [row], better).verdict(row) == verdict
 
@@ -81,27 +92,27 @@ def one_error(error):
     return {"error": error}
 
 
-def kept(tmp_path, **how):
+def kept_in(tmp_path, **how):
     return KeptFigures(str(tmp_path / "papers" / "table.py"), **how)
 
 
 def test_kept_figures_are_measured_again_only_when_stale(tmp_path):
-    first = kept(tmp_path)
+    first = kept_in(tmp_path)
     assert first.get("a", partial(one_error, 1.0))["error"] == 1.0
-    again = kept(tmp_path)
+    again = kept_in(tmp_path)
     before = again.figures["a"]
     assert again.get("a", partial(one_error, 1.0)) is before
-    looked = kept(tmp_path, only=None)
+    looked = kept_in(tmp_path, only=None)
     assert looked.get("a", partial(one_error, 2.0))["error"] == 1.0
     assert looked.state("a") == STALE
     assert looked.changed("a") == "its settings"
-    assert kept(tmp_path).get("a", partial(one_error, 2.0))["error"] == 2.0
+    assert kept_in(tmp_path).get("a", partial(one_error, 2.0))["error"] == 2.0
 
 
 def test_figures_of_another_version_are_stale(tmp_path, monkeypatch):
-    kept(tmp_path, uses=["PegasosSVC"]).get("a", partial(one_error, 1.0))
+    kept_in(tmp_path, uses=["PegasosSVC"]).get("a", partial(one_error, 1.0))
     monkeypatch.setitem(VERSIONS, "PegasosSVC", 7)
-    looked = kept(tmp_path, uses=["PegasosSVC"], only=None)
+    looked = kept_in(tmp_path, uses=["PegasosSVC"], only=None)
     looked.get("a", partial(one_error, 1.0))
     assert looked.state("a") == STALE
     assert looked.changed("a") == "PegasosSVC 1 to 7"
@@ -112,12 +123,12 @@ def test_figures_without_a_key_are_unverified_until_someone_vouches_for_them(tmp
     folder.mkdir(parents=True)
     old = {"settings": {}, "environment": {}, "figures": {"a": {"error": 1.0}}}
     (folder / "table.json").write_text(json.dumps(old))
-    looked = kept(tmp_path, only=None)
+    looked = kept_in(tmp_path, only=None)
     looked.get("a", partial(one_error, 1.0))
     assert looked.state("a") == UNKNOWN
     assert looked.vouch("measured by the same code") == ["a"]
     assert looked.state("a") == CURRENT
-    assert kept(tmp_path).figures["a"]["made"]["vouched"] == "measured by the same code"
+    assert kept_in(tmp_path).figures["a"]["made"]["vouched"] == "measured by the same code"
 
 
 def test_an_experiment_is_looked_through_without_measuring(tmp_path):
@@ -144,9 +155,10 @@ def test_a_version_has_the_planes_that_are_kept_for_it(name):
 @pytest.fixture
 def chapter(tmp_path):
     rows = [
-        Row("a | <b>", Figure(2.0, 0.1), Figure(3.0), "measured <i>twice</i>", "first"),
+        Row("a | <b>", Figure(2.0, 0.1, 5), Figure(3.0), "measured <i>twice</i>", "first", cell="A"),
+        Row("a once more", Figure(2.0, 0.1, 5), Figure(2.0), "", "first", cell="A"),
         Row("c", Figure(2.0), None, "left out"),
-        Row("d", Figure(2.0, 0.1), Figure(2.0), "", "first", "beyond"),
+        Row("d", Figure(2.0, 0.1, 5), Figure(2.0), "", "first", "beyond"),
     ]
     folder = tmp_path / "papers" / "results"
     folder.mkdir(parents=True)
@@ -183,6 +195,10 @@ def test_the_top_counts_the_papers_methods_alone(chapter):
     assert heads == ["paper", "equal", "better", "worse", "differs", "not run", "of these not current"]
     assert rows == [["A paper", "0", "0", "1", "0", "1", "1"]]
     assert chapter.verdicts("beyond") == Counter({"equal": 1})
+    told = report.inventory([chapter])
+    assert told.endswith(
+        "1 have no versions; 0 are not measured yet. Of the rows 0 are stale (†) and 3 are unverified (‡)."
+    )
 
 
 def test_plain_text_shows_verdicts(chapter):
@@ -260,8 +276,8 @@ def test_outlook_says_what_is_due_and_how_long_it_took(monkeypatch, tmp_path):
     made = Experiment(str(tmp_path / "papers" / "table.py"), "", "", measure, lambda figures: [])
     monkeypatch.setattr(reproduce, "experiment", lambda module: made)
     lines = reproduce.outlook(["made"], quick=False).splitlines()
-    assert lines[0] == "made: 1 unverified, 1 not measured yet; about 2 minutes"
-    assert lines[1].endswith("as measured last, and 1 figures that were never measured.")
+    told = "about 2 minutes, as measured last and an unknown time for 1 figures never measured"
+    assert lines == [f"made: 1 unverified, 1 not measured yet; {told}", f"In all, on one core: {told}."]
     made.measure(made.results(quick=False))
     assert reproduce.outlook(["made"], quick=False) == "All figures are current: nothing to measure."
 
@@ -294,15 +310,120 @@ def test_comparison_allows_for_deviations(chapter):
     def verdicts(**figures):
         return [found.verdict for found in compare.compared(chapter, moved(chapter, **figures))]
 
-    assert verdicts() == ["same", "same"]
-    assert verdicts(d=Figure(2.004)) == ["same", "same"]
-    assert verdicts(d=Figure(2.2)) == ["same", "moved"]
-    assert verdicts(d=Figure(2.2, 0.3)) == ["same", "same"]
-    assert verdicts(d=None) == ["same", "missing"]
-    assert verdicts(c=Figure(1.0)) == ["same", "new", "same"]
+    assert verdicts() == ["same", "same", "same"]
+    assert verdicts(d=Figure(2.004)) == ["same", "same", "same"]
+    assert verdicts(d=Figure(2.2)) == ["same", "same", "moved"]
+    assert verdicts(d=Figure(2.2, 0.3)) == ["same", "same", "same"]
+    assert verdicts(d=None) == ["same", "same", "missing"]
+    assert verdicts(c=Figure(1.0)) == ["same", "same", "new", "same"]
 
 
 def test_this_checkout_is_what_it_is(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["compare", str(reproduce.ROOT), str(reproduce.ROOT)])
     assert compare.main() == 0
     assert " 0 moved, 0 missing, 0 new" in capsys.readouterr().out
+
+
+def kept(paper, table):
+    """The figures of a JSON file, and the printed ones of the paper, read without the code of the experiments."""
+    folder = reproduce.ROOT / "benchmarks" / "papers" / paper
+    figures = json.loads((folder / "results" / f"{table}.json").read_text())["figures"]
+    return figures, tomllib.loads((folder / "expected.toml").read_text())
+
+
+def by_runs(theirs, n, runs, digits=2):
+    """Better, equal or worse by SciPy's Welch test, for figures of which less is better."""
+    mean, std = np.mean(runs), np.std(runs, ddof=1)
+    if abs(mean - theirs[0]) <= 0.5 * 10**-digits + 1e-9:
+        return "equal"
+    if len(theirs) == 1:  # one more run of ours
+        significant = 2 * stats.t.sf(abs(mean - theirs[0]) / std / (1 + 1 / len(runs)) ** 0.5, len(runs) - 1) < 0.05
+    else:
+        test = stats.ttest_ind_from_stats(*theirs, n, mean, std, len(runs), equal_var=False)
+        significant = test.pvalue < 0.05
+    return "equal" if not significant else "better" if mean < theirs[0] else "worse"
+
+
+def by_rows(theirs, ours, n_rows):
+    """The same for one run of a deterministic method: more than five of the test rows."""
+    rows = round(abs(theirs - ours) * n_rows / 100)
+    return "equal" if rows <= 5 else "better" if ours < theirs else "worse"
+
+
+def polytope_machine():
+    figures, expected = kept("convex_polytope", "table1")
+    cell = figures["MNIST-2, K=96, 32M visits, the paper's loop"]
+    theirs = {
+        name: [f["error"], *([f["std"]] if "std" in f else [])] for name, f in expected["table1"]["MNIST-2"].items()
+    }
+    yield by_runs(theirs["CPM"], 5, cell["runs"])
+    yield by_runs(theirs["CPM, free entropy"], 5, cell["free_entropy"]["runs"])
+    yield by_runs(theirs["AMM"], 5, figures["MNIST-2: AMM"]["runs"])
+    yield by_rows(theirs["RBF-SVM"][0], figures["MNIST-2: RBF-SVM"]["error"], 10_000)
+    figures, _ = kept("convex_polytope", "section_5_3")
+    digits = expected["section_5_3"]["MNIST"]
+    pairs = figures["MNIST, one against one, K=32, 1.2M visits, the paper's loop"]
+    yield by_runs([digits["CPM"]["error"], digits["CPM"]["std"]], 5, pairs["runs"])
+    yield by_rows(digits["RBF-SVM"]["error"], figures["MNIST: RBF-SVM"]["error"], 10_000)
+
+
+def multi_hyperplane_machines():
+    figures, expected = kept("multi_hyperplane", "table1")
+    for board, theirs in expected["table1"].items():
+        for name in theirs:
+            yield by_runs(theirs[name], 10, figures[f"{board}: {name}, last"]["runs"])
+    figures, _ = kept("multi_hyperplane", "table2")
+    for name, n_rows in {"usps": 2_007, "letter": 5_000, "ijcnn1": 91_701}.items():
+        for machine, theirs in expected["table2"][name].items():
+            found = figures[f"{name}: {machine}"]
+            if len(theirs) == 1:
+                yield by_rows(theirs[0], found["error"], n_rows)
+            else:
+                yield by_runs(theirs, 5, found["runs"])
+        for machine, planes in expected["planes"][name].items():
+            yield "equal" if abs(figures[f"{name}: {machine}"]["planes"] - planes) <= 0.5 else "differs"
+
+
+def mixtures():
+    figures, expected = kept("plume", "table1")
+    for name in ("ionosphere", "heart", "ilpd", "pima"):
+        for method, (mean, std) in expected["accuracy"][name].items():
+            found = figures.get(f"{name}, {method}" if method in ("cart", "rbf_svm") else f"{name}, {method}_printed")
+            if method != "cpm":
+                yield by_runs([100 - mean, std], 10, 100 - np.array(found["accuracy_by_repeat"]))
+
+
+def polyceptrons():
+    figures, expected = kept("polyceptron", "table2")
+    for name, theirs in expected["accuracy"].items():
+        for method in ("batch", "online"):
+            mean, std = theirs[method]
+            yield by_runs([100 - mean, std], 10, 100 - np.array(figures[f"{name}, {method}"]["accuracy_by_repeat"]))
+
+
+def cutting_planes():
+    figures, expected = kept("cutting_plane", "figures_4_to_6")
+    all_c, all_tol = (
+        ("0.0001", "0.001", "0.01", "0.1", "1", "10", "100"),
+        ("0.5", "0.1", "0.05", "0.01", "0.005", "0.001", "0.0005"),
+    )
+    for name, n_rows in {"mnist": 10_000, "news20": 3_993}.items():
+        over_c = zip(all_c, expected["error_over_C"][name], strict=True)
+        runs = [(theirs, f"{name}, C={C}, tol=0.01, OCA-T") for C, theirs in over_c]
+        cells = [(theirs, figures.get(f"{run}, to the end", figures[run])) for theirs, run in runs]
+        over_tol = figures[f"{name}, C=1, over tol, OCA-T"]
+        errors = zip(all_tol, expected["error_over_tol"][name], strict=True)
+        cells += [(theirs, over_tol[f"tol={tol}"]) for tol, theirs in errors if tol != "0.01"]  # that cell is above
+        for theirs, found in cells:
+            if found.get("gap", 0.0) < 0.01:  # others were stopped early
+                yield by_rows(theirs, found["error"], n_rows)
+    figures, expected = kept("cutting_plane", "section_4_2")
+    for search, name in {"OCA-T": "iterations_three_point", "OCA-E": "iterations_exact"}.items():
+        yield "better" if figures[search]["iterations"] < expected["poker"][name] else "worse"
+
+
+def test_an_independent_count_gives_the_table_of_the_report(committed):
+    recounts = (polytope_machine, multi_hyperplane_machines, mixtures, polyceptrons, cutting_planes)
+    for chapter, recount in zip(committed, recounts, strict=True):
+        verdicts = {verdict: n for verdict, n in chapter.verdicts().items() if verdict}
+        assert dict(Counter(recount())) == verdicts, chapter.name

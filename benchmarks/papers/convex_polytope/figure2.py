@@ -118,7 +118,7 @@ def draw(figures, fig):
     }
     for ax, (lines, label) in series.items():
         for index, (value, points) in enumerate(lines):
-            at_hand = [(x, *mean) for x, mean in points if mean is not None]
+            at_hand = [(x, mean.value, mean.std) for x, mean in points if mean is not None]
             colour = colormaps["viridis"](0.85 * index / (len(lines) - 1))
             if at_hand:
                 x, mean, std = zip(*at_hand, strict=True)

@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import numpy as np
+from benchmarks.harness.experiment import printed
 from sklearn.model_selection import train_test_split
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, ConvexPolytopeClassifier
@@ -13,6 +14,12 @@ EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())
 SEEDS = range(5)
 #: The paper's grid of alpha, as multiples of 1 / visits.
 ALPHA_VISITS = (1, 10, 100, 1000, 10000)
+
+
+def printed_figure(expected, what):
+    """A figure of the paper, with its deviation over the orders of the rows where it has one."""
+    std = [expected["std"]] if what == "error" and "std" in expected else []
+    return printed([expected[what], *std], len(SEEDS))
 
 
 #: `backoff` of the paper's loop, which looks at the row of every visit, and of ours, which skips visits to rows whose

@@ -3,13 +3,12 @@
 import time
 from functools import partial
 from itertools import combinations
-from math import sqrt
 
 import numpy as np
 from benchmarks.data.splits import digits, pixels
 from benchmarks.harness.baselines import baseline, baseline_errors
 from benchmarks.harness.choosing import choose, grid
-from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main, repeated, share
 from benchmarks.papers.convex_polytope.protocol import (
     ALPHA_VISITS,
     BACK_OFF,
@@ -19,6 +18,7 @@ from benchmarks.papers.convex_polytope.protocol import (
     budgeted,
     entropies,
     errors,
+    printed_figure,
     summary,
 )
 from benchmarks.papers.convex_polytope.remarks import choice_told
@@ -265,11 +265,8 @@ ROWS = [
 
 def error_of(cell):
     """Its deviation is that over runs or, of one run, that of a share of 10,000 test rows."""
-    return Figure(cell["error"], cell["std"] if len(cell["runs"]) > 1 else of_a_share(cell["error"]))
-
-
-def of_a_share(error):
-    return sqrt(error * (100 - error) / 10_000)
+    runs = cell["runs"]
+    return repeated(cell["error"], runs) if len(runs) > 1 else share(cell["error"], 10_000)
 
 
 def seconds_of(cell):
@@ -285,10 +282,10 @@ def checks(figures):
         for n, error in errors_by_rows(figures):
             source = DEFORMED if n == DIGITS_ROWS else BY_ROWS
             label = f"MNIST8m, CPM, one against one, {n:,} rows"
-            rows.append(Row(label, None, Figure(error, of_a_share(error)), "", source))
+            rows.append(Row(label, None, share(error, 10_000), "", source))
     for budget, error in errors_by_budget(figures).items():
         label = f"MNIST, CPM, one against one, {budget}, held-out rows"
-        rows.append(Row(label, None, Figure(error, of_a_share(error)), "", BUDGETS))
+        rows.append(Row(label, None, share(error, 10_000), "", BUDGETS))
     for name, how in {SVM_FINER: "chosen on 12,000 rows", SVM_TIED: "with the same held-out error"}.items():
         if found := figures.get(name):
             settings = ", ".join(f"{key} = {value:g}" for key, value in found["settings"].items())
@@ -304,7 +301,7 @@ def tables(figures):
         cell = figures.get(name)
         theirs = paper and PAPER[paper[0]][paper[1]]
         told = told_of(figures, name)
-        error = theirs and Figure(theirs["error"], theirs.get("std"))
+        error = theirs and printed_figure(theirs, "error")
         errors_.append(Row(label, error, cell and error_of(cell), told, name, kind))
         time_ = theirs and Figure(theirs["seconds"])
         seconds.append(Row(label, time_, cell and seconds_of(cell), "" if cell else told, name))

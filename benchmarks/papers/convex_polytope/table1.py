@@ -1,11 +1,10 @@
 """Table 1 of the Convex Polytope Machine paper (Kantchelian et al., 2014): four tasks of two classes."""
 
 from functools import cache, partial
-from math import sqrt
 
 from benchmarks.data.splits import digits, one_class, pixels, rcv1, url
 from benchmarks.harness.baselines import baseline_errors
-from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main, repeated, share
 from benchmarks.papers.convex_polytope.cells import (
     AGAIN,
     ALL_ROWS,
@@ -42,6 +41,7 @@ from benchmarks.papers.convex_polytope.protocol import (
     errors,
     free_entropy,
     learning_curve,
+    printed_figure,
     visits_curve,
 )
 from benchmarks.papers.convex_polytope.remarks import checks, entropy_told, why
@@ -179,19 +179,19 @@ def rows_of(figures, paper_key, our_key):
             if machine not in paper and cell is None:
                 continue
             expected = paper.get(AGAIN.get(machine, machine))
-            theirs = expected and Figure(expected[paper_key], expected.get("std") if paper_key == "error" else None)
+            theirs = expected and printed_figure(expected, paper_key)
             ours = None if cell is None else our_key(task, cell)
             source = name_of(task, machine)
             told = why(figures, task, machine, cell)
-            rows.append(Row(f"{task}, {machine}", theirs, ours, told, source, kind_of(task, machine)))
+            cell_ = f"{task}, {AGAIN.get(machine, machine)}, {paper_key}"
+            rows.append(Row(f"{task}, {machine}", theirs, ours, told, source, kind_of(task, machine), cell_))
     return rows
 
 
 def error_of(task, cell):
     """Its deviation is that over runs or, of one run, that of a share of so many test rows."""
-    share = cell["error"] / 100
-    of_a_share = 100 * sqrt(share * (1 - share) / TEST_ROWS[task])
-    return Figure(cell["error"], of_a_share if len(cell["runs"]) == 1 else cell.get("std"))
+    runs = cell["runs"]
+    return repeated(cell["error"], runs) if len(runs) > 1 else share(cell["error"], TEST_ROWS[task])
 
 
 def seconds_of(task, cell):

@@ -1,8 +1,6 @@
 """The figures behind remarks on Figures 4 to 6: other C and tol, and COVTYPE read as the paper's numbers suggest."""
 
-from math import sqrt
-
-from benchmarks.harness.experiment import Figure, Row, Table
+from benchmarks.harness.experiment import Figure, Row, Table, share
 from benchmarks.papers.cutting_plane.sets import EXPECTED, TITLES
 
 ALL_C = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2]
@@ -34,10 +32,7 @@ def at_tol(figures, name, tol, search="OCA-T"):
 
 def error_of(found, name):
     """Test error, with the deviation that it has for the number of test rows alone."""
-    if found is None:
-        return None
-    share = found["error"] / 100
-    return Figure(found["error"], 100 * sqrt(share * (1 - share) / TEST_ROWS[name]))
+    return None if found is None else share(found["error"], TEST_ROWS[name])
 
 
 def covtype_told(figures, check):

@@ -6,8 +6,8 @@ from functools import cache, partial
 import numpy as np
 from benchmarks.data.splits import board, prepared, real
 from benchmarks.harness.choosing import choose, grid
-from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
-from benchmarks.papers.multi_hyperplane.expected import EXPECTED
+from benchmarks.harness.experiment import Experiment, Row, Table, main, printed, repeated
+from benchmarks.papers.multi_hyperplane.expected import EXPECTED, REPETITIONS
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 
@@ -89,8 +89,8 @@ MACHINES = {
 def paper_of(name):
     """The paper's GAMM on a set; its mnist is another."""
     if name.startswith("board"):
-        return Figure(*EXPECTED["table1"][name.split()[1]]["GAMM"])
-    return Figure(*EXPECTED["table2"][name]["GAMM"]) if name != "mnist" else None
+        return printed(EXPECTED["table1"][name.split()[1]]["GAMM"], REPETITIONS)
+    return printed(EXPECTED["table2"][name]["GAMM"], len(SEEDS)) if name != "mnist" else None
 
 
 def tables(figures):
@@ -98,7 +98,7 @@ def tables(figures):
     for name in SETS:
         for machine, told in MACHINES.items():
             cell = figures.get(f"{name}: {machine}")
-            ours = None if cell is None else Figure(cell["error"], cell["std"])
+            ours = None if cell is None else repeated(cell["error"], cell["runs"])
             if name != "mnist" or machine == "tangent start, defaults":
                 rows.append(Row(f"{name}, {told}", paper_of(name), ours, source=f"{name}: {machine}"))
     yield Table(

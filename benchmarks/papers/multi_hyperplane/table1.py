@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 from benchmarks.data.splits import board
-from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
-from benchmarks.papers.multi_hyperplane.expected import EXPECTED
+from benchmarks.harness.experiment import Experiment, Row, Table, main, printed, repeated
+from benchmarks.papers.multi_hyperplane.expected import EXPECTED, REPETITIONS
 from sklearn.model_selection import train_test_split
 
 from polyplane import AdaptiveMultiHyperplaneClassifier
@@ -71,7 +71,7 @@ def measure(results):
 
 def figure_of(figures, board_name, name, how):
     cell = figures.get(f"{board_name}: {name}, {how}")
-    return None if cell is None else Figure(cell["error"], cell["std"])
+    return None if cell is None else repeated(cell["error"], cell["runs"])
 
 
 def why(figures, board_name, name):
@@ -80,12 +80,7 @@ def why(figures, board_name, name):
     if name == "GAMM" and last and choice:
         errors = sorted(choice["held_out"].items(), key=lambda item: item[1])
         held_out = ", ".join(f"{error:.2f} % with lambda = {alpha}" for alpha, error in errors)
-        paper, n_runs = Figure(*PAPER[board_name][name]), len(last["runs"])
-        standard_error = ((last["std"] ** 2 + paper.std**2) / n_runs) ** 0.5
-        return (
-            f"held-out errors: {held_out}; test errors from {min(last['runs']):.2f} to {max(last['runs']):.2f} %, and "
-            f"the difference is {(last['error'] - paper.value) / standard_error:.1f} standard errors of the two means"
-        )
+        return f"held-out errors: {held_out}; test errors from {min(last['runs']):.2f} to {max(last['runs']):.2f} %"
     late, often = (figures.get(f"{board_name}: {variant}, last") for variant in ("AMM", OFTEN))
     if name != "AMM" or late is None or often is None:
         return ""
@@ -101,7 +96,7 @@ def table(figures, title, columns, how, note="", kind="paper"):
     for name, ours in columns.items():
         for board_name, paper in PAPER.items():
             figure = figure_of(figures, board_name, ours, how)
-            row = Row(f"{board_name}, {ours}", Figure(*paper[name]), figure)
+            row = Row(f"{board_name}, {ours}", printed(paper[name], REPETITIONS), figure)
             source = f"{board_name}: {ours}, {how}"
             n_runs = len(figures[source]["runs"]) if source in figures else len(SEEDS)
             told = [] if n_runs == len(SEEDS) else [f"{n_runs} boards"]

@@ -4,14 +4,14 @@ import json
 import time
 from dataclasses import replace
 from functools import cache, partial
-from math import sqrt
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from benchmarks.data.splits import STANDARDISED, digits, one_class, prepared, rcv1, real
 from benchmarks.harness.baselines import baseline, baseline_errors
 from benchmarks.harness.choosing import choose, grid
-from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
+from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main, printed, repeated, share
 from benchmarks.papers.multi_hyperplane.expected import EXPECTED
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
@@ -146,9 +146,8 @@ def polytope_figures():
 def peer_cells():
     """What other experiments measured on the same rows: by set and machine, with where it is from."""
     peers = json.loads(PEERS.read_text())["figures"]
-    for name, figures in peers.items():
-        for machine, theirs in OTHERS.items():
-            cell = figures["machines"][theirs]
+    for name, machine in product(EPOCHS, OTHERS):
+        if cell := peers.get(f"{name}: {OTHERS[machine]}"):
             told = "with default parameters, one run of benchmarks.peers.multi_hyperplane"
             yield (name, machine), {"error": cell["error"], "fit_seconds": cell["fit"], "from": told}
     if cell := polytope_figures().get("RCV1 topic subsets: RBF-SVM"):
@@ -196,7 +195,7 @@ def why(figures, name, machine, cell):
     return "; ".join(told)
 
 
-def rows_of(figures, expected, ours, std_of):
+def rows_of(figures, expected, ours):
     """One row per set and machine for which there is a figure, the paper's or ours."""
     peers = dict(peer_cells())
     rows = []
@@ -204,9 +203,9 @@ def rows_of(figures, expected, ours, std_of):
         for machine in ("linear SVM", "RBF-SVM", "AMM", "GAMM", "tangent start", *OTHERS):
             cell = figures.get(f"{name}: {machine}") or peers.get((name, machine))
             paper = expected.get(name, {}).get(machine)
-            figure = None if cell is None or ours not in cell else Figure(cell[ours], std_of(name, cell))
+            figure = None if cell is None or ours not in cell else figure_of(name, cell, ours)
             if paper is not None or figure is not None:
-                theirs = None if paper is None else Figure(*np.atleast_1d(paper).tolist())
+                theirs = None if paper is None else printed(np.atleast_1d(paper).tolist(), len(SEEDS))
                 kind = (
                     "beyond" if machine not in EXPECTED["table2"][name] else "stand-in" if name in STAND_INS else None
                 )
@@ -215,16 +214,12 @@ def rows_of(figures, expected, ours, std_of):
     return rows
 
 
-def error_deviation(name, cell):
-    """That over runs or, of one run, that of a share of so many test rows."""
-    if cell.get("std"):
-        return cell["std"]
-    share = cell["error"] / 100
-    return 100 * sqrt(share * (1 - share) / TEST_ROWS[name])
-
-
-def no_deviation(name, cell):
-    """Times and sizes have none here."""
+def figure_of(name, cell, what):
+    """Errors have a deviation, over runs or as a share of so many test rows; times and sizes have none here."""
+    if what != "error":
+        return Figure(cell[what])
+    runs = cell.get("runs", ())
+    return repeated(cell["error"], runs) if len(runs) > 1 else share(cell["error"], TEST_ROWS[name])
 
 
 def size_told(figures, row):
@@ -241,14 +236,17 @@ def size_told(figures, row):
 
 
 def tables(figures):
-    note = "The deviation of a single run is the binomial one, for the number of test rows."
+    note = (
+        "The deviation of a single run is the binomial one, for the number of test rows. The paper's deviations are "
+        "taken for those of as many runs as ours."
+    )
     if curve := polytope_figures().get("RCV1 topic subsets: error against rows"):
         note += (
             " On the stand-in for rcv1 the error of a convex polytope machine falls as rows are added (Table 1 of its "
             f"paper): {curve_told(curve)}."
         )
-    yield Table("Test error, %", rows_of(figures, EXPECTED["table2"], "error", error_deviation), note=note)
-    seconds = rows_of(figures, EXPECTED["seconds"], "fit_seconds", no_deviation)
+    yield Table("Test error, %", rows_of(figures, EXPECTED["table2"], "error"), note=note)
+    seconds = rows_of(figures, EXPECTED["seconds"], "fit_seconds")
     yield Table(
         "Seconds of training",
         [replace(row, kind="time", why="" if row.ours else row.why) for row in seconds],
@@ -256,7 +254,7 @@ def tables(figures):
         note="Processor seconds of one thread; the paper's machine was an Intel E7400 at 2.8 GHz.",
         kind="time",
     )
-    sizes = rows_of(figures, EXPECTED["planes"], "planes", no_deviation)
+    sizes = rows_of(figures, EXPECTED["planes"], "planes")
     yield Table(
         "Planes per class at the end",
         [replace(row, why=size_told(figures, row)) for row in sizes if "SVM" not in row.label],
@@ -273,11 +271,11 @@ def checks(figures):
         name = f"rcv1: {machine}, averaged"
         if cell := figures.get(name):
             label = f"rcv1, {machine}, planes of the last third of the epochs averaged"
-            rows.append(Row(label, None, Figure(cell["error"], cell["std"]), source=name))
+            rows.append(Row(label, None, repeated(cell["error"], cell["runs"]), source=name))
     if finer := figures.get(FINER):
         settings = ", ".join(f"{key} = {value:g}" for key, value in finer["settings"].items())
         label = f"letter, RBF-SVM, chosen on all training rows: {settings}"
-        rows.append(Row(label, None, Figure(finer["error"], error_deviation("letter", finer)), source=FINER))
+        rows.append(Row(label, None, figure_of("letter", finer, "error"), source=FINER))
     for n, error in sorted((int(n), error) for n, error in figures.get(CURVE, {}).get("error_by_rows", {}).items()):
         rows.append(Row(f"mnist, AMM, {n:,} rows", None, Figure(error), source=CURVE))
     if rows:

@@ -9,8 +9,8 @@ import tomllib
 from functools import partial
 from pathlib import Path
 
-from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main
-from benchmarks.papers.polyhedra import NOT_YET, TITLES, load, nested_cv
+from benchmarks.harness.experiment import Experiment, Row, Table, main, printed, repeated
+from benchmarks.papers.polyhedra import NOT_YET, REPETITIONS, TITLES, load, nested_cv
 from sklearn.tree import DecisionTreeClassifier
 
 EXPECTED = tomllib.loads((Path(__file__).parent / "expected.toml").read_text())["accuracy"]
@@ -35,8 +35,9 @@ def tables(figures):
     rows = []
     for name in SETS:
         found = figures.get(name)
-        ours = None if found is None else Figure(found["accuracy"], found["std_over_repeats"])
-        rows.append(Row(TITLES[name], Figure(*EXPECTED[name]["cart"]), ours, "" if found else NOT_YET, name))
+        ours = None if found is None else repeated(found["accuracy"], found["accuracy_by_repeat"])
+        paper = printed(EXPECTED[name]["cart"], REPETITIONS)
+        rows.append(Row(TITLES[name], paper, ours, "" if found else NOT_YET, name))
     yield Table("CART without pruning: accuracy in %", rows, "higher", kind="check")
 
 

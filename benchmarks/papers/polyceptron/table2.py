@@ -103,7 +103,7 @@ OTHER_FORMS = {
 
 
 def kind_of(name, method):
-    return "beyond" if method == "pocket" else "stand-in" if method in OTHER_FORMS else "paper"
+    return "beyond" if method == "pocket" else "stand-in" if method in (*OTHER_FORMS, "spla1") else "paper"
 
 
 def remarks(figures):
@@ -111,7 +111,7 @@ def remarks(figures):
     told = checks.remarks()
     for name in SETS:
         told |= {f"{name}, {method}": words for method, words in OTHER_FORMS.items()}
-        starts = f"Best of {20 if name.startswith('dataset') else 5} starts; the paper does not say how it starts."
+        starts = f"A variant: best of {20 if name.startswith('dataset') else 5} starts, a ridge, L-BFGS."
         told[f"{name}, spla1"] = " ".join(filter(None, (starts, told.get(f"{name}, spla1"))))
         if pocket := figures.get(f"{name}, pocket"):
             several = f"With several starts and the pocket {pocket['accuracy']:.2f} (next row)."
