@@ -374,12 +374,24 @@ def plan(passes, n_rows, n_candidates, factor):
     return plan_rungs(passes, n_rows, n_candidates, 5, factor)
 
 
-def test_small_data_have_one_rung(rows, monkeypatch):
+def test_rungs_of_small_data_differ_in_their_folds_and_keep_earlier_fits(rows, monkeypatch):
     monkeypatch.setattr(candidates, "LEAST_VISITS", 20_000)
-    assert [(rung.passes, rung.n_visits) for rung in plan(60, 300, 40, 3)] == [(None, 18_000)]
-    assert [rung.passes for rung in plan(60, 1000, 40, 3)] == [20, None]
+    rungs = [(None, 1.0, 18_000, n_folds, n) for n_folds, n in ((2, 40), (3, 14), (5, 5))]
+    assert plan(60, 300, 40, 3) == rungs
+    assert [rung.passes for rung in plan(60, 1000, 40, 3)] == [20, 20, None]
     assert [rung.passes for rung in plan(60, 2000, 40, 3)] == [10, 20, None]
-    assert set(searched().fit(*rows).cv_results_["rung"]) == {0}
+    n_fits = []
+    monkeypatch.setattr(
+        trials, "fit_many", lambda machines, *a, **how: n_fits.append(len(machines)) or fit_many(machines, *a, **how)
+    )
+    search, full = searched(cv=4).fit(*rows), searched(cv=4, factor=None).fit(*rows)
+    found, every = search.cv_results_, full.cv_results_
+    assert np.bincount(found["rung"]).tolist() == [9, 5]
+    assert sum(n_fits) == 9 * 2 + 5 * 2 + 9 * 4  # in full, 9 * 2 + 5 * 4 + 9 * 4
+    for i in np.flatnonzero(found["rung"] == 1):
+        j = every["params"].index(found["params"][i])
+        for fold in range(4):
+            assert found[f"split{fold}_test_score"][i] == every[f"split{fold}_test_score"][j]
 
 
 def test_rungs():
@@ -391,10 +403,10 @@ def test_rungs():
     assert plan(60, 1000, 26, 3) == [(20, 1.0, 20_000, 3, 26), (*last, 9)]
     assert plan(60, 1000, 9, 3) == [(20, 1.0, 20_000, 3, 9), (*last, 3)]
     assert (plan(60, 1000, 8, 3), plan(60, 1000, 40, None)) == ([(*last, 8)], [(*last, 40)])
-    assert plan(5, 1000, 40, 3) == [(None, 1.0, 5000, 5, 40)]
+    assert plan(5, 1000, 40, 3) == [(None, 1.0, 5000, folds, n) for folds, n in ((2, 40), (3, 14), (5, 5))]
     assert [rung.n_folds for rung in plan_rungs(60, 1000, 40, 2, 3)] == [2, 2, 2]
     assert [rung.n_visits for rung in plan(None, 9000, 40, 3)] == [1000, 3000, 9000]
-    assert [rung.n_visits for rung in plan(None, 600, 40, 3)] == [600]
+    assert [(rung.n_visits, rung.n_folds) for rung in plan(None, 600, 40, 3)] == [(600, 2), (600, 3), (600, 5)]
 
 
 def test_samples_have_all_classes_and_grow():

@@ -115,17 +115,18 @@ def plan_rungs(passes: int | None, n_rows: int, n_candidates: int, n_folds: int,
     """Plan the rungs of a search: each has more passes, rows and folds than the one before, and the last has all.
 
     One in `factor` candidates advances. The number of rungs is such that at least about `factor` candidates reach the
-    last one.
+    last one. With few rows, rungs differ only in their folds.
     """
     rungs = [_rung(passes, n_rows, 1.0)._replace(n_folds=n_folds)]
     if factor is None or n_candidates <= factor:
         return [rungs[0]._replace(n_candidates=n_candidates)]
     n_cuts = int(min(math.log(n_candidates / factor, factor), math.log(1 / LEAST_SHARE, factor)) + 1e-9)
     for k in range(1, n_cuts + 1):
-        rung = _rung(passes, n_rows, factor**-k)
-        if rung.n_visits < WORTH_A_RUNG * rungs[0].n_visits:
-            part = math.ceil(factor ** (-k / 2) * n_folds - 1e-9)
-            rungs.insert(0, rung._replace(n_folds=min(n_folds, max(2, part))))
+        part, rung = math.ceil(factor ** (-k / 2) * n_folds - 1e-9), _rung(passes, n_rows, factor**-k)
+        shorter = rung if rung.n_visits < WORTH_A_RUNG * rungs[0].n_visits else rungs[0]
+        rung = shorter._replace(n_folds=min(n_folds, max(2, part)))
+        if rung.n_visits * rung.n_folds < WORTH_A_RUNG * rungs[0].n_visits * rungs[0].n_folds:
+            rungs.insert(0, rung)
     counts = accumulate(rungs[1:], lambda n, _: math.ceil(n / factor), initial=n_candidates)
     return [rung._replace(n_candidates=n) for rung, n in zip(rungs, counts, strict=True)]
 

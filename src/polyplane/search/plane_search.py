@@ -70,7 +70,8 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     scheduled over the given number of passes, so a short fit is complete, not the beginning of a long one. Learners
     with a stopping criterion (`tol` is not None) get a part of the training rows instead of fewer passes; otherwise
     rows beyond 10,000 are reduced as well. With fewer than 27 candidates there are fewer rungs, so that several
-    candidates reach the last one; small data sets use a single rung.
+    candidates reach the last one. On small data sets, rungs differ only in their folds, and later rungs keep the fits
+    of earlier ones.
 
     The interface is that of scikit-learn's `RandomizedSearchCV`. Fits are run in batches of a few seconds.
 

@@ -106,18 +106,29 @@ class Trials:
 
     def losses(self, candidates: Sequence[int], number: int) -> list[np.ndarray]:
         """Try candidates on a rung, both given by index; return their losses. All fits run together."""
-        rung, rows, began = self.rungs[number], self._rows[number], time.perf_counter()
+        rung, before, began = self.rungs[number], self._before(number), time.perf_counter()
+        n_known = 0 if before is None else self.rungs[before].n_folds
+        rows = self._rows[number][n_known:]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the refit repeats warnings about the rows
             settings = [self.candidates[candidate] for candidate in candidates for _ in rows]
             fitted = self._fit(settings, rows * len(candidates), rung)
             fit_time = (time.perf_counter() - began) / len(fitted)
-            scored = in_threads(lambda k: self._scored(fitted[k], k % len(rows)), range(len(fitted)), self.n_jobs)
+            scored = in_threads(
+                lambda k: self._scored(fitted[k], n_known + k % len(rows)), range(len(fitted)), self.n_jobs
+            )
         self.failures += [machine for machine in fitted if isinstance(machine, Exception)]
         for i, candidate in enumerate(candidates):
             scores, times = zip(*scored[i * len(rows) : (i + 1) * len(rows)], strict=True)
-            self.finished[number, candidate] = Trial([*scores], [fit_time] * len(rows), [*times])
+            known = Trial([], [], []) if before is None else self.finished[before, candidate]
+            new = Trial([*scores], [fit_time] * len(rows), [*times])
+            self.finished[number, candidate] = Trial(*(old + more for old, more in zip(known, new, strict=True)))
         return [self.finished[number, candidate].losses for candidate in candidates]
+
+    def _before(self, number: int) -> int | None:
+        """Return the rung before this one if its fits were of the same passes and rows, on the first of its folds."""
+        same = number > 0 and self.rungs[number - 1][:2] == self.rungs[number][:2]
+        return number - 1 if same else None
 
     def batch_size(self, number: int) -> int:
         """Return the number of candidates in a batch on a rung; independent of timing, so results are reproducible."""
