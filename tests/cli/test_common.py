@@ -1,7 +1,7 @@
 """What all commands share."""
 
-import io
 import json
+import re
 import sys
 import warnings
 
@@ -137,7 +137,7 @@ def test_near_words_are_offered():
 def test_the_demo_as_json(monkeypatch, tmp_path):
     module = sys.modules["polyplane.cli.demo"]
     monkeypatch.setattr(module, "_warm_up", lambda: None)
-    monkeypatch.setattr(module, "_measure", lambda *_: module.Outcome(1.0, 2.0, 3.0, 4))
+    monkeypatch.setattr(module, "_measure", lambda *_: {"error": 1.0, "fit": 2.0, "predict": 3.0, "size": 4})
     monkeypatch.setattr(module, "_draw", lambda *_: "")
     result = CliRunner().invoke(app, ["demo", "--json", "--out", str(tmp_path / "x.png")])
     found = json.loads(result.stdout)
@@ -150,14 +150,14 @@ def test_the_demo_as_json(monkeypatch, tmp_path):
     }
 
 
-def test_the_table_of_the_demo_fits_a_terminal():
-    from rich.console import Console
-
+def test_the_table_of_the_demo_fits_a_terminal(capsys, monkeypatch):
     module = sys.modules["polyplane.cli.demo"]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
     names = ("LinearSVC", module.KERNEL, "Polyplane, multi-hyperplane")
-    slow, quick = module.Outcome(31.3, 123.45, 4321.0, 400_000), module.Outcome(31.3, 123.45, 0.5, 400_000)
-    task = module.Task("x", {}, None, [0], None, None)
-    console = Console(width=80, record=True, file=io.StringIO())
-    console.print(module._table(task, {name: slow if name == module.KERNEL else quick for name in names}))
-    lines = console.export_text().splitlines()
+    slow, quick = ({"error": 31.34, "fit": 123.45, "predict": t, "size": 400_000} for t in (4321.0, 0.5))
+    task = module.Task("Inside or outside of a hexagon", {}, None, [0], None, None)
+    present({}, [module._table(task, {name: slow if name == module.KERNEL else quick for name in names})], False)
+    lines = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= 80
     assert any("Polyplane, multi-hyperplane" in line and "8,642 x" in line for line in lines)

@@ -19,7 +19,7 @@ def shown(tmp_path_factory):
 
 
 def errors(table, name):
-    return [float(e) for e in re.findall(rf"{name}\s+([\d.]+) %", table)]
+    return [float(e) for e in re.findall(rf"^{name}\t([\d.]+)\t", table, re.MULTILINE)]
 
 
 def test_the_demo_shows_what_planes_can_do(shown):

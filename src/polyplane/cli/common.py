@@ -259,22 +259,16 @@ def _tabbed(table: Table) -> Iterator[str]:
         yield "\t".join(show_number(cell) for cell in row)
 
 
-def rich_table(title: str | None, **how: Any) -> Any:
-    """Return an empty table for a terminal; the title is markup of Rich."""
-    from rich import box
-    from rich.table import Table as RichTable
-
-    return RichTable(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False, **how)
-
-
 def _present_rich(tables: Iterable[Table]) -> None:
+    from rich import box
     from rich.console import Console
     from rich.markup import escape
+    from rich.table import Table as RichTable
 
-    console = Console(highlight=False)
+    console, style = Console(highlight=False), {"title_justify": "left", "title_style": "", "pad_edge": False}
     for table in tables:
         title = f"[bold]{escape(visible(table.title))}[/]" if table.title else None
-        drawn = rich_table(title, show_header=bool(table.columns))
+        drawn = RichTable(title=title, show_header=bool(table.columns), box=box.SIMPLE_HEAD, **style)
         width = max((len(row) for row in table.rows), default=len(table.columns))
         for j in range(width):
             numeric = bool(table.columns) and any(isinstance(row[j], int | float) for row in table.rows)

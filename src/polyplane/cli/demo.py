@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from polyplane.cli.common import AsJson, command, option, present, rich_table
+from polyplane.cli.common import AsJson, Table, command, note, option, present
 from polyplane.cli.data import Seed
 
 if TYPE_CHECKING:
@@ -32,15 +32,6 @@ class Task(NamedTuple):
     y_test: np.ndarray
 
 
-class Outcome(NamedTuple):
-    """The results of a classifier on a task."""
-
-    error: float  # %
-    fit: float  # s
-    predict: float  # s per million rows
-    size: int  # bytes
-
-
 @command("polyplane demo", "polyplane demo --out polytope.png --seed 7")
 def demo(
     out: Annotated[Path, option()] = Path("polyplane-demo.png"),
@@ -49,31 +40,28 @@ def demo(
 ) -> None:
     """Compare Polyplane with LinearSVC and an RBF-kernel SVC on three data sets, and draw the learned polytope.
 
+    The tables show the test error, the time to fit, the time to predict a million rows, how much faster than the
+    RBF-kernel SVC this is, and the size of the model.
+
     Parameters
     ----------
     out : path
         Where to save the figure.
     """
-    from rich.console import Console
-
     if not out.resolve().parent.is_dir():
         raise typer.BadParameter(f"No such folder: {out.resolve().parent}.", param_hint="--out")
-    console = Console(highlight=False, quiet=as_json)
-    console.print("\n[bold]Polyplane[/]: classifiers made of hyperplanes\n")
-    with console.status("Starting ..."):
-        _warm_up()
+    note("Comparing classifiers on three data sets; predict: seconds for a million rows.")
+    _warm_up()
     found: dict[str, Any] = {}
     for task in _tasks(seed):
-        with console.status(f"{task.name} ..."):
-            outcomes = {name: _measure(classifier, task) for name, classifier in _classifiers(task, seed).items()}
-        console.print(_table(task, outcomes))
-        found[task.name] = {name: outcome._asdict() for name, outcome in outcomes.items()}
-    console.print(
-        "[dim]predict 1M: time to predict a million rows; faster: prediction speed relative to the RBF-kernel SVC[/]\n"
-    )
-    console.print(_draw(task, out, seed))
+        found[task.name] = {name: _measure(model, task) for name, model in _classifiers(task, seed).items()}
+        if not as_json:
+            present({}, [_table(task, found[task.name])], as_json)
+    message = _draw(task, out, seed)
     if as_json:
         present(found, [], as_json)
+    else:
+        typer.echo(message)
 
 
 def _tasks(seed: int) -> Iterator[Task]:
@@ -123,7 +111,8 @@ def _warm_up() -> None:
         classifier.fit(X, y).predict(X)
 
 
-def _measure(classifier: Any, task: Task) -> Outcome:
+def _measure(classifier: Any, task: Task) -> dict[str, float]:
+    """Return the error in percent, seconds to fit and to predict a million rows, and the size in bytes."""
     import numpy as np
 
     began = time.perf_counter()
@@ -134,28 +123,18 @@ def _measure(classifier: Any, task: Task) -> Outcome:
     scored = time.perf_counter()
     classifier.predict(rows)
     seconds = (time.perf_counter() - scored) / len(rows) * 1e6
-    model = getattr(classifier[-1], "planes_", classifier[-1])
-    return Outcome(error, fitted - began, seconds, len(pickle.dumps(model)))
+    size = len(pickle.dumps(getattr(classifier[-1], "planes_", classifier[-1])))
+    return {"error": error, "fit": fitted - began, "predict": seconds, "size": size}
 
 
-def _table(task: Task, outcomes: dict[str, Outcome]) -> Any:
-    title = f"[bold]{task.name}[/], {len(task.y):,} rows"
-    table = rich_table(title, collapse_padding=True)  # the widest row fits into 80 columns
-    table.add_column("", min_width=24, no_wrap=True)
-    for column in ("error", "fit", "predict 1M", "faster", "model"):
-        table.add_column(column, justify="right", no_wrap=True)
-    kernel = outcomes[KERNEL]
-    for name, outcome in outcomes.items():
-        table.add_row(
-            name,
-            f"{outcome.error:.2f} %",
-            f"{outcome.fit:.2f} s",
-            f"{outcome.predict:.2f} s",
-            "" if outcome is kernel else f"{kernel.predict / outcome.predict:,.0f} x",
-            f"{outcome.size / 1024:,.1f} KB",
-            style="bold green" if name.startswith("Polyplane") else "",
-        )
-    return table
+def _table(task: Task, outcomes: dict[str, dict[str, float]]) -> Table:
+    rows = []
+    for name, found in outcomes.items():
+        faster = outcomes[KERNEL]["predict"] / found["predict"]
+        seconds = [round(found[key], 2) for key in ("error", "fit", "predict")]
+        rows.append([name, *seconds, "" if name == KERNEL else f"{faster:,.0f} x", round(found["size"] / 1024, 1)])
+    heads = ("classifier", "error %", "fit, s", "predict, s", "faster", "KB")
+    return Table(f"{task.name}, {len(task.y):,} rows", heads, rows)
 
 
 def _draw(task: Task, out: Path, seed: int) -> str:
@@ -178,7 +157,7 @@ def _draw(task: Task, out: Path, seed: int) -> str:
         RegionsDisplay.from_estimator(classifier, task.X_test, task.y_test, ax=figure.subplots(), **about)
         FigureCanvasAgg(figure).print_figure(out)
     except ImportError:
-        return 'To draw the polytope: [bold]pip install "polyplane\\[plot]"[/]'
+        return 'To draw the polytope: pip install "polyplane[plot]"'
     except OSError as error:
         raise typer.BadParameter(f"Cannot write {out}: {error.strerror}.", param_hint="--out") from None
-    return f"The learned polytope around the hexagon is drawn in [bold]{out}[/].\n"
+    return f"The learned polytope around the hexagon is drawn in {out}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from polyplane.cli.common import AsJson, Table, UserError, command, option, present
@@ -61,16 +61,15 @@ def evaluate(
     index = _positive(loaded, positive, threshold)
     metric = "proba" if loaded.model.has_probabilities else "score"
     more = {} if eps is None else {"certain": _certain(loaded, eps, norm)}
-    parts = zip(*outcomes(loaded, data, reading.given, threads, [metric], more), strict=True)
-    truth, predicted, scores, *certain = (np.concatenate(each) for each in parts)
+    truth, predicted, scores, *certain = outcomes(loaded, data, reading.given, threads, [metric], more)
     robust = [float(1.0 - np.mean((truth == predicted) & each)) for each in certain]
     if threshold is not None and index is not None:
         own = scores[:, index] if metric == "proba" else scores[:, index] - scores[:, 1 - index]
         predicted = np.where(own >= threshold, index, 1 - index)
     matrix = ConfusionMatrix.of(loaded.model.classes, truth, predicted)
     labels = matrix.classes.tolist()
-    columns = [labels, *(each.tolist() for each in (matrix.support, matrix.precision, matrix.recall, matrix.f1))]
-    names = ("label", "rows", "precision", "recall", "f1")
+    by_class = {"label": labels, **matrix.by_class}
+    rows = list(zip(*by_class.values(), strict=True))
     facts: dict[str, Any] = {"accuracy": matrix.accuracy, **_quality(truth, scores, metric)}
     if robust:
         facts |= {"eps": eps, "norm": norm, "robust_error": robust[0]}
@@ -78,16 +77,13 @@ def evaluate(
         facts |= {"positive": labels[index], "threshold": threshold}
     content = {"model": model, "data": data, "rows": matrix.n_rows, **facts, **error_content(matrix)}
     content["baseline_error_percent"] = matrix.baseline_percent
-    content["classes"] = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    content["classes"] = [dict(zip(by_class, row, strict=True)) for row in rows]
     shown = {"rows": matrix.n_rows, **facts, "error %": round(matrix.error_percent, 4), **error_shown(matrix)}
-    tables = [
-        facts_table("Evaluation", shown),
-        Table("By class", names, list(zip(*columns, strict=True))),
-    ]
+    tables = [facts_table("Evaluation", shown), Table("By class", list(by_class), rows)]
     if len(labels) <= MOST_CLASSES:
-        rows = [[label, *counts] for label, counts in zip(labels, matrix.counts.tolist(), strict=True)]
+        counts = [[label, *own] for label, own in zip(labels, matrix.counts.tolist(), strict=True)]
         title = "Confusion matrix: true class by row, predicted class by column"
-        tables.append(Table(title, ["true / predicted", *map(str, labels)], rows))
+        tables.append(Table(title, ["true / predicted", *map(str, labels)], counts))
     present({**content, "confusion": matrix.counts}, tables, as_json)
 
 
@@ -98,18 +94,20 @@ def outcomes(
     threads: int | None = None,
     wanted: Collection[str] = (),
     more: Mapping[str, Callable[[Any], np.ndarray]] | None = None,
-) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the true and the predicted classes of the labelled rows of a file, and other metrics, by batch."""
-    is_empty = True
+) -> tuple[np.ndarray, ...]:
+    """Return the true and the predicted classes of the labelled rows of a file, and other metrics of them."""
+    import numpy as np
+
+    found = []
     with loaded.predicting(threads):
         for part in loaded.batches(data, given):
             rows = part.labelled(data)
             if rows.n_rows and rows.truth is not None:
                 predicted, metrics = loaded.outcome(rows, wanted, more)
-                yield rows.truth, predicted, *metrics.values()
-                is_empty = False
-    if is_empty:
+                found.append((rows.truth, predicted, *metrics.values()))
+    if not found:
         raise UserError(f"{data}: no row has a label.")
+    return tuple(np.concatenate(each) for each in zip(*found, strict=True))
 
 
 def _certain(loaded: LoadedModel, eps: float, norm: str) -> Callable[[Any], np.ndarray]:

@@ -47,11 +47,8 @@ def tested(model: LoadedModel, options: TrainOptions) -> ConfusionMatrix:
 
     assert options.test is not None
     reading = {} if options.encoding is None else {"encoding": options.encoding}
-    matrix = ConfusionMatrix.of(model.model.classes, [], [])
     try:
-        for truth, predicted in outcomes(model, options.test, reading, options.threads):
-            matrix += ConfusionMatrix.of(matrix.classes, truth, predicted)
-        return matrix
+        return ConfusionMatrix.of(model.model.classes, *outcomes(model, options.test, reading, options.threads))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"interrupted; {options.out} has been written, but not evaluated on the test data."

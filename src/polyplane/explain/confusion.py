@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 #: Two-sided 95 % of a normal distribution.
 QUANTILE = 1.959964
@@ -40,8 +40,6 @@ class ConfusionMatrix:
     @classmethod
     def of(cls, classes: np.ndarray, truth: Any, predicted: Any) -> ConfusionMatrix:
         """Compute the matrix from true and predicted class indices."""
-        if len(truth) == 0:  # scikit-learn refuses it, but batches are added to an empty matrix
-            return cls(classes, np.zeros((len(classes), len(classes)), dtype=np.intp))
         return cls(classes, confusion_matrix(truth, predicted, labels=np.arange(len(classes))))
 
     def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
@@ -55,37 +53,25 @@ class ConfusionMatrix:
     @property
     def accuracy(self) -> float:
         """Fraction of correctly classified rows."""
-        return float(self.counts.trace() / max(1, self.n_rows))
+        return float(self.counts.trace() / self.n_rows)
 
     @property
-    def support(self) -> np.ndarray:
-        """Number of rows of each class."""
-        return self.counts.sum(axis=1)
-
-    @property
-    def precision(self) -> np.ndarray:
-        """Fraction of the rows predicted as a class that belong to it; 0 if there are none."""
-        return self._share(self.counts.sum(axis=0))
-
-    @property
-    def recall(self) -> np.ndarray:
-        """Fraction of the rows of a class that are predicted as this class; 0 if there are none."""
-        return self._share(self.support)
-
-    @property
-    def f1(self) -> np.ndarray:
-        """Harmonic mean of precision and recall; 0 if there are no rows."""
-        return self._share((self.counts.sum(axis=0) + self.support) / 2)
+    def by_class(self) -> dict[str, list[Any]]:
+        """Number of "rows", "precision", "recall" and "f1" of each class; NaN where they are not defined."""
+        pairs = np.indices(self.counts.shape).reshape(2, -1)
+        metrics = precision_recall_fscore_support(*pairs, sample_weight=self.counts.ravel(), zero_division=np.nan)
+        named = zip(("precision", "recall", "f1"), metrics, strict=False)
+        return {"rows": self.counts.sum(axis=1).tolist(), **{name: values.tolist() for name, values in named}}
 
     @property
     def majority(self) -> Any:
         """The most frequent class."""
-        return self.classes.tolist()[int(self.support.argmax())]
+        return self.classes.tolist()[int(self.counts.sum(axis=1).argmax())]
 
     @property
     def baseline_percent(self) -> float:
         """The error of always predicting the most frequent class, as a percentage."""
-        return 100 * (1 - int(self.support.max()) / self.n_rows)
+        return 100 * (1 - int(self.counts.sum(axis=1).max()) / self.n_rows)
 
     @property
     def error_percent(self) -> float:
@@ -95,11 +81,8 @@ class ConfusionMatrix:
     @property
     def interval_percent(self) -> tuple[float, float]:
         """The 95 % confidence interval of `error_percent`."""
-        low, high = wilson((self.n_rows - int(self.counts.trace())) / self.n_rows, self.n_rows)
+        low, high = wilson(self.error_percent / 100, self.n_rows)
         return 100 * low, 100 * high
-
-    def _share(self, total: np.ndarray) -> np.ndarray:
-        return self.counts.diagonal() / np.maximum(1, total)
 
 
 def wilson(share: float, n_rows: int) -> tuple[float, float]:

@@ -263,28 +263,17 @@ def _about_reference(model: Model) -> str:
 
 def _performance(page: Markup, predictions: Predictions, title: str, about: str) -> None:
     matrix = ConfusionMatrix.of(np.array(predictions.labels), predictions.truth, predictions.predicted)
-    most = int(matrix.support.argmax())
-    baseline = f"{100 * matrix.support[most] / matrix.n_rows:.1f} %"
     page.add("h1", title)
     page.add(
         "p",
         f"Accuracy: {100 * matrix.accuracy:.1f} % on {matrix.n_rows:,} rows. Always predicting the most frequent "
-        f"class, {predictions.labels[most]}, gives {baseline}.",
+        f"class, {matrix.majority}, gives {100 - matrix.baseline_percent:.1f} %.",
         "lead",
     )
     page.add("p", about)
-    labels = [str(label) for label in predictions.labels]
-    counts = matrix.support, matrix.counts.sum(axis=0)
-    rows = [
-        [
-            label,
-            f"{own:,}",
-            *(f"{100 * s:.1f}" if n else "-" for s, n in ((recall, own), (precision, found), (f1, own))),
-        ]
-        for label, own, found, recall, precision, f1 in zip(
-            labels, *counts, matrix.recall, matrix.precision, matrix.f1, strict=True
-        )
-    ]
+    labels, by_class = [str(label) for label in predictions.labels], matrix.by_class
+    percents = [[f"{100 * s:.1f}" if s == s else "-" for s in by_class[name]] for name in ("recall", "precision", "f1")]
+    rows = [[label, f"{n:,}", *own] for label, n, *own in zip(labels, by_class["rows"], *percents, strict=True)]
     page.add("h2", "Performance")
     with page.group("pair"):
         page.table("By class", ["class", "rows", "recall, %", "precision, %", "F1, %"], rows)
