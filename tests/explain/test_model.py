@@ -137,7 +137,7 @@ class TestEveryKind:
         for i in range(60):
             x = some.iloc[[i]] if model.inputs.is_table else some[[i]]
             why = explain_row(estimator, x, search=False, **reference)
-            parts = model.contributions(model.encode(x), told._effects.reference)[0]
+            parts = model.contributions(model.encode(x), told._reference)[0]
             c, d = (model.classes.tolist().index(label) for label in (why.label, why.rival))
             np.testing.assert_allclose(why.contributions, (parts[:, c] - parts[:, d]) / model.unit, atol=1e-9)
             n = model.n_classes
@@ -174,12 +174,12 @@ class TestEveryKind:
     def test_effects_are_those_of_the_model_at_the_reference(self, kind):
         estimator, _ = fitted(kind)
         model, told = Model.of(estimator), explain_model(estimator)
-        reference = told._effects.reference
+        reference = told._reference
         for j in told.by_importance()[:3]:
             for effect in told.of_column(told.columns[j]):
                 if not effect.is_curve:
                     continue
-                own = told._effects.columns.encoded(j).start + (0 if effect.part in (None, "days") else 1)
+                own = told._described.encoded(j).start + (0 if effect.part in (None, "days") else 1)
                 if effect.part not in (None, "days", "year"):
                     continue
                 rows = np.repeat(reference[None], len(effect.values), axis=0)

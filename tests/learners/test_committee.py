@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 import polyplane
 from polyplane import MultiHyperplaneClassifier, PlaneSet
 from polyplane.engine.run import Limits
-from polyplane.explain.geometry import committee_counterfactual, counterfactual
+from polyplane.explain.geometry import counterfactual
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 
 QUICK = {"n_planes": 3, "max_iter": 4, "random_state": 5}
@@ -244,7 +244,7 @@ class TestCounterfactual:
         target = int(rng.integers(committee.n_classes)) if targeted else None
         how = {"lower": x - rng.random(3), "upper": x + rng.random(3)} if bounded else {}
         how |= {"frozen": [int(rng.integers(3))], "scale": rng.random(3) + 0.1}
-        found = committee_counterfactual(committee, x, target, **how)
+        found = counterfactual(committee, x, target, **how)
         points = [counterfactual(member, x, target, **how) for member in committee.members]
         wanted = {target} if targeted else set(range(committee.n_classes)) - {before}
         flipped = [p for p in points if p is not None and int(committee.predict(p.point[None])[0]) in wanted]
@@ -273,7 +273,7 @@ class TestCounterfactual:
             predicted = committee.predict(grid)
             before = int(committee.predict(np.zeros((1, 2)))[0])
             others = np.linalg.norm(grid[predicted != before], axis=1)
-            found = committee_counterfactual(committee, [0.0, 0.0], lower=-3, upper=3)
+            found = counterfactual(committee, [0.0, 0.0], lower=-3, upper=3)
             if not len(others):
                 continue
             assert found is not None
@@ -284,7 +284,7 @@ class TestCounterfactual:
     def test_float32_and_a_margin(self):
         committee = random_committee(7, dtype=np.float32)
         x = np.array([0.5, -0.5], dtype=np.float32)
-        found = committee_counterfactual(committee, x, margin=0.05)
+        found = counterfactual(committee, x, margin=0.05)
         assert found.point.dtype == np.float32
         assert found.plane is None
         assert committee.margins(found.point[None])[0] >= 0.05
@@ -292,9 +292,9 @@ class TestCounterfactual:
     def test_a_row_of_the_class_is_its_own(self):
         committee, x = random_committee(7), np.array([0.5, -0.5])
         before = int(committee.predict(x[None])[0])
-        found = committee_counterfactual(committee, x, before)
+        found = counterfactual(committee, x, before)
         assert found.distance == 0
-        away = committee_counterfactual(committee, x, before, lower=[0.6, -9.0])
+        away = counterfactual(committee, x, before, lower=[0.6, -9.0])
         assert away is None or away.point[0] >= 0.6
         with pytest.raises(ValueError, match="target=9 is not one of the classes"):
-            committee_counterfactual(committee, x, 9)
+            counterfactual(committee, x, 9)

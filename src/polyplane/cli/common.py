@@ -265,10 +265,11 @@ def _present_rich(tables: Iterable[Table]) -> None:
     from rich.markup import escape
     from rich.table import Table as RichTable
 
-    console, style = Console(highlight=False), {"title_justify": "left", "title_style": "", "pad_edge": False}
+    console = Console(highlight=False)
+    style: dict[str, Any] = {"title_justify": "left", "title_style": "", "pad_edge": False, "box": box.SIMPLE_HEAD}
     for table in tables:
         title = f"[bold]{escape(visible(table.title))}[/]" if table.title else None
-        drawn = RichTable(title=title, show_header=bool(table.columns), box=box.SIMPLE_HEAD, **style)
+        drawn = RichTable(title=title, show_header=bool(table.columns), **style)
         width = max((len(row) for row in table.rows), default=len(table.columns))
         for j in range(width):
             numeric = bool(table.columns) and any(isinstance(row[j], int | float) for row in table.rows)

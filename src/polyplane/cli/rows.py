@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,40 +31,20 @@ FIRST_ROWS = 50_000
 _LEADING_ZERO = re.compile(r"[+-]*0\d")
 
 
-class Labels(NamedTuple):
-    """The values of a label column.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_rows,)
-        The index of each label; -1 if it is missing.
-    values : list of str or int
-        The distinct labels.
-    """
-
-    codes: np.ndarray
-    values: list[Any]
-
-    @property
-    def are_numbers(self) -> bool:
-        """Whether all labels are numbers, fractions among them."""
-        return all(_number(value) is not None for value in self.values)
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows with a label."""
-        return int((self.codes >= 0).sum())
-
-
-def read_labels(column: Any, missing: Collection[str]) -> Labels:
-    """Read the labels of an Arrow column: as integers if all values are integers, otherwise as strings."""
+def count_labels(columns: Iterable[Any], missing: Collection[str]) -> tuple[dict[Any, int], int]:
+    """Return the number of rows of each label in parts of an Arrow column, and of rows without a label."""
     import numpy as np
 
-    codes, cells = _cells(column, missing)
-    values = iter(parse_labels([cell for cell in cells if cell is not None]))
-    known: dict[Any, int] = {}
-    new = [-1 if cell is None else known.setdefault(next(values), len(known)) for cell in cells]
-    return Labels(np.array([*new, -1], dtype=np.intp)[codes], list(known))
+    cells: Counter[Any] = Counter()
+    for column in columns:
+        codes, values = _cells(column, missing)
+        for cell, n in zip([None, *values], np.bincount(codes + 1, minlength=len(values) + 1).tolist(), strict=True):
+            cells[cell] += n
+    n_missing, counts = cells.pop(None, 0), Counter[Any]()
+    cells = +cells
+    for label, n in zip(parse_labels(list(cells)), cells.values(), strict=True):
+        counts[label] += n
+    return dict(sorted(counts.items())), n_missing
 
 
 def parse_labels(cells: Sequence[Any]) -> list[Any]:
@@ -72,18 +52,6 @@ def parse_labels(cells: Sequence[Any]) -> list[Any]:
     numbers = [_number(cell) for cell in cells]
     integers = [int(n) for n in numbers if n is not None and n == int(n) and -(2**63) <= n < 2**63]
     return integers if len(integers) == len(cells) else [str(cell) for cell in cells]
-
-
-def cell_counts(column: Any, missing: Collection[str]) -> dict[Any, int]:
-    """Count each value of a label column; None is a missing value."""
-    import numpy as np
-
-    codes, cells = _cells(column, missing)
-    counts: dict[Any, int] = {None: int((codes < 0).sum())}
-    for cell, n in zip(cells, np.bincount(codes[codes >= 0], minlength=len(cells)).tolist(), strict=True):
-        if n:
-            counts[cell] = counts.get(cell, 0) + n
-    return counts
 
 
 def match_labels(column: Any, missing: Collection[str], classes: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -168,8 +136,8 @@ def guess_label(table: Any, missing: Collection[str], data: str) -> str:
     usual = usual_label(names)
     if usual is not None:
         return usual
-    last = read_labels(table.column(len(names) - 1), missing)
-    _refuse_guess(names[-1], len(last.values), last.n_rows, last.are_numbers, data, names)
+    counts, _ = count_labels([table.column(len(names) - 1)], missing)
+    _refuse_guess(names[-1], counts, data, names)
     return str(names[-1])
 
 
@@ -179,12 +147,10 @@ def usual_label(names: Sequence[str]) -> str | None:
     return usual[0] if len(usual) == 1 else None
 
 
-def check_guess(name: str | None, y: np.ndarray, data: str) -> None:
+def check_guess(name: str | None, counts: Mapping[Any, int], data: str) -> None:
     """Raise an error if the last column of a numeric table may not contain classes."""
-    import numpy as np
-
     if name is not None and not _is_usual(name):
-        _refuse_guess(name, len(np.unique(y)), len(y), y.dtype.kind in "iuf", data, [])
+        _refuse_guess(name, counts, data, [])
 
 
 def _is_usual(name: str) -> bool:
@@ -193,28 +159,32 @@ def _is_usual(name: str) -> bool:
     return name.lower() in USUAL_LABELS
 
 
-def _refuse_guess(name: str, n_different: int, n_rows: int, are_numbers: bool, data: str, names: Sequence[str]) -> None:
-    if n_different <= max(2, MOST_DIFFERENT * n_rows) and not (are_numbers and n_different > MOST_NUMBERS):
+def _refuse_guess(name: str, counts: Mapping[Any, int], data: str, names: Sequence[str]) -> None:
+    are_numbers = all(_number(label) is not None for label in counts)
+    if not (_are_too_many(counts) or (are_numbers and len(counts) > MOST_NUMBERS)):
         return
     columns = f" The columns are {listed(names, 20)}." if names else ""
     raise UserError(
-        f"{data}: the label column is ambiguous: the last one, {name!r}, has {n_different:,} different "
+        f"{data}: the label column is ambiguous: the last one, {name!r}, has {len(counts):,} different "
         f"{'numbers' if are_numbers else 'strings'}. Specify it with --label COLUMN.{columns}"
     )
 
 
-def check_label(labels: Labels, name: str, option: str) -> None:
+def check_label(counts: Mapping[Any, int], name: str, option: str) -> None:
     """Raise an error if a column does not contain classes."""
-    n_different, n_rows = len(labels.values), labels.n_rows
-    if n_different == 0:
+    if not counts:
         raise UserError(f"{option}: the column {name!r} contains no labels.")
-    _refuse_single(labels.values, name)
-    are_fractions = labels.are_numbers and any(isinstance(value, str) for value in labels.values)
-    if n_different > max(2, MOST_DIFFERENT * n_rows) or (are_fractions and n_different > MOST_NUMBERS):
+    _refuse_single(list(counts), name)
+    are_fractions = all(isinstance(label, str) and _number(label) is not None for label in counts)
+    if _are_too_many(counts) or (are_fractions and len(counts) > MOST_NUMBERS):
         raise UserError(
-            f"{option}: the column {name!r} has {n_different:,} different values in {n_rows:,} rows, too many for "
-            "classes; specify another column, or group its values into a few classes first."
+            f"{option}: the column {name!r} has {len(counts):,} different values in {sum(counts.values()):,} rows, too "
+            "many for classes; specify another column, or group its values into a few classes first."
         )
+
+
+def _are_too_many(counts: Mapping[Any, int]) -> bool:
+    return len(counts) > max(2, MOST_DIFFERENT * sum(counts.values()))
 
 
 def _refuse_single(classes: Sequence[Any], name: str) -> None:
@@ -317,9 +287,10 @@ class MatrixSource:
             if self.resumed is not None:
                 raise
             raise UserError(f"{str(error).rstrip('.')}; --learner table accepts such columns.") from error
+        counts = count(rows.y)
         if self.resumed is None and "label" not in self.reading:
-            check_guess(rows.facts.get("label"), rows.y, self.options.source.name)
-        facts = DataFacts(len(rows.y), rows.X.shape[1], rows.facts, count(rows.y), feature_names=rows.feature_names)
+            check_guess(rows.facts.get("label"), counts, self.options.source.name)
+        facts = DataFacts(len(rows.y), rows.X.shape[1], rows.facts, counts, feature_names=rows.feature_names)
         return TrainingRows(rows.X, rows.y, facts)
 
     def stream(self) -> tuple[DataFacts, Callable[[], Any]]:
@@ -358,12 +329,10 @@ class MatrixSource:
 
     def _given(self) -> DataFacts:
         """Take the facts about standard input from the command line, or from the model to resume."""
-        import numpy as np
-
         options, resumed, n_features = self.options, self.resumed, self.reading.get("n_features")
         classes = None if resumed is None else resumed.model.classes.tolist()
         if options.classes is not None:
-            classes = np.unique(np.array([_integer_or_text(text) for text in options.classes.split(",")])).tolist()
+            classes = given_labels(options.classes)
         if classes is None or n_features is None or options.scaling != "none":
             raise UserError(
                 "Standard input can be read only once: with --stream, also specify --classes and --features, and omit "
@@ -372,11 +341,9 @@ class MatrixSource:
         return DataFacts(0, n_features, {} if resumed is None else resumed.metadata, dict.fromkeys(classes, 0))
 
 
-def _integer_or_text(text: str) -> Any:
-    try:
-        return int(text)
-    except ValueError:
-        return text.strip()
+def given_labels(classes: str) -> list[Any]:
+    """Return the labels of ``--classes``."""
+    return sorted(set(parse_labels([text.strip() for text in classes.split(",")])))
 
 
 class TableSource:
@@ -388,8 +355,6 @@ class TableSource:
 
     def read(self) -> TrainingRows:
         """Read all rows; those without a label are ignored."""
-        import numpy as np
-
         from polyplane.readers.tables import whole_table
 
         began, parts = time.perf_counter(), open_table(self.options.source, self.options.given)
@@ -400,18 +365,17 @@ class TableSource:
         label = columns.label or guess_label(table.drop_columns(list(columns.others)), self.missing, name)
         if label == columns.id:
             raise UserError(f"--id {label}: this is the label column.")
-        labels = read_labels(table.column(label), self.missing)
-        check_label(labels, label, f"--label {label}")
+        counts, n_unlabelled = count_labels([table.column(label)], self.missing)
+        check_label(counts, label, f"--label {label}")
         X = columns.features(table, label)
         self._find_decimal(X)
         X = self._typed(X, set(X.column_names) - set(self.model.kinds or ()))
-        has_label = labels.codes >= 0
-        n_unlabelled = int((~has_label).sum())
+        facts = self._facts(columns, X, label, counts, parts.format, began, n_unlabelled)
+        found, _ = match_labels(table.column(label), self.missing, facts.classes)
         if n_unlabelled:
-            X = X.filter(has_label)
+            X = X.filter(found >= 0)
             note(f"{name}: {n_unlabelled:,} rows without a label in {label!r} are ignored.")
-        y = np.array(labels.values)[labels.codes[has_label]]
-        return TrainingRows(X, y, self._facts(columns, X, label, count(y), parts.format, began, n_unlabelled))
+        return TrainingRows(X, facts.classes[found[found >= 0]], facts)
 
     def stream(self) -> tuple[DataFacts, Callable[[], Any]]:
         """Return facts about the data, and a function that reads it in batches."""
@@ -428,16 +392,11 @@ class TableSource:
         if label is None:
             raise UserError("--stream: specify the label column with --label COLUMN.")
         X = columns.features(first, label)
-        cells: Counter[Any] = Counter()
-        for part in open_table(source, given, columns={label}):
-            cells.update(cell_counts(part.column(label), self.missing))
-        n_unlabelled = cells.pop(None, 0)
-        if not cells:
+        labels = (part.column(label) for part in open_table(source, given, columns={label}))
+        counts, n_unlabelled = count_labels(labels, self.missing)
+        if not counts:
             raise UserError(f"{self.options.data} has no rows with a label in the column {label!r}.")
-        labels, counts = parse_labels(list(cells)), Counter[Any]()
-        for value, n in zip(labels, cells.values(), strict=True):
-            counts[value] += n
-        _refuse_single(labels if len(counts) < 2 else [], label)
+        _refuse_single(list(counts), label)
         self._find_decimal(X)
         return self._facts(columns, X, label, counts, parts.format, began, n_unlabelled)
 
@@ -446,9 +405,8 @@ class TableSource:
         given, classes = self.options.given, self.options.classes
         if classes is None or "label" not in given:
             raise UserError("Standard input can be read only once: with --stream, also specify --classes and --label.")
-        labels = sorted(parse_labels([text.strip() for text in classes.split(",")]))
         metadata = {"format": "csv"} | {name: given[name] for name in ("label", "id") if name in given}
-        return DataFacts(0, 0, metadata, dict.fromkeys(labels, 0), decimal=self.model.decimal)
+        return DataFacts(0, 0, metadata, dict.fromkeys(given_labels(classes), 0), decimal=self.model.decimal)
 
     def _facts(
         self, columns: NamedColumns, X: Any, label: str, counts: dict[Any, int], format: str, began: float, n: int
@@ -456,7 +414,7 @@ class TableSource:
         recorded = {"format": format, "label": label, "id": columns.id}
         metadata = {name: value for name, value in recorded.items() if value is not None}
         return DataFacts(
-            sum(counts.values()), X.num_columns, metadata, dict(sorted(counts.items())), time.perf_counter() - began,
+            sum(counts.values()), X.num_columns, metadata, counts, time.perf_counter() - began,
             columns.index_columns, n, self.model.decimal,
         )  # fmt: skip
 

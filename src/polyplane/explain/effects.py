@@ -176,47 +176,48 @@ class Effects:
 
     Parameters
     ----------
-    columns : ModelColumns
+    described : ModelColumns
         The columns, with encoded rows or without. Of many rows, evenly spaced ones are used.
     """
 
-    def __init__(self, columns: ModelColumns) -> None:
-        model: Model = columns.model.flat()
-        self.model, self.columns = model, columns
+    def __init__(self, described: ModelColumns) -> None:
+        model: Model = described.model.flat()
+        self._model, self._described = model, described
+        self.columns = tuple(described.names)
         self.is_additive = model.is_additive
-        self.has_planes = model.planes.n_members == 1 and not model.is_additive
-        self.reference = columns.reference.z.astype(np.float64)
-        self.at_reference = self._planes(self.reference[None])[0]
-        self.Z: Any = None
-        if columns.Z is not None:
-            wide = len(columns.names) * model.n_classes
+        self._has_planes = model.planes.n_members == 1 and not model.is_additive
+        self._reference = described.reference.z.astype(np.float64)
+        self._at_reference = self._planes(self._reference[None])[0]
+        self._Z: Any = None
+        if described.Z is not None:
+            wide = len(self.columns) * model.n_classes
             size = max(wide, model.planes.n_planes * (1 if self.is_additive else N_VALUES))
-            n_rows = min(columns.Z.shape[0], MAX_ROWS, max(MIN_ROWS, MAX_NUMBERS // size))
-            self.Z = columns.Z[np.linspace(0, columns.Z.shape[0] - 1, n_rows).astype(np.intp)]
+            n_rows = min(described.Z.shape[0], MAX_ROWS, max(MIN_ROWS, MAX_NUMBERS // size))
+            self._Z = described.Z[np.linspace(0, described.Z.shape[0] - 1, n_rows).astype(np.intp)]
 
     def _planes(self, Z: Any) -> np.ndarray:
-        scores: np.ndarray = self.model.plane_scores(Z).astype(np.float64)
+        scores: np.ndarray = self._model.plane_scores(Z).astype(np.float64)
         return scores
 
     def _classes(self, planes: np.ndarray) -> np.ndarray:
         """Compute the class scores, in log-odds, from plane scores along the last axis."""
-        scores = self.model.planes.pooled(planes.reshape(-1, planes.shape[-1])) / self.model.unit
+        scores = self._model.planes.pooled(planes.reshape(-1, planes.shape[-1])) / self._model.unit
         return scores.reshape(*planes.shape[:-1], -1)
 
     @property
     def base(self) -> np.ndarray:
         """Scores of the classes at the reference row, minus the mean of the other classes."""
-        return leads(self._classes(self.at_reference))
+        return leads(self._classes(self._at_reference))
 
     @cached_property
     def by_class(self) -> np.ndarray:
         """Standard deviation of the contribution of each column to the score of each class."""
-        if self.Z is None:
-            return np.array([self._estimated(j) for j in range(len(self.columns.names))])
+        if self._Z is None:
+            return np.array([self._estimated(j) for j in range(len(self.columns))])
         count, total, squares = 0, 0.0, 0.0
-        size = max(1, MAX_NUMBERS // (len(self.columns.names) * self.model.n_classes))
-        for start in range(0, self.Z.shape[0], size):
-            parts = leads(self.model.contributions(self.Z[start : start + size], self.reference) / self.model.unit)
+        size = max(1, MAX_NUMBERS // (len(self.columns) * self._model.n_classes))
+        for start in range(0, self._Z.shape[0], size):
+            parts = leads(self._model.contributions(self._Z[start : start + size], self._reference) / self._model.unit)
             count, total, squares = (
                 count + len(parts),
                 total + parts.sum(axis=0),
@@ -231,8 +232,8 @@ class Effects:
 
     def _estimated(self, j: int) -> np.ndarray:
         """Estimate the deviations of the effects of a column from the stored distribution of its values."""
-        column, variance = self.columns.column(j), np.zeros(self.model.n_classes)
-        for effect in self.of_column(j):
+        column, variance = self._described.column(j), np.zeros(self._model.n_classes)
+        for effect in self._effects_of(j):
             sizes, weights = effect.effect, np.ones(len(effect.values))
             known = getattr(column, "range", None)
             if isinstance(column, CategoryColumn):
@@ -249,12 +250,12 @@ class Effects:
                 variance += np.average(np.square(sizes - mean), axis=0, weights=weights)
         return np.sqrt(variance)
 
-    def of_column(self, j: int) -> list[ColumnEffect]:
+    def _effects_of(self, j: int) -> list[ColumnEffect]:
         """Compute the effects of column `j`: one, or one for each part of a date."""
-        column, own = self.columns.column(j), self.columns.encoded(j)
+        column, own = self._described.column(j), self._described.encoded(j)
         seen = rest = None
-        if self.Z is not None:
-            Z = self.Z[:, own]
+        if self._Z is not None:
+            Z = self._Z[:, own]
             Z = Z.toarray() if sparse.issparse(Z) else Z
             seen = Z[Z[:, -1] == 0] if column.has_gaps else Z
             rest = self._scores - self._part(j, Z)
@@ -277,7 +278,7 @@ class Effects:
                     low=low,
                     high=high,
                     missing=missing if axis.part in (None, "days") else None,
-                    by_plane=added - added.mean(axis=1, keepdims=True) if self.has_planes else None,
+                    by_plane=added - added.mean(axis=1, keepdims=True) if self._has_planes else None,
                     **known,
                 )
             )
@@ -285,13 +286,13 @@ class Effects:
 
     @cached_property
     def _scores(self) -> np.ndarray:
-        return self._planes(self.Z)
+        return self._planes(self._Z)
 
     def _part(self, j: int, encoded: np.ndarray) -> np.ndarray:
         """Compute the change of the plane scores by encoded values of column `j`, shape (n_values, n_planes)."""
-        own = self.columns.encoded(j)
-        part, weights = part_of_column(self.model, own, j)
-        change: np.ndarray = part.transform(encoded) - part.transform(self.reference[None, own])
+        own = self._described.encoded(j)
+        part, weights = part_of_column(self._model, own, j)
+        change: np.ndarray = part.transform(encoded) - part.transform(self._reference[None, own])
         return change @ weights
 
     def _mean_effect(
@@ -299,7 +300,7 @@ class Effects:
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Compute mean effects of values and their range, from plane scores of the rows without the column."""
         if rest is None or self.is_additive:
-            rest = self.at_reference[None]
+            rest = self._at_reference[None]
         size = max(1, MAX_NUMBERS // max(1, added.size))
         blocks = []
         for start in range(0, len(rest), size):
@@ -313,7 +314,7 @@ class Effects:
 
     def _axes(self, j: int, column: Column, seen: np.ndarray | None) -> Iterator[_Axis]:
         """Yield the values of a column: one axis, or one for each part of a date."""
-        reference, width = self.reference[self.columns.encoded(j)], len(column.features)
+        reference, width = self._reference[self._described.encoded(j)], len(column.features)
         known = getattr(column, "range", None)
         if isinstance(column, CategoryColumn):
             names = (*column.levels, OTHER) if column.has_other else column.levels
@@ -342,11 +343,8 @@ class Effects:
             deciles = tuple(np.quantile(seen[:, 0], np.arange(1, 10) / 10).tolist())
             first, last = np.clip(np.quantile(seen[:, 0], DRAWN), low, high)
             drawn = (float(first), float(last)) if first < last else drawn
-        features = self.model.features
-        own = (features.source == self.columns.encoded(j).start) & np.isfinite(features.high) & (features.factor != 0)
-        own &= features.op == 0
-        ends = [features.centre[own] + end[own] / features.factor[own] for end in (features.low, features.high)]
-        grid = np.concatenate([np.linspace(low, high, GRID), np.linspace(*drawn, GRID), [middle], *ends])
+        knots = part_of_column(self._model, self._described.encoded(j), j)[0].knots(0)
+        grid = np.concatenate([np.linspace(low, high, GRID), np.linspace(*drawn, GRID), [middle], knots])
         grid = np.unique(np.clip(np.round(grid) if is_whole else grid, low, high))
         return _axis_of(part, grid, reference, 0, drawn, is_whole, deciles)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,15 +22,14 @@ MAX_CLASSES = 6
 MAX_COLUMNS = 100
 
 
-@dataclass(frozen=True, eq=False)
-class ModelExplanation(Explanation):
+class ModelExplanation(Effects, Explanation):
     r"""A model as rules in the units of the data, and the importance and effects of its columns.
 
     Effects refer to the score of a class minus the mean score of the other classes; for two classes, minus the score of
     the other class. If the model has probabilities, scores are in log-odds: the difference of the scores of two classes
     is the logarithm of the ratio of their probabilities.
 
-    Parameters
+    Attributes
     ----------
     learner : str
         Class name of the estimator.
@@ -51,9 +49,6 @@ class ModelExplanation(Explanation):
         Indices of the rows nearest to the mean of the rows of each predicted class.
     rules : tuple of PlaneRule
         The planes of a piecewise linear model, or of a single member with several planes per class, ordered by class.
-
-    Attributes
-    ----------
     importance : ndarray of shape (n_columns,)
         Standard deviation over rows of the contribution of each column to the score of a class, as the root mean square
         over the classes. Without rows, it is estimated from the distribution of the columns: from the counts of levels,
@@ -70,50 +65,49 @@ class ModelExplanation(Explanation):
         The reference row: medians and most frequent levels of a table, means of the columns of a matrix.
     """
 
-    _printed: ClassVar[int] = 8
-    learner: str
-    classes: list[Any]
-    columns: tuple[str, ...]
-    dropped: dict[str, str]
-    n_members: int
-    n_rows: int | None
-    shares: np.ndarray | None
-    typical: list[tuple[int, ...]]
-    rules: tuple[PlaneRule, ...]
-    _written: Rules | None
-    _effects: Effects
+    _printed = 8
 
-    # What can be asked of every model.
-
-    @property
-    def importance(self) -> np.ndarray:
-        """Importance of each column."""
-        return self._effects.importance
-
-    @property
-    def by_class(self) -> np.ndarray:
-        """Importance of each column for each class."""
-        return self._effects.by_class
-
-    @property
-    def base(self) -> np.ndarray:
-        """Scores of the classes at the reference row, minus the mean of the other classes."""
-        return self._effects.base
-
-    @property
-    def is_additive(self) -> bool:
-        """Whether each class has one plane in each member, so that scores are sums of effects."""
-        return self._effects.is_additive
+    def __init__(
+        self, described: ModelColumns, tolerance: float = 0.0, digits: int | None = None, n_typical: int = 3
+    ) -> None:
+        super().__init__(described)
+        model, Z, planes = described.model, described.Z, self._model.planes
+        self.learner, self.classes = model.learner, model.classes.tolist()
+        self.dropped = dict(described.inputs.dropped) if model.inputs.is_table else {}
+        self.n_members, self.n_rows = planes.n_members, None if Z is None else int(Z.shape[0])
+        has_planes, winners, predicted = model.is_piecewise_linear or self._has_planes, None, None
+        if Z is not None and Z.shape[0]:
+            predicted = self._model.class_scores(Z).argmax(axis=1)
+            if model.is_piecewise_linear:
+                winners = planes.winners(Z)
+            elif has_planes:
+                own = planes.owners == predicted[:, None]
+                winners = np.where(own, self._model.plane_scores(Z), -np.inf).argmax(axis=1)
+        deviations = described.influence
+        self.shares, self.typical = _usage(predicted, planes.n_classes, Z, deviations, n_typical)
+        by_plane, typical_of_plane = _usage(winners, planes.n_planes, Z, deviations, n_typical)
+        self.rules = tuple(
+            PlaneRule(
+                label=self.classes[c],
+                number=p - int(planes.indptr[c]) + 1,
+                plane=p,
+                share=None if by_plane is None else float(by_plane[p]),
+                typical=typical_of_plane[p],
+                base=float(self._at_reference[p] - self._at_reference.mean()),
+            )
+            for p, c in enumerate(planes.owners.tolist() if has_planes else [])
+        )
+        self._written = Rules.of(described, tolerance, digits) if model.is_piecewise_linear else None
 
     @property
     def score_name(self) -> str:
         """What effects change: "log-odds", or "score" if the model has no probabilities."""
-        return "log-odds" if self._effects.model.has_probabilities else "score"
+        return "log-odds" if self._model.has_probabilities else "score"
 
     @property
     def reference(self) -> dict[str, Value]:
         """The reference row."""
-        return dict(zip(self.columns, self._effects.columns.reference.values, strict=True))
+        return dict(zip(self.columns, self._described.reference.values, strict=True))
 
     @cached_property
     def effects(self) -> tuple[ColumnEffect, ...]:
@@ -130,7 +124,7 @@ class ModelExplanation(Explanation):
             reason = f": it was dropped because {self.dropped[column]}" if column in self.dropped else ""
             raise ValueError(f"{column!r} is not a column that the model uses{reason}.")
         if column not in self._of_column:
-            self._of_column[column] = self._effects.of_column(self.columns.index(column))
+            self._of_column[column] = self._effects_of(self.columns.index(column))
         return self._of_column[column]
 
     def by_importance(self) -> list[int]:
@@ -152,7 +146,7 @@ class ModelExplanation(Explanation):
 
     def class_weights(self) -> np.ndarray:
         """Return the mean weights of the columns of each class over the rows where it is predicted."""
-        model, Z = self._effects.model, self._effects.Z
+        model, Z = self._model, self._Z
         scores = model.plane_scores(Z)
         shares = model.planes.shares(scores) * model.planes.weights
         predicted = model.planes.pooled(scores).argmax(axis=1)
@@ -177,7 +171,7 @@ class ModelExplanation(Explanation):
     @property
     def planes(self) -> PlaneSet:
         """The exact planes over the features that they are linear in; for a piecewise linear model, its columns."""
-        return self._effects.model.planes
+        return self._model.planes
 
     def rule(self, plane: int, top: int | None = None) -> str:
         """Return the rule of a plane as text, with its `top` leading terms; if None, with all."""
@@ -218,7 +212,7 @@ class ModelExplanation(Explanation):
 
     @property
     def _n_sampled(self) -> int:
-        return 0 if self._effects.Z is None else int(self._effects.Z.shape[0])
+        return 0 if self._Z is None else int(self._Z.shape[0])
 
     def about_effects(self, brackets: bool = True) -> str:
         """Return a definition of the effects, in a sentence; `brackets` adds the meaning of numbers in brackets."""
@@ -267,7 +261,7 @@ class ModelExplanation(Explanation):
         """Return the planes by the effects of columns on their scores, with the `top` largest; if None, with all."""
         lines = [
             "Planes, relative to the mean of all planes and the reference row. The score of a class is the "
-            + ("largest one" if self._effects.model.has_winners else "logarithm of the sum of exp(score)")
+            + ("largest one" if self._model.has_winners else "logarithm of the sum of exp(score)")
             + " over its planes:"
         ]
         weights = [effect.weights() for effect in self.effects]
@@ -289,51 +283,26 @@ class ModelExplanation(Explanation):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as a dict of JSON types; effects are those of the 100 most important columns."""
-        kept = sorted(self.by_importance()[:MAX_COLUMNS])
+        same = ("part", "reference", "values", "effect", "missing", "by_plane")
         effects = [
-            {
-                "column": effect.column,
-                "type": effect.column_type,
-                "part": effect.part,
-                "reference": effect.reference,
-                "values": list(effect.values),
-                "effect": effect.effect,
-                "missing": effect.missing,
-                "rows": None if effect.counts is None else list(effect.counts),
-                "by_plane": effect.by_plane,
-            }
-            for j in kept
+            {"column": effect.column, "type": effect.column_type, "rows": effect.counts}
+            | {name: getattr(effect, name) for name in same}
+            for j in sorted(self.by_importance()[:MAX_COLUMNS])
             for effect in self.of_column(self.columns[j])
         ]
         by_class = [
             {"class": label, "share": None if self.shares is None else self.shares[c], "typical_rows": self.typical[c]}
             for c, label in enumerate(self.classes)
         ]
-        rounding: dict[str, Any] = {}
-        if self._written is not None:
-            rounded = self._written.rounded
-            rounding = {"digits": rounded.digits, "terms_left_out": rounded.dropped}
-            rounding["predictions_changed"] = rounded.changed
-        return plain(
-            {
-                "learner": self.learner,
-                "members": self.n_members,
-                "classes": self.classes,
-                "columns": list(self.columns),
-                "importance": self.importance,
-                "importance_by_class": self.by_class,
-                "reference": self.reference,
-                "base": self.base,
-                "is_additive": self.is_additive,
-                "effects": effects,
-                "by_class": by_class,
-                "inside": None if self.inside is None else self.classes[self.inside],
-                "rules": [self._rule_dict(rule) for rule in self.rules],
-                "dropped": self.dropped,
-                "rows": self.n_rows,
-                **rounding,
-            }
-        )
+        names = ("learner", "classes", "columns", "importance", "reference", "base", "is_additive", "dropped")
+        told = {name: getattr(self, name) for name in names}
+        told |= {"members": self.n_members, "rows": self.n_rows, "importance_by_class": self.by_class}
+        told |= {"effects": effects, "by_class": by_class, "rules": [self._rule_dict(rule) for rule in self.rules]}
+        told["inside"] = None if self.inside is None else self.classes[self.inside]
+        if self.rounded is not None:
+            told |= {"digits": self.rounded.digits, "terms_left_out": self.rounded.dropped}
+            told["predictions_changed"] = self.rounded.changed
+        return plain(told)  # type: ignore[no-any-return]
 
     def _rule_dict(self, plane: PlaneRule) -> dict[str, Any]:
         told = {"class": plane.label, "number": plane.number, "plane": plane.plane, "base": plane.base}
@@ -437,51 +406,7 @@ def explain_model(
     model = Model.of(estimator)
     if (tolerance or digits is not None) and not model.is_piecewise_linear:
         raise TypeError("tolerance and digits cannot be set: they apply to rules, which this model does not have.")
-    return explained_model(ModelColumns.of(model, X, feature_names), tolerance, digits, n_typical)
-
-
-def explained_model(
-    columns: ModelColumns, tolerance: float = 0.0, digits: int | None = None, n_typical: int = 3
-) -> ModelExplanation:
-    """Explain the model of some columns on their rows."""
-    model, Z, effects = columns.model, columns.Z, Effects(columns)
-    planes, winners, predicted = effects.model.planes, None, None
-    has_planes = model.is_piecewise_linear or effects.has_planes
-    if Z is not None and Z.shape[0]:
-        predicted = effects.model.class_scores(Z).argmax(axis=1)
-        if model.is_piecewise_linear:
-            winners = planes.winners(Z)
-        elif has_planes:
-            own = planes.owners == predicted[:, None]
-            winners = np.where(own, effects.model.plane_scores(Z), -np.inf).argmax(axis=1)
-    deviations = columns.influence
-    by_class, typical = _usage(predicted, planes.n_classes, Z, deviations, n_typical)
-    by_plane, typical_of_plane = _usage(winners, planes.n_planes, Z, deviations, n_typical)
-    labels = model.classes.tolist()
-    rules = tuple(
-        PlaneRule(
-            label=labels[c],
-            number=p - int(planes.indptr[c]) + 1,
-            plane=p,
-            share=None if by_plane is None else float(by_plane[p]),
-            typical=typical_of_plane[p],
-            base=float(effects.at_reference[p] - effects.at_reference.mean()),
-        )
-        for p, c in enumerate(planes.owners.tolist() if has_planes else [])
-    )
-    return ModelExplanation(
-        learner=model.learner,
-        classes=labels,
-        columns=tuple(columns.names),
-        dropped=dict(columns.inputs.dropped) if model.inputs.is_table else {},
-        n_members=planes.n_members,
-        n_rows=None if Z is None else int(Z.shape[0]),
-        shares=by_class,
-        typical=typical,
-        rules=rules,
-        _written=Rules.of(columns, tolerance, digits) if model.is_piecewise_linear else None,
-        _effects=effects,
-    )
+    return ModelExplanation(ModelColumns.of(model, X, feature_names), tolerance, digits, n_typical)
 
 
 def _usage(

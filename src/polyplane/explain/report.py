@@ -18,7 +18,7 @@ from polyplane.explain.columns import ModelColumns, Row
 from polyplane.explain.confusion import ConfusionMatrix
 from polyplane.explain.live import Live
 from polyplane.explain.markup import COLOURS, Markup, assemble, draw_effect, draw_reliability
-from polyplane.explain.model import ModelExplanation, explained_model
+from polyplane.explain.model import ModelExplanation
 from polyplane.explain.robustness import Certificate
 from polyplane.explain.row import RowExplanation, explained_row
 from polyplane.explain.text import number
@@ -105,7 +105,7 @@ def model_report(
     if image_shape is not None and int(np.prod(image_shape)) != model.n_columns:
         raise ValueError(f"image_shape={image_shape} does not match the {model.n_columns} features.")
     predictions = Predictions.of(columns, y)
-    told = explained_model(columns, ROUNDED if model.is_piecewise_linear else 0.0)
+    told = ModelExplanation(columns, ROUNDED if model.is_piecewise_linear else 0.0)
     chosen = predictions.choose(told.typical_rows(), n_rows)
     explained = _explained_rows(columns, X, chosen, predictions)
     live = Live.left_out("the features are pixels") if image_shape else Live.of(columns, told, explained)

@@ -213,32 +213,16 @@ class RowExplanation(Explanation):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as a dict of JSON types."""
-        flip, probabilities = None, None
+        names = ("label", "true_label", "rival", "plane", "rival_plane", "difference", "base", "columns", "values")
+        told = {name: getattr(self, name) for name in (*names, "reference", "contributions")}
+        told |= {"members": self.n_members, "notes": {self.columns[j]: note for j, note in self.notes.items()}}
+        told |= {"probabilities": None, "flip": None}
+        if self.probabilities is not None:
+            told["probabilities"] = dict(zip(map(str, self.classes), self.probabilities.tolist(), strict=True))
         if self.flip is not None:
             changes = {name: {"from": before, "to": after} for name, (before, after) in self.flip.changes.items()}
-            flip = {"label": self.flip.label, "changes": changes, "values": self.flip.values}
-            flip |= {"distance": self.flip.distance, "proven": self.flip.proven}
-        if self.probabilities is not None:
-            probabilities = dict(zip(map(str, self.classes), self.probabilities.tolist(), strict=True))
-        return plain(
-            {
-                "label": self.label,
-                "true_label": self.true_label,
-                "rival": self.rival,
-                "plane": self.plane,
-                "rival_plane": self.rival_plane,
-                "probabilities": probabilities,
-                "difference": self.difference,
-                "base": self.base,
-                "columns": list(self.columns),
-                "values": self.values,
-                "reference": self.reference,
-                "contributions": self.contributions,
-                "notes": {self.columns[j]: note for j, note in self.notes.items()},
-                "members": self.n_members,
-                "flip": flip,
-            }
-        )
+            told["flip"] = {**vars(self.flip), "changes": changes}
+        return plain(told)  # type: ignore[no-any-return]
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each column, the largest contribution first."""

@@ -3,7 +3,6 @@
 from polyplane.explain.geometry.column_search import TableCounterfactual, table_counterfactual
 from polyplane.explain.geometry.point_search import (
     Counterfactual,
-    committee_counterfactual,
     counterfactual,
     signed_distance,
 )
@@ -24,7 +23,6 @@ __all__ = [
     "TableCounterfactual",
     "cells",
     "chebyshev_ball",
-    "committee_counterfactual",
     "counterfactual",
     "plane_slice",
     "redundant_planes",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyplane.explain.columns import decoded
 from polyplane.explain.geometry.changes import (
     Bounds,
     Changes,
@@ -16,9 +17,8 @@ from polyplane.explain.geometry.changes import (
     RowColumn,
     free_columns,
     root_changes,
-    value_of,
 )
-from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, TableInputs
+from polyplane.inputs.encoding import BooleanColumn, TableInputs
 from polyplane.model import Model
 
 #: Number of pairs of ranges that are split at a time, and of iterations until the search ends without proof.
@@ -171,27 +171,11 @@ def _as_read(row: RowChanges, values: dict[int, float], is_proven: bool) -> Tabl
     after, changes, distance = row.changed(values), {}, 0.0
     for j, value in sorted(values.items()):
         column, own = row.columns[j].scores.column, row.places[j]
-        changes[column.name] = _readable(column, row.z[own]), _readable(column, after[own])
+        before, now = decoded(column, row.z[own]), decoded(column, after[own])
+        is_boolean = isinstance(column, BooleanColumn)
+        changes[column.name] = (before == "true", now == "true") if is_boolean else (before, now)
         distance += row.columns[j].cost_of(value) if row.columns[j].scores.level_cost is None else 1.0
     return TableCounterfactual(changes, row.predicted(after), distance, is_proven, after)
-
-
-def _readable(column: Column, encoded: np.ndarray) -> Any:
-    """Return the value of a column for display."""
-    value = value_of(column, encoded)
-    match column:
-        case _ if np.isnan(value):
-            return None
-        case CategoryColumn(levels=levels):
-            return levels[int(value)] if value < len(levels) else "other"
-        case BooleanColumn():
-            return value > 0.5
-        case DateColumn():
-            date = np.datetime64(0, "us") + np.timedelta64(round(value * 86_400e6), "us")
-            return str(date.astype("datetime64[D]") if value == round(value) else date.astype("datetime64[s]"))
-        case NumberColumn(is_whole=True) if value == round(value):
-            return int(value)
-    return value
 
 
 class Found(NamedTuple):

@@ -79,12 +79,20 @@ def counterfactual(
     program, which is solved exactly; polyhedra that cannot be the nearest are skipped. The point lies slightly beyond
     the decision boundary, so that `planes.predict` is not affected by rounding.
 
+    For a committee, or planes pooled by log-sum-exp, a nearby point is found by local search, which is not proven to be
+    the nearest one. The class scores :math:`f_c` are convex. The score :math:`f_t` of the target class is replaced by
+    its tangent plane :math:`\bar f_t \le f_t` at a point, and the solution of the convex program
+
+    .. math:: \min_z \|z - x\| \quad\text{s.t.}\quad \bar f_t(z) \ge f_c(z) \text{ for all } c \ne t
+
+    is in the target class. This is repeated from the solution; the change never becomes longer. The search starts from
+    the row and from the counterfactual of each member.
+
     Parameters
     ----------
     planes : PlaneSet or Model
         The planes, or a model that is linear between its kinks: the point is one that the model itself, whose scalers
-        round differently than its planes, assigns to another class. If it is a committee, or pools by log-sum-exp, a
-        nearby point is found by local search, see `committee_counterfactual`.
+        round differently than its planes, assigns to another class.
     x : array-like of shape (n_features,)
         The row. For a float32 row, the point is float32.
     target : int, default=None
@@ -124,6 +132,13 @@ def counterfactual(
     array([ 0.25, -0.  ])
     >>> counterfactual(square, [0.25, 0.5], lower=0, upper=1) is None
     True
+
+    A committee:
+
+    >>> line, steeper = (PlaneSet(np.array([[0.0], [w]]), np.array([0.0, -1.0]), [0, 1, 2]) for w in (1.0, 3.0))
+    >>> found = counterfactual(PlaneSet.of_members([line, steeper]), [0.0])
+    >>> found.after, round(found.distance, 6), found.proven
+    (1, 0.5, False)
     """
     limits: dict[str, Any] = {"lower": lower, "upper": upper, "frozen": frozen, "scale": scale, "norm": norm}
     if isinstance(planes, Model):
@@ -153,60 +168,6 @@ def counterfactual(
                 search.take(found.point, target)
                 search.descend(found.point, search.goals_from(found.point)[0] if aim is None else aim)
     return search.best
-
-
-def committee_counterfactual(
-    committee: PlaneSet,
-    x: Any,
-    target: int | None = None,
-    *,
-    lower: Any = None,
-    upper: Any = None,
-    frozen: Any = None,
-    scale: Any = None,
-    norm: Any = 2,
-    margin: float = 0.0,
-) -> Counterfactual | None:
-    r"""Find a nearby point that a committee assigns to another class, by local search.
-
-    The class scores :math:`f_c` are convex: means of maxima of planes. The search replaces the score :math:`f_t` of the
-    target class by its tangent plane :math:`\bar f_t \le f_t` at a point, and solves the convex program
-
-    .. math:: \min_z \|z - x\| \quad\text{s.t.}\quad \bar f_t(z) \ge f_c(z) \text{ for all } c \ne t
-
-    The committee assigns the solution to the target class. The search repeats this from the solution; the change never
-    becomes longer. It starts from the row and from the counterfactual of each member, and returns the nearest point
-    found. This point is not proven to be the nearest one, except for a committee of one member, whose exact
-    counterfactual is returned.
-
-    Parameters
-    ----------
-    committee : PlaneSet
-        The model.
-    x : array-like of shape (n_features,)
-        The row. For a float32 row, the point is float32.
-    target : int, default=None
-        Target class. If None, any class other than the predicted one.
-    lower, upper, frozen, scale, norm, margin
-        As in `counterfactual`.
-
-    Returns
-    -------
-    found : Counterfactual or None
-        None if the search finds no such point. `plane` is None, unless the committee has one member.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyplane import PlaneSet
-    >>> from polyplane.explain.geometry import committee_counterfactual
-    >>> line, steeper = (PlaneSet(np.array([[0.0], [w]]), np.array([0.0, -1.0]), [0, 1, 2]) for w in (1.0, 3.0))
-    >>> found = committee_counterfactual(PlaneSet.of_members([line, steeper]), [0.0])
-    >>> found.after, round(found.distance, 6)
-    (1, 0.5)
-    """
-    limits = {"lower": lower, "upper": upper, "frozen": frozen, "scale": scale, "norm": norm, "margin": margin}
-    return counterfactual(committee, x, target, **limits)
 
 
 class _Search:
