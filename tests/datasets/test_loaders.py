@@ -131,6 +131,12 @@ def test_a_download_that_is_not_the_set_is_refused(small, change, message):
     assert listing(cache) == {"other.npz": b"mine"}
 
 
+def test_a_terminal_sees_the_progress_of_a_download(small, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    load(small())
+    assert "100%" in capsys.readouterr().err
+
+
 def test_a_download_that_breaks_off_is_refused(small):
     cache = small("short.data", content={})
     with pytest.raises(FileNotFoundError, match="could not be downloaded"):

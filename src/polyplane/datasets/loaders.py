@@ -13,6 +13,7 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from inspect import signature
 from lzma import LZMAError
 from pathlib import Path
@@ -311,44 +312,14 @@ def _download(url: str, path: Path, absent: Callable[[str], str]) -> None:
     try:
         import pooch
         import requests
-
-        bar = DownloadBar(path.name)
     except ImportError:
         how = 'was not found, and downloading it needs pip install "polyplane[data]"'
         raise FileNotFoundError(absent(how)) from None
     try:
-        pooch.HTTPDownloader(progressbar=bar)(url, str(path), None)
+        pooch.HTTPDownloader(progressbar=sys.stderr.isatty() and find_spec("tqdm") is not None)(url, str(path), None)
     except requests.RequestException as error:
         how = f"was not found, and could not be downloaded ({type(error).__name__})"
         raise FileNotFoundError(absent(how)) from error
-    finally:
-        bar.close()
-
-
-class DownloadBar:
-    """Progress bar of a download on a terminal, with the interface of pooch."""
-
-    def __init__(self, title: str) -> None:
-        from rich import console, progress
-
-        self.total = 0
-        columns = *progress.Progress.get_default_columns(), progress.DownloadColumn(), progress.TransferSpeedColumn()
-        terminal = console.Console(stderr=True)
-        self._bar = progress.Progress(*columns, console=terminal, disable=not sys.stderr.isatty())
-        self._task = self._bar.add_task(title, total=None)
-        self._bar.start()
-
-    def update(self, n_bytes: int) -> None:
-        """Add to the number of downloaded bytes."""
-        self._bar.update(self._task, advance=n_bytes, total=self.total or None)
-
-    def reset(self) -> None:
-        """Restart at zero bytes."""
-        self._bar.reset(self._task)
-
-    def close(self) -> None:
-        """Do nothing: the finished bar remains visible."""
-        self._bar.stop()
 
 
 load_a9a = _loader("a9a")
