@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -36,37 +35,8 @@ def element_type(dtype: Any) -> int:
     return number
 
 
-class Graph(ABC):
-    """A graph to which operators are added: a file of its own, or a part of one of skl2onnx."""
-
-    opset: int
-
-    @abstractmethod
-    def constant(self, array: np.ndarray) -> str:
-        """Add an array; return its name."""
-
-    @abstractmethod
-    def several(self, op: str, inputs: list[str], outputs: Sequence[str | None], **attributes: Any) -> list[str]:
-        """Add an operator with several outputs, each with a name or without one; return their names."""
-
-    def __call__(self, op: str, *inputs: str | np.ndarray, output: str | None = None, **attributes: Any) -> str:
-        """Add an operator, whose inputs that are arrays become constants; return the name of its output."""
-        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
-        return self.several(op, names, [output], **attributes)[0]
-
-    def cast(self, value: str, dtype: Any) -> str:
-        """Cast to another type."""
-        return self("Cast", value, to=element_type(dtype))
-
-    def reduce(self, op: str, values: str, axis: int, *, keepdims: int) -> str:
-        """Add a maximum or mean over an axis, which is an input or an attribute, depending on the operator set."""
-        if self.opset < 18:
-            return self(op, values, axes=[axis], keepdims=keepdims)
-        return self(op, values, np.array([axis]), keepdims=keepdims)
-
-
-class OnnxGraph(Graph):
-    """A graph that becomes a file.
+class Graph:
+    """A graph to which operators are added.
 
     Parameters
     ----------
@@ -83,6 +53,21 @@ class OnnxGraph(Graph):
         self._taken = {name for name, *_ in inputs}
         self._prefix = "_" * max((len(name) - len(name.lstrip("_")) + 1 for name in self._taken), default=0)
 
+    def __call__(self, op: str, *inputs: str | np.ndarray, output: str | None = None, **attributes: Any) -> str:
+        """Add an operator, whose inputs that are arrays become constants; return the name of its output."""
+        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
+        return self.several(op, names, [output], **attributes)[0]
+
+    def cast(self, value: str, dtype: Any) -> str:
+        """Cast to another type."""
+        return self("Cast", value, to=element_type(dtype))
+
+    def reduce(self, op: str, values: str, axis: int, *, keepdims: int) -> str:
+        """Add a maximum or mean over an axis, which is an input or an attribute, depending on the operator set."""
+        if self.opset < 18:
+            return self(op, values, axes=[axis], keepdims=keepdims)
+        return self(op, values, np.array([axis]), keepdims=keepdims)
+
     def _output(self, name: str) -> str:
         """Return a name of an output that differs from those of the inputs."""
         while name in self._taken:
@@ -96,7 +81,7 @@ class OnnxGraph(Graph):
         return name
 
     def several(self, op: str, inputs: list[str], outputs: Sequence[str | None], **attributes: Any) -> list[str]:
-        """Add an operator with several outputs; return their names."""
+        """Add an operator with several outputs, each with a name or without one; return their names."""
         own = f"{self._prefix}{len(self.nodes)}"
         names = [
             f"{own}_{i}_{op.lower()}" if output is None else self._output(output) for i, output in enumerate(outputs)
@@ -108,16 +93,16 @@ class OnnxGraph(Graph):
         """Return the model of ONNX: outputs by name and dtype, and the metadata of the file."""
         onnx = import_package("onnx")
         n_classes, info = len(about["classes"]), onnx.helper.make_tensor_value_info
-        shapes: dict[str, list[Any]] = {
-            "label": ["rows"],
-            "scores": ["rows"] if n_classes == 2 else ["rows", n_classes],
-            "probabilities": ["rows", n_classes],
-        }
+        n_scores = [] if n_classes == 2 else [n_classes]
+        shapes: dict[str, list[Any]] = {"label": ["rows"], "scores": ["rows", *n_scores]}
         graph = onnx.helper.make_graph(
             self.nodes,
             name,
             [info(each, element_type(dtype), ["rows", width]) for each, dtype, width in self.inputs],
-            [info(self._output(each), element_type(dtype), shapes[each]) for each, dtype in outputs.items()],
+            [
+                info(self._output(each), element_type(dtype), shapes.get(each, ["rows", n_classes]))
+                for each, dtype in outputs.items()
+            ],
             self.constants,
         )
         domains = {node.domain: ML_OPSET for node in self.nodes if node.domain} | {"": self.opset}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.exports.graph import OnnxGraph, add_outputs, import_package
+from polyplane.exports.graph import Graph, add_outputs, import_package
 from polyplane.exports.table_graph import encode, inputs_of
 from polyplane.inputs.frames import read_table
 from polyplane.learners import LEARNERS, find_learner
@@ -137,13 +137,13 @@ def to_onnx(model: Any, dtype: Any = None, *, opset: int = OPSET) -> Any:
     about: dict[str, Any] = {"classes": fitted.classes.tolist()}
     if inputs.is_table:
         columns = inputs_of(inputs, rows)
-        graph = OnnxGraph(opset, [(each.name, each.dtype, 1) for each in columns])
+        graph = Graph(opset, [(each.name, each.dtype, 1) for each in columns])
         outputs = add_outputs(graph, fitted, encode(graph, inputs, columns), np.dtype(np.float64))
         about["columns"] = [
             {"input": each.name, "column": each.column.name, "kind": each.column.kind} for each in columns
         ]
     else:
-        graph, encoded = OnnxGraph(opset, [("X", rows, inputs.n_columns)]), "X"
+        graph, encoded = Graph(opset, [("X", rows, inputs.n_columns)]), "X"
         if inputs.neutral is not None:
             encoded = graph("Where", graph("IsNaN", "X"), inputs.neutral.astype(rows), "X")
         outputs = add_outputs(graph, fitted, encoded, rows)

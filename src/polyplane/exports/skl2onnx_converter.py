@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from skl2onnx.common import data_types
 from skl2onnx.common.utils import check_input_and_output_numbers
+from skl2onnx.helpers.integration import add_onnx_graph
 
 from polyplane.exports.graph import Graph, add_outputs, output_types
 from polyplane.model import Model
@@ -20,37 +20,6 @@ TYPES = {
     np.dtype(np.float32): data_types.FloatTensorType,
     np.dtype(np.float64): data_types.DoubleTensorType,
 }
-
-
-class Container(Graph):
-    """Adds the parts of a graph to the container of skl2onnx, with names that are unique in the pipeline."""
-
-    def __init__(self, scope: Any, container: Any, names: dict[str, str]) -> None:
-        self.scope, self.container = scope, container
-        self.names = names
-        self.opset = container.target_opset_any_domain("")
-
-    def constant(self, array: np.ndarray) -> str:
-        """Add an array; return its name."""
-        import onnx
-
-        unique: str = self.scope.get_unique_variable_name("constant")
-        if array.dtype == object:
-            text = [str(value).encode() for value in array]
-            self.container.add_initializer(unique, onnx.TensorProto.STRING, list(array.shape), text)
-        else:
-            self.container.add_initializer(unique, None, None, onnx.numpy_helper.from_array(array, unique))
-        return unique
-
-    def several(self, op: str, inputs: list[str], outputs: Sequence[str | None], **attributes: Any) -> list[str]:
-        """Add an operator with several outputs; return their names."""
-        names = []
-        for output in outputs:
-            unique = self.scope.get_unique_variable_name(output or op.lower()) if output not in self.names else ""
-            names.append(self.names.setdefault(output, unique) if output else unique)
-        name = self.scope.get_unique_operator_name(op)
-        self.container.add_node(op, inputs, names, op_version=self.opset, name=name, **attributes)
-        return names
 
 
 def declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
@@ -73,29 +42,24 @@ def set_types(operator: Any) -> None:
 
 def convert(scope: Any, operator: Any, container: Any) -> None:
     """Add the graph of an estimator."""
-    outputs = {variable.raw_name: variable.full_name for variable in operator.outputs}
-    nested = "scores" not in outputs
-    if nested:
-        label, wanted = (variable.full_name for variable in operator.outputs)
-        outputs = {"label": label}
-    graph = Container(scope, container, outputs)
     model, rows = Model.of(operator.raw_operator), operator.inputs[0]
-    types = add_outputs(graph, model, rows.full_name, _dtype(rows))
-    if nested:
-        _column_per_class(graph, types["scores"], _dtype(rows), model.n_classes, wanted)
+    dtype = _dtype(rows)
+    graph = Graph(container.target_opset_any_domain(""), [("X", dtype, model.n_columns)])
+    types = add_outputs(graph, model, "X", dtype)
+    if "scores" not in [variable.raw_name for variable in operator.outputs]:  # those that a meta-estimator expects
+        _column_per_class(graph, types["scores"], dtype, model.n_classes)
+        types = {"label": types["label"], "columns": dtype}
+    about = {"classes": model.classes.tolist()}
+    add_onnx_graph(scope, operator, container, graph.finish(model.learner, types, about))
 
 
-def _column_per_class(graph: Container, have: Any, want: Any, n_classes: int, output: str) -> None:
-    """Convert scores to the form that a meta-estimator expects: one column per class, in the type of the rows."""
-    scores = graph.names["scores"]
-    if have != want:
-        scores = graph.cast(scores, want)
-    graph.names["columns"] = output
+def _column_per_class(graph: Graph, have: Any, want: Any, n_classes: int) -> None:
+    """Convert scores to one column per class, in the type of the rows."""
+    scores = "scores" if have == want else graph.cast("scores", want)
     if n_classes > 2:
         graph("Identity", scores, output="columns")
-        return
-    column = graph("Unsqueeze", scores, np.array([1]))
-    graph("Mul", column, np.array([[-1, 1]], dtype=want), output="columns")
+    else:
+        graph("Mul", graph("Unsqueeze", scores, np.array([1])), np.array([[-1, 1]], dtype=want), output="columns")
 
 
 def _dtype(rows: Any) -> np.dtype[Any]:
