@@ -112,9 +112,7 @@ class Model:
         if isinstance(self.inputs, TableInputs):
             inputs, scaled = scalers.before_table(self.inputs, names)
         else:
-            inputs = MatrixInputs(scalers.n_columns, names, scalers.neutral_columns())
-            limits: dict[str, Any] = {"low": scalers.low, "high": scalers.high, "n_inputs": scalers.n_columns}
-            scaled = Features.of(scalers.columns, centre=scalers.centre, factor=scalers.factor, **limits)
+            inputs, scaled = MatrixInputs(scalers.n_columns, names, scalers.neutral_columns()), scalers.features
         features = scaled if self.features.is_identity else self.features.after(scaled)
         return replace(self, inputs=inputs, features=features)
 
@@ -415,18 +413,15 @@ def _refusal(estimator: Any) -> str:
 
 
 class Scalers(NamedTuple):
-    r"""The combined effect of the scalers and imputers of a pipeline.
+    """The combined effect of the scalers and imputers of a pipeline."""
 
-    A feature is :math:`(x - centre) \cdot factor`, clipped to [`low`, `high`], or `neutral` if x is missing.
-    """
+    features: Features  # the scaled columns; an imputer drops those that were empty in training
+    neutral: np.ndarray | None = None  # the value of each feature where its column is missing; None: it must not be
 
-    columns: np.ndarray  # the columns that become features: an imputer drops those that were empty in training
-    n_columns: int
-    centre: np.ndarray
-    factor: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    neutral: np.ndarray | None = None  # of each feature; None: values must not be missing
+    @property
+    def n_columns(self) -> int:
+        """Number of columns before the scalers."""
+        return self.features.n_inputs
 
     @classmethod
     def of_steps(cls, steps: Sequence[tuple[str, Any]]) -> Scalers:
@@ -434,8 +429,7 @@ class Scalers(NamedTuple):
         n_columns = getattr(steps[0][1], "n_features_in_", None)
         if n_columns is None:
             raise TypeError(f"The step {steps[0][0]!r} of the pipeline, a {type(steps[0][1]).__name__}, is not fitted.")
-        zero, infinite = np.zeros(n_columns), np.full(n_columns, np.inf)
-        scalers = cls(np.arange(n_columns), n_columns, zero, zero + 1.0, -infinite, infinite)
+        scalers = cls(Features.identity(n_columns))
         for name, step in steps:
             scalers = scalers._then_step(name, step)
         return scalers
@@ -450,52 +444,43 @@ class Scalers(NamedTuple):
             case "StandardScaler" | "RobustScaler" | "MaxAbsScaler":
                 centre = getattr(step, "mean_" if kind == "StandardScaler" else "center_", None)
                 centred = getattr(step, "with_mean", getattr(step, "with_centering", False))
-                shift = -np.asarray(centre, dtype=np.float64) if centred and centre is not None else 0.0
-                scalers = self._then_affine(1.0, shift)
                 scale = 1.0 if step.scale_ is None else np.asarray(step.scale_, dtype=np.float64)
-                scalers = scalers._then_affine(1.0 / scale, 0.0)
-                return scalers._then_clip(-1.0, 1.0) if getattr(step, "clip", False) else scalers
+                scalers = self._then(centre=centre if centred and centre is not None else 0.0, factor=1.0 / scale)
+                return scalers._then(low=-1.0, high=1.0) if getattr(step, "clip", False) else scalers
             case "MinMaxScaler":
-                scalers = self._then_affine(step.scale_.astype(np.float64), step.min_.astype(np.float64))
-                return scalers._then_clip(*step.feature_range) if step.clip else scalers
+                scale = step.scale_.astype(np.float64)
+                scalers, (low, high) = self._then(centre=-step.min_ / scale, factor=scale), step.feature_range
+                return scalers._then(low=low, high=high) if step.clip else scalers
         raise TypeError(
             f"The step {name!r} of the pipeline, a {type(step).__name__}, is not supported; StandardScaler, "
             "MinMaxScaler, MaxAbsScaler, RobustScaler and SimpleImputer (of NaN, without indicators) are."
         )
 
-    def _then_affine(self, factor: Any, shift: Any) -> Scalers:
-        moved = [factor * values + shift for values in (self.low, self.high)]
-        return self._replace(
-            centre=self.centre - shift / (factor * self.factor),
-            factor=self.factor * factor,
-            low=np.minimum(*moved),
-            high=np.maximum(*moved),
-            neutral=None if self.neutral is None else factor * self.neutral + shift,
-        )
-
-    def _then_clip(self, low: float, high: float) -> Scalers:
-        neutral = None if self.neutral is None else np.clip(self.neutral, low, high)
-        return self._replace(low=np.clip(self.low, low, high), high=np.clip(self.high, low, high), neutral=neutral)
+    def _then(self, **scaling: Any) -> Scalers:
+        """Append a scaler, given by its centre and factor, or its limits."""
+        n_features = self.features.n_features
+        own = Features.of(np.arange(n_features), n_inputs=n_features, **scaling)
+        neutral = None if self.neutral is None else own.transform(self.neutral[None])[0]
+        return Scalers(own.after(self.features), neutral)
 
     def _then_impute(self, statistics: np.ndarray, keep_empty: bool) -> Scalers:
         """Append an imputer; after another imputer, it only drops columns."""
         kept = np.flatnonzero(~np.isnan(statistics) | keep_empty)
         neutral = np.nan_to_num(statistics) if self.neutral is None else self.neutral
-        own = {name: getattr(self, name)[kept] for name in ("columns", "centre", "factor", "low", "high")}
-        return self._replace(**own, neutral=neutral[kept])
+        return Scalers(self.features.take(kept), neutral[kept])
 
     def neutral_columns(self) -> np.ndarray | None:
         """Return the replacements of missing values, in the units of the columns; 0 for dropped columns."""
         if self.neutral is None:
             return None
         columns = np.zeros(self.n_columns)
-        columns[self.columns] = self.neutral / self.factor + self.centre
+        columns[self.features.source] = self.neutral / self.features.factor + self.features.centre
         return columns
 
     def before_table(self, inputs: TableInputs, names: tuple[str, ...] | None) -> tuple[TableInputs, Features]:
         """Return the columns of a table of numbers before the scalers, with these names, and the scaled numbers."""
         given = names or tuple(f"x{j}" for j in range(self.n_columns))
-        neutral = self.neutral_columns()
+        before, neutral = self.features, self.neutral_columns()
         scaled = Features.identity(inputs.n_encoded)
         numbers: dict[str, Any] = {
             name: np.array(getattr(scaled, name)) for name in ("centre", "factor", "low", "high")
@@ -507,15 +492,15 @@ class Scalers(NamedTuple):
                 raise TypeError(f"Column {column.name!r} is not a number, which scalers cannot precede.")
             j = place[column.name]
             for name, values in numbers.items():
-                values[own.start] = getattr(self, name)[j]
+                values[own.start] = getattr(before, name)[j]
 
             def unscaled(value: float, j: int = j) -> float:
-                return float(value / self.factor[j] + self.centre[j])
+                return float(value / before.factor[j] + before.centre[j])
 
             low, high, spread = column.range
-            own_range = Range(unscaled(low), unscaled(high), float(spread / self.factor[j]))
-            usual = unscaled(column.neutral) if neutral is None else float(neutral[self.columns[j]])
-            name = given[self.columns[j]]
+            own_range = Range(unscaled(low), unscaled(high), float(spread / before.factor[j]))
+            usual = unscaled(column.neutral) if neutral is None else float(neutral[before.source[j]])
+            name = given[before.source[j]]
             columns.append(replace(column, name=name, neutral=usual, range=own_range, is_whole=False))
         encoded = {column.name for column in columns}
         dropped = {name: "it is not used after the scalers" for name in given if name not in encoded}
