@@ -98,6 +98,11 @@ class ColumnEffect:
         """Whether the values are numbers."""
         return self.counts is None and self.column_type in ("number", "date")
 
+    @property
+    def bands(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The range of the effect over the rows: `low` and `high`, if the column interacts with other columns."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
     def shown(self, value: float, digits: int = 3) -> str:
         """Format a number or a date of a curve."""
         return date_text(value) if self.part == "days" else whole_number(value, self.is_whole, digits)
@@ -146,9 +151,9 @@ class ColumnEffect:
         return ", ".join([*told, f"0 {self.reference} (reference)"])
 
     def _band(self, i: int, c: int | None) -> str:
-        if c is None or self.low is None or self.high is None:
+        if c is None or self.bands is None:
             return ""
-        low, high = self.low[i, c], self.high[i, c]
+        low, high = (band[i, c] for band in self.bands)
         return f" ({signed(low)} to {signed(high)})" if high - low > WIDE * np.abs(self.effect[:, c]).max() else ""
 
 

@@ -16,12 +16,13 @@ from polyplane._plain import plain, visible
 from polyplane._prediction import encode
 from polyplane.explain.columns import ModelColumns, Row
 from polyplane.explain.confusion import ConfusionMatrix
+from polyplane.explain.drawings import COLOURS, draw_effect, draw_reliability
 from polyplane.explain.live import Live
-from polyplane.explain.markup import COLOURS, Markup, assemble, draw_effect, draw_reliability
+from polyplane.explain.markup import Markup, assemble
 from polyplane.explain.model import ModelExplanation
 from polyplane.explain.robustness import Certificate
 from polyplane.explain.row import RowExplanation, explained_row
-from polyplane.explain.text import number
+from polyplane.explain.text import cut, number
 from polyplane.files import replace_file
 from polyplane.inputs.frames import loaded, read_table
 from polyplane.model import Model
@@ -278,11 +279,12 @@ def _performance(page: Markup, predictions: Predictions, title: str, about: str)
     with page.group("pair"):
         page.table("By class", ["class", "rows", "recall, %", "precision, %", "F1, %"], rows)
         if len(labels) <= MAX_CLASSES:
-            cells = [[label, *(str(n or "") for n in row)] for label, row in zip(labels, matrix.counts, strict=True)]
+            named = zip((cut(label, 24) for label in labels), matrix.counts, strict=True)
+            cells = [[label, *(str(n or "") for n in row)] for label, row in named]
             colours = np.where(matrix.counts > 0, "miss", "")
             np.fill_diagonal(colours, "hit")
             caption = "Confusion matrix: true class by row, predicted class by column"
-            page.table(caption, ["", *labels], cells, [["", *row] for row in colours.tolist()])
+            page.table(caption, ["", *labels], cells, [["name short", *row] for row in colours.tolist()])
 
 
 def _robustness(page: Markup, columns: ModelColumns) -> None:
@@ -395,8 +397,10 @@ def _rules(page: Markup, told: ModelExplanation) -> None:
 def _importance(page: Markup, told: ModelExplanation) -> None:
     page.add("h2", "Importance of the columns")
     page.add("p", told.meaning(), "quiet")
-    bars = [(told.columns[j], float(told.importance[j])) for j in told.by_importance()[:MAX_EFFECTS]]
-    page.bars(["column", "importance"], bars)
+    order = told.by_importance()[:MAX_EFFECTS]
+    sizes = told.importance[order].tolist()
+    rows = [(told.columns[j], f"{size:.2f}") for j, size in zip(order, sizes, strict=True)]
+    page.table("", ["column", "importance"], rows, bars=sizes)
     if len(told.columns) > MAX_EFFECTS:
         page.add("p", f"The other {len(told.columns) - MAX_EFFECTS} columns are less important.", "quiet")
     if told.dropped:

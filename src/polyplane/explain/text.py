@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from html import escape
+from html import escape as escape_markup
 from typing import Any, ClassVar
 
 import numpy as np
+
+from polyplane._plain import visible
 
 #: Feature names that need no quotes in a sum of terms.
 PLAIN_NAME = re.compile(r"[^\W\d](?:[\w .,:%/()²³°µ-]*[\w.%)²³°])?")
@@ -28,7 +30,7 @@ class Explanation(ABC):
         return self.to_text(self._printed)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return f"<pre>{escape_markup(str(self))}</pre>"
 
 
 def data_frame(columns: dict[str, Any]) -> Any:
@@ -38,6 +40,11 @@ def data_frame(columns: dict[str, Any]) -> Any:
     except ImportError:
         raise ImportError("to_frame requires pandas: pip install pandas.") from None
     return pd.DataFrame(columns)
+
+
+def escape(text: str) -> str:
+    """Escape text for markup."""
+    return escape_markup(visible(text))
 
 
 def number(value: float, digits: int = 4) -> str:

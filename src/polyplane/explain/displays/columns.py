@@ -266,9 +266,9 @@ class EffectsDisplay:
         for c in self._drawn:
             line = "black" if len(self.classes) == 2 else colour(c)
             ax.plot(x[inside], effect.effect[inside, c], color=line, label=str(self.classes[c]), linewidth=1.8)
-            if effect.low is not None and effect.high is not None and len(self.classes) == 2:
-                band = effect.low[inside, c], effect.high[inside, c]
-                ax.fill_between(x[inside], *band, color="black", alpha=0.13, linewidth=0)
+            if effect.bands is not None and len(self.classes) == 2:
+                ends = (band[inside, c] for band in effect.bands)
+                ax.fill_between(x[inside], *ends, color="black", alpha=0.13, linewidth=0)
             elif len(self.classes) == 2:
                 height = effect.effect[inside, c]
                 for shade, where in ((RIGHT, height > 0), (WRONG, height < 0)):
