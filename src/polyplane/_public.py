@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+
+def names_in_stub(package: str, file: str) -> dict[str, str]:
+    """Return the module of each public name of a package, relative to it, as listed by the stub beside its file."""
+    homes: dict[str, str] = {}
+    for node in ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = [alias.asname for alias in node.names if alias.asname is not None]
+            homes |= dict.fromkeys(names, node.module.removeprefix(f"{package}."))
+    return homes
 
 
 def imported_on_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
