@@ -346,7 +346,7 @@ class PlaneSet:
         xp = namespace(scores)
         apart = xp.reshape(pooled, (-1, self.n_members, self.n_classes))
         if self._has_equal_members:
-            return xp.mean(apart, axis=1)
+            return xp.sum(apart, axis=1) / self.n_members
         weight = like(self.member_weight.astype(host_dtype(pooled)), pooled)
         return xp.sum(apart * weight[:, None], axis=1)
 

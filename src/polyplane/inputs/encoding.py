@@ -17,7 +17,6 @@ import numpy as np
 from polyplane._array_api import as_matrix, is_sparse
 from polyplane.inputs.frames import (
     EXACT,
-    FEW_ROWS,
     LARGEST,
     Cells,
     Table,
@@ -652,7 +651,7 @@ class TableInputs:
         out = np.zeros((table.n_rows, sum(self._sizes)), dtype=dtype)
         with np.errstate(over="ignore"):
             if not self._encode_numbers(table, positions, out):
-                objects = table.objects if table.n_rows <= FEW_ROWS else None
+                objects = table.objects
                 for column, position, place in zip(self.columns, positions, self.places, strict=True):
                     entries: list[Any] = [None] if objects is None else [*map(column.entry, objects(position))]
                     if None in entries:
@@ -667,8 +666,10 @@ class TableInputs:
 
     def _encode_numbers(self, table: Table, positions: list[int], out: np.ndarray) -> bool:
         """Encode a table of numbers only in one step; return False if this is not possible."""
+        if table.matrix is None:
+            return False
         numbers = [column for column in self.columns if isinstance(column, NumberColumn)]
-        if table.matrix is None or len(numbers) < len(self.columns):
+        if len(numbers) < len(self.columns):
             return False
         values = table.matrix[:, positions]
         is_gap = np.isnan(values)
@@ -798,7 +799,7 @@ class MatrixInputs:
         table = read_table(X, is_typed=False)
         known = self.given_names or table.names
         positions = positions_of(known, known, True, table, owner)
-        few = [] if table.objects is None or table.n_rows > FEW_ROWS else [[*table.objects(j)] for j in positions]
+        few = [] if table.objects is None else [[*table.objects(j)] for j in positions]
         if few and all(is_number(value) for values in few for value in values):
             matrix = np.array(few, dtype=np.float64).T
         else:

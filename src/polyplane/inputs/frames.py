@@ -380,7 +380,8 @@ class Table:
     matrix : ndarray of shape (n_rows, n_columns) or None
         The values of all columns as float64 if all are numbers, for faster encoding.
     objects : function of int, or None
-        Returns the values of a column as Python objects, from which few rows are encoded faster than from cells.
+        Returns the values of a column as Python objects, from which few rows are encoded faster than from cells; None
+        for many rows.
     """
 
     names: tuple[str, ...]
@@ -415,12 +416,13 @@ def read_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> 
     library = type(X).__module__.partition(".")[0]
     if hasattr(X, "collect"):
         raise TypeError(f"{type(X).__name__} is not supported: call its collect() method first.")
+    n_given = 0
     if isinstance(X, list) and X and isinstance(X[0], Mapping):
-        X = _by_column(X)
+        n_given, X = len(X), _by_column(X)
     columns: Collection[Any]
     objects: Callable[[int], Any] | None = None
     if isinstance(X, Mapping):
-        n_rows, columns, objects = _n_rows(X), X.keys(), list(X.values()).__getitem__
+        n_rows, columns, objects = n_given or _n_rows(X), X.keys(), list(X.values()).__getitem__
     elif library == "pandas" and hasattr(X, "iloc") and not is_typed and len(X) <= FEW_ROWS:
         n_rows, columns, objects = len(X), X.columns.tolist(), X.to_numpy(dtype=object).T.tolist().__getitem__
     elif library in _LIBRARIES and hasattr(X, "columns"):
@@ -441,7 +443,8 @@ def read_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> 
         )
     matrix = _matrix(X) if library == "pandas" and n_rows > FEW_ROWS else None
     if objects is not None:
-        return Table(names, True, n_rows, lambda j: _list_cells(objects(j), names[j], gaps), objects=objects)
+        few = objects if n_rows <= FEW_ROWS else None
+        return Table(names, True, n_rows, lambda j: _list_cells(objects(j), names[j], gaps), objects=few)
     return Table(names, True, n_rows, lambda j: cells(j, names[j], gaps), matrix)
 
 
@@ -456,10 +459,8 @@ def _read_array(X: Any, gaps: Collection[str]) -> Table:
     array = as_matrix(X)
     names = tuple(f"x{j}" for j in range(array.shape[1]))
     matrix = array.astype(np.float64) if array.dtype.kind in "iuf" else None
-    return Table(
-        names, False, len(array), lambda j: _array_cells(array[:, j], names[j], gaps), matrix,
-        lambda j: array[:, j].tolist(),
-    )  # fmt: skip
+    few = array.T.tolist().__getitem__ if len(array) <= FEW_ROWS else None
+    return Table(names, False, len(array), lambda j: _array_cells(array[:, j], names[j], gaps), matrix, few)
 
 
 def _by_column(rows: Sequence[Any]) -> dict[Any, list[Any]]:
