@@ -9,4 +9,5 @@ from polyplane.planes import PlaneCommittee as PlaneCommittee
 from polyplane.planes import PlaneSet as PlaneSet
 from polyplane.search import PlaneSearchCV as PlaneSearchCV
 from polyplane.tables.classifier import TableClassifier as TableClassifier
+from polyplane.tables.encoder import ColumnsWarning as ColumnsWarning
 from polyplane.tables.encoder import TableEncoder as TableEncoder

@@ -128,8 +128,11 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
     """Validate labels: a one-dimensional array, one label per row."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    given = y
     y = column_or_1d(y, warn=True)
     _refuse_missing(y)
+    if y.dtype.kind == "U" and isinstance(given, list | tuple):  # NumPy writes a missing label among texts as "nan"
+        _refuse_missing(np.array(given, dtype=object))
     check_classification_targets(y)
     if len(y) != n_rows:
         check_consistent_length(np.empty((n_rows, 1)), y)

@@ -267,7 +267,7 @@ class Model:
         """Index of the column in use that each feature is a function of, shape (n_features,)."""
         return self.inputs.column_of_encoded[self.features.source]
 
-    def contributions(self, Z: Any, reference: np.ndarray) -> np.ndarray:
+    def contributions(self, Z: Any, reference: np.ndarray, *, of_encoded: bool = False) -> np.ndarray:
         r"""Compute the contribution of each column to the class scores, relative to a reference row.
 
         The score of a plane changes from the reference :math:`r` to the row :math:`x` by a sum over the columns,
@@ -284,11 +284,13 @@ class Model:
             Encoded rows.
         reference : ndarray of shape (n_encoded,)
             The encoded reference row.
+        of_encoded : bool, default=False
+            Return the contributions of the encoded numbers, of which those of a column are the sums.
 
         Returns
         -------
         contributions : ndarray of shape (n_rows, n_columns, n_classes)
-            For the columns in use, exactly 0 where a column has its reference value.
+            For the columns in use (or the encoded numbers), exactly 0 where a column has its reference value.
 
         Examples
         --------
@@ -309,6 +311,8 @@ class Model:
         start = (at_reference @ coef.T + planes.intercept)[0]
         weight = _mean_shares(planes, start, change @ coef.T) * planes.weights
         column, n_columns = model.column_of_feature, int(model.inputs.column_of_encoded[-1]) + 1
+        if of_encoded:
+            column, n_columns = model.features.source, model.inputs.n_encoded
         order = np.argsort(column, kind="stable")
         present, starts = np.unique(column[order], return_index=True)
         contributions = np.zeros((len(Z), n_columns, planes.n_classes))

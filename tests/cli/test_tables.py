@@ -253,7 +253,8 @@ def test_index_columns_decimal_commas_and_encodings(tmp_path):
     assert f"{path}, line 1: byte 0xf6 is not UTF-8; specify the encoding of the file (for instance --enc" in said
     content = told("train", path, "--encoding", "latin-1", "--test", path, "--out", out, *QUICK_TABLE)
     assert content["kinds"] == {"größe": "number", "stadt": "category"}
-    assert (content["decimal"], content["index"]) == (",", [""])
+    assert content["notes"] == {"größe": "'0,5' is read as 0.5"}
+    assert content["index"] == [""]
     assert content["test_error_percent"] == 0
     assert run("predict", out, path, "--encoding", "latin-1").stdout.split()[:2] == ["nein", "ja"]
     content = told("train", path, "--encoding", "latin-1", "--id", "0", "--out", out, *QUICK_TABLE)
@@ -285,7 +286,7 @@ def test_kinds_are_set_and_keep_their_texts(tmp_path):
         (["--learner", "pegasos"], "expected a number, found 'p0-0'"),
         (["--learner", "pegasos"], "; --learner table accepts such columns."),
         (["--learner", "pegasos", "--id", "person"], "--id applies to `--learner table` only"),
-        (["--learner", "table", "--format", "svmlight"], "--format svmlight: `table` takes CSV, TSV and Parquet"),
+        (["--learner", "table", "--format", "svmlight"], "--format svmlight: `table` takes tables, such as CSV"),
         (["--cv", "300"], "the smallest class has only"),
     ],
 )

@@ -261,7 +261,8 @@ def test_different_numbers_and_long_names_look_different():
     assert cut("the unit in the north", 10) == "the u\N{HORIZONTAL ELLIPSIS}orth"
     assert cut("the unit", 8) == "the unit"
     frame = pd.DataFrame({"id": np.tile([10**16, 10**16 + 2, 10**16 + 4], 40), "x": np.arange(120) % 7})
-    model = TableClassifier(1, preparation="standard", random_state=0).fit(frame, np.arange(120) % 3)
+    model = TableClassifier(1, preparation="standard", random_state=0, kinds={"id": "number"})
+    model.fit(frame, np.arange(120) % 3)
     assert explain_row(model, frame.iloc[0]).shown(0) == ("10000000000000000", "10000000000000002")
 
 

@@ -19,6 +19,7 @@ KINDS = {
     "forge_table": models.forge_table,
     "forge_pipeline": models.forge_pipeline,
     "forms": values.forms,
+    "messy": values.messy,
     "programs": values.programs,
 }
 #: What has been found once.

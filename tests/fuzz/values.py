@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -9,10 +10,12 @@ import numpy as np
 import pandas as pd
 
 from polyplane import Model, TableClassifier, TableEncoder
-from polyplane.inputs.frames import read_date, text_of
+from polyplane.inputs.formats import Ambiguous, date_reader, find_number_format
+from polyplane.inputs.frames import text_of
 from polyplane.readers import read_table
 from tests.programs import run_c, run_duckdb, run_node, run_sqlite
 
+read_iso = date_reader("")
 #: Texts of which others are made, by changing a character.
 TEXTS = [
     *("1", "01", "1.0", "-0", "1e-07", "1e16", "0.1", "9007199254740993", "true", "FALSE", "t", "a b", "inf", "ß"),
@@ -98,7 +101,7 @@ def forms(rng, folder):
     )
     # A category of which all texts are numbers is read as numbers, so 1e162 becomes 1e+162 there.
     others = any(kind == "category" and _are_numbers_written_otherwise(texts[name]) for name, kind in kinds.items())
-    files = [read_table(folder / f"x.{suffix}", decimal=".", numbers=not others) for suffix in ("csv", "parquet")]
+    files = [read_table(folder / f"x.{suffix}", numbers=not others) for suffix in ("csv", "parquet")]
     tables = [objects, typed, *files]
     found = []
     for table in tables:
@@ -110,6 +113,79 @@ def forms(rng, folder):
     for (rows, names), table in zip(found[1:], ["typed", "CSV", "Parquet"], strict=True):
         assert names == found[0][1], (table, set(names) ^ set(found[0][1]))
         assert np.array_equal(rows, found[0][0]), table
+
+
+def _written(value, digits, style):
+    """A number as text: separators, currency or unit, and how it is negative."""
+    decimal, thousands, before, after, negative = style
+    text = f"{abs(value):{',' if thousands else ''}.{digits}f}".translate(str.maketrans({",": thousands, ".": decimal}))
+    text = f"{before}{text}{after}"
+    if value >= 0:
+        return text
+    return {"-": f"-{text}", "(": f"({text})", "end": f"{text}-", "\u2212": f"\u2212{text}"}[negative]
+
+
+def _number_column(rng):
+    """Numbers in one style, with the numbers meant."""
+    decimal, thousands = [(".", ","), (",", "."), (",", " "), (".", "'"), (".", ""), (",", "")][rng.integers(6)]
+    units = [("", ""), ("$", ""), ("€ ", ""), ("", " €"), ("", "%"), ("", " kg"), ("CHF ", ""), ("", " km/h")]
+    before, after = units[rng.integers(len(units))]
+    # Points alone are decimal points, even if they are followed by three digits.
+    digits = int(rng.choice([1, 2, 4]) if thousands == "." else rng.integers(5))
+    style = (decimal, thousands, before, after, str(rng.choice(["-", "(", "end", "\u2212"])))
+    numbers = (rng.normal(size=60) * 10.0 ** rng.integers(0, 7)).round(digits)
+    return [_written(value, digits, style) for value in numbers], numbers.tolist()
+
+
+DATE_STYLES = ["%Y-%m-%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%b %d, %Y", "%d-%b-%Y", "%m/%d/%y", "%d %B %Y"]
+
+
+def _date_column(rng):
+    style, n_days = DATE_STYLES[rng.integers(len(DATE_STYLES))], int(rng.integers(5, 4000))
+    dates = [datetime(2005, 1, 1) + timedelta(days=int(day)) for day in rng.integers(0, n_days, 60)]
+    return [date.strftime(style) for date in dates], [(date - datetime(1970, 1, 1)).days for date in dates]
+
+
+def messy(rng, folder):
+    """Columns as people write them, some damaged: each value is read as it was meant, or its column is not a number."""
+    columns, meant = {}, {}
+    for j in range(rng.integers(1, 7)):
+        texts, values = (_number_column if rng.random() < 0.7 else _date_column)(rng)
+        for i in rng.permutation(60)[: rng.integers(4) * (rng.random() < 0.4)].tolist():
+            texts[i], values[i] = (_changed(rng, texts[i], 3), None) if rng.random() < 0.7 else ("n/a", math.nan)
+        columns[f"c{j}"], meant[f"c{j}"] = texts, values
+    columns["x"] = [f"{value:.3f}" for value in rng.normal(size=60)]
+    with (folder / "x.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    try:
+        encoder, other = TableEncoder().fit(pd.DataFrame(columns)), TableEncoder().fit(read_table(folder / "x.csv"))
+    except ValueError as error:
+        assert "numbers must be finite" in str(error)  # noqa: PT017
+        return
+    assert encoder.to_dict() == other.to_dict()
+    rows = encoder.transform(pd.DataFrame(columns))
+    assert np.array_equal(rows, other.transform(read_table(folder / "x.csv")))
+    for column, own in zip(encoder.encoding_.columns, encoder.encoding_.places, strict=True):
+        known = [
+            text
+            for text, value in zip(columns[column.name], meant.get(column.name, []), strict=False)
+            if value == value and value is not None
+        ]
+        if column.kind in ("number", "date") and known and not isinstance(find_number_format(known), Ambiguous):
+            for text, value, found in zip(columns[column.name], meant[column.name], rows[:, own.start], strict=True):
+                if value is None:  # a damaged number still has all of its digits
+                    is_neutral = column.has_gaps and found == column.neutral
+                    if column.kind == "number" and not is_neutral and not re.search(r"\d[eETkMB]", text):
+                        assert _digits_of(np.format_float_positional(found)) == _digits_of(text), (text, found)
+                elif value == value:
+                    assert found == value, (column, text, found, value)
+
+
+def _digits_of(text):
+    """The digits without zeros at both ends."""
+    return "".join(re.findall("[0-9]", text)).strip("0")
 
 
 @cache
@@ -152,7 +228,7 @@ def programs(rng, folder):
     model = _model("date")
     dates = [_changed(rng, DATES[rng.integers(len(DATES))]).strip() for _ in range(60)]
     good = [
-        text for text in dates if text and read_date(text) is not None and not math.isnan(read_date(text).astype(float))
+        text for text in dates if text and read_iso(text) is not None and not math.isnan(read_iso(text).astype(float))
     ]
     others = [text for text in dates if text and text not in good and text not in Model.of(model).inputs.gaps]
     is_valid = _table([*good, "2024-05-31"])

@@ -1,4 +1,4 @@
-"""`read_table` and `table_batches`: tables of all kinds of columns, from CSV, TSV and Parquet files."""
+"""`read_table` and `table_batches`: tables of all kinds of columns, from files of all formats."""
 
 import bz2
 import codecs
@@ -6,21 +6,27 @@ import contextlib
 import csv
 import gzip
 import io
+import json
 import lzma
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+import zipfile
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
 from polyplane import TableEncoder
-from polyplane.readers import read_table, table_batches
+from polyplane.readers import read, read_table, table_batches
 
 MIXED = 'name,age,city\n"Ann, B.",39,"Ur\nbana"\nBob,?,Öl\n"He said ""no""",41.5,\n'
 FOUND = {"name": ["Ann, B.", "Bob", 'He said "no"'], "age": ["39", "?", "41.5"], "city": ["Ur\nbana", "Öl", ""]}
@@ -97,14 +103,9 @@ def test_an_encoder_learns_the_same_from_numbers_as_from_their_texts(write):
     np.testing.assert_array_equal(found.transform(numbers), expected.transform(texts))
 
 
-def test_a_decimal_comma_is_found_and_thousands_are_not(write):
-    comma = read_table(write("a;b;c\n1,5;2;x\n;3;y\n2,25;4;z\n"))
-    assert comma.column("a").to_pylist() == [1.5, None, 2.25]
-    both = read_table(write("a;b\n1,5;2.5\n2,5;3.5\n"))
-    assert [str(field.type) for field in both.schema] == ["string", "double"]
-    thousands = write('a,b\n"1,234",x\n"12,500",y\n')
-    assert read_table(thousands).column("a").to_pylist() == ["1,234", "12,500"]
-    assert read_table(thousands, decimal=",").column("a").to_pylist() == [1.234, 12.5]
+def test_only_plain_numbers_are_parsed_and_others_are_left_to_the_encoder(write):
+    table = read_table(write("a;b;c\n1,5;2.5;x\n;3;y\n2,25;4;z\n"))
+    assert [str(field.type) for field in table.schema] == ["string", "double", "string"]
 
 
 def test_index_columns_of_pandas_are_left_out(write, tmp_path):
@@ -262,7 +263,6 @@ def test_wrong_parameters_are_refused(write):
         ({"encoding": "klingon"}, "encoding='klingon' is not a known encoding"),
         ({"encoding": "rot13"}, "encoding='rot13' is not a known encoding"),
         ({"format": "npz"}, "format='npz' must be one of"),
-        ({"decimal": "'"}, "decimal"),
         ({"columns": ["size"]}, "has none of the requested columns; its columns are name, age, city"),
     ):
         with pytest.raises(ValueError, match=match):
@@ -270,7 +270,7 @@ def test_wrong_parameters_are_refused(write):
     with pytest.raises(ValueError, match="batch_size=0"):
         table_batches(path, 0)
     svm = write("1 1:2\n-1 1:3\n", "x.svm")
-    with pytest.raises(ValueError, match="in svmlight format; tables are read from CSV, TSV and Parquet files"):
+    with pytest.raises(ValueError, match="in svmlight format; tables are read from CSV, TSV, Parquet, Arrow"):
         read_table(svm)
     with pytest.raises(OSError, match="directory"):
         read_table(path.parent)
@@ -288,3 +288,120 @@ def test_without_arrow_the_error_names_the_extra(write, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'pip install "polyplane\[tables\]"'):
         read_table(write(MIXED))
+
+
+class TestOtherFormats:
+    ROWS = (
+        {"kind": "a", "size": 1.5, "n": 3, "day": datetime(2024, 5, 31), "on": True},
+        {"kind": None, "size": None, "n": -4, "day": None, "on": False},
+        {"kind": "b", "size": 2.0, "n": 2**40, "day": datetime(2024, 6, 1, 17, 30), "on": True},
+    )
+
+    @pytest.fixture
+    def table(self):
+        return pa.Table.from_pylist(list(self.ROWS))
+
+    def check(self, found, table):
+        assert [str(field.type) for field in found.schema] == ["string", "double", "int64", "timestamp[us]", "bool"]
+        assert found.to_pylist() == table.to_pylist()
+
+    @pytest.mark.parametrize("compression", ["", ".gz"])
+    def test_arrow(self, table, tmp_path, compression):
+        path = tmp_path / "x.feather"
+        feather.write_feather(table, path)
+        if compression:
+            Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        self.check(read_table(f"{path}{compression}"), table)
+        path.write_bytes(path.read_bytes()[:50])
+        with pytest.raises(ValueError, match="is not an Arrow file, or is damaged"):
+            read_table(path)
+
+    def test_excel(self, table, tmp_path):
+        openpyxl = pytest.importorskip("openpyxl")
+        path, book = tmp_path / "x.xlsx", openpyxl.Workbook()
+        for row in ([None], [*self.ROWS[0]], *([*row.values()] for row in self.ROWS)):
+            book.active.append(row)
+        book.create_sheet("more").append(["a", ""])
+        book["more"].append([1, "x"])
+        book["more"].append(["one", 2])
+        book.save(path)
+        self.check(read_table(path), table)
+        assert read_table(path, table="more").to_pydict() == {"a": ["1", "one"], "Unnamed: 1": ["x", "2"]}
+        with pytest.raises(ValueError, match=r"it has no sheet 'less'; its sheets are Sheet, more"):
+            read_table(path, table="less")
+        path.write_bytes(path.read_bytes()[:500])
+        with pytest.raises(ValueError, match="cannot be read as an Excel file"):
+            read_table(path)
+        path.write_text("a,b\n1,2\n")
+        with pytest.raises(ValueError, match="has the extension of an Excel file, but different content"):
+            read_table(path)
+
+    def test_an_excel_file_that_grows_is_refused(self, tmp_path):
+        pytest.importorskip("openpyxl")
+        with zipfile.ZipFile(tmp_path / "x.xlsx", "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a", "w") as file:
+            for _ in range(600):
+                file.write(bytes(1 << 20))
+        with pytest.raises(ValueError, match="has more than 512 MB: convert it to Parquet"):
+            read_table(tmp_path / "x.xlsx")
+
+    @pytest.mark.parametrize("form", ["rows", "columns", "lines"])
+    def test_json(self, tmp_path, form):
+        rows = [{"a": 1, "b": "x"}, {"a": None, "b": "y", "c": 2.5}, {"a": 3, "b": 1e400, "c": 1}]
+        rows[2]["b"] = 7
+        texts = {
+            "rows": json.dumps(rows, indent=1),
+            "columns": json.dumps({name: [row.get(name) for row in rows] for name in "abc"}),
+            "lines": "\n".join(map(json.dumps, rows)),
+        }
+        path = tmp_path / ("x.jsonl" if form == "lines" else "x.json")
+        path.write_text(texts[form])
+        assert read_table(path).to_pydict() == {"a": [1, None, 3], "b": ["x", "y", "7"], "c": [None, 2.5, 1.0]}
+
+    @pytest.mark.parametrize(
+        ("text", "match"),
+        [
+            ("[1, 2]", "is no table: it must be a list of rows"),
+            ('{"a": [1], "b": [1, 2]}', "is no table"),
+            ("{", "is not JSON"),
+            ("[" * 100_000, "is not JSON"),
+            ('[{"a": [1]}]', "Column 'a' contains lists or objects"),
+        ],
+    )
+    def test_what_is_no_table_in_json_is_refused(self, tmp_path, text, match):
+        (tmp_path / "x.json").write_text(text)
+        with pytest.raises(ValueError, match=match):
+            read_table(tmp_path / "x.json")
+
+    def test_sqlite(self, tmp_path):
+        path = tmp_path / "x.db"
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute('CREATE TABLE "my ""own""" (a INTEGER, b TEXT)')
+            database.executemany('INSERT INTO "my ""own""" VALUES (?, ?)', [(1, "x"), (None, "y"), ("3", None)])
+        before = path.read_bytes()
+        assert read_table(path).to_pydict() == {"a": [1, None, 3], "b": ["x", "y", None]}
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("CREATE TABLE other AS SELECT 5 AS c")
+        assert read_table(path, table="other").to_pydict() == {"c": [5]}
+        with pytest.raises(ValueError, match=r'has 2 tables: my "own", other; set `table`'):
+            read_table(path)
+        with pytest.raises(ValueError, match="has no table 'none': my"):
+            read_table(path, table="none")
+        path.write_bytes(before[:3000])
+        with pytest.raises(ValueError, match="cannot be read by SQLite"):
+            read_table(path)
+
+    def test_duckdb(self, table, tmp_path):
+        duckdb = pytest.importorskip("duckdb")
+        path = tmp_path / "x.duckdb"
+        with closing(duckdb.connect(str(path))) as database:
+            database.register("given", table)
+            database.execute("CREATE TABLE rows AS SELECT * FROM given")
+        self.check(read_table(path), table)
+        path.write_bytes(path.read_bytes()[:3000])
+        with pytest.raises(ValueError, match="cannot be read by DuckDB"):
+            read_table(path)
+
+    def test_matrices_are_not_read_from_them(self, tmp_path):
+        (tmp_path / "x.json").write_text('[{"a": 1, "y": 0}]')
+        with pytest.raises(ValueError, match="is in json format; matrices are read from svmlight, csv, parquet files"):
+            read(tmp_path / "x.json")

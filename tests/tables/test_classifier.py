@@ -190,3 +190,26 @@ class TestQuality:
         _, other, *_ = held_out_error(TableClassifier(2, random_state=0), X * scale, y)
         assert error < 0.05
         assert (other.predict(X_test * scale) == model.predict(X_test)).mean() > 0.995
+
+
+class TestTellingColumns:
+    """Columns from which the class follows, as from those that are computed from it."""
+
+    @pytest.mark.parametrize("leak", ["interval", "code", "date"])
+    def test_each_is_named(self, leak):
+        rng = np.random.default_rng(0)
+        y = rng.integers(0, 3, 400)
+        days = np.datetime64("2020-01-01") + rng.integers(0, 90, 400) + 100 * y
+        columns = {
+            "interval": y + 0.9 * rng.random(400),
+            "code": np.array([f"{c}{i}" for c, i in zip(y, rng.integers(0, 3, 400), strict=True)]),
+            "date": days.astype("datetime64[ns]"),
+        }
+        frame = pd.DataFrame(
+            {"x": rng.normal(size=400) + 3 * y, leak: columns[leak], "none": rng.choice(list("ab"), 400)}
+        )
+        model = TableClassifier(1, preparation="standard", n_planes=1, max_iter=1, random_state=0)
+        with pytest.warns(UserWarning, match=f"The class of each row follows from '{leak}' alone: leave"):
+            model.fit(frame, y)
+        frame.loc[7, leak] = frame[leak][np.flatnonzero(y != y[7])[0]]  # a single exception
+        model.fit(frame, y)

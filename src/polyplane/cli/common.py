@@ -129,6 +129,7 @@ def one_sentence(name: str, debug: bool) -> Iterator[None]:
         for category in (UserWarning, RuntimeWarning):
             warnings.simplefilter("always", category)
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # columns were matched by name before
+        warnings.filterwarnings("ignore", "How columns are read")  # the tables of `train` list them
         warnings.showwarning = lambda message, *_, **__: note(str(message))
         try:
             yield

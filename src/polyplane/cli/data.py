@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from polyplane.cli.common import UserError, listed, note, option
-from polyplane.cli.rows import find_column, label_kind, match_labels, open_table
+from polyplane.cli.rows import find_column, label_kind, match_labels, missing_labels, open_table
 from polyplane.learners import LEARNERS
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 #: The panel of options about the data.
 PANEL = "The data"
-DATA_HELP = "Data file in svmlight, CSV/TSV or Parquet format, optionally gz/bz2/xz; - for standard input."
+DATA_HELP = (
+    "Data file: svmlight, CSV/TSV, Parquet, Arrow, Excel, JSON (also gz/bz2/xz), SQLite, DuckDB; - for standard input."
+)
 DataFile = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by `polyplane train`.")]
 Seed = Annotated[int, option("N", min=0, help="Seed of the random number generator.")]
@@ -195,7 +197,7 @@ class LoadedModel:
             id_name = self._column(table, "id", wanted["id"], is_needed=False)
             truth = None
             if label is not None:
-                truth, unknown = match_labels(table.column(label), self.inputs.gaps, classes)
+                truth, unknown = match_labels(table.column(label), missing_labels(self.inputs.gaps), classes)
                 if unknown is not None and needs_label:
                     row, labels = first + int(np.argmax(truth == -2)), classes.tolist()
                     raise UserError(
@@ -224,10 +226,8 @@ class LoadedModel:
             names = listed(map(repr, missing), 5)
             raise UserError(f"{data} has no column{'s' if missing[1:] else ''} {names}, which the model requires.")
         table = table.select([column.name for column in inputs.columns])
-        for decimal in (".", ","):
-            numbers = {c.name for c in inputs.columns if c.kind == "number" and c.decimal == decimal}
-            table = typed(table, numbers, decimal, inputs.gaps)
-        return table
+        numbers = {c.name for c in inputs.columns if c.kind == "number" and c.decimal == "." and c.format.is_plain}
+        return typed(table, numbers, inputs.gaps)
 
     def feature_names(self, part: Part | None) -> list[str] | None:
         """Return the names of a matrix's features, as in training or in the file, or svmlight indices; else None."""

@@ -61,7 +61,7 @@ def describe(path: str, found: Contents) -> dict[str, Any]:
             {"column": column.name, "kind": column.kind, "gaps": column.has_gaps, "features": len(column.features)}
             for column in inputs.columns
         ]
-        content["dropped"] = dict(inputs.dropped)
+        content |= {"dropped": dict(inputs.dropped), "notes": dict(inputs.notes)}
     content["parameters"] = plain(estimator.get_params(deep=False))
     content["metadata"] = {name: _short(value) for name, value in found.metadata.items()}
     return content
@@ -91,6 +91,8 @@ def _tables(content: dict[str, Any]) -> list[Table]:
         tables.append(Table("Columns", ("column", "kind", "missing values", "encoded features"), rows))
     if content.get("dropped"):
         tables.append(Table("Dropped", ("column", "reason"), list(content["dropped"].items())))
+    if content.get("notes"):
+        tables.append(Table("Notes", ("column", "note"), list(content["notes"].items())))
     if content["metadata"]:
         tables.append(Table("Metadata", ("name", "value"), list(content["metadata"].items())))
     if names is not None and len(names) <= MOST_NAMES:

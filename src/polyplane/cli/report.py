@@ -87,7 +87,6 @@ class Report:
             "unlabelled_rows": facts.n_unlabelled,
             "classes": list(counts),
             "class_counts": list(counts.values()),
-            "decimal": facts.decimal,
             "read_seconds": round(facts.seconds, 3),
         }
         shown = {
@@ -95,7 +94,6 @@ class Report:
             "classes": _listed(show_number(label) + (f" ({n:,})" if n else "") for label, n in counts.items()),
             "index": _listed(f"{name!r} is ignored" for name in facts.index_columns),
             "rows without a label": facts.n_unlabelled or None,
-            "decimal sign": "comma" if facts.decimal == "," else None,
         }
         self._show(facts_table("Read", shown))
 
@@ -152,10 +150,13 @@ class Report:
         self._show(Table("Columns", ("kind", "columns", "names"), rows))
         if inputs.dropped:
             self._show(Table("Dropped", ("column", "reason"), list(inputs.dropped.items())))
+        if inputs.notes:
+            self._show(Table("Notes", ("column", "note"), list(inputs.notes.items())))
         self._content |= {
             "kinds": {column.name: column.kind for column in inputs.columns},
             "gaps": with_missing,
             "dropped": dict(inputs.dropped),
+            "notes": dict(inputs.notes),
         }
 
     def finish(self, interrupted: bool) -> None:

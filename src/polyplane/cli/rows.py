@@ -27,8 +27,17 @@ MOST_DIFFERENT = 0.5
 MOST_DIGITS = 400
 #: Number of rows that the encoder of a table is fitted to in a stream.
 FIRST_ROWS = 50_000
+#: The strings that mark a missing label, among the usual ones.
+MISSING_LABELS = ("", "?", "NA", "N/A", "NaN", "nan", "null")
 #: As numbers, these strings would lose their leading zeros.
 _LEADING_ZERO = re.compile(r"[+-]*0\d")
+
+
+def missing_labels(gaps: Collection[str]) -> frozenset[str]:
+    """Return the strings that mark a missing label: of the usual ones only a few, as "None" may be a class."""
+    from polyplane.tables.encoder import GAPS
+
+    return frozenset(gap for gap in gaps if gap in MISSING_LABELS or gap not in GAPS)
 
 
 def count_labels(columns: Iterable[Any], missing: Collection[str]) -> tuple[dict[Any, int], int]:
@@ -215,8 +224,6 @@ class DataFacts:
         Index columns of a table, written by pandas.
     n_unlabelled : int
         Number of rows without a label, which are ignored.
-    decimal : str
-        The decimal separator of a table.
     feature_names : tuple of str or None
         The features of a matrix.
     scaling : AffineScaling or None
@@ -230,7 +237,6 @@ class DataFacts:
     seconds: float = 0.0
     index_columns: tuple[str, ...] = ()
     n_unlabelled: int = 0
-    decimal: str = "."
     feature_names: tuple[str, ...] | None = None
     scaling: AffineScaling | None = None
 
@@ -347,11 +353,11 @@ def given_labels(classes: str) -> list[Any]:
 
 
 class TableSource:
-    """Training data as a table; the decimal separator of the `model` is set to that of the file, if it is not given."""
+    """Training data as a table."""
 
-    def __init__(self, options: TrainOptions, model: Any, is_decimal_given: bool) -> None:
-        self.options, self.model, self.is_decimal_given = options, model, is_decimal_given
-        self.missing = frozenset(model.gaps)
+    def __init__(self, options: TrainOptions, model: Any) -> None:
+        self.options, self.model = options, model
+        self.missing = missing_labels(model.gaps)
 
     def read(self) -> TrainingRows:
         """Read all rows; those without a label are ignored."""
@@ -368,8 +374,7 @@ class TableSource:
         counts, n_unlabelled = count_labels([table.column(label)], self.missing)
         check_label(counts, label, f"--label {label}")
         X = columns.features(table, label)
-        self._find_decimal(X)
-        X = self._typed(X, set(X.column_names) - set(self.model.kinds or ()))
+        X = self._typed(X, set(X.column_names))
         facts = self._facts(columns, X, label, counts, parts.format, began, n_unlabelled)
         found, _ = match_labels(table.column(label), self.missing, facts.classes)
         if n_unlabelled:
@@ -397,7 +402,6 @@ class TableSource:
         if not counts:
             raise UserError(f"{self.options.data} has no rows with a label in the column {label!r}.")
         _refuse_single(list(counts), label)
-        self._find_decimal(X)
         return self._facts(columns, X, label, counts, parts.format, began, n_unlabelled)
 
     def _given(self) -> DataFacts:
@@ -406,7 +410,7 @@ class TableSource:
         if classes is None or "label" not in given:
             raise UserError("Standard input can be read only once: with --stream, also specify --classes and --label.")
         metadata = {"format": "csv"} | {name: given[name] for name in ("label", "id") if name in given}
-        return DataFacts(0, 0, metadata, dict.fromkeys(given_labels(classes), 0), decimal=self.model.decimal)
+        return DataFacts(0, 0, metadata, dict.fromkeys(given_labels(classes), 0))
 
     def _facts(
         self, columns: NamedColumns, X: Any, label: str, counts: dict[Any, int], format: str, began: float, n: int
@@ -415,19 +419,15 @@ class TableSource:
         metadata = {name: value for name, value in recorded.items() if value is not None}
         return DataFacts(
             sum(counts.values()), X.num_columns, metadata, counts, time.perf_counter() - began,
-            columns.index_columns, n, self.model.decimal,
+            columns.index_columns, n,
         )  # fmt: skip
 
-    def _find_decimal(self, X: Any) -> None:
-        from polyplane.readers.tables import find_decimal
-
-        if not self.is_decimal_given:
-            self.model.set_params(decimal=find_decimal(X, self.missing))
-
-    def _typed(self, X: Any, numbers: set[str]) -> Any:
+    def _typed(self, X: Any, columns: set[str]) -> Any:
         from polyplane.readers.tables import typed
 
-        return typed(X, numbers, self.model.decimal, self.missing)
+        own = {} if self.model.date_format is None else self.model.date_format
+        as_text = columns if isinstance(own, str) or self.model.decimal == "," else {*own, *(self.model.kinds or ())}
+        return typed(X, columns - as_text, self.model.gaps)
 
     def _batches(self, label: str, classes: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
         """Yield the labelled rows in batches; columns that are numeric in the first rows are parsed as numbers."""
@@ -444,7 +444,7 @@ class TableSource:
                 row = first_row + int((found == -2).argmax())
                 raise UserError(f"{data}, row {row}: the label {unknown!r} is not in --classes.")
             X = columns.features(table, label)
-            X = self._typed(X, set(X.column_names) - set(self.model.kinds or ()) if numbers is None else numbers)
+            X = self._typed(X, set(X.column_names) if numbers is None else numbers)
             if numbers is None:
                 numbers = {field.name for field in X.schema if str(field.type) in ("int64", "double")}
             first_row += table.num_rows

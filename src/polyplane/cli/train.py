@@ -150,7 +150,7 @@ class TrainOptions(ReadingWithId):
         """Whether the learner is `table`: it is given, or no learner is given and the data are a table."""
         if self.learner is not None:
             return self.learner == TABLE
-        if (self.format or self.source.format()) not in ("csv", "parquet"):
+        if (self.format or self.source.format()) == "svmlight":
             return False
         try:
             import pyarrow  # noqa: F401
@@ -192,7 +192,7 @@ class TrainOptions(ReadingWithId):
             if getattr(self, name) and not (self.stream and name == "classes"):
                 raise UserError(f"--{name}: {why}.")
         if self.format == "svmlight":
-            raise UserError("--format svmlight: `table` takes CSV, TSV and Parquet files.")
+            raise UserError("--format svmlight: `table` takes tables, such as CSV and Parquet files.")
 
 
 @command(
@@ -234,7 +234,7 @@ def train(options: TrainOptions) -> None:
     if not is_table:
         source = MatrixSource(options, resumed)
     elif resumed is None:
-        source = TableSource(options, model, "decimal" in parameters)
+        source = TableSource(options, model)
     elif options.cv is not None:
         raise UserError("--cv cannot be combined with --resume for tables: the new rows are read in batches.")
     else:

@@ -118,7 +118,8 @@ def learn_encoder(encoder: TableEncoder, parts: Sequence[PartSummary]) -> TableE
         table = Table(names, first.is_named, n_rows, lambda j: summaries[names[j]].expanded(n_rows))
         inputs = TableInputs.learn(table, *how)
         columns = (summaries[column.name].counted(column, n_rows) for column in inputs.columns)
-        return replace(inputs, columns=tuple(columns))
+        missing = {name: int(own.counts[own.cells.is_gap].sum()) for name, own in summaries.items()}
+        return replace(inputs, columns=tuple(columns), n_missing={name: n for name, n in missing.items() if n})
 
     return encoder._learn(names, learn)
 

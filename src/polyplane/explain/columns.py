@@ -12,13 +12,15 @@ from scipy import sparse
 
 from polyplane.engine.data import moments
 from polyplane.explain.text import date_text, distinct, whole_number
-from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range
+from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range, TextColumn
 from polyplane.inputs.frames import Table, as_levels, read_table
 from polyplane.model import Model
 
 #: A value of a column: a number, a string (levels, dates, true and false), or None if missing.
 Value = int | float | str | None
 OTHER = "other levels"
+#: A text without known words, which has no words itself.
+NO_WORDS = "..."
 #: Interquartile range of a normal distribution, in standard deviations.
 NORMAL_SPREAD = 1.349
 
@@ -165,10 +167,10 @@ class ModelColumns:
         for j, column in enumerate(inputs.columns):
             cells = table.read(names.index(column.name))
             value = None if cells.is_gap[0] else decoded(column, z[self.encoded(j)])
-            if value is not None and isinstance(column, CategoryColumn):
+            if value is not None and isinstance(column, CategoryColumn | TextColumn):
                 codes, levels = as_levels(cells)
                 value = levels[codes[0]]
-                if value not in column.levels:
+                if isinstance(column, CategoryColumn) and value not in column.levels:
                     notes[j] = "rare or unknown level"
             values.append(value)
         return Row(z, values, notes)
@@ -199,6 +201,8 @@ def decoded(column: Column, z: np.ndarray) -> Value:
             return names[int(z[: len(names)].argmax())] if z[: len(names)].any() else OTHER
         case BooleanColumn():
             return "true" if z[0] > 0.5 else "false"
+        case TextColumn(words=words):
+            return " ".join(word for word, is_known in zip(words, z, strict=False) if is_known) or NO_WORDS
         case DateColumn():
             return date_text(float(z[0]))
     value = float(z[0])

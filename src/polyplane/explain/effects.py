@@ -14,8 +14,9 @@ from scipy.special import ndtri
 from polyplane.explain.columns import OTHER, ModelColumns, Value, decoded
 from polyplane.explain.geometry.changes import part_of_column
 from polyplane.explain.text import date_text, distinct, signed, whole_number
-from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, Range
-from polyplane.inputs.frames import DATES, Cells
+from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, Range, TextColumn
+from polyplane.inputs.formats import DATES
+from polyplane.inputs.frames import Cells
 from polyplane.model import Model
 
 #: Explanations use evenly spaced rows: largest number of rows, smallest number if this exceeds the limit of numbers,
@@ -35,6 +36,8 @@ CALENDAR = {"month": (1, 12), "day of week": (1, 7), "hour": (0, 23)}
 PRINTED_VALUES, MIN_SHARE = 5, 0.005
 #: Smallest width of a range of effects that is printed, as a fraction of the largest effect of the column.
 WIDE = 0.5
+#: Number of words of a text whose effects are computed.
+MAX_WORDS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +49,11 @@ class ColumnEffect:
     column : str
         Name of the column.
     column_type : str
-        "number", "category", "boolean" or "date".
+        "number", "category", "boolean", "date" or "text".
     part : str or None
         For dates: "days", "year", "month", "day of week" or "hour".
     values : tuple
-        Numbers in increasing order (dates as days since 1970), or levels.
+        Numbers in increasing order (dates as days since 1970), levels, or words with the largest effects.
     reference : float or str
         The reference value: the median or the most frequent level; for a matrix, the mean.
     effect : ndarray of shape (n_values, n_classes)
@@ -238,6 +241,9 @@ class Effects:
     def _estimated(self, j: int) -> np.ndarray:
         """Estimate the deviations of the effects of a column from the stored distribution of its values."""
         column, variance = self._described.column(j), np.zeros(self._model.n_classes)
+        if isinstance(column, TextColumn):  # as if words were independent
+            shares, words = np.array(column.shares), np.eye(len(column.words), len(column.features))
+            return np.sqrt((shares * (1.0 - shares)) @ np.square(self._mean_effect(self._part(j, words), None)[0]))
         for effect in self._effects_of(j):
             sizes, weights = effect.effect, np.ones(len(effect.values))
             known = getattr(column, "range", None)
@@ -324,6 +330,11 @@ class Effects:
         if isinstance(column, CategoryColumn):
             names = (*column.levels, OTHER) if column.has_other else column.levels
             yield _Axis(None, names, decoded(column, reference), np.eye(len(names), width), column.counts)
+        elif isinstance(column, TextColumn):
+            words = np.eye(len(column.words), width)
+            sizes = np.abs(self._part(j, words)).max(axis=1)
+            most = np.sort(np.argsort(-sizes, kind="stable")[:MAX_WORDS])
+            yield _Axis(None, tuple(column.words[i] for i in most), decoded(column, reference), words[most])
         elif isinstance(column, BooleanColumn):
             yield _Axis(None, ("false", "true"), decoded(column, reference), np.eye(2, width, -1))
         elif isinstance(column, DateColumn):

@@ -17,6 +17,8 @@ from polyplane.model import Model
 
 #: Contributions below this fraction of the largest are summed up in one line.
 SMALL = 0.03
+#: Number of words of a text that are listed.
+MAX_WORDS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,6 +364,11 @@ def explained_row(
     rival = int(np.where(np.arange(len(scores)) == c, -np.inf, scores).argmax()) if goal in (None, c) else goal
     parts = model.contributions(row.z[None], typical.z)[0]
     contributions = (parts[:, c] - parts[:, rival]) / model.unit
+    notes = dict(row.notes)
+    inputs: Any = model.inputs
+    if inputs.is_table and any(column.kind == "text" for column in inputs.columns):
+        single = model.contributions(row.z[None], typical.z, of_encoded=True)[0]
+        notes |= _words(inputs, (single[:, c] - single[:, rival]) / model.unit)
     difference = float(scores[c] - scores[rival]) / model.unit
     plane = rival_plane = None
     if model.has_winners:
@@ -384,12 +391,24 @@ def explained_row(
         values=row.values,
         reference=typical.values,
         columns=tuple(columns.names),
-        notes=row.notes,
+        notes=notes,
         flip=None if allowed is None else _flip(columns, row, goal, allowed),
         searched=allowed is not None,
         n_members=model.planes.n_members,
         _described=columns,
     )
+
+
+def _words(inputs: Any, parts: np.ndarray) -> dict[int, str]:
+    """Return the words of each text column with the largest contributions, which are given by encoded number."""
+    notes: dict[int, str] = {}
+    for j, (column, own) in enumerate(zip(inputs.columns, inputs.places, strict=True)):
+        if column.kind == "text":
+            sizes = parts[own][: len(column.words)]
+            order = [i for i in np.argsort(-np.abs(sizes), kind="stable")[:MAX_WORDS].tolist() if sizes[i]]
+            listed = ", ".join(f"{column.words[i]!r} {signed(sizes[i])}" for i in order)
+            notes |= {j: f"contains {listed}"} if listed else {}
+    return notes
 
 
 def _flip(columns: ModelColumns, row: Row, goal: int | None, allowed: dict[str, Any]) -> Flip | None:

@@ -64,6 +64,7 @@ def to_c(model: Any, dtype: str | None = None, *, name: str = "model") -> str:
     ['int iris_predict(const float *x, float *scores);', 'int iris_predict(const float *x, float *scores)']
     """
     view = View.of(model, dtype, (*FLOATS, "int8"))
+    view.refuse("C", ["text"])
     literals.check_c_identifier(name)
     compressed = Model.of(model)
     if compressed.projection is not None and dtype in (None, "int8"):
@@ -239,6 +240,8 @@ class _Writer:
         text = "\nstruct PREFIX_row {\n"
         for line, column in lines:
             expected = EXPECTED[column.kind].format(len(column.levels))
+            if unit := getattr(column.format, "unit", ""):
+                expected = expected.replace("a number", f"a number ({literals.c_comment(unit)})")
             text += f"    {line:<{width}} /* {literals.c_comment(column.name)}: {expected} */\n"
         return f"{text}}};\n"
 

@@ -12,6 +12,7 @@ from polyplane._version import __version__
 from polyplane.exports.literals import js_value, label_value, number, runtime, wrapped
 from polyplane.exports.view import Column, View
 from polyplane.features import OPS
+from polyplane.inputs.formats import MULTIPLES, PLAIN, NumberFormat, date_pattern
 
 
 def to_javascript(model: Any, dtype: str | None = None, *, name: str | None = None) -> str:
@@ -59,6 +60,8 @@ def to_javascript(model: Any, dtype: str | None = None, *, name: str | None = No
     constants = {
         "classes": js_value([label_value(label) for label in view.model.classes.tolist()]),
         "columns": _lines(js_value(_column(column)) for column in view.columns),
+        "plain": js_value(_format(PLAIN)),
+        "multiples": js_value(MULTIPLES),
         "missingTexts": js_value(view.missing_texts),
         "largest": js_value(view.largest),
         "isSoft": js_value(view.is_soft),
@@ -87,9 +90,11 @@ def _lines(values: Iterable[str]) -> str:
 
 def _column(column: Column) -> dict[str, Any]:
     entries: dict[str, Any] = {"name": column.name, "position": column.position, "kind": column.kind}
-    if column.kind == "number" and column.decimal != ".":
-        entries["decimal"] = column.decimal
-    if column.kind == "category":
+    if isinstance(column.format, NumberFormat) and column.format != PLAIN:
+        entries["format"] = _format(column.format)
+    if isinstance(column.format, str) and column.format:
+        entries["format"] = date_pattern(column.format).replace("(?P<", "(?<")
+    if column.kind in ("category", "text"):
         entries |= {"levels": column.levels, "first": column.first, "other": column.other}
     if column.may_be_missing:
         entries["missing"] = column.missing
@@ -99,6 +104,10 @@ def _column(column: Column) -> dict[str, Any]:
             for part, neutral, own in column.numbers
         ]
     return entries
+
+
+def _format(format: NumberFormat) -> dict[str, str]:
+    return {"pattern": format.pattern, "separators": format.separators, "decimal": format.decimal}
 
 
 def _array(values: Any, dtype: str) -> str:

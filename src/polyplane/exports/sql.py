@@ -70,6 +70,7 @@ def to_sql(
     (7, 'yes')
     """
     view = View.of(model, dtype)
+    view.refuse("SQL", ["text"], formats=True)
     if dialect not in DIALECTS:
         raise ValueError(f"dialect={dialect!r} must be one of {', '.join(DIALECTS)}.")
     return _Writer(view, DIALECTS[dialect], table, (key,) if isinstance(key, str) else tuple(key)).text()
@@ -208,7 +209,7 @@ class _Writer:
             cell = f"r.{self._name(column.name)}"
             if column.kind == "number":
                 neutral = column.numbers[0].neutral
-                expression = self.dialect("comma" if column.decimal == "," else "number", cell)
+                expression = self.dialect("comma" if getattr(column.format, "decimal", ".") == "," else "number", cell)
                 if neutral is not None and not self.view.is_table:
                     missing, literal = self.dialect("missing", cell), self.dialect.literal(neutral)
                     expression = f"CASE WHEN {missing} THEN {literal} ELSE {expression} END"

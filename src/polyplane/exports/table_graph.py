@@ -40,9 +40,9 @@ class TableInput(NamedTuple):
     def array(self, cells: Cells) -> np.ndarray:
         """Convert the values of the column to the input, shape (n_rows, 1)."""
         if self.column.kind == "number":
-            values: np.ndarray = as_numbers(cells, self.column.decimal)
+            values: np.ndarray = as_numbers(cells, self.column.format)
         elif self.column.kind == "date":
-            dates = as_dates(cells)
+            dates = as_dates(cells, self.column.format)
             values, whole = days(dates), days(dates.astype("datetime64[D]"))
             # Shortly before midnight, the nearest float may be the next day.
             values = np.where(np.floor(values) > whole, np.nextafter(values, -np.inf), values)
@@ -60,6 +60,8 @@ def inputs_of(encoding: TableInputs, dtype: np.dtype[Any]) -> list[TableInput]:
     inputs = []
     for column in encoding.columns:
         name = column.name
+        if column.kind == "text":
+            raise ValueError(f"Column {name!r} is free text, which ONNX models do not read: train without the column.")
         if not _is_possible(name):
             name = f"column {encoding.names.index(name)}"
             while name in taken:

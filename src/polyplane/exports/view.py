@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.features import OPS, Features
+from polyplane.inputs.formats import NumberFormat
 from polyplane.inputs.frames import LARGEST, text_cells, text_of
 from polyplane.model import Model
 
 #: Data types of weights, except for those of one byte.
 FLOATS = ("float32", "float64")
 #: Parts of columns that are indicators: they have weights but no features.
-INDICATORS = ("level", "other", "missing")
+INDICATORS = ("level", "word", "other", "missing")
+#: Numbers with digits, a sign, a decimal point or comma and an exponent.
+PLAIN_FORMATS = (NumberFormat("."), NumberFormat(","))
 #: Zero weights at both ends are removed if at most this fraction of the weights remains, since then the first and the
 #: last plane of each feature have to be stored.
 WORTHWHILE = 0.8
@@ -64,15 +67,15 @@ class Column:
     position : int
         Its index among all columns.
     kind : str
-        "number", "category", "boolean" or "date".
+        "number", "category", "boolean", "date" or "text".
     numbers : tuple of Number
-        The numbers derived from it; none for a category.
+        The numbers derived from it; none for a category and a text.
     levels : tuple of str
-        The known levels of a category; level i has the weights with index ``first + i``.
+        The known levels of a category, or words of a text; level i has the weights with index ``first + i``.
     first, other, missing : int or None
         The indices of the weights of the first level, of unknown levels, and of missing values. None: no weights.
-    decimal : str
-        The decimal separator of numbers in strings.
+    format : NumberFormat, str or None
+        How numbers or dates are written in strings.
     """
 
     name: str
@@ -83,7 +86,7 @@ class Column:
     first: int | None = None
     other: int | None = None
     missing: int | None = None
-    decimal: str = "."
+    format: NumberFormat | str | None = None
 
     @property
     def may_be_missing(self) -> bool:
@@ -190,6 +193,21 @@ class View:
         weights = self.model.planes.member_weight
         return None if (weights == weights[0]).all() else (weights * len(weights)).tolist()
 
+    def refuse(self, language: str, kinds: Sequence[str], *, formats: bool = False) -> None:
+        """Raise an error for columns that a language does not read: of some kinds, or with strings in other formats."""
+        for column in self.columns:
+            is_plain = not column.format if isinstance(column.format, str) else column.format in (None, *PLAIN_FORMATS)
+            if column.kind in kinds:
+                raise ValueError(
+                    f"Column {column.name!r} is free text, which {language} does not read: export to JavaScript, or "
+                    "train without the column."
+                )
+            if formats and not is_plain:
+                raise ValueError(
+                    f"Column {column.name!r} was trained on strings that {language} does not read as {column.kind}s: "
+                    f"convert it to {column.kind}s before training."
+                )
+
     def runs(self, number: Number) -> list[Run]:
         """Return the features of a number as runs."""
 
@@ -288,9 +306,11 @@ def _columns(model: Model, source: np.ndarray, indicator: np.ndarray) -> tuple[C
             if feature.part not in INDICATORS
         ]
         place = {feature.part: int(indicator[j]) for feature, j in reversed(parts)}  # the first of the levels
-        levels = tuple(feature.level for feature, _ in parts if feature.part == "level")
-        first, other, missing = (place.get(part) for part in ("level", "other", "missing"))
-        name, decimal = column.name, getattr(column, "decimal", ".")
+        levels = tuple(feature.level for feature, _ in parts if feature.level is not None)
+        first, other, missing = (
+            place.get(part) for part in ("word" if column.kind == "text" else "level", *INDICATORS[2:])
+        )
+        name, format = column.name, getattr(column, "format", None)
         values = tuple(numbers)
-        columns.append(Column(name, position[name], column.kind, values, levels, first, other, missing, decimal))
+        columns.append(Column(name, position[name], column.kind, values, levels, first, other, missing, format))
     return tuple(columns)

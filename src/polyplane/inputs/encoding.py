@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -15,8 +15,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
-from polyplane.inputs.frames import (
+from polyplane.inputs.formats import (
     EXACT,
+    PLAIN,
+    Ambiguous,
+    NumberFormat,
+    date_reader,
+    find_date_format,
+    find_number_format,
+)
+from polyplane.inputs.frames import (
     LARGEST,
     Cells,
     Table,
@@ -24,9 +32,6 @@ from polyplane.inputs.frames import (
     as_dates,
     as_levels,
     as_numbers,
-    looks_like_dates,
-    looks_like_numbers,
-    number_reader,
     positions_of,
     read_table,
 )
@@ -43,10 +48,11 @@ class Feature(NamedTuple):
     column : str
         The table column.
     part : str
-        "number", "level" (1 where the column has this level), "other" (a rare or unknown level), "missing", "true"
-        (of a boolean column), "days" (a date as days since 1970), or "year", "month", "day of week" and "hour".
+        "number", "level" (1 where the column has this level), "other" (a rare or unknown level), "word" (1 where the
+        text contains this word), "missing", "true" (of a boolean column), "days" (a date as days since 1970), or
+        "year", "month", "day of week" and "hour".
     level : str or None
-        The category level, if any.
+        The category level or the word, if any.
     """
 
     column: str
@@ -63,6 +69,8 @@ class Feature(NamedTuple):
                 return f"{self.column} = {self.level}"
             case "other" | "true":
                 return f"{self.column} = {self.part}"
+            case "word":
+                return f"{self.column} contains {self.level!r}"
             case "missing":
                 return f"{self.column} is missing"
         return f"{self.column} ({self.part})"
@@ -70,7 +78,7 @@ class Feature(NamedTuple):
     @property
     def is_indicator(self) -> bool:
         """Whether the values of the feature are 0 and 1."""
-        return self.part in ("level", "other", "missing", "true")
+        return self.part in ("level", "other", "word", "missing", "true")
 
 
 class Range(NamedTuple):
@@ -102,6 +110,7 @@ class Entry(NamedTuple):
     wanted: str
     is_valid: Callable[[Any], bool]
     convert: Callable[[Any], Any] = lambda value: value
+    is_optional: bool = False
 
 
 def _is_number(value: Any) -> bool:
@@ -122,6 +131,13 @@ def _is_range(value: Any) -> bool:
     return is_three and value[0] <= value[1] and value[2] > 0
 
 
+def _is_date_format(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and date_reader(value) is not None
+    except ValueError:
+        return False
+
+
 def _are_counts(value: Any) -> bool:
     return isinstance(value, list) and all(_is_number(item) and item >= 0 and item == int(item) for item in value)
 
@@ -131,6 +147,11 @@ FLAG = Entry("true or false", lambda value: isinstance(value, bool))
 NUMBER = Entry("a finite number", _is_number, float)
 TEXTS = Entry("a list of distinct strings", _are_texts, tuple)
 COUNTS = Entry("a list of non-negative integers", _are_counts, lambda value: tuple(map(int, value)))
+SHARES = Entry(
+    "a list of numbers from 0 to 1",
+    lambda value: isinstance(value, list) and all(_is_number(share) and 0 <= share <= 1 for share in value),
+    lambda value: tuple(map(float, value)),
+)
 RANGE = Entry("a list of low, high and a positive spread", _is_range, lambda value: Range(*map(float, value)))
 
 
@@ -140,18 +161,18 @@ def one_of(values: Collection[str]) -> Entry:
 
 
 def read_entries(what: str, value: Any, entries: Mapping[str, Entry]) -> dict[str, Any]:
-    """Validate plain data from JSON: each entry must exist and be valid, and there must be no others."""
+    """Validate plain data from JSON: entries must exist, unless they are optional, and be valid, without others."""
     if not isinstance(value, dict):
         raise ValueError(f"{what} must be a dict, not a {type(value).__name__}.")
     for name, entry in entries.items():
-        if name not in value:
+        if name not in value and not entry.is_optional:
             raise ValueError(f"{what} has no {name!r}.")
-        if not entry.is_valid(value[name]):
+        if name in value and not entry.is_valid(value[name]):
             raise ValueError(f"{what} has an invalid {name!r}: it must be {entry.wanted}.")
     for name in value:
         if name not in entries:
             raise ValueError(f"{what} has an unknown entry, {name!r}.")
-    return {name: entry.convert(value[name]) for name, entry in entries.items()}
+    return {name: entry.convert(value[name]) for name, entry in entries.items() if name in value}
 
 
 @dataclass(frozen=True)
@@ -191,7 +212,8 @@ class Column(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain data, for JSON."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        return {"kind": self.kind, **values}
+        usual = {each.name: each.default for each in fields(self)}
+        return {"kind": self.kind, **{name: value for name, value in values.items() if value != usual[name]}}
 
     @property
     @abstractmethod
@@ -209,21 +231,41 @@ class Column(ABC):
 
 @dataclass(frozen=True)
 class NumberColumn(Column):
-    """A numeric column; the neutral value is the median."""
+    """A numeric column; the neutral value is the median. The last fields are the `NumberFormat` of strings."""
 
     neutral: float
     decimal: str
     range: Range
     is_whole: bool
+    thousands: str = ""
+    unit: str = ""
+    has_multiples: bool = False
+    is_accounting: bool = False
 
     kind = "number"
-    entries = MappingProxyType({"neutral": NUMBER, "decimal": one_of((".", ",")), "range": RANGE, "is_whole": FLAG})
+    entries = MappingProxyType(
+        {
+            "neutral": NUMBER,
+            "decimal": one_of((".", ",")),
+            "range": RANGE,
+            "is_whole": FLAG,
+            "thousands": one_of(("", ",", ".", "'", " "))._replace(is_optional=True),
+            "unit": TEXT._replace(is_optional=True),
+            "has_multiples": FLAG._replace(is_optional=True),
+            "is_accounting": FLAG._replace(is_optional=True),
+        }
+    )
+
+    @cached_property
+    def format(self) -> NumberFormat:
+        """How the numbers are written in strings."""
+        return NumberFormat(self.decimal, self.thousands, self.unit, self.has_multiples, self.is_accounting)
 
     def _parts(self) -> list[tuple[str, str | None]]:
         return [("number", None)]
 
     def _encode(self, cells: Cells, out: np.ndarray) -> None:
-        values = as_numbers(cells, self.decimal)
+        values = as_numbers(cells, self.format)
         out[:, 0] = np.where(np.isnan(values), self.neutral, values)
 
     def entry(self, value: Any) -> tuple[int, float] | None:
@@ -302,11 +344,15 @@ class CategoryColumn(Column):
 
 @dataclass(frozen=True)
 class DateColumn(Column):
-    """A date column: days since 1970, and the parts of the date that vary; the neutral value is the median date."""
+    """A date column: days since 1970, and the parts of the date that vary; the neutral value is the median date.
+
+    `format` is that of strings, see `date_reader`; "" is ISO 8601.
+    """
 
     neutral: float
     parts: tuple[str, ...]
     range: Range
+    format: str = ""
 
     kind = "date"
     entries = MappingProxyType(
@@ -318,6 +364,7 @@ class DateColumn(Column):
                 f"a subset of {', '.join(DATE_PARTS)}", lambda v: _are_texts(v) and set(v) <= set(DATE_PARTS), tuple
             ),
             "range": RANGE,
+            "format": Entry("a date format", _is_date_format, is_optional=True),
         }
     )
 
@@ -325,7 +372,7 @@ class DateColumn(Column):
         return [("days", None), *((part, None) for part in self.parts)]
 
     def _encode(self, cells: Cells, out: np.ndarray) -> None:
-        dates = as_dates(cells)
+        dates = as_dates(cells, self.format)
         median = np.datetime64(0, "us") + np.timedelta64(round(self.neutral * 86_400e6), "us")
         dates = np.where(np.isnat(dates), median, dates)
         out[:, 0] = days(dates)
@@ -366,7 +413,51 @@ def date_part(dates: np.ndarray, part: str) -> np.ndarray:
     return (dates - whole) // np.timedelta64(1, "h")
 
 
-COLUMNS: dict[str, type[Column]] = {c.kind: c for c in (NumberColumn, CategoryColumn, BooleanColumn, DateColumn)}
+#: A word of a text: letters and digits, compared in lower case.
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True)
+class TextColumn(Column):
+    """A column of free text: an indicator for each of the words that were kept in fitting.
+
+    `shares` are the fractions of the training texts that contain each word.
+    """
+
+    words: tuple[str, ...]
+    shares: tuple[float, ...]
+
+    kind = "text"
+    entries = MappingProxyType({"words": TEXTS, "shares": SHARES})
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: j for j, word in enumerate(self.words)}
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        return [("word", word) for word in self.words]
+
+    def _encode(self, cells: Cells, out: np.ndarray) -> None:
+        codes, levels = as_levels(cells)
+        found = [[self._index[word] for word in words_of(level) if word in self._index] for level in levels]
+        sizes = np.array([*map(len, found), 0])[codes]
+        rows = np.repeat(np.arange(len(codes)), sizes)
+        out[rows, np.array([j for code in codes.tolist() if code >= 0 for j in found[code]], dtype=np.intp)] = 1.0
+
+    @property
+    def reference(self) -> np.ndarray:
+        """Features of a text with the words that most texts contain."""
+        return self._present(*(float(share > 0.5) for share in self.shares))
+
+
+def words_of(text: str) -> set[str]:
+    """Return the words of a text."""
+    return set(_WORD.findall(text.lower()))
+
+
+COLUMNS: dict[str, type[Column]] = {
+    c.kind: c for c in (NumberColumn, CategoryColumn, BooleanColumn, DateColumn, TextColumn)
+}
 
 
 def column_from_dict(value: Any) -> Column:
@@ -375,11 +466,13 @@ def column_from_dict(value: Any) -> Column:
     what = f"Column {named['name']!r}" if isinstance(named.get("name"), str) else "A column"
     found = COLUMNS.get(str(named.get("kind")), Column)
     common = {"name": TEXT, "kind": one_of(COLUMNS), "has_gaps": FLAG}
-    fields = read_entries(what, value, common if found is Column else {**common, **found.entries})
-    del fields["kind"]
-    if "counts" in fields and len(fields["counts"]) != len(fields["levels"]) + fields["has_other"]:
+    given = read_entries(what, value, common if found is Column else {**common, **found.entries})
+    del given["kind"]
+    if "counts" in given and len(given["counts"]) != len(given["levels"]) + given["has_other"]:
         raise ValueError(f"{what} has an invalid 'counts': it must be a list of one count per level.")
-    return found(**fields)
+    if "shares" in given and len(given["shares"]) != len(given["words"]):
+        raise ValueError(f"{what} has an invalid 'shares': it must be a list of one share per word.")
+    return found(**given)
 
 
 #: Integers that differ in each row are an id if they fill this fraction of their range, like row numbers, also in a
@@ -387,96 +480,149 @@ def column_from_dict(value: Any) -> Column:
 DENSE, ENOUGH_ROWS = 0.5, 100
 #: Where at most this share of the different texts of a column are not numbers, the column may be meant as numeric.
 FEW_TEXTS = 0.1
+#: Integers in strings with fewer digits are exact as floats.
+EXACT_DIGITS = 15
+#: Strings are free text if at least this share of the known rows differ, with at least this many words in the mean.
+TEXT_DIFFERENT, TEXT_WORDS = 0.5, 3.0
+#: If rare levels are this share of the known rows, the column is reported.
+MUCH = 0.1
 _ID_NAME = re.compile(r"(.*[_\W])?(id|uid|uuid|guid|key|index|row|rownum|row_number|unnamed: 0)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Conditions for a category level to get its own feature.
+class Rules:
+    """How columns are read when they are fitted: parameters of `TableEncoder`.
 
     Parameters
     ----------
+    kinds : dict of str to str
+        Kinds of columns that are not inferred.
     min_rows : int
-        Smallest number of rows of a level; rarer levels share the feature "other".
-    max_levels : int
-        Largest number of levels; the most frequent ones are kept.
+        Smallest number of rows of a category level or a word of a text.
+    max_levels, max_words : int
+        Largest numbers of levels and of words; the most frequent ones are kept.
+    decimal : {".", ","} or None
+        Decimal separator of numbers that can be read in two ways.
+    date_format : str, dict of str to str, or None
+        Format of dates in strings, of all columns or by column.
     """
 
+    kinds: Mapping[str, str]
     min_rows: int
     max_levels: int
+    max_words: int
+    decimal: str | None
+    date_format: str | Mapping[str, str] | None
 
 
-def find_kind(cells: Cells, decimal: str) -> str:
-    """Infer the kind of a column from its dtype or from its strings."""
-    if cells.form != "text":
-        return cells.form
-    used = _used_levels(cells)
-    if cells.is_declared or not used:
-        return "category"
-    if looks_like_numbers(used, decimal):
-        numbers = set(map(number_reader(decimal), used))  # those of long ids may be equal
-        return "category" if len(numbers) == 1 < len(used) else "number"
+class Reading(NamedTuple):
+    """How the values of a column are read: the kind, the format of strings, and a note for the user."""
+
+    kind: str
+    format: Any = None
+    note: str = ""
+
+
+def find_reading(cells: Cells, rules: Rules) -> Reading:
+    """Find how a column is read, from its dtype or from all of its strings."""
+    kind = rules.kinds.get(cells.name)
+    used = _used_levels(cells) if cells.form == "text" else []
+    if not used or (cells.is_declared and kind is None):
+        return Reading(kind or ("category" if cells.form == "text" else cells.form))
+    dates: Any = rules.date_format if isinstance(rules.date_format, str) else (rules.date_format or {}).get(cells.name)
+    if dates is not None and kind in ("date", None):
+        read = date_reader(dates)
+        if kind == "date" or not isinstance(rules.date_format, str) or all(read(text) is not None for text in used):
+            return Reading("date", dates)
+    ambiguous = ""
+    numbers = find_number_format(used, rules.decimal) if kind in ("number", None) else None
+    if isinstance(numbers, Ambiguous):
+        ambiguous = str(numbers)
+    elif numbers is not None:
+        if kind is None and _are_wide(used, numbers):
+            return Reading("category", None, "its integers are beyond 2^53, which floats merge: they are levels")
+        return Reading("number", numbers, _example(used[0], "number", numbers))
+    found = find_date_format(used) if kind in ("date", None) else None
+    if isinstance(found, Ambiguous):
+        ambiguous = str(found)
+    elif found is not None:
+        return Reading("date", found, _example(used[0], "date", found))
+    if kind is not None:
+        if ambiguous:
+            raise ValueError(f"Column {cells.name!r} is ambiguous: {ambiguous}.")
+        return Reading(kind)
     if set(used) == {"true", "false"}:
-        return "boolean"
-    return "date" if looks_like_dates(used) else "category"
+        return Reading("boolean")
+    n_known = int((cells.values >= 0).sum())
+    n_words = sum(len(text.split()) for text in used)
+    if len(used) >= TEXT_DIFFERENT * n_known and n_words >= TEXT_WORDS * len(used) and rules.max_words:
+        return Reading("text")
+    return Reading("category", None, ambiguous or _few_texts(used))
 
 
 def _used_levels(cells: Cells) -> list[str]:
     return [cells.levels[i] for i in np.unique(cells.values[cells.values >= 0])]
 
 
-def learn_column(cells: Cells, kind: str | None, decimal: str, limits: Limits) -> Column | str:
-    """Return the fitted column, or the reason to drop it.
+def _are_wide(levels: list[str], format: NumberFormat) -> bool:
+    """Whether a string has an integer that floats may merge with its neighbours."""
+    return any(
+        sum(map(str.isdigit, text)) > EXACT_DIGITS and text[-1] not in ".eE" and abs(format.read(text)) >= EXACT
+        for text in levels
+        if "e" not in text.lower()
+    )
 
-    Parameters
-    ----------
-    cells : Cells
-        Values of the training rows.
-    kind : str or None
-        The kind of the column. If None, it is inferred, and the column is dropped if it is an id.
-    decimal : str
-        Decimal separator of numbers in strings.
-    limits : Limits
-        Conditions for a level to get its own feature.
-    """
-    found = find_kind(cells, decimal) if kind is None else kind
+
+def _example(text: str, kind: str, format: Any) -> str:
+    """Return a note of how a string is read, unless it is a plain number or an ISO date."""
+    if kind == "date":
+        return f"{text!r} is read as {str(date_reader(format)(text)).removesuffix('T00:00:00.000000')}" * bool(format)
+    if format == PLAIN:
+        return ""
+    return f"{text!r} is read as {format.read(text):.12g}{f' (unit {format.unit})' if format.unit else ''}"
+
+
+def _few_texts(used: list[str]) -> str:
+    """Return a note if a few texts keep a column from being numeric."""
+    other = [text for text in used if find_number_format([text], ".") is None]
+    if not 0 < len(other) <= FEW_TEXTS * len(used):
+        return ""
+    named = ", ".join(map(repr, other[:3])) + (", ..." if other[3:] else "")
+    return (
+        f"it is a category, although it is numeric except for {named}: if these are missing values, add them to `gaps`"
+    )
+
+
+def learn_column(cells: Cells, rules: Rules) -> tuple[Column | None, str]:
+    """Return the fitted column, or None if it is dropped, and a note for the user or the reason to drop it."""
+    kind, format, note = find_reading(cells, rules)
     is_gap = cells.is_gap
     if is_gap.all():
-        return "it has no values"
-    values = _VALUES[found](cells, decimal)
+        return None, "it has no values"
+    values = _values(cells, kind, format)
     different = np.unique(values[~is_gap])
     if len(different) == 1 and not is_gap.any():
         level = as_levels(cells)[1][as_levels(cells)[0][0]]
-        return f"it is constant: all values are {level!r}"
-    if kind is None and (reason := _id_reason(cells, found, values, len(different))) is not None:
-        return reason
-    if found == "category" or len(different) == 1:
-        if kind is None and cells.form == "text" and not cells.is_declared:
-            _warn_of_few_texts(cells, decimal)
-        return _learn_category(cells, limits)
-    return _learn_numbers(cells.name, found, values[~is_gap], bool(is_gap.any()), decimal)
+        return None, f"it is constant: all values are {level!r}"
+    if cells.name not in rules.kinds and (reason := _id_reason(cells, kind, values, len(different))) is not None:
+        return None, f"{note}, but {reason}" if note else reason
+    if kind == "text":
+        return _learn_text(cells, rules)
+    if kind == "category" or len(different) == 1:
+        column, reduced = _learn_category(cells, rules)
+        return column, "; ".join(filter(None, (note if kind == "category" else "", reduced)))
+    return _learn_numbers(cells.name, kind, values[~is_gap], bool(is_gap.any()), format), note
 
 
-_VALUES = {
-    "number": as_numbers,
-    "boolean": lambda cells, decimal: as_booleans(cells),
-    "date": lambda cells, decimal: as_dates(cells),
-    "category": lambda cells, decimal: as_levels(cells)[0],
-}
-
-
-def _warn_of_few_texts(cells: Cells, decimal: str) -> None:
-    """Warn if a few texts keep a column from being numeric."""
-    used = _used_levels(cells)
-    other = [text for text in used if not looks_like_numbers([text], decimal)]
-    if 0 < len(other) <= FEW_TEXTS * len(used):
-        named = ", ".join(map(repr, other[:3])) + (", ..." if other[3:] else "")
-        warnings.warn(
-            f"Column {cells.name!r} is treated as a category: it is numeric except for {named}. If these are missing "
-            "values, add them to `gaps`; to keep the category without this warning, set its kind with `kinds`.",
-            UserWarning,
-            stacklevel=2,
-        )
+def _values(cells: Cells, kind: str, format: Any) -> np.ndarray:
+    match kind:
+        case "number":
+            return as_numbers(cells, format or PLAIN)
+        case "boolean":
+            return as_booleans(cells)
+        case "date":
+            return as_dates(cells, format or "")
+    return as_levels(cells)[0]
 
 
 def _id_reason(cells: Cells, kind: str, values: np.ndarray, n_different: int) -> str | None:
@@ -494,37 +640,52 @@ def _id_reason(cells: Cells, kind: str, values: np.ndarray, n_different: int) ->
     return None
 
 
-def _learn_category(cells: Cells, limits: Limits) -> Column | str:
+def _learn_category(cells: Cells, rules: Rules) -> tuple[Column | None, str]:
     codes, levels = as_levels(cells)
     count = np.bincount(codes[codes >= 0], minlength=len(levels))
     order = np.argsort(-count, kind="stable")
-    kept = order[count[order] >= limits.min_rows][: limits.max_levels]
-    n_gaps = int((codes < 0).sum())
-    has_other = int(count[kept].sum()) < len(codes) - n_gaps
+    kept = order[count[order] >= rules.min_rows][: rules.max_levels]
+    n_gaps, n_levels = int((codes < 0).sum()), np.count_nonzero(count)
+    n_other = len(codes) - n_gaps - int(count[kept].sum())
     if not len(kept) and not n_gaps:
-        return f"none of its {np.count_nonzero(count)} levels occurs in at least {limits.min_rows} rows (min_rows)"
+        return None, f"none of its {n_levels} levels occurs in at least {rules.min_rows} rows (min_rows)"
     shown = sorted(kept.tolist(), key=lambda i: _by_size(levels[i]))
     counts = [int(count[i]) for i in shown]
-    if has_other:
-        counts.append(int(count.sum()) - sum(counts))
-    return CategoryColumn(cells.name, n_gaps > 0, tuple(levels[i] for i in shown), has_other, tuple(counts))
+    if n_other:
+        counts.append(n_other)
+    share, note = n_other / (len(codes) - n_gaps), ""
+    if share >= MUCH:
+        note = f"{len(kept)} of its {n_levels} levels are used; the others, {share:.0%} of the rows, are 'other'"
+    return CategoryColumn(cells.name, n_gaps > 0, tuple(levels[i] for i in shown), n_other > 0, tuple(counts)), note
 
 
-def _learn_numbers(name: str, kind: str, values: np.ndarray, has_gaps: bool, decimal: str) -> Column:
+def _learn_text(cells: Cells, rules: Rules) -> tuple[Column | None, str]:
+    """Keep the most frequent words, but those that all texts contain."""
+    codes, levels = as_levels(cells)
+    rows = np.bincount(codes[codes >= 0], minlength=len(levels)).tolist()
+    count: Counter[str] = Counter()
+    for level, n_rows in zip(levels, rows, strict=True):
+        if n_rows:
+            count.update(dict.fromkeys(words_of(level), n_rows))
+    n_known = sum(rows)
+    usual = [word for word, n in count.items() if rules.min_rows <= n < n_known]
+    words = tuple(sorted(sorted(usual, key=lambda word: (-count[word], word))[: rules.max_words]))
+    if not words:
+        return None, f"none of its {len(count)} words occurs in at least {rules.min_rows} rows (min_rows)"
+    column = TextColumn(cells.name, n_known < len(codes), words, tuple(count[word] / n_known for word in words))
+    return column, f"{len(words)} of its {len(count)} words are used"
+
+
+def _learn_numbers(name: str, kind: str, values: np.ndarray, has_gaps: bool, format: Any) -> Column:
     if kind == "number":
         is_whole = bool((values % 1 == 0).all())
-        return NumberColumn(
-            name,
-            has_gaps,
-            _middle(values) if is_whole else float(np.median(values)),
-            decimal,
-            Range.of(values),
-            is_whole,
-        )
+        middle = _middle(values) if is_whole else float(np.median(values))
+        how = (format or PLAIN).to_dict()
+        return NumberColumn(name, has_gaps, middle, range=Range.of(values), is_whole=is_whole, **how)
     if kind == "boolean":
         return BooleanColumn(name, has_gaps, float(values.mean()))
     parts = tuple(part for part in DATE_PARTS if np.ptp(date_part(values, part)) > 0)
-    return DateColumn(name, has_gaps, _middle(days(values)), parts, Range.of(days(values)))
+    return DateColumn(name, has_gaps, _middle(days(values)), parts, Range.of(days(values)), format or "")
 
 
 def _middle(values: np.ndarray) -> float:
@@ -534,7 +695,7 @@ def _middle(values: np.ndarray) -> float:
 
 def _by_size(level: str) -> tuple[bool, float, str]:
     """Return the sort key of a level for display: numbers by value, then strings."""
-    number = number_reader(".")(level)
+    number = PLAIN.read(level)
     return number is None, number or 0.0, level
 
 
@@ -549,6 +710,16 @@ _ENTRIES = {
         "a dict of strings",
         lambda value: isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair),
         dict,
+    ),
+}
+_ENTRIES |= {
+    "notes": _ENTRIES["dropped"]._replace(is_optional=True),
+    "n_rows": Entry("a non-negative integer", lambda value: _are_counts([value]), int, is_optional=True),
+    "n_missing": Entry(
+        "a dict of non-negative integers",
+        lambda value: isinstance(value, dict) and _are_counts(list(value.values())),
+        lambda value: {str(name): int(n) for name, n in value.items()},
+        is_optional=True,
     ),
 }
 
@@ -569,6 +740,12 @@ class TableInputs:
         The encoded columns.
     dropped : dict of str to str
         The dropped columns, with the reason.
+    notes : dict of str to str
+        What users should know of columns: how strings are read, and how many levels or words are used.
+    n_rows : int
+        Number of training rows; 0 if it is not known.
+    n_missing : dict of str to int
+        Number of missing values of the columns that have any.
     """
 
     names: tuple[str, ...]
@@ -576,6 +753,9 @@ class TableInputs:
     gaps: tuple[str, ...]
     columns: tuple[Column, ...]
     dropped: Mapping[str, str]
+    notes: Mapping[str, str] = field(default_factory=dict)
+    n_rows: int = 0
+    n_missing: Mapping[str, int] = field(default_factory=dict)
 
     #: Whether rows are tables with columns of any type, not matrices.
     is_table: ClassVar[bool] = True
@@ -595,25 +775,47 @@ class TableInputs:
         return self.encode(read_table(X, self.gaps, is_typed=False), owner)
 
     @classmethod
-    def learn(
-        cls, table: Table, kinds: Mapping[str, str], gaps: tuple[str, ...], decimal: str, limits: Limits
-    ) -> TableInputs:
+    def learn(cls, table: Table, gaps: tuple[str, ...], rules: Rules) -> TableInputs:
         """Fit the encoding to a table."""
         columns: list[Column] = []
         dropped: dict[str, str] = {}
+        notes: dict[str, str] = {}
+        n_missing: dict[str, int] = {}
         for j, name in enumerate(table.names):
-            found = learn_column(table.read(j), kinds.get(name), decimal, limits)
-            if isinstance(found, str):
-                dropped[name] = found
+            cells = table.read(j)
+            column, note = learn_column(cells, rules)
+            if column is None:
+                dropped[name] = note
             else:
-                columns.append(found)
+                columns.append(column)
+                notes |= {name: note} if note else {}
+            if n_gaps := int(cells.is_gap.sum()):
+                n_missing[name] = n_gaps
         if not columns:
             name, reason = next(iter(dropped.items()))
             raise ValueError(
                 f"All columns were dropped (n_samples = {table.n_rows}): {name!r} because {reason}"
                 + (f", and {len(dropped) - 1} others for similar reasons." if len(dropped) > 1 else ".")
             )
-        return cls(table.names, table.is_named, gaps, tuple(columns), dropped)
+        return cls(table.names, table.is_named, gaps, tuple(columns), dropped, notes, table.n_rows, n_missing)
+
+    def report(self) -> list[dict[str, Any]]:
+        """Return how each column is read, as plain data: one row for each, in the order of the table."""
+        known = {column.name: column for column in self.columns}
+        rows = []
+        for name in self.names:
+            column, missing = known.get(name), self.n_missing.get(name, 0)
+            rows.append(
+                {
+                    "column": name,
+                    "read as": "dropped" if column is None else column.kind,
+                    "features": 0 if column is None else len(column.features),
+                    "known values": self.n_rows - missing,
+                    "missing": missing,
+                    "note": self.dropped.get(name, self.notes.get(name, "")),
+                }
+            )
+        return rows
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -693,6 +895,9 @@ class TableInputs:
             "gaps": list(self.gaps),
             "columns": [column.to_dict() for column in self.columns],
             "dropped": dict(self.dropped),
+            "notes": dict(self.notes),
+            "n_rows": self.n_rows,
+            "n_missing": dict(self.n_missing),
         }
 
     @classmethod
@@ -803,6 +1008,6 @@ class MatrixInputs:
         if few and all(is_number(value) for values in few for value in values):
             matrix = np.array(few, dtype=np.float64).T
         else:
-            matrix = np.column_stack([as_numbers(table.read(j), ".", np.inf) for j in positions])
+            matrix = np.column_stack([as_numbers(table.read(j), largest=np.inf) for j in positions])
         is_narrow = {str(dtype).lower() for dtype in getattr(X, "dtypes", ())} == {"float32"}
         return matrix.astype(np.float32) if is_narrow else matrix

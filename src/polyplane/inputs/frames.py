@@ -12,7 +12,6 @@ neighbours are; it is the name of its level if the column is a category:
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +25,9 @@ from typing import Any, Literal
 import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
+from polyplane.inputs.formats import DATES, EXACT, PLAIN, NumberFormat, Reader, date_reader
 
 Form = Literal["number", "boolean", "date", "text"]
-#: Dates have microsecond resolution, as in Python, Polars and Arrow, which covers all years from 1 on.
-DATES = "datetime64[us]"
-#: From here on, neighbouring integers are equal as floats, and a column of them is read as text.
-EXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +145,8 @@ def object_cells(name: str, values: Sequence[Any], gaps: Collection[str]) -> Cel
     """Return the cells of Python objects: numbers, booleans or dates if all values are, otherwise strings."""
     known: dict[Any, int] = {}
     types = set(map(type, values))
+    if any(issubclass(t, complex | np.complexfloating) for t in types):
+        raise ValueError(f"Column {name!r} contains complex numbers: convert them to real numbers.")
     # True, 1 and 1.0 are equal, and so would be their keys.
     keys = values if len(types - _TEXTS) < 2 else [(type(v), v) for v in values]
     try:
@@ -221,17 +219,6 @@ _FORMS: list[tuple[Form, Any, tuple[type, ...]]] = [
 ]
 
 
-#: Numbers as strings, by decimal separator. With a decimal comma, "1.234" is not a number: it may mean 1234.
-_NUMBERS = {
-    sign: re.compile(rf"[+-]?(\d+({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?", flags=re.ASCII)
-    for sign, mark in ((".", r"\."), (",", ","))
-}
-#: Codes with leading zeros, such as postal codes, which numbers would drop.
-_LEADING_ZERO = re.compile(r"[+-]?0\d+")
-_DATE = re.compile(
-    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?(?P<zone> ?(?:Z|[+-]\d{2}:?\d{2}))?",
-    flags=re.ASCII,
-)
 #: Strings that a boolean column accepts.
 BOOLEAN_WORDS = {
     **dict.fromkeys(("true", "t", "yes", "y", "1", "on"), 1.0),
@@ -240,50 +227,19 @@ BOOLEAN_WORDS = {
 #: Largest accepted number: sums of squares remain finite.
 LARGEST = 1e70
 
-Reader = Callable[[str], Any]
-
-
-def number_reader(decimal: str) -> Reader:
-    """Return a function that parses a number from a string, or returns None."""
-    pattern = _NUMBERS[decimal]
-    return lambda text: float(text.replace(",", ".")) if pattern.fullmatch(text) else None
-
-
-def read_date(text: str) -> Any:
-    """Parse a date in ISO 8601 format as local time, without its time zone; None for other strings."""
-    found = _DATE.fullmatch(text)
-    if found is None:
-        return None
-    zone = found["zone"] or ""
-    try:
-        return np.datetime64(text.removesuffix(zone).replace(",", "."), "us")
-    except ValueError:  # the 30th of February
-        return None
-
 
 def read_boolean(text: str) -> Any:
     """Parse a boolean as 1.0 or 0.0; None for other strings."""
     return BOOLEAN_WORDS.get(text.lower())
 
 
-def looks_like_numbers(levels: Iterable[str], decimal: str) -> bool:
-    """Return whether all strings are numbers without leading zeros."""
-    read = number_reader(decimal)
-    return all(not _LEADING_ZERO.fullmatch(text) and read(text) is not None for text in levels)
-
-
-def looks_like_dates(levels: Iterable[str]) -> bool:
-    """Return whether all strings are dates."""
-    return all(read_date(text) is not None for text in levels)
-
-
-def as_numbers(cells: Cells, decimal: str, largest: float = LARGEST) -> np.ndarray:
+def as_numbers(cells: Cells, format: NumberFormat = PLAIN, largest: float = LARGEST) -> np.ndarray:
     """Convert values to float64, with NaN for missing values; larger ones are an error."""
     if cells.form == "date":
         raise _wrong(cells, "dates", "numbers")
     values = cells.values
     if cells.form == "text":
-        values = _read_levels(cells, number_reader(decimal), "number", np.float64)
+        values = _read_levels(cells, format.read, "number", np.float64)
     with np.errstate(invalid="ignore"):
         extreme = np.abs(values) > largest
     if extreme.any():
@@ -295,10 +251,11 @@ def as_numbers(cells: Cells, decimal: str, largest: float = LARGEST) -> np.ndarr
     return values
 
 
-def as_dates(cells: Cells) -> np.ndarray:
-    """Convert values to datetime64, with NaT for missing values."""
+def as_dates(cells: Cells, format: str = "") -> np.ndarray:
+    """Convert values to datetime64, with NaT for missing values; `format` is that of strings."""
     if cells.form == "text":
-        return _read_levels(cells, read_date, "date like 2024-05-31 or 2024-05-31 17:30", DATES)
+        wanted = f"date in the format {format}" if format else "date like 2024-05-31 or 2024-05-31 17:30"
+        return _read_levels(cells, date_reader(format), wanted, DATES)
     if cells.form != "date":
         if np.isnan(cells.values).all():
             return np.full(len(cells.values), np.datetime64("NaT"), dtype=DATES)
@@ -339,17 +296,11 @@ def _read_levels(cells: Cells, read: Reader, wanted: str, dtype: Any) -> np.ndar
     wrong = np.array([*(value is None for value in found), False])
     if wrong.any() and wrong[cells.values].any():
         row = cells.first_row(wrong[cells.values])
-        comma = ' For decimal commas, set decimal=",".' if wanted == "number" and _is_comma(cells, row) else ""
         raise ValueError(
             f"Column {cells.name!r} contains {cells.levels[cells.values[row]]!r} in row {row}, which is not a {wanted}."
-            f"{comma}"
         )
     gap = np.nan if dtype is np.float64 else np.datetime64("NaT")
     return np.array([*(gap if value is None else value for value in found), gap], dtype=dtype)[cells.values]
-
-
-def _is_comma(cells: Cells, row: int) -> bool:
-    return number_reader(",")(cells.levels[cells.values[row]]) is not None
 
 
 def _wrong(cells: Cells, found: str, wanted: str) -> ValueError:
@@ -511,6 +462,9 @@ def _pandas(frame: Any) -> Columns:
     def cells(j: int, name: str, gaps: Collection[str]) -> Cells:
         series = frame.iloc[:, j]
         dtype = series.dtype
+        if type(dtype).__name__ == "PeriodDtype":
+            series = series.dt.to_timestamp()
+            dtype = series.dtype
         if isinstance(dtype, np.dtype) and dtype.kind != "O":
             return _array_cells(series.to_numpy(), name, gaps)
         if hasattr(dtype, "categories"):

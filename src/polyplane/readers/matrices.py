@@ -166,8 +166,10 @@ def read(
 
 def _pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     """Yield the rows of a file in pieces; options that are "auto" are determined again."""
-    is_empty = True
-    for piece in READERS[options.format or input_file.format()](input_file, replace(options, decided={})):
+    is_empty, format = True, options.format or input_file.format()
+    if format not in READERS:
+        raise ValueError(f"{input_file.name} is in {format} format; matrices are read from {', '.join(READERS)} files.")
+    for piece in READERS[format](input_file, replace(options, decided={})):
         is_empty = False
         yield piece
     if is_empty:

@@ -27,6 +27,17 @@ EXTENSIONS = {
     ".csv": "csv",
     ".tsv": "csv",
     ".parquet": "parquet",
+    ".xlsx": "excel",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+#: How files of other formats begin, at some position.
+BEGINNINGS = {
+    (0, b"PAR1"): "parquet",
+    (0, b"ARROW1"): "arrow",
+    (0, b"SQLite format 3\0"): "sqlite",
+    (8, b"DUCK"): "duckdb",
 }
 #: Block size for reading and parsing text, and maximum length of a line and of a header.
 BLOCK_BYTES, MAX_LINE_BYTES, MAX_HEADER_BYTES = 1 << 22, 1 << 26, 1 << 24
@@ -71,22 +82,26 @@ class InputFile:
             yield file
 
     def format(self) -> str:
-        """Detect the format from the content, or else from the extension: svmlight, csv or parquet."""
+        """Detect the format from the content, or else from the extension: svmlight, csv, parquet and others."""
         with self._reading() as file:
             start = file.peek(1)
         if not start:
             raise ValueError(f"{self.name} is empty.")
-        if start.startswith(b"PAR1"):
-            return "parquet"
+        for (position, beginning), format in BEGINNINGS.items():
+            if start.startswith(beginning, position):
+                return format
         suffixes = [suffix.lower() for suffix in Path(self.name).suffixes]
+        known = [EXTENSIONS[suffix] for suffix in suffixes[-2:] if suffix in EXTENSIONS]
+        if start.startswith(b"PK\x03\x04") and known[-1:] == ["excel"]:
+            return "excel"
         if start.startswith((b"PK\x03\x04", b"\x93NUMPY")) or suffixes[-1:] in ([".npz"], [".npy"]):
             raise ValueError(
                 f"{self.name} is a NumPy file or another archive, which is not read here: load it with numpy.load, a "
                 "large .npy file with mmap_mode='r', and pass the arrays to fit or, in slices, to fit_stream."
             )
-        known = [EXTENSIONS[suffix] for suffix in suffixes[-2:] if suffix in EXTENSIONS]
-        if known and known[-1] == "parquet":
-            raise ValueError(f"{self.name} has the extension of a Parquet file, but different content.")
+        if known and known[-1] in ("parquet", "excel"):
+            what = {"parquet": "a Parquet", "excel": "an Excel"}[known[-1]]
+            raise ValueError(f"{self.name} has the extension of {what} file, but different content.")
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return known[-1] if known else "csv"
         if b"\0" in start:

@@ -1,25 +1,31 @@
-"""`read_table` and `table_batches`: raw tables with columns of any kind, read from CSV, TSV and Parquet by Arrow."""
+"""`read_table` and `table_batches`: tables with columns of any kind, from files of many formats, as Arrow tables."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
+import json
 import os
 import re
 import secrets
+import zipfile
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyplane.inputs.frames import text_of
 from polyplane.readers.rows import MAX_BATCH_VALUES, MAX_EXACT_INTEGER, check_names, header_too_long, parse_header
 from polyplane.readers.source import BLOCK_BYTES, MAX_HEADER_BYTES, InputFile, seekable
 from polyplane.tables.encoder import GAPS
 
-TABLE_FORMATS = ("csv", "parquet")
+TABLE_FORMATS = ("csv", "parquet", "arrow", "excel", "json", "sqlite", "duckdb")
+#: Maximum size of files that are read as a whole, uncompressed.
+MAX_WHOLE_BYTES = 1 << 29
 #: Maximum number of cells whose types are found at a time, unless a column has more, and of bytes in one Arrow array.
 MAX_CELLS, MAX_COMBINED_BYTES = 1 << 16, 1 << 30
 #: Names of an unnamed index column written by pandas: empty, as read again by pandas, or in Parquet.
@@ -33,13 +39,11 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-#: The same rules as in `TableEncoder`: numbers by decimal separator; strings that would lose leading zeros.
-_NUMBERS = {sign: rf"^[+-]?(\d+({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?$" for sign, mark in ((".", r"\."), (",", ","))}
+#: The same rules as in `TableEncoder`: plain numbers, and strings that would lose leading zeros.
+_NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 _LEADING_ZERO = r"^[+-]?0\d+$"
 #: These, and integers that may be beyond 2^53, which floats would merge.
 _INEXACT = _LEADING_ZERO + r"|^[+-]?\d{16,}$"
-#: A comma followed by three digits may be a thousands separator.
-_THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+$"
 
 
 class TableBatches:
@@ -59,19 +63,21 @@ class TableBatches:
         encoding: str | None,
         columns: Collection[str] | None,
         keep_index: bool,
+        table: str | None,
     ) -> None:
         self.input_file, self.batch_size = input_file, batch_size
         self.format = format or input_file.format()
         if self.format not in TABLE_FORMATS:
             raise ValueError(
-                f"{input_file.name} is in {self.format} format; tables are read from CSV, TSV and Parquet files."
+                f"{input_file.name} is in {self.format} format; tables are read from CSV, TSV, Parquet, Arrow, Excel, "
+                "JSON, SQLite and DuckDB files."
             )
-        self.encoding, self.columns, self.keep_index = encoding, columns, keep_index
+        self.encoding, self.columns, self.keep_index, self.table = encoding, columns, keep_index, table
         self.index: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Any]:
         import_pyarrow(self.input_file.name)
-        pieces = self._parquet() if self.format == "parquet" else self._csv()
+        pieces = {"csv": self._csv, "parquet": self._parquet}.get(self.format, self._whole)()
         return _regroup(pieces, self.batch_size)
 
     def _csv(self) -> Iterator[Any]:
@@ -84,6 +90,24 @@ class TableBatches:
             for batch in text.batches(indices):
                 yield pyarrow.Table.from_batches([batch]).rename_columns([names[j] for j in indices])
 
+    def _whole(self) -> Iterator[Any]:
+        """Yield a table that is read as a whole."""
+        table = WHOLE[self.format](self.input_file, self.table)
+        metadata = table.schema.pandas_metadata or {}
+        indices = self._column_indices(table.column_names, metadata.get("index_columns", []))
+        for field in (table.schema.field(j) for j in indices):
+            self._check_type(field)
+        yield table.select(indices).replace_schema_metadata(None)
+
+    def _check_type(self, field: Any) -> None:
+        import pyarrow
+
+        if pyarrow.types.is_nested(field.type):
+            raise ValueError(
+                f"{self.input_file.name}: column {field.name!r} has the unsupported type {field.type}; columns must be "
+                "numbers, text, booleans or dates. Omit it, or split it into such columns."
+            )
+
     def _parquet(self) -> Iterator[Any]:
         import pyarrow
 
@@ -91,11 +115,7 @@ class TableBatches:
             schema = table.schema_arrow
             indices = self._column_indices(schema.names, (schema.pandas_metadata or {}).get("index_columns", []))
             for field in (schema.field(j) for j in indices):
-                if pyarrow.types.is_nested(field.type):
-                    raise ValueError(
-                        f"{self.input_file.name}: column {field.name!r} has the unsupported type {field.type}; columns "
-                        "must be numbers, text, booleans or dates. Omit it, or split it into such columns."
-                    )
+                self._check_type(field)
             names, n_rows = [schema.names[j] for j in indices], max(1, MAX_BATCH_VALUES // 8 // len(indices))
             for batch in table.iter_batches(n_rows, columns=names):
                 yield pyarrow.Table.from_batches([batch]).select(names).replace_schema_metadata(None)
@@ -123,17 +143,18 @@ def read_table(
     encoding: str | None = None,
     columns: Collection[str] | None = None,
     keep_index: bool = False,
+    table: str | None = None,
     numbers: bool = True,
-    decimal: str | None = None,
 ) -> Any:
     r"""Read a raw table with columns of any kind.
 
     Parameters
     ----------
     path : str or path
-        A file in CSV or TSV (with a header; separated by comma, semicolon, tab or bar) or Parquet format, plain or
-        compressed by gzip, bzip2 or xz; ``"-"`` is standard input.
-    format : {"csv", "parquet"}, default=None
+        A file in CSV or TSV (with a header; separated by comma, semicolon, tab or bar), Parquet, Arrow (Feather), Excel
+        (.xlsx; needs openpyxl) or JSON (rows or columns, or a row per line) format, plain or compressed by gzip, bzip2
+        or xz, or a SQLite or DuckDB (needs duckdb) database; ``"-"`` is standard input.
+    format : {"csv", "parquet", "arrow", "excel", "json", "sqlite", "duckdb"}, default=None
         The format. None: detected from content and extension.
     encoding : str, default=None
         CSV: the text encoding, such as "latin-1". None: UTF-8, or as indicated by a byte order mark. Bytes that cannot
@@ -142,11 +163,11 @@ def read_table(
         The columns to read, if the file has them. None: all.
     keep_index : bool, default=False
         Keep the column of an unnamed index written by pandas.
+    table : str, default=None
+        Excel and databases: the name of the sheet or table. None: the first sheet, or the only table.
     numbers : bool, default=True
         CSV: parse columns that contain only numbers and missing values ("", "?", "NA", ...) as numbers, unless that
         loses information, as in 00501. False: keep all values as strings.
-    decimal : {".", ","}, default=None
-        CSV: the decimal separator. None: a comma if some column uses it and none uses a point.
 
     Returns
     -------
@@ -175,11 +196,9 @@ def read_table(
     >>> table.to_pydict()
     {'work': ['State', '?', 'Private'], 'age': [39, None, 50], 'city': ['Paris; France', 'Oslo', '']}
     """
-    if decimal not in (None, ".", ","):
-        raise ValueError(f"decimal={decimal!r} must be '.' or ','.")
-    parts = table_batches(path, None, format=format, encoding=encoding, columns=columns, keep_index=keep_index)
-    table = whole_table(parts)
-    return typed(table, set(table.column_names), decimal or find_decimal(table, GAPS), GAPS) if numbers else table
+    how: Any = {"encoding": encoding, "columns": columns, "keep_index": keep_index, "table": table}
+    found = whole_table(table_batches(path, None, format=format, **how))
+    return typed(found, set(found.column_names), GAPS) if numbers else found
 
 
 def table_batches(
@@ -190,6 +209,7 @@ def table_batches(
     encoding: str | None = None,
     columns: Collection[str] | None = None,
     keep_index: bool = False,
+    table: str | None = None,
 ) -> TableBatches:
     r"""Read a raw table in batches, in bounded memory.
 
@@ -199,7 +219,7 @@ def table_batches(
         As for `read_table`.
     batch_size : int or None, default=65536
         Rows per batch, fewer if they have more than 8 million cells. None: batches of a few MB.
-    format, encoding, columns, keep_index
+    format, encoding, columns, keep_index, table
         As for `read_table`.
 
     Returns
@@ -227,7 +247,7 @@ def table_batches(
     except LookupError:  # also of encodings that are not of text, such as base64
         raise ValueError(f"encoding={encoding!r} is not a known encoding; common ones are utf-8 and latin-1.") from None
     input_file = path if isinstance(path, InputFile) else InputFile(path)
-    return TableBatches(input_file, batch_size, format, encoding, columns, keep_index)
+    return TableBatches(input_file, batch_size, format, encoding, columns, keep_index, table)
 
 
 def whole_table(parts: TableBatches) -> Any:
@@ -276,6 +296,149 @@ def open_parquet(input_file: InputFile) -> Iterator[Any]:
         except (ValueError, OSError) as error:  # base classes of Arrow's errors
             raise ValueError(f"{input_file.name} is not a Parquet file, or is damaged: {error}") from None
         yield table
+
+
+def _read_arrow(input_file: InputFile, table: str | None) -> Any:
+    from pyarrow import ipc
+
+    with input_file.open() as opened, seekable(opened) as file:
+        try:
+            return ipc.open_file(file).read_all().unify_dictionaries()
+        except (ValueError, OSError) as error:  # base classes of Arrow's errors
+            raise ValueError(f"{input_file.name} is not an Arrow file, or is damaged: {error}") from None
+
+
+def _read_excel(input_file: InputFile, table: str | None) -> Any:
+    """Read the values of a sheet; the first row that is not empty has the names."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise ImportError(f"{input_file.name} is an Excel file: pip install openpyxl to read it.") from None
+
+    with input_file.open() as opened, seekable(opened) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                _check_size(sum(member.file_size for member in archive.infolist()), input_file.name)
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            if table is not None and table not in book.sheetnames:
+                raise ValueError(f"it has no sheet {table!r}; its sheets are {', '.join(book.sheetnames)}.")
+            sheet = book[table or book.sheetnames[0]]
+            rows = [row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, SyntaxError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{input_file.name} cannot be read as an Excel file: {str(error).rstrip('.')}.") from None
+    if not rows:
+        raise ValueError(f"{input_file.name} is empty.")
+    header = ["" if cell is None else str(text_of(cell)) for cell in rows[0]]
+    names = [name or ("" if j == 0 else f"Unnamed: {j}") for j, name in enumerate(header)]
+    return _of_objects(names, [[row[j] if j < len(row) else None for row in rows[1:]] for j in range(len(names))])
+
+
+def _read_json(input_file: InputFile, table: str | None) -> Any:
+    """Read a list of rows, a dict of columns, or a row per line."""
+    with input_file.open() as file:
+        raw = file.read(MAX_WHOLE_BYTES + 1)
+    _check_size(len(raw), input_file.name)
+    try:
+        text = raw.decode("utf-8-sig").strip()
+        is_lines = text.startswith("{") and "\n{" in text.replace("\r", "")
+        found = [json.loads(line) for line in text.splitlines() if line.strip()] if is_lines else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{input_file.name} is not JSON: {error}.") from None
+    if isinstance(found, dict) and not all(isinstance(values, list) for values in found.values()):
+        found = [found]
+    if isinstance(found, list) and found and all(isinstance(row, dict) for row in found):
+        names = list(dict.fromkeys(name for row in found for name in row))
+        found = {name: [row.get(name) for row in found] for name in names}
+    if not isinstance(found, dict) or not found or len({len(values) for values in found.values()}) != 1:
+        raise ValueError(
+            f"{input_file.name} is no table: it must be a list of rows with names, or columns of one length."
+        )
+    return _of_objects(list(found), list(found.values()))
+
+
+def _read_sqlite(input_file: InputFile, table: str | None) -> Any:
+    import sqlite3
+
+    path = _database(input_file)
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            tables = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+            name = _only_table([name for (name,) in tables if not name.startswith("sqlite_")], table, input_file.name)
+            rows = database.execute(f"SELECT * FROM {_quoted(name)}")
+            names, values = [column[0] for column in rows.description], rows.fetchall()
+    except sqlite3.Error as error:
+        raise ValueError(f"{input_file.name} cannot be read by SQLite: {error}.") from None
+    return _of_objects(names, [[row[j] for row in values] for j in range(len(names))])
+
+
+def _read_duckdb(input_file: InputFile, table: str | None) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError(f"{input_file.name} is a DuckDB database: pip install duckdb to read it.") from None
+
+    path = _database(input_file)
+    try:
+        with closing(duckdb.connect(str(path), read_only=True)) as database:
+            tables = database.execute("SELECT table_name FROM information_schema.tables ORDER BY 1").fetchall()
+            name = _only_table([name for (name,) in tables], table, input_file.name)
+            return database.sql(f"SELECT * FROM {_quoted(name)}").to_arrow_table()
+    except duckdb.Error as error:
+        raise ValueError(f"{input_file.name} cannot be read by DuckDB: {str(error).splitlines()[0]}") from None
+
+
+def _database(input_file: InputFile) -> Path:
+    path = Path(input_file.path)
+    if not path.is_file():
+        raise ValueError(f"{input_file.name}: a database must be a file.")
+    return path
+
+
+def _only_table(tables: Sequence[str], wanted: str | None, name: str) -> str:
+    if wanted is None and len(tables) == 1:
+        return tables[0]
+    if wanted is None or wanted not in tables:
+        problem = f"has {len(tables)} tables" if wanted is None else f"has no table {wanted!r}"
+        raise ValueError(f"{name} {problem}: {', '.join(tables)}; set `table` of `read_table` to one of them.")
+    return wanted
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _check_size(n_bytes: int, name: str) -> None:
+    if n_bytes > MAX_WHOLE_BYTES:
+        raise ValueError(f"{name} has more than {MAX_WHOLE_BYTES >> 20} MB: convert it to Parquet.")
+
+
+def _of_objects(names: list[str], columns: list[list[Any]]) -> Any:
+    """Return a table of columns of Python objects; those of several types become strings."""
+    import pyarrow
+
+    arrays = []
+    for name, values in zip(names, columns, strict=True):
+        if any(isinstance(value, list | dict) for value in values):
+            raise ValueError(
+                f"Column {name!r} contains lists or objects; columns must be numbers, text, booleans or dates."
+            )
+        try:
+            if len(set(map(type, values)) - {type(None), int, float}) > 1:
+                raise pyarrow.ArrowTypeError
+            arrays.append(pyarrow.array(values, from_pandas=True))
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError):
+            arrays.append(pyarrow.array([text_of(value) for value in values], pyarrow.string()))
+    return pyarrow.Table.from_arrays(arrays, names=names)
+
+
+#: Formats of tables that are read as a whole.
+WHOLE = {
+    "arrow": _read_arrow,
+    "excel": _read_excel,
+    "json": _read_json,
+    "sqlite": _read_sqlite,
+    "duckdb": _read_duckdb,
+}
 
 
 class _DelimitedText(io.RawIOBase):
@@ -422,7 +585,7 @@ def _short_lines(text: io.TextIOBase) -> Iterator[str]:
         yield line
 
 
-def typed(table: Any, columns: Collection[str], decimal: str, gaps: Collection[str]) -> Any:
+def typed(table: Any, columns: Collection[str], gaps: Collection[str]) -> Any:
     """Convert those string columns to numbers that contain only numbers and missing values.
 
     The fitted state of a `TableEncoder` is the same before and after the conversion, which Arrow does a hundred times
@@ -432,22 +595,10 @@ def typed(table: Any, columns: Collection[str], decimal: str, gaps: Collection[s
 
     found = dict(zip(table.column_names, table.columns, strict=True))
     for texts in _texts(table, columns, gaps):
-        for name, own in texts.columns(texts.all(_NUMBERS[decimal])):
-            numbers = _numbers(own, decimal)
+        for name, own in texts.columns(texts.all(_NUMBER)):
+            numbers = _numbers(own)
             found[name] = found[name] if numbers is None else numbers
     return pyarrow.table(list(found.values()), names=table.column_names)
-
-
-def find_decimal(table: Any, gaps: Collection[str]) -> str:
-    """Return a comma if it is the decimal separator of some column and the point of none; otherwise a point."""
-    decimal = "."
-    for texts in _texts(table, table.column_names, gaps):
-        with_point, with_comma = (texts.contain(sign) for sign in ".,")
-        if with_point.any() and (with_point & texts.all(_NUMBERS["."])).any():
-            return "."
-        if with_comma.any() and (with_comma & texts.all(_NUMBERS[","]) & ~texts.all(_THOUSANDS + "|^[^,]*$")).any():
-            decimal = ","
-    return decimal
 
 
 class _Texts(NamedTuple):
@@ -465,12 +616,6 @@ class _Texts(NamedTuple):
 
         matches = compute.fill_null(compute.match_substring_regex(self.cells, pattern), True)
         return self._all(matches) & ~self._all(self.cells.is_null())
-
-    def contain(self, sign: str) -> np.ndarray:
-        """Return for each column whether it has a string that contains a sign."""
-        from pyarrow import compute
-
-        return ~self._all(compute.fill_null(compute.invert(compute.match_substring(self.cells, sign)), True))
 
     def columns(self, selected: np.ndarray) -> Iterator[tuple[str, Any]]:
         """Yield the names and the strings of selected columns."""
@@ -502,16 +647,15 @@ def _texts(table: Any, columns: Collection[str], gaps: Collection[str]) -> Itera
             yield _Texts(own, compute.if_else(is_missing, pyarrow.scalar(None, cells.type), cells))
 
 
-def _numbers(texts: Any, decimal: str) -> Any:
+def _numbers(texts: Any) -> Any:
     """Convert strings to integers or floats; None if one of them is not a number, or all are equal."""
     import pyarrow
     from pyarrow import compute
 
     if compute.any(compute.match_substring_regex(texts, _INEXACT)).as_py():
         return None
-    plain = texts if decimal == "." else compute.replace_substring(texts, decimal, ".")
     try:
-        values = plain.cast(pyarrow.float64())
+        values = texts.cast(pyarrow.float64())
     except pyarrow.ArrowInvalid:  # "+5", which Arrow does not support
         return None
     extremes = compute.min_max(values).as_py()

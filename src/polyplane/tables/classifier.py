@@ -37,7 +37,7 @@ from polyplane.tables.choice import (
     n_passes,
     settle,
 )
-from polyplane.tables.encoder import GAPS, TableEncoder
+from polyplane.tables.encoder import GAPS, TableEncoder, warn_of_telling_columns
 from polyplane.tables.members import Candidate, EncodedRows, Member, TableStream
 from polyplane.tables.preparation import RECIPES, Preparation
 
@@ -45,6 +45,8 @@ from polyplane.tables.preparation import RECIPES, Preparation
 #: these are all of its 32,561 rows; 13.3 to 13.7 % if they are the first 20,000 rows and the others follow in batches;
 #: 13.9 % if they are the first 4,000 rows.)
 FIRST_ROWS = 50_000
+#: The parameters of `TableEncoder` that the classifier has, too.
+ENCODER_PARAMETERS = [field.name for field in fields(TableEncoder) if field.name != "dtype"]
 
 
 @dataclass(eq=False, repr=False)
@@ -73,7 +75,7 @@ class TableClassifier(PlaneClassifier):
         a small decision tree finds in each column. None: selected on held-out rows.
     kinds : dict of str to str or None, default=None
         Kinds of columns that should not be inferred, see `TableEncoder`.
-    min_rows, max_levels, decimal, gaps
+    min_rows, max_levels, max_words, decimal, date_format, gaps
         Parameters of the `TableEncoder`.
     n_planes : int or None, default=None
         Number of planes per class, in each member. None: selected on held-out rows; with more than 4,000 rows, from 1,
@@ -140,7 +142,9 @@ class TableClassifier(PlaneClassifier):
     kinds: Mapping[str, str] | None = None
     min_rows: int = 5
     max_levels: int = 50
-    decimal: str = "."
+    max_words: int = 300
+    decimal: str | None = None
+    date_format: str | Mapping[str, str] | None = None
     gaps: Collection[str] = GAPS
     n_planes: int | None = None
     max_iter: int | None = None
@@ -280,6 +284,8 @@ class TableClassifier(PlaneClassifier):
         Z = encoder.encoding_.encode(table, type(self).__name__)
         if len(used) < len(Z):
             Z, codes, weight = Z[used], codes[used], weight[used]
+        if is_first:
+            warn_of_telling_columns(encoder.encoding_, Z, codes)
         return Data(Z, codes, weight, np.arange(len(codes)), len(classes))
 
     def _held_out(self, X: Any, y: Any, weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -290,9 +296,7 @@ class TableClassifier(PlaneClassifier):
         return self.encoder_.encoding_.encode(table, type(self).__name__), codes, weight
 
     def _new_encoder(self) -> TableEncoder:
-        return TableEncoder(
-            self.kinds, min_rows=self.min_rows, max_levels=self.max_levels, decimal=self.decimal, gaps=self.gaps
-        )
+        return TableEncoder(**{name: getattr(self, name) for name in ENCODER_PARAMETERS})
 
     def _keep_encoder(self, encoder: TableEncoder, classes: np.ndarray, n_rows: int) -> None:
         self.encoder_, self.classes_, self.encoder_rows_ = encoder, classes, n_rows
@@ -425,15 +429,14 @@ class TableClassifier(PlaneClassifier):
     @property
     def _encoder_parameters(self) -> dict[str, Any]:
         """The parameters of the fitted encoder, which may differ from those of the next `fit`; for model files."""
-        parameters: dict[str, Any] = self.encoder_.get_params(deep=False)
-        return {name: value for name, value in parameters.items() if name != "dtype"}
+        return {name: getattr(self.encoder_, name) for name in ENCODER_PARAMETERS}
 
     def _restore(self, model: Model, fitted: Mapping[str, Any]) -> None:
         """Set the fitted attributes: those that follow from the model, and others; for model files."""
         own, inputs = dict(fitted), model.inputs
         members, labels, parameters = own["members_"], own["preparation_"], own.pop("_encoder_parameters")
-        names = {field.name for field in fields(TableEncoder)} - {"dtype"}
-        if not isinstance(inputs, TableInputs) or not isinstance(parameters, dict) or not parameters.keys() <= names:
+        is_known = isinstance(parameters, dict) and parameters.keys() <= set(ENCODER_PARAMETERS)
+        if not isinstance(inputs, TableInputs) or not is_known:
             raise ValueError("the file has no columns of a table, or no encoder")
         for member in members:
             is_number, n_classes = member.preparation.is_number, member.planes.n_classes
@@ -510,7 +513,7 @@ def _checked(estimator: TableClassifier, batch: Batch, earlier: Sequence[Batch])
             raise ValueError("The labels of the stream have mixed types: some are strings, others are not.")
     for cells in map(table.read, range(len(table.names))):
         if cells.form == "number":
-            as_numbers(cells, estimator.decimal)
+            as_numbers(cells)
     return Batch(table, y, weight, table.n_rows)
 
 

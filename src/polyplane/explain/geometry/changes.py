@@ -232,8 +232,8 @@ class ModelScores:
 
 
 def value_of(column: Column, encoded: np.ndarray) -> float:
-    """Return the value of a column as a number; the index of a level; NaN if missing."""
-    if column.has_gaps and encoded[-1] > 0:
+    """Return the value of a column as a number; the index of a level; NaN if missing, and of a text."""
+    if column.kind == "text" or (column.has_gaps and encoded[-1] > 0):
         return np.nan
     if isinstance(column, CategoryColumn):
         return float(encoded.argmax()) if encoded.any() else np.nan

@@ -90,6 +90,15 @@
     return {main: field, others: [slider], sync};
   }
 
+  function text(input, column) {
+    const field = element("input");
+    field.addEventListener("input", () => change(column, field.value));
+    const sync = (cell) => {
+      if (cell !== null && field !== document.activeElement) field.value = cell;
+    };
+    return {main: field, others: [], sync};
+  }
+
   function calendar(input, column) {
     const field = element("input");
     Object.assign(field, {type: input.timed ? "datetime-local" : "date", step: 1});
@@ -106,7 +115,7 @@
   // The line of a column: its name, its inputs, and a checkbox for a missing value.
   function line(input, home) {
     const column = model.columns[input.column], box = home.appendChild(element("div", undefined, "field"));
-    const made = {number: numeric, date: calendar}[column.kind]?.(input, column) ?? choice(input, column);
+    const made = {number: numeric, date: calendar, text}[column.kind]?.(input, column) ?? choice(input, column);
     made.main.id = `value-${input.column}`;
     const label = box.appendChild(element("label", visible(column.name)));
     label.htmlFor = made.main.id;

@@ -166,7 +166,7 @@ const reasons = (function () {
     let best = null, closest = null, least = leadOf(before, c);
     live.inputs.forEach((input) => {
       const column = model.columns[input.column], cell = row[column.position];
-      if (cell === null) return;
+      if (cell === null || column.kind === "text") return;
       const rest = added(planes, partOf(input.column, cell), -1);
       const leadAt = (value) => leadOf(model.classScores(added(rest, partOf(input.column, value), 1)), c);
       const accepts = (value) => {

@@ -15,15 +15,26 @@ function trimmed(cell) {
   return cell === null || cell === undefined || Number.isNaN(cell) || missingTexts.includes(cell) ? null : cell;
 }
 
-const numberPatterns = {
-  ".": /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/,
-  ",": /^[+-]?(\d+(,\d*)?|,\d+)([eE][+-]?\d+)?$/,
-};
+// A number in a string, as Python reads it; NaN if it is none.
+const expressions = new Map();
+function numberOf(format, text) {
+  if (!expressions.has(format)) {
+    expressions.set(format, [new RegExp(`^(?:${format.pattern})$`), new RegExp(format.separators, "g")]);
+  }
+  const [pattern, separators] = expressions.get(format), found = pattern.exec(text);
+  if (!found) return NaN;
+  const [, opened, sign, inner, written, multiple, last] = found;
+  const signs = [opened, sign, inner, last].filter(Boolean);
+  const digits = written.replace(separators, "").replace(format.decimal, ".");
+  const isWrong = Boolean(opened) !== text.endsWith(")") || signs.length > 1 || (multiple && /e/i.test(digits));
+  if (isWrong) return NaN;
+  return (signs.length && signs[0] !== "+" ? -1 : 1) * Number(digits + (multiple ? multiples[multiple] : ""));
+}
 
 // The functions below convert a cell that is not missing to numbers.
 function number(column, cell) {
-  const text = typeof cell === "string" && numberPatterns[column.decimal ?? "."].test(cell);
-  const x = text ? Number(cell.replace(",", ".")) : typeof cell === "boolean" ? Number(cell) : cell;
+  const x = typeof cell === "string" ? numberOf(column.format ?? plain, cell)
+    : typeof cell === "boolean" ? Number(cell) : cell;
   if (typeof x !== "number" || !(Math.abs(x) <= largest)) reject(column, cell, "finite number");
   return [x];
 }
@@ -31,7 +42,7 @@ function number(column, cell) {
 // The index of a level, or -1 if it is unknown.
 const levels = new Map();
 for (const column of columns) {
-  if (column.kind === "category") levels.set(column, new Map(column.levels.map((level, i) => [level, i])));
+  if (column.levels) levels.set(column, new Map(column.levels.map((level, i) => [level, i])));
 }
 
 // The text of a number as Python writes it: 1e-7 is "1e-07".
@@ -47,6 +58,13 @@ function category(column, cell) {
   return levels.get(column).get(typeof cell === "number" ? numberText(cell) : String(cell)) ?? -1;
 }
 
+// The known words of a text: the indices of those that it contains.
+function knownWords(column, cell) {
+  const known = levels.get(column), text = typeof cell === "number" ? numberText(cell) : String(cell);
+  const words = new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu));
+  return [...words].filter((word) => known.has(word)).map((word) => known.get(word));
+}
+
 const words = {true: 1, t: 1, yes: 1, y: 1, 1: 1, on: 1, false: 0, f: 0, no: 0, n: 0, 0: 0, off: 0};
 
 function boolean(column, cell) {
@@ -58,11 +76,38 @@ function boolean(column, cell) {
 const zone = / ?(?:Z|[+-]\d\d:?\d\d)$/;
 const datePattern = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d(?:[.,]\d{1,9})?))?)?$/;
 
+// Year, month, day, hour, minute and second of a date in the format of its column; null if it is in another one.
+function datePartsOf(column, text) {
+  if (!expressions.has(column)) expressions.set(column, new RegExp(`^(?:${column.format})$`, "i"));
+  const found = expressions.get(column).exec(text)?.groups;
+  if (!found) return null;
+  const part = (name, otherwise) => (found[name] === undefined ? otherwise : Number(found[name].replace(",", ".")));
+  if (found.G !== undefined) {
+    const first = new Date(0), monday = new Date(0), week = part("V"), year = part("G");
+    first.setUTCFullYear(year, 0, 4);
+    monday.setTime(first.getTime() + (7 * week - 7 - (first.getUTCDay() + 6) % 7) * 864e5);
+    const thursday = new Date(monday.getTime() + 3 * 864e5);
+    if (week < 1 || thursday.getUTCFullYear() !== year) return null;
+    return [monday.getUTCFullYear(), monday.getUTCMonth() + 1, monday.getUTCDate(), 0, 0, 0];
+  }
+  const short = part("y", 0), year = part("Y", short + (short >= 69 ? 1900 : 2000));
+  const names = "janfebmaraprmayjunjulaugsepoctnovdec";
+  const month = found.b !== undefined ? names.indexOf(found.b.slice(0, 3).toLowerCase()) / 3 + 1
+    : found.q !== undefined ? 3 * part("q") - 2 : part("m", 1);
+  let hour = part("H", 0);
+  if (found.p !== undefined) {
+    if (hour < 1 || hour > 12) return null;
+    hour = hour % 12 + (found.p.toLowerCase() === "p" ? 12 : 0);
+  }
+  return [year, month, part("d", 1), hour, part("M", 0), part("S", 0)];
+}
+
 // Days since 1970 and parts of the date, in local time: time zones are ignored.
 function date(column, cell) {
   const found = datePattern.exec(String(cell).replace(zone, ""));
-  if (!found) reject(column, cell, "date like 2024-05-31 or 2024-05-31 17:30");
-  const digits = found.slice(1).map((text) => Number((text ?? "0").replace(",", ".")));
+  const digits = found?.slice(1).map((text) => Number((text ?? "0").replace(",", ".")))
+    ?? (column.format && datePartsOf(column, String(cell)));
+  if (!digits) reject(column, cell, "date like 2024-05-31 or 2024-05-31 17:30");
   const [year, month, day, hour, minute, second] = digits;
   const midnight = new Date(0);
   midnight.setUTCFullYear(year, month - 1, day);
@@ -112,6 +157,10 @@ function add(planes, feature, value) {
 function addColumn(planes, column, cell) {
   cell = trimmed(cell);
   if (cell === null && typeof column.missing === "number") add(planes, column.missing, 1);
+  if (column.kind === "text") {
+    if (cell !== null) knownWords(column, cell).forEach((j) => add(planes, column.first + j, 1));
+    return;
+  }
   if (column.kind === "category") {
     const level = cell === null ? null : category(column, cell);
     if (level !== null && level >= 0) add(planes, column.first + level, 1);
