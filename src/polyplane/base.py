@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polyplane._array_api import describe, host_dtype, is_foreign
+from polyplane._array_api import describe, host_dtype, is_foreign, is_sparse, like, take_rows, to_numpy
 from polyplane._prediction import (
     PlanePrediction,
     check_classes,
@@ -352,7 +352,7 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
         self._validate_params()
         going_on = self.warm_start and hasattr(self, "_state")
         draft = copy(self) if going_on else self._unfitted(scaling)
-        data = draft._validated(X, y, sample_weight, classes=self.classes_ if going_on else None)
+        data = draft._validated(X, y, sample_weight, self.classes_ if going_on else None, whole=True)
         before = draft.__dict__.get("history_")
         try:
             draft._train(data, limits)
@@ -429,9 +429,19 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
         return self
 
     def _validated(
-        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, check_scales: bool = True
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: np.ndarray | None,
+        *,
+        check_scales: bool = True,
+        whole: bool = False,
     ) -> Data:
-        """Validate a call's rows; set `classes_` if they are not known yet. Scales are checked on the first rows."""
+        """Validate a call's rows; set `classes_` if they are not known yet.
+
+        Scales are checked on the first rows; `whole` says that there will be no others.
+        """
         check_scales &= self._scaling is None and not hasattr(self, "classes_")
         X = check_matrix(self, X, reset=classes is None or not hasattr(self, "classes_"))
         refuse_extremes(X)
@@ -453,22 +463,32 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
         codes = encode(y, self.classes_)
         weight = check_weights(X, y, codes, self.classes_, sample_weight, self.class_weight)
         if check_scales:
-            self._check_scales(X)
+            self._check_scales(X, weight, whole)
         if self._scaling is not None:
             X = self._scaling.apply(X)
         return Data(X, codes, weight, np.flatnonzero(weight > 0), len(self.classes_))
 
-    def _check_scales(self, X: Any) -> None:
-        """Remove scales and shifts that would cost precision, if the method allows it; otherwise warn."""
-        ranges, scaling = FeatureRanges.of(X), self._method(self.classes_).traits.own_scaling
+    def _check_scales(self, X: Any, weight: np.ndarray, whole: bool) -> None:
+        """Standardise the features, or remove scales and shifts that would cost precision; otherwise warn of them."""
+        ranges = FeatureRanges.of(X if weight.all() else take_rows(X, np.flatnonzero(weight)))
         ranges.refuse_tiny(host_dtype(X))
+        scaling = self._method(self.classes_).traits.own_scaling
+        standardize = scaling != "standard" and getattr(self, "standardize", False)
+        if standardize == "auto":
+            standardize = whole and self._complaint(ranges, scaling) is not None
+        if standardize:
+            self._scaling = ranges.maxabs() if is_sparse(X) else AffineScaling.standard(X, weight)
+            return
         if scaling != "none" and isinstance(X, np.ndarray):
             self._scaling = ranges.nearer(X.dtype)
         self._warn_of_scales(ranges, scaling, stacklevel=6)
 
-    def _warn_of_scales(self, ranges: FeatureRanges, scaling: OwnScaling, stacklevel: int) -> None:
+    def _complaint(self, ranges: FeatureRanges, scaling: OwnScaling) -> str | None:
         names = getattr(self, "feature_names_in_", None)
-        complaint = ranges.complaint(scaling, lambda j: f"feature {j if names is None else repr(str(names[j]))}")
+        return ranges.complaint(scaling, lambda j: f"feature {j if names is None else repr(str(names[j]))}")
+
+    def _warn_of_scales(self, ranges: FeatureRanges, scaling: OwnScaling, stacklevel: int) -> None:
+        complaint = self._complaint(ranges, scaling)
         if complaint is not None:
             warnings.warn(complaint[0].upper() + complaint[1:], UserWarning, stacklevel=stacklevel)
 
@@ -514,9 +534,10 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
         """Set the model of a state; `kept` is the state to continue from."""
         planes = method.planes(state) if planes is None else planes
         if self._scaling is not None:
-            dtype, wide = planes.coef.dtype, (planes.coef.astype(float), planes.intercept.astype(float))
+            wide = (to_numpy(part).astype(float) for part in (planes.coef, planes.intercept))
             coef, intercept = self._scaling.to_input_space(*wide)
-            planes = planes.replace(coef=coef.astype(dtype), intercept=intercept.astype(dtype))
+            kind = planes.coef, planes.coef.dtype
+            planes = planes.replace(coef=like(coef, *kind), intercept=like(intercept, *kind))
         self._state, self._trained_by, self.planes_ = kept, method, planes
         self.__dict__.update(self._fitted_attributes(state, data))
 

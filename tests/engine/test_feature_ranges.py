@@ -12,10 +12,18 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 import polyplane
-from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier, SuccessiveLPClassifier, load, save
+from polyplane import (
+    AdaptiveMultiHyperplaneClassifier,
+    ConvexPolytopeClassifier,
+    MultiHyperplaneClassifier,
+    PlaneSearchCV,
+    SuccessiveLPClassifier,
+    load,
+    save,
+)
 from polyplane.engine.data import FeatureRanges
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -35,6 +43,8 @@ def own_scaling(learner):
 
 MINDING = [learner for learner in LEARNERS if own_scaling(learner) != "standard"]
 UNDOING = [learner for learner in LEARNERS if own_scaling(learner) != "none"]
+AS_IS = {True: {"standardize": False}, False: {}}
+STANDARDISING = [MultiHyperplaneClassifier, ConvexPolytopeClassifier]
 UNSCALED = [learner for learner in LEARNERS if own_scaling(learner) == "none"]
 
 
@@ -92,7 +102,7 @@ class TestScales:
         X, y = made()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            make(learner).fit(container(X), y)
+            make(learner, **AS_IS[learner in MINDING]).fit(container(X), y)
         said = [str(warning.message) for warning in caught if warning.category is UserWarning]
         if learner not in MINDING:
             assert said == []
@@ -120,7 +130,70 @@ class TestScales:
 def test_features_are_called_by_their_names():
     X, y = load_wine(return_X_y=True, as_frame=True)
     with pytest.warns(UserWarning, match=r"^Feature 'proline' spans 1.4e\+03 and feature 'hue' only 1.23"):
-        make(MultiHyperplaneClassifier).fit(X, y)
+        make(MultiHyperplaneClassifier, standardize=False).fit(X, y)
+
+
+@pytest.mark.parametrize("learner", STANDARDISING)
+class TestStandardize:
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize(
+        "rows",
+        [lambda: load_wine(return_X_y=True), lambda: two_classes(load_breast_cancer), with_a_column_of_1e12],
+        ids=["wine", "cancer", "one column times 1e12"],
+    )
+    def test_differing_scales_are_those_of_a_scaler(self, learner, rows, dtype):
+        X, y = rows()
+        X = X.astype(dtype)
+        model = make(learner).fit(X, y)
+        Z = StandardScaler().fit_transform(X.astype(float)).astype(dtype)
+        scaled = make(learner, standardize=False).fit(Z, y)
+        assert model.planes_.coef.dtype == dtype
+        assert (model.predict(X) == scaled.predict(Z)).mean() > 0.99
+        if dtype == np.float64:
+            np.testing.assert_allclose(model.decision_function(X), scaled.decision_function(Z), rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(model.model_.decision_function(X), model.decision_function(X))
+
+    def test_comparable_features_are_left_alone(self, learner):
+        X, y = two_classes(load_digits)
+        assert make(learner).fit(X, y).planes_ == make(learner, standardize=False).fit(X, y).planes_
+        assert make(learner, standardize=True).fit(X, y).planes_ != make(learner).fit(X, y).planes_
+
+    def test_sparse_rows_are_divided_by_their_largest_values(self, learner):
+        X, y = load_digits(return_X_y=True)
+        wide = X * np.where(np.arange(64) == 20, 1e6, 1.0)
+        model = make(learner).fit(sparse.csr_matrix(wide), y)
+        Z = sparse.csr_matrix(MaxAbsScaler().fit_transform(X))
+        np.testing.assert_allclose(
+            model.decision_function(wide), make(learner).fit(Z, y).decision_function(Z), rtol=1e-6, atol=1e-6
+        )
+
+    def test_rows_of_zero_weight_are_ignored(self, learner):
+        X, y = two_classes(load_iris)
+        far, weight = np.concatenate([X, X[:1] * [1, 1, 1, 1e9]]), np.append(np.ones(len(y)), 0.0)
+        model = make(learner).fit(far, np.append(y, 0), weight)
+        assert model.planes_ == make(learner).fit(X, y).planes_
+
+    def test_training_goes_on_in_the_same_units(self, learner, tmp_path):
+        X, y = load_wine(return_X_y=True)
+        model = make(learner, warm_start=True).fit(X, y)
+        save(model, tmp_path / "model")
+        again = load(tmp_path / "model").fit(X, y)
+        assert again.planes_ == model.fit(X, y).planes_
+        assert again.score(X, y) > 0.98
+
+    def test_a_stream_can_be_standardised_by_its_first_batch(self, learner):
+        X, y = load_wine(return_X_y=True)
+        parts = [(X[i::2], y[i::2]) for i in range(2)] * 10
+        model = make(learner, standardize=True).fit_stream(parts)
+        assert model.score(X, y) > 0.95
+
+
+def test_searches_standardise_each_candidate_as_its_parameter_says():
+    X, y = load_wine(return_X_y=True)
+    space = {"standardize": ["auto", False], "n_planes": [1]}
+    search = PlaneSearchCV(MultiHyperplaneClassifier(max_iter=10), space, random_state=0, n_jobs=1).fit(X, y)
+    assert search.best_params_["standardize"] == "auto"
+    assert search.best_score_ > 0.95
 
 
 @pytest.mark.parametrize("learner", [learner for learner in MINDING if learner._declaration.streams])
@@ -138,9 +211,9 @@ def test_a_stream_is_judged_by_its_first_batch(learner):
 def test_rows_that_training_cannot_see_are_warned_of(learner):
     X, y = two_classes(load_iris)
     with pytest.warns(UserWarning, match=r"Feature 0 lies about 1.01e\+03 and spans only 2.7, .* its distance from 0"):
-        make(learner).fit(X + 1000, y)
+        make(learner, standardize=False).fit(X + 1000, y)
     with pytest.warns(UserWarning, match=r"No value of X is larger than 7e-06, so the constant feature"):
-        make(learner).fit(X * 1e-6, y)
+        make(learner, standardize=False).fit(X * 1e-6, y)
 
 
 HINGE = {"loss": "hinge"}

@@ -366,6 +366,8 @@ def _check_scales(draft: PlaneClassifier, cluster: Cluster) -> None:
     ranges.refuse_tiny(cluster.dtype)
     near = ranges.nearer(cluster.dtype) is None
     scaling = draft._method(cluster.classes).traits.own_scaling
+    if scaling != "standard" and getattr(draft, "standardize", False) is True:
+        raise ValueError("standardize=True is not available on a cluster: standardise the columns before training.")
     draft._warn_of_scales(ranges, scaling if near else "none", stacklevel=4)
 
 

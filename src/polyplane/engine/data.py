@@ -208,6 +208,10 @@ class FeatureRanges(NamedTuple):
                 "scale the features first, for example with MaxAbsScaler."
             )
 
+    def maxabs(self) -> AffineScaling:
+        """Divide each feature by its largest absolute value."""
+        return AffineScaling(np.zeros(len(self.low)), 1.0 / np.where(self.size > 0, self.size, 1.0))
+
     def nearer(self, dtype: Any) -> AffineScaling | None:
         """Return a shift and a factor that bring the rows close to 0 and to size 1; None if this is not necessary.
 
@@ -292,7 +296,7 @@ class AffineScaling(NamedTuple):
     def apply(self, X: Any) -> Any:
         """Return a scaled copy of X; sparse rows stay sparse and are not centred."""
         if not is_sparse(X):
-            return (X - self.centre.astype(X.dtype)) * self.factor.astype(X.dtype)
+            return (X - like(self.centre, X, X.dtype)) * like(self.factor, X, X.dtype)
         scaled = X.copy()
         scaled.data *= self.factor.astype(X.dtype)[X.indices]
         return scaled

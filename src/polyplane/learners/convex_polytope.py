@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import row_norms
 
 from polyplane._array_api import in_threads
@@ -408,6 +408,11 @@ class ConvexPolytopeClassifier(EpochParameters, PlaneClassifier):
         last planes are used where they make clearly fewer errors on the training rows.
     fit_intercept : bool, default=True
         Whether to learn the offsets of the planes, which are regularised like the weights.
+    standardize : {"auto", True, False}, default="auto"
+        Whether `fit` trains on a copy of X with features of mean 0 and variance 1 (sparse rows: divided by their
+        largest absolute values); the planes apply to X itself. "auto": if the scales
+        of the features differ by a factor of 100, or one is far from 0. In streams, "auto" only warns, and True uses
+        the first batch.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
@@ -476,10 +481,12 @@ class ConvexPolytopeClassifier(EpochParameters, PlaneClassifier):
     backoff: int = 31
     average: bool = True
     fit_intercept: bool = True
+    standardize: bool | str = "auto"
     n_jobs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
+        "standardize": ["boolean", StrOptions({"auto"})],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
     }
     _declaration: ClassVar[Declaration] = Declaration(

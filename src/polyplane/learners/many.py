@@ -361,8 +361,8 @@ def fit_many(
 
     alone = [k for k in range(len(rows)) if k not in together]
     fitted = dict(zip(alone, in_threads(fit_alone, alone, n_jobs), strict=True))
-    if together:
-        members = sorted(together)
+    for standardize in {estimators[k].standardize for k in together}:
+        members = [k for k in sorted(together) if estimators[k].standardize == standardize]
         chosen, own = [estimators[k] for k in members], [rows[k] for k in members]
         machines = _fit_together(chosen, X, y, own, sample_weight, n_jobs, memory)
         fitted |= zip(members, machines, strict=True)
@@ -387,7 +387,7 @@ def _fit_together(
     memory: dict[Any, Any] | None,
 ) -> list[PlaneClassifier]:
     first = clone(estimators[0])
-    data = first._validated(X, y, sample_weight, classes=None)
+    data = first._validated(X, y, sample_weight, classes=None, whole=True)  # the scales of all rows, for all folds
     learned = {name: value for name, value in vars(first).items() if name not in first.get_params()}
     drafts = [clone(estimator) for estimator in estimators]
     own_rows: dict[int, np.ndarray] = {}  # classifiers with the same rows are recognised by the identity of this array

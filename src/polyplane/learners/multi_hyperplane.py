@@ -474,8 +474,8 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     Near a row the committee is a linear classifier, which `PlaneSet.at` returns. Averaging the scores gives the same
     error as averaging the probabilities, up to noise (letter 2.2 and 2.2 %, usps 4.5 and 4.5 %).
 
-    Internally the features are centred and multiplied by one number; the fitted planes apply to `X` itself. Standardise
-    features of different kinds; leave pixels as they are. Dense and sparse rows give the same model with
+    Internally the features are centred and multiplied by one number, or standardised if their scales differ (see
+    `standardize`); the fitted planes apply to `X` itself. Dense and sparse rows give the same model with
     ``backoff=0``; otherwise dense rows on the host update only the planes with the best scores for them (see
     `backoff`), which takes a fraction of the time and gives a different model with the same error.
 
@@ -507,6 +507,11 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
         the hinge loss as long as the margin would last if the planes kept moving as in the last epoch. In addition,
         with the log-loss a dense row updates only the 16 planes with the best scores for it, which are determined in
         epochs 0, 1, 3, 7, 15, 23 and so on. 0: visit all rows and update all planes.
+    standardize : {"auto", True, False}, default="auto"
+        Whether `fit` trains on a copy of X with features of mean 0 and variance 1 (sparse rows: divided by their
+        largest absolute values); the planes apply to X itself. "auto": if the range
+        of one feature is more than 100 times that of the smallest ones. In streams, "auto" only warns, and True uses
+        the first batch.
     n_estimators : int, default=1
         Number of members of the committee. With one plane per class, all members of a `fit` would be the same, and the
         model has one member.
@@ -576,12 +581,14 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     noise: float | None = None
     batch_size: int | None = None
     backoff: int = 31
+    standardize: bool | str = "auto"
     n_estimators: int = 1
     max_iter: int = 60
     n_jobs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
+        "standardize": ["boolean", StrOptions({"auto"})],
         "loss": [StrOptions({"log", "hinge"})],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
     }

@@ -264,9 +264,7 @@ class TableClassifier(PlaneClassifier):
     def _seed(self) -> Any:
         return tuple(check_random_state(self.random_state).randint(2**31, size=self.n_estimators).tolist())
 
-    def _validated(
-        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, check_scales: bool = True
-    ) -> Data:
+    def _validated(self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, **_: Any) -> Data:
         """Encode the rows of positive weight; the encoder is fitted to the first rows."""
         is_first = not hasattr(self, "encoder_")
         encoder = self._new_encoder() if is_first else self.encoder_
