@@ -1,9 +1,16 @@
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from polyplane.datasets import load_dataset
+
+
+def pytest_configure():
+    """Processes in the background of a script ignore Ctrl-C, which tests send."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -55,6 +55,13 @@ def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
                 order="C",
                 reset=reset,
             )
+        except ValueError as error:
+            if "NaN" not in str(error):
+                raise
+            raise ValueError(
+                f"Input X contains NaN, and {type(estimator).__name__} takes no missing values: use TableClassifier, "
+                "which does, or a SimpleImputer before it."
+            ) from None
         except OverflowError:  # of Python's integers
             raise ValueError("Input X contains infinity or a value too large for dtype('float64').") from None
     if sparse.issparse(X):
@@ -262,7 +269,7 @@ class PlanePrediction(ClassifierMixin, BaseEstimator):
             Features.identity(planes.n_features),
             planes,
             self.classes_,
-            temperature=1.0 if hasattr(self, "predict_proba") else None,
+            temperature=getattr(self, "temperature_", 1.0) if hasattr(self, "predict_proba") else None,
             learner=type(self).__name__,
         )
 

@@ -10,17 +10,19 @@ from dataclasses import dataclass, field, fields, replace
 from inspect import get_annotations
 from itertools import repeat
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from polyplane._array_api import describe, host_dtype, is_foreign, is_sparse, like, take_rows, to_numpy
+from polyplane._array_api import describe, host_dtype, is_foreign, is_sparse, like, softmax, take_rows, to_numpy
 from polyplane._prediction import (
     PlanePrediction,
     check_classes,
+    check_fitted_matrix,
     check_matrix,
     check_place,
     check_targets,
@@ -34,12 +36,16 @@ from polyplane.engine.data import AffineScaling, Data, FeatureRanges, OwnScaling
 from polyplane.engine.method import Method, refuse_changes
 from polyplane.engine.race import Choice
 from polyplane.engine.run import Limits, Observer, Plateau, Progress, Run, Validation, record
+from polyplane.model import best_temperature
 from polyplane.planes import PlaneSet
 
 M = TypeVar("M", bound=Method[Any])
 
 #: Share of the rows held out by ``early_stopping=True``.
 HELD_OUT = 0.1
+
+#: Enough held-out rows to calibrate probabilities.
+ROWS_TO_CALIBRATE = 1000
 
 #: The largest integer parameter: the largest int64 of NumPy and the kernels.
 LARGEST_INTEGER = 2**63 - 1
@@ -62,7 +68,7 @@ CONSTRAINTS: dict[str, Any] = {
         ("batch_size", [_COUNT, None]),
         ("average_fraction growth_decay min_entropy", [_SHARE]),
         ("backoff", [Interval(Integral, 0, 255, closed="both")]),
-        ("average fit_intercept pocket standardize warm_start", ["boolean"]),
+        ("average fit_intercept pocket probability standardize warm_start", ["boolean"]),
         ("class_weight", [StrOptions({"balanced"}), dict, None]),
         ("early_stopping", ["boolean", Interval(Real, 0, 1, closed="neither")]),
         ("enclosed inside", "no_validation"),
@@ -88,9 +94,6 @@ class Declaration:
         Whether training can continue on new rows, with `partial_fit` and `fit_stream`.
     label_parameters : tuple of str
         Parameters whose value is a class label.
-    probabilities : {None, "softmax", "expit"}
-        How `predict_proba` follows from the scores: softmax of the class scores, or the logistic function of their
-        difference.
     fitted : dict of str to kind
         Additional fitted attributes that do not follow from the state, as kinds of `polyplane.engine.state`.
     choose : function of (method, data, seed) or None
@@ -103,7 +106,6 @@ class Declaration:
     multi_class: bool = True
     streams: bool = True
     label_parameters: tuple[str, ...] = ()
-    probabilities: Literal["softmax", "expit"] | None = None
     fitted: Mapping[str, Any] = field(default_factory=dict)
     choose: Callable[[Any, Data, int], Choice] | None = None
     takes_matrix: bool = True
@@ -157,6 +159,7 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
     n_iter_: int
     history_: dict[str, list[float]]
     choice_: dict[str, Any]
+    temperature_: float
     #: The state of training, to continue from, and its method.
     _state: Any
     _trained_by: Method[Any]
@@ -345,6 +348,26 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
         )  # fmt: skip
         return self._fit_stream(batches, options, Limits(time_limit))
 
+    @available_if(lambda self: getattr(self, "probability", False))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, if `probability` is set.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            Softmax of the class scores divided by ``temperature_``, so that the most probable class is the predicted
+            one.
+        """
+        X = check_fitted_matrix(self, X)
+        if not hasattr(self, "temperature_"):
+            raise NotFittedError("The probabilities are not calibrated: call fit with probability=True.")
+        return softmax(self.planes_.class_scores(X, getattr(self, "n_jobs", None)) / self.temperature_)
+
     # Training works on a draft: a copy of the estimator that replaces it after success.
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, limits: Limits, scaling: AffineScaling | None = None) -> Self:
@@ -356,6 +379,8 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
         before = draft.__dict__.get("history_")
         try:
             draft._train(data, limits)
+            if getattr(draft, "probability", False):
+                draft.temperature_ = draft._calibrated(data, limits)
         except KeyboardInterrupt:
             if draft.__dict__.get("history_") is not before:  # a step was finished
                 self._take_over(draft)
@@ -551,9 +576,39 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
             tol = 0.0
         return Plateau(tol, getattr(self, "n_iter_no_change", 1))
 
+    def _calibrated(self, data: Data, limits: Limits) -> float:
+        """The temperature of the probabilities, by the scores of held-out rows; planes are trained on the others.
+
+        They are trained by the method of the model, with what it chose, on four fifths of the rows, as often as it
+        takes to hold out `ROWS_TO_CALIBRATE` rows, but each at most once.
+        """
+        from sklearn.model_selection import StratifiedKFold  # slow to import
+
+        y, scores, rows = data.y[data.train], [], []
+        n_folds = min(5, int(data.class_counts.max()))
+        if n_folds < 2:
+            raise ValueError("probability=True needs two rows of a class, to hold out one of them.")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y))
+        for train, held_out in folds:
+            twin = self._unfitted(None)
+            twin.verbose, twin.classes_ = 0, self.classes_
+            twin._train(replace(data, train=data.train[train], memory=None), limits, self._trained_by)
+            rows.append(data.train[held_out])
+            scores.append(to_numpy(twin.planes_.class_scores(take_rows(data.X, rows[-1]))).astype(np.float64))
+            if sum(map(len, rows)) >= ROWS_TO_CALIBRATE:
+                break
+        own = np.concatenate(rows)
+        return best_temperature(
+            np.concatenate(scores), data.y[own], data.weight[own], octaves=16.0
+        )  # margins have any unit
+
     def _refuse_balanced(self) -> None:
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all rows at once; give a dict of weights instead.")
+        if getattr(self, "probability", False):
+            raise ValueError("probability=True needs all rows at once: use fit.")
 
     def _agreed_classes(self, classes: Any) -> np.ndarray:
         self._refuse_balanced()

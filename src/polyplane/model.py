@@ -399,6 +399,25 @@ def decision(scores: np.ndarray) -> np.ndarray:
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
+def best_temperature(
+    scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None, *, octaves: float = 3.0
+) -> float:
+    """Find the temperature between 2**-octaves and 2**octaves that minimises the log-loss, convex in its inverse.
+
+    A prior equivalent to one row per class, with uniform class probabilities, prevents extreme temperatures if there
+    are few rows and all are classified correctly.
+    """
+    weight = np.ones(len(y)) if weight is None else weight / weight.mean()
+    own, n_classes = scores[np.arange(len(y)), y], scores.shape[1]
+    low, high = -octaves, octaves
+    for _ in range(30):
+        power = 0.5 * (low + high)
+        expected = (softmax(scores * 2.0**power) * scores).sum(axis=1)
+        slope = weight @ (expected - own) + (expected - scores.mean(axis=1)).mean() * n_classes
+        low, high = (low, power) if slope > 0 else (power, high)
+    return float(2.0 ** (-0.5 * (low + high)))
+
+
 def _names(names: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(str(name) for name in names)
 

@@ -9,8 +9,9 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 
 from polyplane import TableClassifier
 from polyplane._array_api import softmax
+from polyplane.model import best_temperature
 from polyplane.planes import PlaneSet
-from polyplane.tables.members import best_temperature, smooth_scores
+from polyplane.tables.members import smooth_scores
 from tests.models import QUICK, shop
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")

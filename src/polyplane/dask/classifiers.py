@@ -23,9 +23,10 @@ from polyplane.dask.tables import ClusterTable
 from polyplane.engine.data import Data, FeatureRanges
 from polyplane.engine.method import Method
 from polyplane.engine.run import Limits, Progress, Run
+from polyplane.model import best_temperature
 from polyplane.tables.choice import n_passes
 from polyplane.tables.classifier import TableClassifier
-from polyplane.tables.members import EncodedRows, Member, best_temperature, class_scores, log_losses
+from polyplane.tables.members import EncodedRows, Member, class_scores, log_losses
 
 #: Number of held-out rows, at most a tenth, if there are more rows than in the sample: they determine the softmax
 #: temperature, and whether training on all partitions improved the model.
@@ -188,8 +189,9 @@ class DaskPlaneClassifier(DaskClassifier):
             and the classifier keeps the model of the last finished step or round.
         """
         self._validate_params()
-        if getattr(self.estimator, "early_stopping", False):
-            raise ValueError("early_stopping is not supported on a cluster; set it to False.")
+        for name in ("early_stopping", "probability"):
+            if getattr(self.estimator, name, False):
+                raise ValueError(f"{name} is not supported on a cluster; set it to False.")
         client, draft = connected_client(), clone(self.estimator)
         draft._validate_params()
         with explain_lost_cluster(client), one_blas_thread():

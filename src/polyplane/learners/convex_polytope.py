@@ -22,7 +22,7 @@ from polyplane.engine.data import Data, as_rows, moments
 from polyplane.engine.method import Traits
 from polyplane.engine.race import Choice, Race
 from polyplane.engine.run import Run
-from polyplane.engine.state import Array, MixedNumber, RowMemory, workspace
+from polyplane.engine.state import Array, MixedNumber, Number, RowMemory, workspace
 from polyplane.learners.sgd import (
     ADJUSTABLE,
     LARGEST_GROWTH,
@@ -413,6 +413,9 @@ class ConvexPolytopeClassifier(EpochParameters, PlaneClassifier):
         largest absolute values); the planes apply to X itself. "auto": if the scales
         of the features differ by a factor of 100, or one is far from 0. In streams, "auto" only warns, and True uses
         the first batch.
+    probability : bool, default=False
+        Whether `predict_proba` is available. Its temperature is calibrated on held-out rows: `fit` then also trains on
+        four fifths of the rows, once or, with fewer than 5,000 rows, up to five times.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. "balanced": inversely proportional to class frequencies.
     warm_start : bool, default=False
@@ -442,6 +445,8 @@ class ConvexPolytopeClassifier(EpochParameters, PlaneClassifier):
         The best plane of its class for each row of the last call, by the fitted planes; -1 for rows not trained on.
     plane_counts_ : ndarray of shape (n_planes,)
         How many rows are assigned to each plane.
+    temperature_ : float
+        With `probability`: the scores divided by this are log-odds.
     n_iter_ : int
         Number of passes made.
     choice_ : dict
@@ -482,6 +487,7 @@ class ConvexPolytopeClassifier(EpochParameters, PlaneClassifier):
     average: bool = True
     fit_intercept: bool = True
     standardize: bool | str = "auto"
+    probability: bool = False
     n_jobs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -493,7 +499,11 @@ class ConvexPolytopeClassifier(EpochParameters, PlaneClassifier):
         tuning={"alpha": [None, 1e-5, 1e-4, 1e-3, 1e-2], "n_planes": [None, 4, 16, 48]},
         label_parameters=("enclosed",),
         choose=choose_sides,
-        fitted={"assignments_": Array("i", "rows", below="planes"), "plane_counts_": Array("i", "planes")},
+        fitted={
+            "temperature_": Number(),
+            "assignments_": Array("i", "rows", below="planes"),
+            "plane_counts_": Array("i", "planes"),
+        },
     )
 
     def _method(self, classes: np.ndarray) -> ConvexPolytope | JointPolytope:

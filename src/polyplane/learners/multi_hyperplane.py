@@ -600,7 +600,6 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
             "eta0": [0.3, 0.03, 0.1, 1.0],
             "scale": [2.5, 0.6, 1.0, 1.6, 4.0, 6.0, 10.0],
         },
-        probabilities="softmax",
         choose=choose_n_planes,
     )
 

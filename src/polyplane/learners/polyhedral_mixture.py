@@ -475,7 +475,6 @@ class PolyhedralMixtureClassifier(PolyhedronClassifier):
         tuning={"n_planes": [2, 1, 4, 8], "alpha": [None, 1e-3, 1e-5]},
         multi_class=False,
         label_parameters=("inside",),
-        probabilities="expit",
     )
 
     def _method(self, classes: np.ndarray) -> PolyhedralMixture:

@@ -11,6 +11,7 @@ import numpy as np
 
 from polyplane._array_api import softmax
 from polyplane.engine.race import Race
+from polyplane.model import best_temperature
 from polyplane.planes import PlaneSet
 from polyplane.tables.members import (
     Candidate,
@@ -18,7 +19,6 @@ from polyplane.tables.members import (
     Member,
     MemberTask,
     TableCommittee,
-    best_temperature,
     class_scores,
     log_losses,
     smooth_scores,

@@ -159,7 +159,6 @@ class TableClassifier(PlaneClassifier):
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"n_planes": [None, 1, 4, 16]},
-        probabilities="softmax",
         takes_matrix=False,
         fitted={
             "members_": Listed(Tuple((Shared(Preparation), Shared(PlaneSet)), Member)),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from polyplane._array_api import in_threads, softmax
+from polyplane._array_api import in_threads
 from polyplane.engine.committee import CommitteeState
 from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method, Traits
@@ -17,6 +17,7 @@ from polyplane.engine.state import Array
 from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay
 from polyplane.learners.multi_hyperplane import AMPLE, SmoothCommitteeState, SmoothMultiHyperplane, SmoothState
 from polyplane.learners.tangents import Schedule, choose_n_planes, run_from_tangents, tangent_start
+from polyplane.model import best_temperature
 from polyplane.planes import PlaneSet
 from polyplane.tables.preparation import RECIPES, Preparation
 
@@ -27,23 +28,6 @@ LEAST_PROBABILITY = 1e-30
 def log_losses(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Compute the log-loss of each row."""
     return -np.log(np.maximum(probability[np.arange(len(y)), y], LEAST_PROBABILITY))
-
-
-def best_temperature(scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Find the temperature between 1/8 and 8 that minimises the log-loss, which is convex in its inverse.
-
-    A prior equivalent to one row per class, with uniform class probabilities, prevents extreme temperatures if there
-    are few rows and all are classified correctly.
-    """
-    weight = np.ones(len(y)) if weight is None else weight / weight.mean()
-    own, n_classes = scores[np.arange(len(y)), y], scores.shape[1]
-    low, high = -3.0, 3.0
-    for _ in range(30):
-        power = 0.5 * (low + high)
-        expected = (softmax(scores * 2.0**power) * scores).sum(axis=1)
-        slope = weight @ (expected - own) + (expected - scores.mean(axis=1)).mean() * n_classes
-        low, high = (low, power) if slope > 0 else (power, high)
-    return float(2.0 ** (-0.5 * (low + high)))
 
 
 @dataclass(frozen=True)
