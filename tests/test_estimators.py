@@ -34,6 +34,7 @@ EXPECTED_FAILURES = {
 
 #: What takes long by its defaults is checked in a smaller form.
 SMALL = {
+    "ConvexPolytopeClassifier": {"n_planes": 4, "alpha": 1e-2, "max_iter": 50},
     "PlaneSearchCV": {"estimator": polyplane.CuttingPlaneSVC(tol=0.5), "param_distributions": {"C": [1.0, 0.1]}},
     "TableClassifier": {"n_estimators": 3, "preparation": "standard", "n_planes": 2, "max_iter": 10},
 }

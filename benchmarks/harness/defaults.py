@@ -29,6 +29,7 @@ SHARED = {
     "fit_intercept",
     "n_iter_no_change",
     "n_jobs",
+    "probability",
     "random_state",
     "tol",
     "verbose",

@@ -29,17 +29,9 @@ da = pytest.importorskip("dask.array")
 from polyplane.dask import DaskPlaneClassifier, classifiers, methods, partitions  # noqa: E402
 
 
-@pytest.fixture(scope="module")
-def client():
-    settings = {"distributed.worker.memory.terminate": False, "distributed.comm.timeouts.connect": "60s"}
-    with (
-        dask.config.set(settings),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
+@pytest.fixture
+def client(processes):
+    return processes
 
 
 @pytest.fixture(scope="module")
@@ -220,11 +212,11 @@ class TestFailures:
     def test_ctrl_c_keeps_the_last_finished_step(self, client, monkeypatch, rows):
         machine = PolyceptronClassifier(2, max_iter=1000, tol=None, inside="no")
         interrupted = DaskPlaneClassifier(machine)
-        at_gather(monkeypatch, client, 40, lambda: signal.raise_signal(signal.SIGINT))
+        at_gather(monkeypatch, client, 20, lambda: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             interrupted.fit(*chunked(*rows))
         n_iter = interrupted.to_local().n_iter_
-        assert 0 < n_iter < 40
+        assert 0 < n_iter < 20
         expected = DaskPlaneClassifier(clone(machine).set_params(max_iter=n_iter)).fit(*chunked(*rows))
         assert interrupted.to_local().planes_ == expected.to_local().planes_
 

@@ -39,19 +39,6 @@ def client():
 
 
 @pytest.fixture(scope="module")
-def processes():
-    settings = {"distributed.worker.memory.terminate": False, "distributed.comm.timeouts.connect": "60s"}
-    with (
-        dask.config.set(settings),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
-@pytest.fixture(scope="module")
 def found(client):
     return DaskTableClassifier(TableClassifier(**QUICK)).fit(delayed(split()), "fate")
 
