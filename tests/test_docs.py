@@ -179,7 +179,8 @@ def test_the_recipe_for_conda_asks_for_the_same_versions_and_imports_what_there_
         pytest.skip("the recipe is no part of a source distribution")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     run = recipe.read_text(encoding="utf-8").split("  run:\n")[1].split("\n\n")[0]
-    expected = ["python >=${{ python_min }}", *(name.replace(">=", " >=") for name in project["dependencies"])]
+    required = project["dependencies"] + project["optional-dependencies"]["cli"]  # conda has no extras
+    expected = ["python >=${{ python_min }}", *(name.replace(">=", " >=") for name in required)]
     assert [line.strip().removeprefix("- ") for line in run.splitlines()] == expected
     for name in re.search(r"imports: \[(.*)\]", recipe.read_text(encoding="utf-8"))[1].split(", "):
         import_module(name)
