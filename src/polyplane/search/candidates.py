@@ -29,30 +29,30 @@ WORTH_A_RUNG = 0.7
 MANY_ROWS = 10_000
 
 
-def machine_of(estimator: Any) -> tuple[str, Any]:
+def learner_of(estimator: Any) -> tuple[str, Any]:
     """Return the parameter prefix and the classifier: ``("svm__", svm)`` for a pipeline that ends in ``svm``."""
     if isinstance(estimator, Pipeline):
-        name, machine = estimator.steps[-1]
-        return f"{name}__", machine
+        name, learner = estimator.steps[-1]
+        return f"{name}__", learner
     return "", estimator
 
 
 def declared_space(estimator: Any, classes: np.ndarray) -> dict[str, list[Any]]:
     """Return the default search space of a learner, without values that are invalid given its other parameters."""
-    prefix, machine = machine_of(estimator)
-    if not takes_matrix(machine):
+    prefix, learner = learner_of(estimator)
+    if not takes_matrix(learner):
         raise ValueError(
-            f"param_distributions=None: {type(machine).__name__} does not declare default search parameters; specify "
+            f"param_distributions=None: {type(learner).__name__} does not declare default search parameters; specify "
             "them in param_distributions."
         )
-    declared = machine._declaration.tuning.items()
-    kept = {name: [v for v in values if _is_possible(machine, name, v, classes)] for name, values in declared}
+    declared = learner._declaration.tuning.items()
+    kept = {name: [v for v in values if _is_possible(learner, name, v, classes)] for name, values in declared}
     return {prefix + name: values for name, values in kept.items() if len(values) > 1}
 
 
-def _is_possible(machine: PlaneClassifier, name: str, value: Any, classes: np.ndarray) -> bool:
+def _is_possible(learner: PlaneClassifier, name: str, value: Any, classes: np.ndarray) -> bool:
     try:
-        clone(machine).set_params(**{name: value})._method(classes)
+        clone(learner).set_params(**{name: value})._method(classes)
     except ValueError:
         return False
     return True
@@ -133,10 +133,10 @@ def plan_rungs(passes: int | None, n_rows: int, n_candidates: int, n_folds: int,
 
 def full_passes(estimator: Any, candidates: Sequence[Settings]) -> int | None:
     """Return the number of passes of an estimator; None if a stopping rule or the search determines it."""
-    prefix, machine = machine_of(estimator)
-    if not takes_matrix(machine) or any(f"{prefix}max_iter" in settings for settings in candidates):
+    prefix, learner = learner_of(estimator)
+    if not takes_matrix(learner) or any(f"{prefix}max_iter" in settings for settings in candidates):
         return None
-    known = machine.get_params()
+    known = learner.get_params()
     return None if known.get("tol") is not None else known.get("max_iter")
 
 

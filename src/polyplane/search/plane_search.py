@@ -152,9 +152,9 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     >>> from polyplane import MultiHyperplaneClassifier, PlaneSearchCV
     >>> X, y = load_digits(return_X_y=True)
     >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    >>> machine = MultiHyperplaneClassifier(8, max_iter=20, random_state=0)
+    >>> estimator = MultiHyperplaneClassifier(8, max_iter=20, random_state=0)
     >>> space = {"noise": [None, 0.1, 0.4], "eta0": [0.1, 0.3, 1.0]}
-    >>> search = PlaneSearchCV(machine, space, n_iter=9, cv=3, random_state=0).fit(X_train, y_train)
+    >>> search = PlaneSearchCV(estimator, space, n_iter=9, cv=3, random_state=0).fit(X_train, y_train)
     >>> search.score(X_test, y_test) > 0.98
     True
     """

@@ -30,7 +30,7 @@ from polyplane.base import takes_matrix
 from polyplane.engine.race import Race
 from polyplane.files import replace_file
 from polyplane.learners.many import fit_many
-from polyplane.search.candidates import Rung, Settings, machine_of, plain_numbers, sample_rows, settings_key
+from polyplane.search.candidates import Rung, Settings, learner_of, plain_numbers, sample_rows, settings_key
 
 FORMAT = "PlaneSearchCV 1"
 #: Largest batch of fits, which takes some seconds: number of rows x features x classes, and number of candidates.
@@ -117,7 +117,7 @@ class Trials:
             scored = in_threads(
                 lambda k: self._scored(fitted[k], n_known + k % len(rows)), range(len(fitted)), self.n_jobs
             )
-        self.failures += [machine for machine in fitted if isinstance(machine, Exception)]
+        self.failures += [estimator for estimator in fitted if isinstance(estimator, Exception)]
         for i, candidate in enumerate(candidates):
             scores, times = zip(*scored[i * len(rows) : (i + 1) * len(rows)], strict=True)
             known = Trial([], [], []) if before is None else self.finished[before, candidate]
@@ -152,47 +152,49 @@ class Trials:
             raise self.failures[0]
         return ranked
 
-    def _scored(self, machine: Any, fold: int) -> tuple[float, float]:
+    def _scored(self, estimator: Any, fold: int) -> tuple[float, float]:
         """Return the score on the test rows of a fold, and the time in seconds."""
-        if isinstance(machine, Exception):
+        if isinstance(estimator, Exception):
             return float("nan"), 0.0
         began, test = time.perf_counter(), self.folds[fold][1]
-        score = float(self.score(machine, rows_of(self.X, test), self.y[test]))
+        score = float(self.score(estimator, rows_of(self.X, test), self.y[test]))
         return score, time.perf_counter() - began
 
     def weights(self, rows: Any = slice(None)) -> dict[str, Any]:
         """Return the sample weights of some rows as an argument of `fit`; in a pipeline, of its last step."""
         if self.sample_weight is None:
             return {}
-        return {f"{machine_of(self.estimator)[0]}sample_weight": self.sample_weight[rows]}
+        return {f"{learner_of(self.estimator)[0]}sample_weight": self.sample_weight[rows]}
 
     def _fit(self, settings: Sequence[Settings], rows: Sequence[np.ndarray], rung: Rung) -> list[Any]:
         """Return an estimator, or the error of its fit, for each setting; learners are fitted together."""
-        machines = [self._machine(each, rung) for each in settings]
-        prefix, last = machine_of(self.estimator)
+        estimators = [self._estimator_of(each, rung) for each in settings]
+        prefix, last = learner_of(self.estimator)
         if not takes_matrix(last) or (prefix and len(self.estimator) == 1):
-            return in_threads(lambda k: _attempt(self._fit_alone, machines[k], rows[k]), range(len(rows)), self.n_jobs)
+            return in_threads(
+                lambda k: _attempt(self._fit_alone, estimators[k], rows[k]), range(len(rows)), self.n_jobs
+            )
         if not prefix:
-            return self._fit_together(machines, self.X, self.y, rows, self.sample_weight, self._memory)
+            return self._fit_together(estimators, self.X, self.y, rows, self.sample_weight, self._memory)
         alike = defaultdict(list)  # pipelines with the same rows that differ only in their last step
         for k, each in enumerate(settings):
             others = {name: value for name, value in each.items() if not name.startswith(prefix)}
             alike[settings_key(others), id(rows[k])].append(k)
         fitted: dict[int, Any] = {}
         for group in alike.values():
-            found = _attempt(self._fit_pipelines, [machines[k] for k in group], rows[group[0]])
+            found = _attempt(self._fit_pipelines, [estimators[k] for k in group], rows[group[0]])
             failed = isinstance(found, Exception)
             fitted |= zip(group, [found] * len(group) if failed else found, strict=True)
-        return [fitted[k] for k in range(len(machines))]
+        return [fitted[k] for k in range(len(estimators))]
 
-    def _machine(self, settings: Settings, rung: Rung) -> Any:
-        machine = clone(self.estimator).set_params(**clone(settings, safe=False))
-        prefix, last = machine_of(machine)
+    def _estimator_of(self, settings: Settings, rung: Rung) -> Any:
+        estimator = clone(self.estimator).set_params(**clone(settings, safe=False))
+        prefix, last = learner_of(estimator)
         if rung.passes is not None:
-            machine.set_params(**{f"{prefix}max_iter": rung.passes})
+            estimator.set_params(**{f"{prefix}max_iter": rung.passes})
         if rung.row_share < 1 and takes_matrix(last) and "C" in last.get_params():
             last.set_params(C=last.C / rung.row_share)  # it weighs a sum over rows
-        return machine
+        return estimator
 
     def _fit_alone(self, estimator: Any, rows: np.ndarray) -> Any:
         return estimator.fit(rows_of(self.X, rows), self.y[rows], **self.weights(rows))
@@ -203,19 +205,19 @@ class Trials:
         Z = check_matrix(clone(pipelines[0][-1]), head.fit_transform(rows_of(self.X, rows), y), reset=True)
         weight = None if self.sample_weight is None else self.sample_weight[rows]
         last = [pipeline[-1] for pipeline in pipelines]
-        machines = self._fit_together(last, Z, y, [np.arange(len(rows))] * len(last), weight)
+        estimators = self._fit_together(last, Z, y, [np.arange(len(rows))] * len(last), weight)
         name = pipelines[0].steps[-1][0]
-        return [each if isinstance(each, Exception) else Pipeline([*head.steps, (name, each)]) for each in machines]
+        return [each if isinstance(each, Exception) else Pipeline([*head.steps, (name, each)]) for each in estimators]
 
     def _fit_together(
-        self, machines: Sequence[Any], X: Any, y: Any, rows: Sequence[np.ndarray], weight: Any, memory: Any = None
+        self, learners: Sequence[Any], X: Any, y: Any, rows: Sequence[np.ndarray], weight: Any, memory: Any = None
     ) -> list[Any]:
         """Fit learners together; if this fails, fit them one by one to find the ones that fail."""
         how = {"sample_weight": weight, "n_jobs": self.n_jobs}
-        found = _attempt(fit_many, machines, X, y, rows, memory=memory, **how)
+        found = _attempt(fit_many, learners, X, y, rows, memory=memory, **how)
         if not isinstance(found, Exception):
             return list(found)
-        alone = [_attempt(fit_many, [m], X, y, [own], **how) for m, own in zip(machines, rows, strict=True)]
+        alone = [_attempt(fit_many, [m], X, y, [own], **how) for m, own in zip(learners, rows, strict=True)]
         return [each if isinstance(each, Exception) else each[0] for each in alone]
 
 
