@@ -1,11 +1,11 @@
-"""Attacks on model files, readers, exports and the command line: any input is taken as it is meant, or refused.
+"""Attacks on model files, readers, exports, fits and the command line: any input is taken as it is meant, or refused.
 
 ``make fuzz MINUTES=10`` (``python -m tests.fuzz --minutes 10``) goes on with new seeds until the time is up. A case is
 a kind and a seed: ``python -m tests.fuzz --kind forge --seed 17`` runs one again. Seeds that have found something stay
 in `KEPT`, and are run by the tests with some others.
 """
 
-from tests.fuzz import commands, models, tables, values
+from tests.fuzz import commands, interrupts, models, tables, values
 
 #: Each kind of attack is a function of a generator of random numbers and an empty folder, which raises what is wrong.
 KINDS = {
@@ -21,7 +21,10 @@ KINDS = {
     "forms": values.forms,
     "messy": values.messy,
     "programs": values.programs,
+    "interrupt": interrupts.interrupt,
 }
+#: Kinds whose cases take seconds: `make fuzz` runs one for every ten of the others, and the tests run none.
+SLOW = ("interrupt",)
 #: What has been found once.
 KEPT = [
     ("forge", 1159),
@@ -30,4 +33,4 @@ KEPT = [
     ("forge", 1794791235),
 ]
 
-__all__ = ["KEPT", "KINDS"]
+__all__ = ["KEPT", "KINDS", "SLOW"]
