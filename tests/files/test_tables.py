@@ -144,7 +144,7 @@ class TestRoundTrip:
 
     def test_a_preparation_is_there_once(self, saved):
         header, description, _ = parts(saved)
-        (first, _), (second, _) = description["estimator"]["fitted"]["members_"]
+        (first, *_), (second, *_) = description["estimator"]["fitted"]["members_"]
         assert first == second
         assert sum(name.endswith(".more_factor") for name in header) == 1
 

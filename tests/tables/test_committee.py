@@ -1,4 +1,4 @@
-"""How a committee is put together: preparations, planes, passes and the temperature."""
+"""How a committee is put together: features, planes, weights, passes and the temperature."""
 
 from dataclasses import replace
 from itertools import repeat
@@ -8,21 +8,17 @@ import pytest
 
 from polyplane.engine.run import Run
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
-from polyplane.learners.tangents import tangent_start
 from polyplane.tables.choice import (
     Candidate,
-    EncodedRows,
     Plan,
-    _held_out_parts,
-    candidates,
-    choose_preparation,
+    _greedy,
     committee_to_train,
-    mixed,
     n_passes,
-    samples_of,
-    settle,
+    parts_of,
+    preparations_of,
+    select,
 )
-from polyplane.tables.members import MemberTask, train_members
+from polyplane.tables.members import EncodedRows, MemberTask, train_members
 
 
 def board(n_rows=800, n_features=3):
@@ -32,50 +28,72 @@ def board(n_rows=800, n_features=3):
     return EncodedRows(X, y, np.ones(n_rows), np.zeros(n_features, dtype=bool), 2)
 
 
-def test_the_best_preparations_share_a_committee():
-    ranking = [Candidate(name) for name in "abcd"]
-    assert "".join(candidate.name for candidate in mixed(ranking, 5)) == "aaabc"
-    assert "".join(candidate.name for candidate in mixed(ranking, 3)) == "aab"
-    assert "".join(candidate.name for candidate in mixed(ranking, 1)) == "a"
-    assert "".join(candidate.name for candidate in mixed(ranking[:1], 5)) == "aaaaa"
+def plan(names=("standard",), n_planes=None, max_iter=20, n_members=1):
+    return Plan(names, n_planes, max_iter, tuple(range(n_members)))
 
 
 def test_more_rows_are_passed_over_less_often():
-    assert [n_passes(n_rows) for n_rows in (100, 12_500, 10**6)] == [60, 40, 20]
+    assert [n_passes(n_rows) for n_rows in (100, 3_000, 10**6)] == [60, 50, 20]
 
 
 def test_preparations_that_cannot_pay_are_not_tried():
     rows = board()
-    assert candidates(rows) == ["standard", "robust", "robust+norm", "squares", "bins"]
-    assert candidates(EncodedRows(rows.Z, rows.y, rows.weight, np.ones(3, dtype=bool), 2)) == ["standard"]
-    assert "bins" not in candidates(EncodedRows(np.ones((4, 300)), rows.y, rows.weight, np.zeros(300, dtype=bool), 2))
+    assert preparations_of(rows) == ("standard", "robust", "robust+norm", "squares", "bins")
+    assert preparations_of(EncodedRows(rows.Z, rows.y, rows.weight, np.ones(3, dtype=bool), 2)) == ("standard",)
+    wide = EncodedRows(np.ones((4, 300)), rows.y, rows.weight, np.zeros(300, dtype=bool), 2)
+    assert "bins" not in preparations_of(wide)
 
 
 def test_what_is_clearly_worse_has_no_part_in_a_committee():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 4))
     y = ((X**2).sum(axis=1) > 3.4).astype(int)
-    choice = choose_preparation(EncodedRows(X, y, np.ones(800), np.zeros(4, dtype=bool), 2), ["standard", "squares"], 0)
-    assert {candidate.name for candidate in choice.ranking} == {"squares"}
-    assert choice.losses["standard"] > 2 * choice.losses["squares"]
-    assert choice.ranking[0].label == next(iter(choice.losses))
+    rows = EncodedRows(X, y, np.ones(800), np.zeros(4, dtype=bool), 2)
+    team = select(rows, plan(("standard", "squares"), n_members=5))
+    assert {own.name for own in team.candidates} == {"squares"}
+    best, worst = next(iter(team.losses.items())), list(team.losses.items())[-1]
+    assert best[0].startswith("squares")
+    assert worst[0].startswith("standard")
+    assert worst[1] > 2 * best[1]
 
 
 def test_weights_of_columns_that_do_not_matter_fall():
-    choice = choose_preparation(board(n_features=12), ["standard"], 0)
-    assert choice.ranking[0].label == "standard, weighted"
-    gain = np.array(choice.ranking[0].gain)
-    assert gain[:2].min() > 2 * gain[2:].max()
+    team = select(board(n_features=12), plan(("standard", "robust"), n_members=4))
+    assert all(own.is_weighted for own in team.candidates)
+    for gain in team.gains.values():
+        assert gain[:2].min() > 2 * gain[2:].max()
+
+
+def test_members_are_selected_for_the_loss_of_their_mean():
+    """Two candidates err on different rows, their mean on none; a third is better than either."""
+    y = np.zeros(40, dtype=int)
+    right = {"a": np.r_[np.full(20, 6.0), np.full(20, -1.0)], "b": np.r_[np.full(20, -1.0), np.full(20, 6.0)]}
+    scores = {name: np.stack([value, -value], axis=1) for name, value in (right | {"c": np.full(40, 0.4)}).items()}
+    assert _greedy(scores, y, np.ones(40), 1) == {"c": 1}
+    chosen = _greedy(scores, y, np.ones(40), 9)
+    assert min(chosen["a"], chosen["b"]) >= 3
+    assert chosen.total() == 9
+    only_the_last = _greedy(scores, y, np.r_[np.zeros(20), np.ones(20)], 3)
+    assert only_the_last == {"b": 3}
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "sizes"),
-    [(3_751, [3_751, 3_751]), (9_000, [8_000, 9_000]), (40_000, [8_000, 40_000]), (10**6, [8_000, 32_000, 50_000])],
+    ("n_rows", "sizes", "held_out"),
+    [
+        (103, [77, 77, 77, 77, 78], [26, 26, 26, 26, 25]),
+        (3_000, [2_250] * 3, [750] * 3),
+        (5_000, [3_000, 3_750], [1_250] * 2),
+        (20_000, [3_000, 3_750, 15_000], [5_000] * 3),
+        (80_000, [3_000, 10_000, 40_000], [8_000] * 3),
+    ],
 )
-def test_samples_grow(n_rows, sizes):
-    samples = samples_of(n_rows, 30)
-    assert [sample.n_rows for sample in samples] == sizes
-    assert [sample.max_iter for sample in samples] == [20] * (len(sizes) - 1) + [30]
+def test_folds_of_few_rows_and_growing_samples_of_many(n_rows, sizes, held_out):
+    samples, parts = parts_of(board(n_rows), plan(max_iter=30))
+    assert [len(part.training.y) for part in samples + parts] == sizes
+    assert [len(part.held_out.y) for part in samples + parts] == held_out
+    assert [part.max_iter for part in samples + parts] == [20] * len(samples) + [30] * len(parts)
+    whole = sorted(map(tuple, np.concatenate([part.held_out.Z for part in parts])))
+    assert len(set(whole)) == len(whole)  # a row is held out at most once
 
 
 def test_many_rows_get_planes_that_few_rows_do_not_ask_for():
@@ -84,45 +102,40 @@ def test_many_rows_get_planes_that_few_rows_do_not_ask_for():
     X = rng.uniform(0, 10, (12_000, 2))
     y = np.floor(X).sum(axis=1).astype(int) % 2
     rows = EncodedRows(X, y, np.ones(len(y)), np.zeros(2, dtype=bool), 2)
-    plan = Plan([Candidate("standard")], None, 20, [0])
-    few, many = settle(rows.take(np.arange(2000)), plan), settle(rows, plan)
-    name = Candidate("standard")
-    assert many.n_planes[name].max() >= 64
-    assert many.n_planes[name].max() >= 2 * few.n_planes[name].max()
-    assert next(iter(many.losses)) == f"standard, {many.n_planes[name].max()} planes"
-    assert few.losses == {}
-    assert many.temperature > 0
+    team = select(rows, plan())
+    assert team.candidates[0].n_planes >= 64
+    assert next(iter(team.losses)) == f"standard, {team.candidates[0].n_planes} planes"
+    assert team.temperature > 0
 
 
 def test_few_planes_remain_few_on_many_rows():
-    """More planes than a linear boundary needs are not worth their time."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(6000, 3))
-    y = (X[:, 0] + 0.5 * rng.normal(size=6000) > 0).astype(int)
+    X = rng.normal(size=(9000, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=9000) > 0).astype(int)
     rows = EncodedRows(X, y, np.ones(len(y)), np.zeros(3, dtype=bool), 2)
-    settled = settle(rows, Plan([Candidate("standard"), Candidate("squares")], None, 20, [0, 1, 2]))
-    assert max(n_planes.max() for n_planes in settled.n_planes.values()) <= 4
-    given = settle(rows, Plan([Candidate("standard")], 3, 20, [0, 1, 2]))
-    assert given.n_planes[Candidate("standard")].tolist() == [3, 3]
-    assert list(given.losses) == ["standard, 3 planes"]
+    team = select(rows, plan(("standard", "squares"), n_members=3))
+    assert max(own.n_planes for own in team.candidates) <= 8
+    given = select(rows, plan(n_planes=3, n_members=3))
+    assert given.candidates == [Candidate("standard", False, 3)] * 3
+    assert given.weights == [given.weights[0]] * 3
+    assert given.losses == {}
 
 
 def test_one_plane_of_each_class_is_trained_once():
     """It is the minimum of a convex problem, whatever the seed; several planes are another task for each seed."""
     rows = board(200)
-    one, several = (planned(rows, Plan([Candidate("standard")], n_planes, 10, [0, 1, 2])) for n_planes in (1, 4))
-    assert [number for _, number in one.owners] == [0, 0, 0]
-    assert [number for _, number in several.owners] == [0, 1, 2]
+    one, several = (planned(rows, plan(n_planes=n_planes, max_iter=10, n_members=3)) for n_planes in (1, 4))
+    assert [task.seed for task in one.tasks] == [0]
+    assert [task.seed for task in several.tasks] == [0, 1, 2]
 
 
 def test_members_are_as_good_as_the_classifier_that_can_be_resumed():
     """The same method with other random numbers: errors on a checkerboard of 2 by 2 are as small."""
     rows = board(2000)
-    task = MemberTask(rows.data(rows.prepare(Candidate("standard"))), np.array([4, 4]), None, 20, 0)
-    data, method = task.data, SmoothMultiHyperplane(max_iter=20)
+    task = MemberTask(rows.data(rows.prepare("standard")), 4, None, 20, 0)
+    data, method = task.data, SmoothMultiHyperplane(n_planes=4, max_iter=20)
     planes = train_members([task])[0]
-    start = tangent_start(data, task.n_planes, task.scaling, method.scale, 0)
-    run = Run(method, method.begin(start, task.scaling, 0)).go(repeat(data, method.max_iter))
+    run = Run(method, method.start(data, 0)).go(repeat(data, method.max_iter))
     errors = [
         (each.class_scores(data.X).argmax(axis=1) != rows.y).mean() for each in (planes, method.planes(run.state))
     ]
@@ -133,24 +146,12 @@ def test_members_are_as_good_as_the_classifier_that_can_be_resumed():
     assert again[1] != planes
 
 
-@pytest.mark.parametrize(("n_rows", "n_parts"), [(103, 4), (2001, 1)])
-def test_all_of_few_rows_ask_for_the_temperature(n_rows, n_parts):
-    rows = board(n_rows)
-    parts = _held_out_parts(rows, 0)
-    assert [len(training.y) + len(held_out.y) for training, held_out in parts] == [n_rows] * n_parts
-    shares = [held_out.y.mean() - rows.y.mean() for _, held_out in parts]
-    assert np.abs(shares).max() < 0.03
-    if n_parts == 4:
-        held_out = np.concatenate([held_out.Z for _, held_out in parts])
-        assert sorted(map(tuple, held_out)) == sorted(map(tuple, rows.Z))
-
-
 def test_two_rows_have_no_temperature():
     rows = EncodedRows(np.array([[0.0], [1.0]]), np.array([0, 1]), np.ones(2), np.zeros(1, dtype=bool), 2)
-    assert _held_out_parts(rows, 0) == []
-    assert planned(rows, Plan([Candidate("standard")], 1, 5, [0])).fitted_temperature == 1.0
+    assert parts_of(rows, plan()) == ([], [])
+    assert planned(rows, plan(n_planes=1, max_iter=5)).fitted_temperature == 1.0
 
 
-def planned(rows, plan):
-    """The committee to train, with what is chosen for it."""
-    return committee_to_train(rows, plan, settle(rows, plan))
+def planned(rows, settings):
+    """The committee to train, with what is selected for it."""
+    return committee_to_train(rows, settings, select(rows, settings))

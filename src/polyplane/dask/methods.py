@@ -113,7 +113,7 @@ class Relay(TableMethod):
 
     def start(self, data: Data, seed: Any) -> RoundsState:
         """The tangent planes at the centres of the sample."""
-        members = zip(self.methods, self.fitted, seed, strict=True)
+        members = zip(self.methods, self.fitted, seed, strict=False)
         states = [cold_start(method, member, self.sample, own) for method, member, own in members]
         return RoundsState(SmoothCommitteeState(states), memories=[[None] * len(own.parts) for own in self.parts])
 
@@ -137,7 +137,7 @@ class Relay(TableMethod):
         """The features and the planes of each member."""
         committee: Any = state.model
         found = zip(self.fitted, self.methods, committee.members, strict=True)
-        return tuple(Member(member.preparation, method.planes(own)) for member, method, own in found)
+        return tuple(member._replace(planes=method.planes(own)) for member, method, own in found)
 
 
 def _start(partition: Partition, method: Method[Any], choose: Any, seed: int) -> Any:

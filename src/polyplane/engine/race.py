@@ -135,9 +135,11 @@ class Race(Generic[C]):
 
     # Comparisons.
 
-    def losses(self, candidate: C) -> np.ndarray:
-        """Return the losses of a candidate on all rungs so far."""
-        return np.concatenate([losses for (_, other), losses in self.trials.items() if other == candidate])
+    def losses(self, candidate: C, rungs: Sequence[Any] | None = None) -> np.ndarray:
+        """Return the losses of a candidate on some rungs; None: on all so far."""
+        if rungs is None:
+            rungs = [rung for rung, other in self.trials if other == candidate]
+        return np.concatenate([self.trials[rung, candidate] for rung in rungs])
 
     def mean(self, candidate: C, rung: Any) -> float:
         """Return the mean loss of a candidate on a rung; NaN if it failed."""
@@ -148,12 +150,12 @@ class Race(Generic[C]):
         order = np.argsort(np.nan_to_num([self.mean(each, rung) for each in candidates], nan=np.inf), kind="stable")
         return [candidates[i] for i in order]
 
-    def near_best(self, candidates: Sequence[C], n_errors: float, rung: Any = None) -> list[C]:
+    def near_best(self, candidates: Sequence[C], n_errors: float, rungs: Sequence[Any] | None = None) -> list[C]:
         """Return the candidates whose mean loss exceeds the lowest by at most `n_errors` standard errors.
 
-        Losses of all rungs are compared, or those of one of them if candidates were evaluated on different rungs.
+        Losses of all rungs are compared, or those of some if candidates were evaluated on different rungs.
         """
-        losses = [self.losses(each) if rung is None else self.trials[rung, each] for each in candidates]
+        losses = [self.losses(each, rungs) for each in candidates]
         best = min(losses, key=np.mean)
         return [c for c, own in zip(candidates, losses, strict=True) if excess(own, best) <= n_errors]
 

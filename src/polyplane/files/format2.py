@@ -161,7 +161,7 @@ def _table(node: dict[str, Any], old: Unpacker, preparation: Any) -> tuple[dict[
     name = "TableClassifier"
     model = Model.of_members(inputs, folded, classes, temperature=node["temperature"], learner=name)
     fitted = dict(part_of(node, "fitted"))
-    fitted["members_"] = [[described[i], each[j]] for i, j in pairs]
+    fitted["members_"] = [[described[i], each[j], 1.0] for i, j in pairs]
     fitted["preparation_"] = fitted["preparation_"]["tuple"]
     fitted["_encoder_parameters"] = {"dict": [[key, value] for key, value in part_of(node, "encoder").items()]}
     if "history_" in fitted:

@@ -20,25 +20,15 @@ from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.batches import Batch, Position, named_batch
 from polyplane.engine.data import Data
 from polyplane.engine.run import Limits, Progress, Run
-from polyplane.engine.state import Tuple, Whole
+from polyplane.engine.state import Number, Tuple, Whole
 from polyplane.files.values import Listed, Numbers, Shared, Text, Value
 from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import as_numbers, concatenated, loaded, positions_of, read_table
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
-from polyplane.tables.choice import (
-    MANY_ROWS,
-    OUT_OF_THE_FIRST_ROWS,
-    OUT_OF_THE_RACE,
-    Plan,
-    candidates,
-    choose_preparation,
-    committee_to_train,
-    n_passes,
-    settle,
-)
+from polyplane.tables.choice import Plan, committee_to_train, n_passes, preparations_of, select
 from polyplane.tables.encoder import GAPS, TableEncoder, warn_of_telling_columns
-from polyplane.tables.members import Candidate, EncodedRows, Member, TableStream
+from polyplane.tables.members import EncodedRows, Member, TableStream
 from polyplane.tables.preparation import RECIPES, Preparation
 
 #: Number of rows that determine the encoder and all choices, such as the number of planes. (Error on adult: 13.3 % if
@@ -53,35 +43,38 @@ ENCODER_PARAMETERS = [field.name for field in fields(TableEncoder) if field.name
 class TableClassifier(PlaneClassifier):
     """Classifier for raw tables: numbers of any scale, text, booleans, dates and missing values.
 
-    A `TableEncoder` converts the columns to numeric features. Several preparations of these features (scalings and
-    expansions) are compared by the held-out log-loss of small models; the best ones are compared again with features
-    weighted by relevance, which reduces the influence of irrelevant columns. The final model is a committee: members
-    are trained like `MultiHyperplaneClassifier`, with different seeds, on all rows and the best preparation, and one
-    each on the second- and third-best preparation. Class probabilities are the softmax of the mean scores, with a
-    temperature calibrated on held-out rows.
+    A `TableEncoder` converts the columns to numeric features. The model is a committee of multi-hyperplane classifiers:
+    candidates differ in the preparation of these features (scalings and expansions, plain or weighted by relevance,
+    which reduces the influence of irrelevant columns) and in their numbers of planes per class. They are compared on
+    held-out rows, and significantly worse ones are dropped early. From the others, members are selected one by one,
+    with replacement, such that the log-loss of the committee on held-out rows is as small as possible. The members are
+    then trained on all rows; a candidate that is selected several times is trained from different seeds. The score of a
+    class is the weighted mean of its scores in the members, and class probabilities are the softmax of the scores at a
+    temperature that is calibrated on the held-out rows.
 
-    With more than 4,000 rows, the preparations that may be best are compared again on growing samples of 8,000, 32,000
-    and at most 50,000 rows, along with 1 to 256 planes per class: what is significantly worse is not compared on the
-    next sample, and the largest one decides. Tables with more rows can thus get more planes and finer features.
+    Up to 2,000 rows, the held-out rows are those of four folds, up to 4,000 of two of them. With more rows, candidates
+    are compared on growing samples, the last of which has 25,000 rows or half of all rows; on each of them, more planes
+    are tried if they are better. Tables with more rows can thus get more planes and finer features.
 
     Parameters
     ----------
-    n_estimators : int, default=5
-        Number of committee members. With 1, the model is a single `PlaneSet`.
+    n_estimators : int, default=8
+        Maximum number of committee members; there are fewer if a candidate with one plane per class, whose training
+        does not depend on the seed, is selected several times. With 1, the model is a single `PlaneSet`.
     preparation : {"standard", "robust", "robust+norm", "squares", "bins"} or None, default=None
         Preparation of the encoded features: "standard" scales to zero mean and unit variance; "robust" scales to zero
         median and unit interquartile range, with a smooth clip at 3; "robust+norm" adds the squared norm as a feature;
         "squares" is "standard" with the square of each number; "bins" is "robust" with the piecewise-linear bins that
-        a small decision tree finds in each column. None: selected on held-out rows.
+        a small decision tree finds in each column. None: selected on held-out rows for each member.
     kinds : dict of str to str or None, default=None
         Kinds of columns that should not be inferred, see `TableEncoder`.
     min_rows, max_levels, max_words, decimal, date_format, gaps
         Parameters of the `TableEncoder`.
     n_planes : int or None, default=None
-        Number of planes per class, in each member. None: selected on held-out rows; with more than 4,000 rows, from 1,
-        4, 16, 64 and 256.
+        Number of planes per class, in each member. None: selected on held-out rows for each member, from 1, 2, 4, 8, 16
+        and 32, and more if these are better.
     max_iter : int or None, default=None
-        Maximum number of passes over the rows (epochs). None: as many as visit 500,000 rows, at least 20 and at most
+        Maximum number of passes over the rows (epochs). None: as many as visit 150,000 rows, at least 20 and at most
         60.
     class_weight : dict, "balanced" or None, default=None
         Class weights.
@@ -103,7 +96,7 @@ class TableClassifier(PlaneClassifier):
     model_ : Model
         The fitted model, from columns to class scores.
     members_ : tuple of Member
-        The preparation and the planes of each committee member.
+        The preparation, the planes and the weight of each committee member.
     temperature_ : float
         The softmax temperature: mean scores are divided by it.
     n_iter_ : int
@@ -114,10 +107,8 @@ class TableClassifier(PlaneClassifier):
     history_ : dict of str to list of float
         Training history, one value per batch. Available after `fit_stream` and `partial_fit`.
     choice_ : dict of str to float
-        The held-out log-loss of each preparation, the best first; for weighted features, one standard error is added.
-        With more than 4,000 rows, these losses are preceded by those of preparations and numbers of planes on the
-        largest sample that each was compared on, such as "bins, 64 planes", the largest samples first. Empty if
-        `preparation` is given and there are at most 4,000 rows.
+        The held-out log-loss of each candidate, such as "bins, weighted, 16 planes": first of those that were trained
+        on the last sample or fold, the best first. Empty if `preparation` and `n_planes` are given.
     n_features_in_ : int
         Number of columns seen during fit.
     feature_names_in_ : ndarray of shape (n_columns,)
@@ -136,7 +127,7 @@ class TableClassifier(PlaneClassifier):
     1.00
     """
 
-    n_estimators: int = 5
+    n_estimators: int = 8
     _: KW_ONLY
     preparation: str | None = None
     kinds: Mapping[str, str] | None = None
@@ -161,7 +152,7 @@ class TableClassifier(PlaneClassifier):
         tuning={"n_planes": [None, 1, 4, 16]},
         takes_matrix=False,
         fitted={
-            "members_": Listed(Tuple((Shared(Preparation), Shared(PlaneSet)), Member)),
+            "members_": Listed(Tuple((Shared(Preparation), Shared(PlaneSet), Number()), Member)),
             "preparation_": Listed(Text()),
             "choice_": Numbers(),
             "encoder_rows_": Whole(),
@@ -309,17 +300,11 @@ class TableClassifier(PlaneClassifier):
         seeds = self._seed()
         rows = EncodedRows(data.X, data.y, data.weight, self.encoder_.encoding_.is_indicator, data.n_classes)
         max_iter = n_passes(len(rows.y)) if self.max_iter is None else self.max_iter
-        compared: dict[str, float] = {}
-        if self.preparation is not None:
-            ranking = [Candidate(self.preparation)]
-        else:
-            n_errors = OUT_OF_THE_FIRST_ROWS if len(rows.y) > MANY_ROWS else OUT_OF_THE_RACE
-            compared, ranking = choose_preparation(rows, candidates(rows), seeds[0], self.n_jobs, n_errors)
-        plan = Plan(ranking, self.n_planes, max_iter, list(seeds), self.n_jobs)
-        settled = settle(rows, plan)
-        committee = committee_to_train(rows, plan, settled)
-        self.choice_ = {**settled.losses, **compared}
-        self.preparation_ = [candidate.label for candidate in settled.candidates]
+        names = preparations_of(rows) if self.preparation is None else (self.preparation,)
+        plan = Plan(names, self.n_planes, max_iter, seeds, self.n_jobs, self.verbose)
+        team = select(rows, plan)
+        committee = committee_to_train(rows, plan, team)
+        self.choice_, self.preparation_ = team.losses, [own.features for own in team.candidates]
         observers = [Progress(type(self).__name__, max_iter)] if self.verbose else []
         run = Run(committee, seed=seeds, limits=limits, observers=observers)
         try:
@@ -354,7 +339,9 @@ class TableClassifier(PlaneClassifier):
         self.members_, self.temperature_ = members, temperature
         inputs, name = self.encoder_.encoding_, type(self).__name__
         folded = [(*m.preparation.fold(m.planes, inputs.is_indicator), m.planes.indptr) for m in members]
-        self._model = Model.of_members(inputs, folded, self.classes_, temperature=temperature, learner=name)
+        self._model = Model.of_members(
+            inputs, folded, self.classes_, weight=[m.weight for m in members], temperature=temperature, learner=name
+        )
 
     def _unfitted(self, scaling: Any = None) -> Self:
         draft = super()._unfitted(scaling)
@@ -376,7 +363,7 @@ class TableClassifier(PlaneClassifier):
         Returns
         -------
         probabilities : ndarray of shape (n_rows, n_classes)
-            The softmax of the mean scores of the members, divided by ``temperature_``.
+            The softmax of the weighted mean scores of the members, divided by ``temperature_``.
         """
         return self.model_.predict_proba(X, self.n_jobs)
 
@@ -406,8 +393,8 @@ class TableClassifier(PlaneClassifier):
         Returns
         -------
         scores : ndarray of shape (n_rows, n_classes), or (n_rows,) for two classes
-            The mean scores of the members. For two classes, the score of the second class minus that of the first;
-            if positive, the second class is predicted.
+            The weighted mean scores of the members. For two classes, the score of the second class minus that of the
+            first; if positive, the second class is predicted.
         """
         return self.model_.decision_function(X, self.n_jobs)
 
@@ -441,6 +428,8 @@ class TableClassifier(PlaneClassifier):
                 raise ValueError("the features of a member do not match the columns")
             if member.planes.n_features != member.preparation.n_prepared or n_classes != model.n_classes:
                 raise ValueError("the planes of a member do not match its features or the classes")
+            if not 0 < member.weight < np.inf:
+                raise ValueError("the weight of a member is not positive")
         if not members or [text.removesuffix(", weighted") for text in labels] != [m.preparation.name for m in members]:
             raise ValueError("preparation_ does not match the members")
         if model.temperature is None:

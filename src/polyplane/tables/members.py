@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -13,10 +14,11 @@ from polyplane._array_api import in_threads
 from polyplane.engine.committee import CommitteeState
 from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method, Traits
+from polyplane.engine.run import Run
 from polyplane.engine.state import Array
 from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay
 from polyplane.learners.multi_hyperplane import AMPLE, SmoothCommitteeState, SmoothMultiHyperplane, SmoothState
-from polyplane.learners.tangents import Schedule, choose_n_planes, run_from_tangents, tangent_start
+from polyplane.learners.tangents import Schedule, tangent_start
 from polyplane.model import best_temperature
 from polyplane.planes import PlaneSet
 from polyplane.tables.preparation import RECIPES, Preparation
@@ -45,13 +47,11 @@ class EncodedRows:
         """Return some of the rows."""
         return EncodedRows(self.Z[rows], self.y[rows], self.weight[rows], self.is_indicator, self.n_classes)
 
-    def prepare(self, candidate: Candidate) -> Preparation:
-        """Fit a preparation on the rows, once for candidates that differ only in their gains."""
-        plain = self._plain.get(candidate.name)
-        if plain is None:
-            plain = Preparation.fit(candidate.name, self.Z, self.y, self.is_indicator, self.weight)
-            self._plain[candidate.name] = plain
-        return plain if candidate.gain is None else plain.weighted(np.array(candidate.gain))
+    def prepare(self, name: str) -> Preparation:
+        """Fit a preparation on the rows, once."""
+        if name not in self._plain:
+            self._plain[name] = Preparation.fit(name, self.Z, self.y, self.is_indicator, self.weight)
+        return self._plain[name]
 
     def data(self, preparation: Preparation) -> Data:
         """Return the prepared rows as training data."""
@@ -66,18 +66,6 @@ class EncodedRows:
     def noise_of(name: str, is_indicator: np.ndarray) -> float | None:
         """Return the noise of training with a preparation."""
         return 0.0 if RECIPES[name].has_bins or is_indicator.mean() > 0.5 else None
-
-
-class Candidate(NamedTuple):
-    """A preparation, and the factor of each feature; None for no factors."""
-
-    name: str
-    gain: tuple[float, ...] | None = None
-
-    @property
-    def label(self) -> str:
-        """Name for display."""
-        return self.name if self.gain is None else f"{self.name}, weighted"
 
 
 @dataclass(frozen=True)
@@ -157,8 +145,8 @@ class MemberTask:
     ----------
     data : Data
         The prepared rows.
-    n_planes : int or None
-        Number of planes per class; None: selected on held-out rows.
+    n_planes : int
+        Number of planes per class; classes with fewer rows get one plane per row.
     noise : float or None
         As in `MultiHyperplaneClassifier`.
     max_iter : int
@@ -168,7 +156,7 @@ class MemberTask:
     """
 
     data: Data
-    n_planes: np.ndarray | int | None
+    n_planes: int
     noise: float | None
     max_iter: int
     seed: int
@@ -176,25 +164,8 @@ class MemberTask:
     @property
     def method(self) -> MemberMethod:
         """The training method."""
-        n_planes = None if self.n_planes is None else tuple(np.asarray(self.n_planes).tolist())
-        return MemberMethod(n_planes=n_planes, noise=self.noise, max_iter=self.max_iter)
-
-    @property
-    def scaling(self) -> AffineScaling:
-        """The scaling of the rows in training."""
-        return AffineScaling.common(self.data.X, self.data.training_weight)
-
-    @property
-    def is_convex(self) -> bool:
-        """Whether the result does not depend on the seed."""
-        return self.method.is_convex(int(np.asarray(self.n_planes).max()))
-
-    def with_planes(self) -> MemberTask:
-        """The member with a number of planes for each class."""
-        if self.n_planes is None:
-            return replace(self, n_planes=np.array(choose_n_planes(self.method, self.data, self.seed).method.n_planes))
-        most = np.maximum(self.data.class_counts, 1)
-        return replace(self, n_planes=np.minimum(most, self.n_planes))
+        n_planes = np.clip(self.data.class_counts, 1, self.n_planes)
+        return MemberMethod(n_planes=tuple(n_planes.tolist()), noise=self.noise, max_iter=self.max_iter)
 
 
 def train_members(tasks: Sequence[MemberTask], n_jobs: int | None = None) -> list[PlaneSet]:
@@ -209,30 +180,29 @@ def train_members(tasks: Sequence[MemberTask], n_jobs: int | None = None) -> lis
     """
 
     def train(task: MemberTask) -> PlaneSet:
-        task = task.with_planes()
-        run = run_from_tangents(task.method, task.data, np.asarray(task.n_planes), task.scaling, task.seed)
-        return run.method.planes(run.state)
+        method, data = task.method, task.data
+        state = method.start(data, task.seed)
+        with method.products(state):
+            run = Run(method, state, tracked=False).go(repeat(data, task.max_iter))
+        return method.planes(run.state)
 
     return in_threads(train, tasks, n_jobs)
 
 
 class Member(NamedTuple):
-    """One member of a committee: a preparation of encoded rows, and planes over the prepared features."""
+    """One member of a committee: a preparation of encoded rows, planes over the prepared features, and a weight."""
 
     preparation: Preparation
     planes: PlaneSet
+    weight: float = 1.0
 
 
 def class_scores(members: Sequence[Member], Z: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-    r"""Compute the scores of the classes for encoded rows: the means over the members of their log-sum-exp.
-
-    Equal members are computed once.
-    """
+    """Compute the scores of the classes for encoded rows: the weighted means over the members of their log-sum-exp."""
     preparations = {id(member.preparation): member.preparation for member in members}
     prepared = {key: preparation.transform(Z) for key, preparation in preparations.items()}
-    different = {(id(member.preparation), id(member.planes)): member.planes for member in members}
-    parts = {key: smooth_scores(planes, prepared[key[0]], n_jobs) for key, planes in different.items()}
-    return np.mean([parts[id(member.preparation), id(member.planes)] for member in members], axis=0)
+    scores = [smooth_scores(member.planes, prepared[id(member.preparation)], n_jobs) for member in members]
+    return np.asarray(np.average(scores, axis=0, weights=[member.weight for member in members]))
 
 
 def smooth_scores(planes: PlaneSet, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
@@ -281,9 +251,10 @@ class TableCommittee(TableMethod):
     ----------
     tasks : tuple of MemberTask
         The members to train, each with its prepared rows.
-    owners : tuple of (Preparation, int)
-        For each member of the committee, its features, and the index of its planes in `tasks`: members with one
-        plane per class and the same features have the same planes.
+    preparations : tuple of Preparation
+        The features of each member.
+    weights : tuple of float
+        The weight of each member in the mean of the scores.
     fitted_temperature : float
         The temperature of the probabilities.
     n_jobs : int or None
@@ -291,7 +262,8 @@ class TableCommittee(TableMethod):
     """
 
     tasks: tuple[MemberTask, ...]
-    owners: tuple[tuple[Any, int], ...]
+    preparations: tuple[Any, ...]
+    weights: tuple[float, ...]
     fitted_temperature: float
     n_jobs: int | None = None
 
@@ -323,8 +295,8 @@ class TableCommittee(TableMethod):
 
     def members(self, state: SmoothCommitteeState) -> tuple[Member, ...]:
         """The features and the planes of each member."""
-        planes = [m.method.planes(own) for m, own in zip(self.tasks, state.members, strict=True)]
-        return tuple(Member(preparation, planes[number]) for preparation, number in self.owners)
+        planes = [task.method.planes(own) for task, own in zip(self.tasks, state.members, strict=True)]
+        return tuple(map(Member, self.preparations, planes, self.weights))
 
     def temperature(self, state: Any) -> float:
         """The temperature of the probabilities."""
@@ -394,7 +366,7 @@ class TableStream(TableMethod):
         rows, rng = self._rows(data), np.random.default_rng(seed[0])
         kept = rows if len(rows.y) <= MEMORY else rows.take(rng.choice(len(rows.y), MEMORY, replace=False))
         return TableStreamState(
-            [cast(TableMemberState, self._continued(number, kept, own)) for number, own in enumerate(seed)],
+            [cast(TableMemberState, self._continued(i, kept, seed[i])) for i in range(len(self.fitted))],
             kept.Z, kept.y, kept.weight, np.empty((0, data.n_classes)), np.empty(0, dtype=np.int64), np.empty(0),
             _packed(rng), self.fitted_temperature, len(rows.y),
         )  # fmt: skip
@@ -427,7 +399,7 @@ class TableStream(TableMethod):
         if state.is_fresh:
             return self.fitted
         planes = (self._method(number).planes(own) for number, own in enumerate(state.members))
-        return tuple(Member(member.preparation, own) for member, own in zip(self.fitted, planes, strict=True))
+        return tuple(member._replace(planes=own) for member, own in zip(self.fitted, planes, strict=True))
 
     def temperature(self, state: TableStreamState) -> float:
         """The temperature of the probabilities."""
