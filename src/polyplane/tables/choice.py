@@ -221,7 +221,7 @@ def parts_of(rows: EncodedRows, plan: Plan) -> tuple[list[Part], list[Part]]:
         n_held_out = min(n_rows // 4, MOST_HELD_OUT)
         held_out, rest = rows.take(order[:n_held_out]), order[n_held_out:]
         sizes = [min(len(rest), max(LAST_SAMPLE, n_rows // 2))]
-        while sizes[0] > SCREENED_ROWS:
+        while len(sizes) == 1 or sizes[0] > 2.5 * SCREENED_ROWS:
             sizes.insert(0, max(sizes[0] // GROWTH, SCREENED_ROWS))
         passes = [short] * (len(sizes) - 1) + [plan.max_iter]
         parts = [Part(rows.take(rest[:size]), held_out, n, plan) for size, n in zip(sizes, passes, strict=True)]
