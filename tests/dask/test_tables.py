@@ -19,7 +19,7 @@ dd = pytest.importorskip("dask.dataframe")
 
 from polyplane.dask import DaskTableClassifier, tables  # noqa: E402
 from polyplane.dask.methods import Relay  # noqa: E402
-from polyplane.tables.members import EncodedRows, Member  # noqa: E402
+from polyplane.tables.members import EncodedRows  # noqa: E402
 
 FRAME, Y = shop(900)
 TEST, Y_TEST = shop(1000, seed=9)
@@ -138,8 +138,8 @@ class TestFit:
 
     def test_the_model_of_the_sample_is_kept_where_it_is_clearly_better(self):
         model = TableClassifier(**GOOD).fit(FRAME, Y)
-        swapped = [PlaneSet.of_classes([planes.of(1), planes.of(0)]) for _, planes in model.members_]
-        spoilt = tuple(Member(m.preparation, p) for m, p in zip(model.members_, swapped, strict=True))
+        swapped = [PlaneSet.of_classes([planes.of(1), planes.of(0)]) for _, planes, _ in model.members_]
+        spoilt = tuple(m._replace(planes=p) for m, p in zip(model.members_, swapped, strict=True))
         Z, y = model.encoder_.transform(TEST), (Y_TEST == "returned").astype(int)
         held_out = EncodedRows(Z, y, np.ones(1000), model.encoder_.encoding_.is_indicator, 2)
         good, classifier = model.members_, DaskTableClassifier()
