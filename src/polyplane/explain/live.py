@@ -77,6 +77,7 @@ class Live:
                 "labels": [visible(str(label)) for label in model.classes.tolist()],
                 "shown": SHOWN_INPUTS,
                 "soft": model.planes.pooling == "logsumexp",
+                "weights": model.planes.member_weight,
             }
         )
         grown = size + len(live_scripts().encode()) + len(json.dumps(data))

@@ -2,7 +2,7 @@
 // to another class.
 const reasons = (function () {
   const model = polyplaneModel, live = data.live;
-  const nMembers = model.members.length, nPlanes = model.intercept.length;
+  const nPlanes = model.intercept.length;
   const isAdditive = model.members.every((edges) => edges.every((edge, c) => c === 0 || edge === edges[c - 1] + 1));
 
   function added(a, b, sign) {
@@ -95,7 +95,7 @@ const reasons = (function () {
     const parts = partsOf(row).map((part, j) => added(part, referenceParts[j], -1));
     const shares = meanShares(parts.reduce((sum, part) => added(sum, part, 1), new Float64Array(nPlanes)));
     const contributions = parts.map((part) => sums(shares, part).reduce((sum, size, i) =>
-      sum + (i % n === c ? size : i % n === d ? -size : 0), 0) / (nMembers * live.unit));
+      sum + live.weights[Math.floor(i / n)] * (i % n === c ? size : i % n === d ? -size : 0), 0) / live.unit);
     const difference = (outcome.scores[c] - outcome.scores[d]) / live.unit;
     const base = contributions.reduce((rest, size) => rest - size, difference);
     return {...outcome, order, contributions, difference, base};
