@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import platform
+import re
 import sys
 import time
 import tomllib
@@ -94,7 +95,10 @@ class Results:
         """Write the file atomically."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         finished = self.path.with_suffix(".part")
-        finished.write_text(json.dumps(self.content, indent=1, sort_keys=True) + "\n")
+        text = json.dumps(self.content, indent=1, sort_keys=True)
+        # Lists of numbers take one line.
+        text = re.sub(r"\[[^\[\]{}\"]*\]", lambda numbers: re.sub(r"\s+", " ", numbers[0]).replace("[ ", "["), text)
+        finished.write_text(text.replace(" ]", "]") + "\n")
         finished.replace(self.path)
 
 
