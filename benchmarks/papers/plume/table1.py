@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from benchmarks.harness.experiment import Experiment, Plot, main
-from benchmarks.papers.plume import cart, protocols
+from benchmarks.papers.plume import cart
 from benchmarks.papers.plume.cells import (
     CHOICE_ROWS,
     EXPECTED,
@@ -65,12 +65,13 @@ def expected_of(what):
 
 
 def remarks(figures):
-    """Words on the cells: what `protocols` and `cart` say of some, and what is not as in the paper."""
-    told = protocols.remarks() | cart.remarks()
+    """Words on the cells: what `cart` says of some, and what is not as in the paper."""
+    told = cart.remarks()
     own = {
         "adult": "One-hot encoded; the paper does not say how it encodes the categories.",
         "cpm": "Ours averages planes and skips rows (back-off); the paper ran the program of CPM's authors.",
     }
+    own |= dict.fromkeys(VARIANTS, "How the paper chose its settings is not known in detail.")
     for name in SETS:
         for method in EXPECTED["accuracy"][name]:
             words = [told.get(f"{name}, {method}"), own.get(name), own.get(method)]
