@@ -93,13 +93,8 @@ def explain(
     if first is not None and following is not None:
         note(f"{data}: only the first {first.n_rows:,} rows are used.")
     if html is not None and first is not None:
-        from polyplane.explain import model_report
-
-        rows = first.labelled(str(data))
-        y, names = loaded.model.classes[rows.truth], loaded.feature_names(rows)
-        page = model_report(loaded.estimator, rows.X, y, html, title=title, feature_names=names)
-        facts = {"data": data, "rows": rows.n_rows, "page": str(page)}
-        present(facts, [Table("Page", (), list(facts.items()))], as_json)
+        facts = _write_page(loaded, first.labelled(str(data)), html, title)
+        present({"data": data, **facts}, [Table("Page", (), [("data", data), *facts.items()])], as_json)
         return
     if row is not None and parts is not None and first is not None:
         part, index = _part_with([each for each in (first, following) if each is not None], parts, row, str(data))
@@ -111,6 +106,15 @@ def explain(
         present({"model": model, "data": data, "row": row, **explanation.to_dict()}, [], as_json)
     else:
         typer.echo(explanation.to_text(top))
+
+
+def _write_page(loaded: LoadedModel, rows: Part, html: str, title: str | None) -> dict[str, Any]:
+    """Write a report about labelled rows; return facts about it."""
+    from polyplane.explain import model_report
+
+    y, names = loaded.model.classes[rows.truth], loaded.feature_names(rows)
+    page = model_report(loaded.estimator, rows.X, y, html, title=title, feature_names=names)
+    return {"rows": rows.n_rows, "page": str(page)}
 
 
 def _explain_row(

@@ -262,30 +262,14 @@ def tune(model: Any, rows: TrainingRows, options: TrainOptions, fixed: set[str],
         both as a percentage, and its "standard_error"; "n_tried" and "seconds"; and "tried": all settings, the best
         first, with the last round of halving that they reached ("rung", from 1), "error" and "standard_error".
     """
-    from scipy.sparse import issparse
-    from sklearn.base import clone
     from sklearn.model_selection import StratifiedKFold
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
     from polyplane.search import PlaneSearchCV
-    from polyplane.search.candidates import declared_space
 
     began, fewest = time.perf_counter(), min(rows.facts.class_counts.values())
     if fewest < 2:
         raise UserError("--tune needs at least two rows of each class; one class has a single row.")
-    trial = clone(model)
-    set_known(trial, verbose=0, n_jobs=None, warm_start=False)
-    standard = StandardScaler(with_mean=not issparse(rows.X))
-    scalers: dict[str, Any] = {"none": "passthrough", "standard": standard, "maxabs": MaxAbsScaler()}
-    machine = Pipeline([("scaling", scalers[options.scaling]), ("model", trial)])
-    declared = declared_space(machine, rows.facts.classes)
-    space = {name: values for name, values in declared.items() if name.removeprefix("model__") not in fixed}
-    if options.scale is None:
-        space["scaling"] = list(scalers.values())
-    if not space:
-        names = ", ".join(name.removeprefix("model__") for name in declared)
-        raise UserError(f"--tune: --set and --scale fix all tunable parameters ({names}); omit one of them.")
+    machine, space, scalers = _searched(model, rows, options, fixed)
     search = PlaneSearchCV(
         machine,
         space,
@@ -309,12 +293,35 @@ def tune(model: Any, rows: TrainingRows, options: TrainOptions, fixed: set[str],
     return {
         "settings": {name: value for name, value in tried[0].items() if name not in FIGURES},
         "scaling": tried[0].get("scaling", options.scaling),
-        "error": tried[0]["error"],
-        "standard_error": tried[0]["standard_error"],
+        **{name: tried[0][name] for name in ("error", "standard_error")},
         "n_tried": len(tried),
         "seconds": time.perf_counter() - began,
         "tried": tried,
     }
+
+
+def _searched(model: Any, rows: TrainingRows, options: TrainOptions, fixed: set[str]) -> tuple[Any, Any, Any]:
+    """Return a scaler with a model, their search space, and the scalers by their names."""
+    from scipy.sparse import issparse
+    from sklearn.base import clone
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+    from polyplane.search.candidates import declared_space
+
+    trial = clone(model)
+    set_known(trial, verbose=0, n_jobs=None, warm_start=False)
+    standard = StandardScaler(with_mean=not issparse(rows.X))
+    scalers: dict[str, Any] = {"none": "passthrough", "standard": standard, "maxabs": MaxAbsScaler()}
+    machine = Pipeline([("scaling", scalers[options.scaling]), ("model", trial)])
+    declared = declared_space(machine, rows.facts.classes)
+    space = {name: values for name, values in declared.items() if name.removeprefix("model__") not in fixed}
+    if options.scale is None:
+        space["scaling"] = list(scalers.values())
+    if not space:
+        names = ", ".join(name.removeprefix("model__") for name in declared)
+        raise UserError(f"--tune: --set and --scale fix all tunable parameters ({names}); omit one of them.")
+    return machine, space, scalers
 
 
 def _tried(table: Mapping[str, Any], n_folds: int, scalings: Mapping[str, str]) -> list[dict[str, Any]]:

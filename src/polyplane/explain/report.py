@@ -130,17 +130,9 @@ def model_report(
     _errors(page, predictions, chosen)
     page.picker(_about_reference(model))
     live.add(page)
-    why = explained[0]
-    in_odds = why.is_told_in_odds
-    words = {"one": "column", "many": "columns", "head": "log-odds" if in_odds else "contribution"}
-    words["share"] = "contribution to the " + ("log-odds" if in_odds else "score difference")
-    data = {
-        "rows": [_row(predictions, i, why, image_shape) for i, why in zip(chosen, explained, strict=True)],
-        "image_shape": image_shape,
-        "planes": _pictures(told) if image_shape else None,
-        "words": {**words, "decimals": 2} if in_odds else words,
-        "live": live.data,
-    }
+    rows = [_row(predictions, i, why, image_shape) for i, why in zip(chosen, explained, strict=True)]
+    data = {"rows": rows, "words": _words(explained[0].is_told_in_odds), "image_shape": image_shape, "live": live.data}
+    data["planes"] = _pictures(told) if image_shape else None
     with replace_file(path) as file:
         file.write(assemble(page, headline, json.dumps(plain(data)), live.script).encode())
     return Path(path)
@@ -465,6 +457,13 @@ def _errors(page: Markup, predictions: Predictions, chosen: Sequence[int]) -> No
     position = {row: index for index, row in enumerate(chosen)}
     links = [position.get(i) for i in errors[:MAX_ERRORS]]
     page.table("", ["row", "true class", "predicted class", predictions.measure], rows, links=links)
+
+
+def _words(in_odds: bool) -> dict[str, Any]:
+    """Return the words and the number format of the explained rows."""
+    words = {"one": "column", "many": "columns", "head": "log-odds" if in_odds else "contribution"}
+    words["share"] = "contribution to the " + ("log-odds" if in_odds else "score difference")
+    return {**words, "decimals": 2} if in_odds else words
 
 
 def _row(predictions: Predictions, i: int, why: RowExplanation, image_shape: Any) -> dict[str, Any]:

@@ -1,32 +1,7 @@
 """Geometry of planes: distances, counterfactuals, Chebyshev balls, cells and removal of planes."""
 
-from polyplane.explain.geometry.column_search import TableCounterfactual, table_counterfactual
-from polyplane.explain.geometry.point_search import (
-    Counterfactual,
-    counterfactual,
-    signed_distance,
-)
-from polyplane.explain.geometry.regions import (
-    Ball,
-    Cell,
-    cells,
-    chebyshev_ball,
-    plane_slice,
-    redundant_planes,
-    simplify,
-)
+from polyplane._public import imported_on_use, names_in_stub
 
-__all__ = [
-    "Ball",
-    "Cell",
-    "Counterfactual",
-    "TableCounterfactual",
-    "cells",
-    "chebyshev_ball",
-    "counterfactual",
-    "plane_slice",
-    "redundant_planes",
-    "signed_distance",
-    "simplify",
-    "table_counterfactual",
-]
+_HOMES = names_in_stub(__name__, __file__)
+__all__ = list(_HOMES)
+__getattr__ = imported_on_use(__name__, _HOMES)

@@ -1,0 +1,12 @@
+from polyplane.explain.geometry.column_search import TableCounterfactual as TableCounterfactual
+from polyplane.explain.geometry.column_search import table_counterfactual as table_counterfactual
+from polyplane.explain.geometry.point_search import Counterfactual as Counterfactual
+from polyplane.explain.geometry.point_search import counterfactual as counterfactual
+from polyplane.explain.geometry.point_search import signed_distance as signed_distance
+from polyplane.explain.geometry.regions import Ball as Ball
+from polyplane.explain.geometry.regions import Cell as Cell
+from polyplane.explain.geometry.regions import cells as cells
+from polyplane.explain.geometry.regions import chebyshev_ball as chebyshev_ball
+from polyplane.explain.geometry.regions import plane_slice as plane_slice
+from polyplane.explain.geometry.regions import redundant_planes as redundant_planes
+from polyplane.explain.geometry.regions import simplify as simplify
