@@ -1,5 +1,6 @@
 """The geometry of planes, against independent ways to the same answers: SLSQP, grids, random tries."""
 
+import inspect
 import time
 
 import numpy as np
@@ -11,7 +12,8 @@ from scipy.optimize import minimize
 from sklearn.preprocessing import StandardScaler
 
 import polyplane.planes
-from polyplane import AdaptiveMultiHyperplaneClassifier, PlaneSet
+from polyplane import AdaptiveMultiHyperplaneClassifier, PlaneSet, theory
+from polyplane.explain import geometry
 from polyplane.explain.geometry import (
     cells,
     chebyshev_ball,
@@ -22,6 +24,7 @@ from polyplane.explain.geometry import (
     simplify,
 )
 from polyplane.explain.geometry.nearest import least_change
+from tests.models import fitted
 
 INSIDE = (np.zeros((1, 2)), np.zeros(1))
 AROUND = (np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]]), np.array([0.0, -1.0, 0.0, -1.0]))
@@ -387,3 +390,24 @@ def test_a_corner_may_be_far_away(far):
     np.testing.assert_allclose(least_change(*wedge)[1], far)
     apart = np.array([[1.0, 0.0], [-1.0, 0.0]]), *wedge[1:]
     assert least_change(*apart) is None
+
+
+TAKES_PLANES = [
+    function
+    for module in (geometry, theory)
+    for function in (getattr(module, name) for name in module.__all__)
+    if inspect.isfunction(function)
+    and next(iter(inspect.signature(function).parameters)) == "planes"
+    and function is not geometry.counterfactual
+]
+
+
+@pytest.mark.parametrize("function", TAKES_PLANES, ids=lambda function: function.__name__)
+def test_functions_of_one_set_say_so(function):
+    committee, X = fitted("committee")
+    given = {"planes": committee.planes_, "X": X, "x": X[0], "y": np.zeros(150, int)}
+    given |= {"box": (0, 1, 0, 1), "c": 0}
+    known = inspect.signature(function).parameters
+    with pytest.raises(TypeError, match=r"this committee has 3 members: pass one of them, `planes_\.members\[i\]`"):
+        function(**{name: value for name, value in given.items() if name in known})
+    assert len(TAKES_PLANES) >= 10

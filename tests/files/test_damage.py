@@ -29,6 +29,7 @@ from polyplane.loading import read_model
 from tests.models import (
     METADATA,
     assembled,
+    fitted,
     make,
     model_with_everything,
     parts,
@@ -442,6 +443,23 @@ def test_a_history_of_one_array_is_refused(path, saved):
     peak, refused = memory_of_loading(path, content)
     assert refused
     assert peak < BESIDES // 8
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (["model", "planes", "member_weight"], 3),
+        (["model", "planes", "member_weight"], {"array": "planes.intercept"}),
+        (["estimator", "training"], {"changed": {}, "state": {}}),
+        (["estimator", "training", "state", "members"], []),
+        (["estimator", "class"], "PegasosSVC"),
+    ],
+)
+def test_committees_that_cannot_be_are_damage(path, keys, value):
+    polyplane.save(fitted("committee")[0], path)
+    header, description, data = parts(path.read_bytes())
+    with pytest.raises(ModelFileError):
+        reload(path, assembled(header, replaced(description, keys, value), data))
 
 
 def of_format_2(name, change):

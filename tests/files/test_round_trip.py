@@ -16,6 +16,7 @@ import polyplane
 from polyplane import serving
 from polyplane.engine.data import FeatureMoments
 from polyplane.engine.run import Limits
+from polyplane.explain.geometry import simplify
 from polyplane.learners import LEARNERS, find_learner
 from polyplane.loading import read_model
 from tests.models import (
@@ -257,3 +258,15 @@ class TestRefusal:
             polyplane.save(small, tmp_path / "m", metadata={"x": {1}})
         with pytest.raises(TypeError, match="keys of metadata"):
             polyplane.save(small, tmp_path / "m", metadata={1: "x"})
+
+
+def test_members_may_be_replaced(tmp_path):
+    """By fewer planes, or by one of the members."""
+    (committee, X), path = fitted("committee"), tmp_path / "model"
+    fewer = [simplify(member, X) for member in committee.planes_.members]
+    for planes in (polyplane.PlaneSet.of_members(fewer), fewer[0]):
+        polyplane.save(committee, path)
+        changed = polyplane.load(path)
+        changed.planes_ = planes
+        polyplane.save(changed, path)
+        assert polyplane.load(path).planes_ == planes
