@@ -111,6 +111,16 @@ def test_no_package_imports_what_is_private_to_another():
     assert OFFENDERS - found == set(), "these are gone: remove them from OFFENDERS"
 
 
+def test_tests_share_what_they_need_by_other_modules():
+    found = []
+    for path in Path(__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            names = [f"{getattr(node, 'module', None) or ''}.{name}" for name in names]
+            found += [f"{path.name} imports {name}" for name in names if ".test_" in f".{name}"]
+    assert not found
+
+
 @pytest.mark.parametrize(
     ("source", "names"),
     [
