@@ -14,7 +14,7 @@ import sys
 import zlib
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from inspect import signature
+from inspect import cleandoc, signature
 from lzma import LZMAError
 from pathlib import Path
 from tarfile import TarError
@@ -42,45 +42,6 @@ _DAMAGES = (
 )  # fmt: skip
 #: Names of the checksums in a cached file, for parts whose checksum is not in the catalogue.
 DIGEST = "sha256_{}"
-_DOCSTRING = """{title}
-
-{summary}
-The file ``{name}.npz`` is read from the folder in the environment variable ``POLYPLANE_DATA`` if it exists there,
-otherwise from the cache. If it is not in the cache, the data set is downloaded from its original source, verified, and
-stored in the cache.
-
-Parameters
-----------
-return_X_y : bool, default=False
-    If True, return only the training rows and their labels.
-data_home : path, default=None
-    The cache folder. If None, the cache folder of the operating system.
-download_if_missing : bool, default=True
-    Whether to download the data set if it is not found. Requires ``pip install "polyplane[data]"``.
-
-Returns
--------
-data : Bunch
-    `data`, `target`, `data_test` and `target_test` if the data set has test rows, `feature_names` and
-    `target_names` if known, and `DESCR`. If `return_X_y` is True, the tuple ``(data, target)``.
-
-Raises
-------
-FileNotFoundError
-    If the data set is not found and cannot be downloaded.
-ValueError
-    If a file has a wrong checksum; no file is changed.
-
-References
-----------
-{citation}
-
-Examples
---------
->>> from polyplane.datasets import load_{name}
->>> load_{name}().data.shape  # doctest: +SKIP
-{shape}
-"""
 
 
 class Loader(Protocol):
@@ -172,12 +133,51 @@ def _loader(name: str) -> Loader:
     dataset = DATASETS[name]
 
     def load(**options: Any) -> Any:
+        """{title}
+
+        {summary}
+        The file ``{name}.npz`` is read from the folder in the environment variable ``POLYPLANE_DATA`` if it exists
+        there, otherwise from the cache. If it is not in the cache, the data set is downloaded from its original source,
+        verified, and stored in the cache.
+
+        Parameters
+        ----------
+        return_X_y : bool, default=False
+            If True, return only the training rows and their labels.
+        data_home : path, default=None
+            The cache folder. If None, the cache folder of the operating system.
+        download_if_missing : bool, default=True
+            Whether to download the data set if it is not found. Requires ``pip install "polyplane[data]"``.
+
+        Returns
+        -------
+        data : Bunch
+            `data`, `target`, `data_test` and `target_test` if the data set has test rows, `feature_names` and
+            `target_names` if known, and `DESCR`. If `return_X_y` is True, the tuple ``(data, target)``.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the data set is not found and cannot be downloaded.
+        ValueError
+            If a file has a wrong checksum; no file is changed.
+
+        References
+        ----------
+        {citation}
+
+        Examples
+        --------
+        >>> from polyplane.datasets import load_{name}
+        >>> load_{name}().data.shape  # doctest: +SKIP
+        {shape}
+        """
         return load_dataset(name, **options)
 
     whole = signature(load_dataset)
     load.__signature__ = whole.replace(parameters=list(whole.parameters.values())[1:])  # type: ignore[attr-defined]
     load.__name__ = load.__qualname__ = f"load_{name}"
-    load.__doc__ = _DOCSTRING.format(
+    load.__doc__ = cleandoc(load.__doc__ or "").format(
         title=dataset.title,
         name=name,
         summary=dataset.describe(name, *dataset.shape[:2]).split("\n")[1] + f" Licence: {dataset.licence}.",

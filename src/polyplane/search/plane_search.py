@@ -7,6 +7,7 @@ import os
 import time
 import warnings
 from dataclasses import KW_ONLY, dataclass
+from inspect import cleandoc
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -28,20 +29,6 @@ from polyplane.engine.run import Progress
 from polyplane.search.candidates import declared_space, draw_candidates, full_passes, plan_rungs
 from polyplane.search.trials import Checkpoint, Trials, results_table
 
-#: Documentation of the methods of the best estimator.
-_METHOD = """Call `{0}` of the best estimator.
-
-Parameters
-----------
-X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
-    The rows.
-
-Returns
--------
-found : ndarray
-    The return value of `{0}` of the best estimator.
-"""
-
 
 def _delegated(name: str) -> Any:
     """Return a method of the best estimator; before `fit`, it exists if the given estimator has it."""
@@ -52,10 +39,22 @@ def _delegated(name: str) -> Any:
         return hasattr(getattr(self, "best_estimator_", None) or self._searched(0), name)
 
     def method(self: PlaneSearchCV, X: Any) -> Any:
+        """Call `{0}` of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        found : ndarray
+            The return value of `{0}` of the best estimator.
+        """
         check_is_fitted(self)
         return getattr(self.best_estimator_, name)(X)
 
-    method.__name__, method.__doc__ = name, _METHOD.format(name)
+    method.__name__, method.__doc__ = name, cleandoc(method.__doc__ or "").format(name)
     return available_if(exists)(method)
 
 
