@@ -322,6 +322,36 @@ class Model:
             contributions[:, present, c] = np.add.reduceat(parts[:, order], starts, axis=1)
         return contributions
 
+    @cached_property
+    def directions(self) -> np.ndarray:
+        """The proven directions of the probabilities, shape (n_columns, n_classes): 1, -1, or 0 if there is none.
+
+        1 means that the probability of the class never falls as the column grows, missing values and levels aside: in
+        each member, no plane of the class has a smaller weight for a feature of the column than a plane of another
+        class, as with `monotonic_cst`.
+        """
+        model, inputs = self.unprojected(), self.inputs
+        planes, features = model.planes, model.features
+        is_value = np.ones(inputs.n_encoded, dtype=bool)
+        if isinstance(inputs, TableInputs):
+            is_value[:] = False
+            pairs = zip(inputs.columns, inputs.places, strict=True)
+            is_value[[own.start for column, own in pairs if column.kind in ("number", "boolean")]] = True
+        edges = [pool.reduceat(planes.coef, planes.indptr[:-1], axis=0) for pool in (np.minimum, np.maximum)]
+        least, most = (edge.reshape(planes.n_members, planes.n_classes, -1) for edge in edges)
+        found = np.zeros((int(inputs.column_of_encoded[-1]) + 1, planes.n_classes), dtype=np.int8)
+        for c in range(planes.n_classes):
+            others = np.arange(planes.n_classes) != c
+            is_up = (least[:, c] >= most[:, others].max(axis=1)).all(axis=0)
+            is_down = (most[:, c] <= least[:, others].min(axis=1)).all(axis=0)
+            for sign, ways in ((1, (is_up, is_down)), (-1, (is_down, is_up))):
+                holds = np.zeros(len(found), dtype=bool)
+                holds[inputs.column_of_encoded[is_value]] = True
+                is_so = np.where(features.factor > 0, *ways) & (features.op % 2 == 0) | ~is_value[features.source]
+                np.logical_and.at(holds, model.column_of_feature, is_so)
+                found[holds, c] += sign
+        return found
+
     def bounds(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute bounds of the class scores over all rows whose encoded numbers are within a range.
 

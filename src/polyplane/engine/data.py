@@ -39,6 +39,9 @@ class Data:
         Whether these rows of a stream were seen in an earlier pass.
     identity : bytes or None
         An identifier of the rows that is cheaper than a hash. None: use the SHA-256; see `fingerprint`.
+    ranks : ndarray of shape (n_features, n_classes) or None
+        The order of the classes by the weights of their planes for each feature, if columns are monotone; see
+        `polyplane.learners.monotone`.
     memory : dict or None
         What several runs on these rows share; see `shared`. None: nothing is kept.
     """
@@ -53,6 +56,7 @@ class Data:
     is_part: bool = False
     is_repeated: bool = False
     identity: bytes | None = None
+    ranks: np.ndarray | None = None
     memory: dict[Any, Any] | None = None
 
     def shared(self, key: Any, compute: Callable[[], Any]) -> Any:

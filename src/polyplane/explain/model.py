@@ -184,13 +184,14 @@ class ModelExplanation(Effects, Explanation):
     def to_text(self, top: int | None = None) -> str:
         """Return the explanation as text, with the `top` leading terms or most important columns; if None, with all."""
         if self._written is not None:
-            return "\n".join([*self._rule_lines(self._written, top), "", self._written.note()])
+            return "\n".join([*self._rule_lines(self._written, top), "", *self.monotone(), self._written.note()])
         members = f"{self.n_members} members" if self.n_members > 1 else "one member"
         scores = "Scores are in log-odds. " if self.score_name == "log-odds" else ""
         lines = [
             f"{self.learner}: {members}, {len(self.columns)} columns, {len(self.classes)} classes. "
             f"{scores}{self.about_effects()}",
             self.meaning(),
+            *self.monotone(),
         ]
         if len(self.classes) > MAX_CLASSES:
             order = self.by_importance()[:top]
@@ -209,6 +210,21 @@ class ModelExplanation(Effects, Explanation):
                 "and the spread of numbers in training; pass rows to compute it on them."
             )
         return f"Importance is the standard deviation of a column's contribution over {self._n_sampled:,} rows."
+
+    def monotone(self) -> list[str]:
+        """Return a sentence for each class and direction in which it is proven to change with columns.
+
+        Directions of linear models, which are those of their weights, are not listed.
+        """
+        model, sentences = self._effects.model, []
+        if model.is_additive and model.features.is_affine:
+            return []
+        for c, label in enumerate(self.classes):
+            for sign, word in ((1, "non-decreasing"), (-1, "non-increasing")):
+                names = [quoted(self.columns[j]) for j in np.flatnonzero(model.directions[:, c] == sign)]
+                if names:
+                    sentences.append(f"The probability of class {label} is {word} in {', '.join(names)}.")
+        return sentences
 
     @property
     def _n_sampled(self) -> int:

@@ -389,6 +389,8 @@ def _rules(page: Markup, told: ModelExplanation) -> None:
 def _importance(page: Markup, told: ModelExplanation) -> None:
     page.add("h2", "Importance of the columns")
     page.add("p", told.meaning(), "quiet")
+    for sentence in told.monotone():
+        page.add("p", sentence)
     order = told.by_importance()[:MAX_EFFECTS]
     sizes = told.importance[order].tolist()
     rows = [(told.columns[j], f"{size:.2f}") for j, size in zip(order, sizes, strict=True)]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.kernels.jit import PART, inlined_part, kernel, njit, part, summing_part
+from polyplane.kernels.monotone import Order, put_in_order
 from polyplane.kernels.rows import borrowed
 
 #: A row does not update planes with a smaller derivative of its loss.
@@ -71,10 +72,18 @@ class Buffers(NamedTuple):
 
 @kernel
 def train(
-    rows: Rows, visits: Visits, candidates: np.ndarray, weights: Weights, steps: Steps, buffers: Buffers, renew: bool
+    rows: Rows,
+    visits: Visits,
+    candidates: np.ndarray,
+    weights: Weights,
+    steps: Steps,
+    buffers: Buffers,
+    order: Order,
+    renew: bool,
 ) -> None:
     """Make all steps; `weights`, `candidates` and the probabilities are updated in place."""
     rows, visits, candidates, weights, steps, buffers = borrowed((rows, visits, candidates, weights, steps, buffers))
+    order = borrowed(order)
     gradient, inputs, all_scores, largest, scores = buffers
     n_planes, W = weights.W.shape[1], weights.W.reshape(-1, weights.W.shape[2])
     for step in range(len(steps.rate)):
@@ -93,7 +102,7 @@ def train(
                 _score(x, W, own, scores)
             weight = rows.weight[row] / n_rows
             visits.probability[first + i] = _learn(x, own, rows.y[row], n_planes, weight, scores, gradient)
-        _adam(weights, gradient, steps, step)
+        _adam(weights, gradient, steps, step, order)
 
 
 @inlined_part
@@ -235,8 +244,8 @@ def _learn(
 # A sum of two products can be fused in two ways, and newly compiled code can differ from cached code in this; without
 # this option, "fastmath" would be inherited from the caller.
 @njit(**{**PART, "fastmath": False})
-def _adam(weights: Weights, gradient: np.ndarray, steps: Steps, step: int) -> None:
-    """Take a step of Adam, reset the gradient to 0, and update the averaged planes."""
+def _adam(weights: Weights, gradient: np.ndarray, steps: Steps, step: int, order: Order) -> None:
+    """Take a step of Adam, reset the gradient to 0, put the weights in order, and update the averaged planes."""
     W, first, second = weights.W.reshape(-1), weights.first.reshape(-1), weights.second.reshape(-1)
     slope, number = gradient.reshape(-1), W.dtype.type
     b1, b2 = number(steps.decay[0]), number(steps.decay[1])
@@ -251,6 +260,7 @@ def _adam(weights: Weights, gradient: np.ndarray, steps: Steps, step: int) -> No
         second[i] = b2 * second[i] + a2 * slope[i] * slope[i]
         W[i] -= rate * first[i] / (np.sqrt(second[i]) + epsilon)
         slope[i] = 0
+    put_in_order(weights.W.reshape(-1, weights.W.shape[2]), weights.W.shape[1], order)
     if steps.n_averaged[step] > 0:
         mean, share = weights.mean.reshape(-1), number(1 / steps.n_averaged[step])
         for i in range(len(W)):

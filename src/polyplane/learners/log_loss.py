@@ -13,6 +13,7 @@ from scipy import sparse
 from polyplane._array_api import astype, at_least, device_of, is_on_cuda, like, namespace, softmax, take_rows
 from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.state import Array, MixedWhole, State
+from polyplane.learners.monotone import order_of, put_in_order
 from polyplane.learners.tangents import EpochRandomness, EpochSampler, update_mean
 
 #: Recording a graph costs as much as a few steps.
@@ -149,6 +150,7 @@ class Pass:
     anchor: Any  # planes that the weights shrink to; None: no shrinking
     decay: tuple[float, float]
     noise: Any = None  # rows of noise
+    ranks: Any = None  # the order of the classes by the weights of each feature
 
     @property
     def epsilon(self) -> float:
@@ -189,6 +191,8 @@ class AdamPass(Pass):
         if self.anchor is not None:
             self.W -= shrink * (self.W - self.anchor)
         self.adam.step(self.W, gradient, self.decay, rate, self.epsilon)
+        if self.ranks is not None:
+            put_in_order(self.ranks, self.W)
         return probability
 
     def _averaged_step(self, rows: Any, *rest: Any) -> Any:
@@ -337,7 +341,7 @@ class CandidatePass(Pass):
 
     candidates: np.ndarray = field(kw_only=True)
     renew: bool = field(kw_only=True)
-    _parts: tuple[Any, Any, Any] | None = field(default=None, init=False, repr=False)
+    _parts: tuple[Any, Any, Any, Any] | None = field(default=None, init=False, repr=False)
 
     def run(self, inputs: Sequence[Any], size: int, paces: Any, averaged_from: int) -> np.ndarray:
         """Make all steps, `size` rows each; return the probability of each row's class just before it was learned from.
@@ -350,18 +354,18 @@ class CandidatePass(Pass):
         n_averaged[:averaged_from] = 0
         visited, starts = inputs[0], inputs[-1]
         probability = np.empty(len(visited), dtype=self.W.dtype)
-        rows, weights, buffers = self._kernel_arguments(size)
+        rows, weights, buffers, order = self._kernel_arguments(size)
         at_once = max(1, MULTIPLICATIONS // (size * self.W.size))
         for first in range(0, len(paces), at_once):
             steps, part = slice(first, first + at_once), slice(first * size, (first + at_once) * size)
             kernels.train(
                 rows, kernels.Visits(visited[part], starts[part], probability[part]), self.candidates, weights,
                 kernels.Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), buffers,
-                self.renew,
+                order, self.renew,
             )  # fmt: skip
         return probability
 
-    def _kernel_arguments(self, size: int) -> tuple[Any, Any, Any]:
+    def _kernel_arguments(self, size: int) -> tuple[Any, Any, Any, Any]:
         """The arguments of the kernel, reused by the next pass."""
         if self._parts is None:
             kernels = _kernels()
@@ -376,7 +380,8 @@ class CandidatePass(Pass):
                 scores=np.empty(self.candidates.shape[1], dtype=W.dtype),
             )
             rows = kernels.Rows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
-            self._parts = rows, kernels.Weights(W, self.adam.first, self.adam.second, mean, anchor), buffers
+            weights = kernels.Weights(W, self.adam.first, self.adam.second, mean, anchor)
+            self._parts = rows, weights, buffers, order_of(self.ranks, W)
         return self._parts
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from polyplane._array_api import (
     astype,
     blas_threads,
+    is_foreign,
     like,
     namespace,
     softmax,
@@ -40,6 +41,7 @@ from polyplane.learners.log_loss import (
     decay,
     stretch,
 )
+from polyplane.learners.monotone import class_ranks, put_in_order
 from polyplane.learners.tangents import (
     ADJUSTABLE,
     BackoffState,
@@ -126,7 +128,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
 
     def _is_convex(self, state: SmoothState, data: Data) -> bool:
         """Whether training is the convex problem of one plane per class, on rows in memory."""
-        return self.is_convex(state.W.shape[1]) and not (data.stream or data.is_part)
+        return self.is_convex(state.W.shape[1]) and not (data.stream or data.is_part) and data.ranks is None
 
     def is_convex(self, most_planes: int) -> bool:
         """Whether the problem is convex with at most `most_planes` per class; the seed then has no effect."""
@@ -171,6 +173,8 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             loss = -float(namespace(losses).sum(astype(losses, widest_float(losses))))
             if self.backoff:
                 clocks.note(rows, probability > AMPLE, self.backoff)
+        if data.ranks is not None:
+            put_in_order(data.ranks, state.W, state.mean)  # means are rounded
         return replace(
             state,
             epoch=state.epoch + 1,
@@ -189,9 +193,9 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             data.X, sampler.y, sampler.weight, state.scaling, state.W, state.adam, state.mean, anchor, decay(size),
         )  # fmt: skip
         if not isinstance(sampler, CandidatePlanes):
-            return AdamPass(*needed)
+            return AdamPass(*needed, ranks=data.ranks)
         renew, sampler.is_new = sampler.is_renewed(state.turn, data), False
-        return CandidatePass(*needed, candidates=sampler.candidates, renew=renew)
+        return CandidatePass(*needed, candidates=sampler.candidates, renew=renew, ranks=data.ranks)
 
     def noise_level(self, state: SmoothState) -> float:
         """The standard deviation of the noise, relative to the margin of the start."""
@@ -427,7 +431,8 @@ class SmoothCommittee(Committee[SmoothCommitteeState]):
 
     def start(self, data: Data, seed: Any) -> SmoothCommitteeState:
         """The states of all members. A convex problem is solved once."""
-        is_convex = self.member.is_convex(int(np.max(self.member.n_planes))) and not (data.stream or data.is_part)
+        is_convex = self.member.is_convex(int(np.max(self.member.n_planes))) and data.ranks is None
+        is_convex &= not (data.stream or data.is_part)
         return super().start(data, seed[:1] if is_convex else seed)  # the others would find the same minimum
 
 
@@ -512,6 +517,12 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
         largest absolute values); the planes apply to X itself. "auto": if the range
         of one feature is more than 100 times that of the smallest ones. In streams, "auto" only warns, and True uses
         the first batch.
+    monotonic_cst : dict or array-like of shape (n_features,), default=None
+        Log-loss: monotone features. For two classes, 1 means that the probability of the second class never falls as
+        the feature grows, and -1 that it never grows. For more classes, a dict names the classes, ``{"age": {"high":
+        1}}``, or "ordered" says that the probability of a higher class never falls relative to that of a lower one. A
+        dict of features may omit those without constraints. They hold for the model exactly, at all rows; the weights
+        are projected after each step.
     n_estimators : int, default=1
         Number of members of the committee. With one plane per class, all members of a `fit` would be the same, and the
         model has one member.
@@ -582,6 +593,7 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     batch_size: int | None = None
     backoff: int = 31
     standardize: bool | str = "auto"
+    monotonic_cst: Any = None
     n_estimators: int = 1
     max_iter: int = 60
     n_jobs: int | None = None
@@ -591,6 +603,7 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
         "standardize": ["boolean", StrOptions({"auto"})],
         "loss": [StrOptions({"log", "hinge"})],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
+        "monotonic_cst": [dict, "array-like", None],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={
@@ -608,7 +621,7 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
             batch_size = USUAL_BATCH if self.batch_size is None else self.batch_size
             smooth = self._method_of(SmoothMultiHyperplane, alpha=self.alpha or 0.0, batch_size=batch_size)
             return smooth if self.n_estimators == 1 else SmoothCommittee(smooth, self.n_estimators, self.n_jobs)
-        for name in ("alpha", "noise", "batch_size"):
+        for name in ("alpha", "noise", "batch_size", "monotonic_cst"):
             if getattr(self, name) is not None:
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} belongs to the log-loss and means nothing for loss='hinge'; leave "
@@ -616,6 +629,15 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
                 )
         margin = self._method_of(MarginMultiHyperplane)
         return margin if self.n_estimators == 1 else MarginCommittee(margin, self.n_estimators, self.n_jobs)
+
+    def _validated(self, X: Any, *others: Any, **options: Any) -> Data:
+        data = super()._validated(X, *others, **options)
+        if self.monotonic_cst is None:
+            return data
+        if is_foreign(data.X):
+            raise TypeError("monotonic_cst is available on the CPU only: pass a NumPy array.")
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(data.X.shape[1])])
+        return replace(data, ranks=class_ranks(self.monotonic_cst, [*map(str, names)], self.classes_))
 
     def _seed(self) -> Any:
         if self.n_estimators == 1:

@@ -206,7 +206,8 @@ def preparations_of(rows: EncodedRows) -> tuple[str, ...]:
     n_numbers = int((~rows.is_indicator).sum())
     if n_numbers == 0:
         return ("standard",)
-    return tuple(name for name, recipe in RECIPES.items() if not recipe.has_bins or n_numbers <= MOST_BINNED)
+    excluded = ["has_bins"] * (n_numbers > MOST_BINNED) + ["has_squares", "has_norm"] * (rows.ranks is not None)
+    return tuple(name for name, recipe in RECIPES.items() if not any(getattr(recipe, part) for part in excluded))
 
 
 def parts_of(rows: EncodedRows, plan: Plan) -> tuple[list[Part], list[Part]]:

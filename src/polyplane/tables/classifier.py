@@ -24,6 +24,7 @@ from polyplane.engine.state import Number, Tuple, Whole
 from polyplane.files.values import Listed, Numbers, Shared, Text, Value
 from polyplane.inputs.encoding import TableInputs
 from polyplane.inputs.frames import as_numbers, concatenated, loaded, positions_of, read_table
+from polyplane.learners.monotone import class_ranks
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 from polyplane.tables.choice import Plan, committee_to_train, n_passes, preparations_of, select
@@ -76,6 +77,10 @@ class TableClassifier(PlaneClassifier):
     max_iter : int or None, default=None
         Maximum number of passes over the rows (epochs). None: as many as visit 150,000 rows, at least 20 and at most
         60.
+    monotonic_cst : dict or array-like of shape (n_columns,), default=None
+        Monotone columns, numbers or booleans. For two classes, 1 means that the probability of the second class never
+        falls as the column grows, and -1 that it never grows; for more classes, see `MultiHyperplaneClassifier`.
+        Missing values are a level of their own, outside of the order. Preparations with squares are not used.
     class_weight : dict, "balanced" or None, default=None
         Class weights.
     random_state : int, RandomState or None, default=None
@@ -139,6 +144,7 @@ class TableClassifier(PlaneClassifier):
     gaps: Collection[str] = GAPS
     n_planes: int | None = None
     max_iter: int | None = None
+    monotonic_cst: Any = None
     random_state: Any = None
     n_jobs: int | None = None
 
@@ -147,6 +153,7 @@ class TableClassifier(PlaneClassifier):
         "preparation": [StrOptions(set(RECIPES)), None],
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "monotonic_cst": [dict, "array-like", None],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"n_planes": [None, 1, 4, 16]},
@@ -274,7 +281,29 @@ class TableClassifier(PlaneClassifier):
             Z, codes, weight = Z[used], codes[used], weight[used]
         if is_first:
             warn_of_telling_columns(encoder.encoding_, Z, codes)
-        return Data(Z, codes, weight, np.arange(len(codes)), len(classes))
+        return Data(Z, codes, weight, np.arange(len(codes)), len(classes), ranks=self._ranks(encoder, classes))
+
+    def _ranks(self, encoder: TableEncoder, classes: np.ndarray) -> np.ndarray | None:
+        """Return the order of the classes for each encoded number, if columns are monotone."""
+        inputs = encoder.encoding_
+        by_column = class_ranks(self.monotonic_cst, inputs.names, classes)
+        if by_column is None:
+            return None
+        recipe = RECIPES.get(self.preparation or "standard")
+        if recipe is not None and (recipe.has_squares or recipe.has_norm):
+            raise ValueError(
+                f"preparation={self.preparation!r} has squares, which are not monotone: use 'standard', 'robust' or "
+                "'bins' with monotonic_cst."
+            )
+        ranks = np.zeros((inputs.n_encoded, len(classes)), dtype=np.int64)
+        for column, own in zip(inputs.columns, inputs.places, strict=True):
+            ranks[own.start] = by_column[inputs.names.index(column.name)]
+            if ranks[own.start].any() and column.kind not in ("number", "boolean"):
+                raise ValueError(
+                    f"monotonic_cst names {column.name!r}, which is a {column.kind}: only numbers and booleans can be "
+                    "monotone; convert ordered levels and dates to numbers."
+                )
+        return ranks
 
     def _held_out(self, X: Any, y: Any, weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encode rows to test on."""
@@ -298,7 +327,8 @@ class TableClassifier(PlaneClassifier):
         After Ctrl-C it is the model of the last finished pass, if there is one, and the exception is re-raised.
         """
         seeds = self._seed()
-        rows = EncodedRows(data.X, data.y, data.weight, self.encoder_.encoding_.is_indicator, data.n_classes)
+        is_indicator = self.encoder_.encoding_.is_indicator
+        rows = EncodedRows(data.X, data.y, data.weight, is_indicator, data.n_classes, data.ranks)
         max_iter = n_passes(len(rows.y)) if self.max_iter is None else self.max_iter
         names = preparations_of(rows) if self.preparation is None else (self.preparation,)
         plan = Plan(names, self.n_planes, max_iter, seeds, self.n_jobs, self.verbose)

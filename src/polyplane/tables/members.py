@@ -17,6 +17,7 @@ from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Run
 from polyplane.engine.state import Array
 from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay
+from polyplane.learners.monotone import put_in_order
 from polyplane.learners.multi_hyperplane import AMPLE, SmoothCommitteeState, SmoothMultiHyperplane, SmoothState
 from polyplane.learners.tangents import Schedule, tangent_start
 from polyplane.model import best_temperature
@@ -34,18 +35,19 @@ def log_losses(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Encoded rows, their class indices and sample weights, and which features are indicators."""
+    """Encoded rows, their class indices and sample weights, which features are indicators, and which are monotone."""
 
     Z: np.ndarray
     y: np.ndarray
     weight: np.ndarray
     is_indicator: np.ndarray
     n_classes: int
+    ranks: np.ndarray | None = None
     _plain: dict[str, Preparation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def take(self, rows: np.ndarray) -> EncodedRows:
         """Return some of the rows."""
-        return EncodedRows(self.Z[rows], self.y[rows], self.weight[rows], self.is_indicator, self.n_classes)
+        return EncodedRows(self.Z[rows], self.y[rows], self.weight[rows], self.is_indicator, self.n_classes, self.ranks)
 
     def prepare(self, name: str) -> Preparation:
         """Fit a preparation on the rows, once."""
@@ -55,8 +57,11 @@ class EncodedRows:
 
     def data(self, preparation: Preparation) -> Data:
         """Return the prepared rows as training data."""
-        weight = self.weight.astype(np.float32)
-        return Data(preparation.transform(self.Z), self.y, weight, np.flatnonzero(weight > 0), self.n_classes)
+        weight, ranks = self.weight.astype(np.float32), None
+        if self.ranks is not None:  # the features are scaled numbers, which grow with them, and bins
+            ranks = self.ranks[[j for j, _ in preparation.sources]]
+        X = preparation.transform(self.Z)
+        return Data(X, self.y, weight, np.flatnonzero(weight > 0), self.n_classes, ranks=ranks)
 
     def noise(self, name: str) -> float | None:
         """Return the noise of training: 0 if most features are indicators or bins, which noise would blur."""
@@ -98,6 +103,8 @@ class MemberMethod(SmoothMultiHyperplane):
             probability = one_pass.run(inputs, USUAL_BATCH, paces, averaged_from)
         rows.probability = probability
         clocks.note(visited, probability > AMPLE, self.backoff)
+        if data.ranks is not None:
+            put_in_order(data.ranks, state.W, one_pass.mean)  # means are rounded
         has_mean = averaged_from < len(paces)
         return state.replace(
             epoch=state.epoch + 1,
@@ -128,7 +135,7 @@ class MemberRows(CandidatePlanes):
             noise *= level
         self.one_pass = CandidatePass(
             data.X, data.y, data.weight, state.scaling, W, state.adam, np.zeros_like(W), None, decay(USUAL_BATCH),
-            noise=noise, candidates=self.candidates, renew=not self.all_are_candidates,
+            noise=noise, candidates=self.candidates, renew=not self.all_are_candidates, ranks=data.ranks,
         )  # fmt: skip
 
     @property
@@ -406,7 +413,7 @@ class TableStream(TableMethod):
         return state.temperature
 
     def _rows(self, data: Data) -> EncodedRows:
-        return EncodedRows(data.X, data.y, data.weight, np.array(self.is_indicator), data.n_classes)
+        return EncodedRows(data.X, data.y, data.weight, np.array(self.is_indicator), data.n_classes, data.ranks)
 
     def _method(self, number: int) -> SmoothMultiHyperplane:
         return member_method(self.fitted[number], np.array(self.is_indicator), SETTLED_AFTER)
