@@ -27,6 +27,7 @@ EXPECTED_FAILURES = {
         ("ConvexPolytopeClassifier", SGD_WEIGHTS),
         ("MultiHyperplaneClassifier", SGD_WEIGHTS),
         ("PegasosSVC", SGD_WEIGHTS),
+        ("RobustPlaneClassifier", SGD_WEIGHTS),
         ("TableClassifier", SGD_WEIGHTS),
         ("WorstCasePolytopeClassifier", SGD_WEIGHTS),
     ]
@@ -36,6 +37,7 @@ EXPECTED_FAILURES = {
 SMALL = {
     "ConvexPolytopeClassifier": {"n_planes": 4, "alpha": 1e-2, "max_iter": 50},
     "PlaneSearchCV": {"estimator": polyplane.CuttingPlaneSVC(tol=0.5), "param_distributions": {"C": [1.0, 0.1]}},
+    "RobustPlaneClassifier": {"eps": 0.01, "n_planes": 1},
     "TableClassifier": {"n_estimators": 3, "preparation": "standard", "n_planes": 2, "max_iter": 10},
 }
 

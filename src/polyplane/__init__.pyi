@@ -2,6 +2,7 @@ from polyplane._version import __version__ as __version__
 from polyplane.compression import compress as compress
 from polyplane.exports.file import export as export
 from polyplane.learners import *  # noqa: F403
+from polyplane.learners.robust import RobustPlaneClassifier as RobustPlaneClassifier
 from polyplane.loading import load as load
 from polyplane.loading import save as save
 from polyplane.model import Model as Model

@@ -1,0 +1,96 @@
+"""Robust training: gradients are those of the loss, certified errors fall, and the fitted model is an ordinary one."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import polyplane
+from polyplane import MultiHyperplaneClassifier, RobustPlaneClassifier
+from polyplane.explain import certified_radius, robust_error
+from polyplane.kernels.robust import Ball, Batch, Buffers, add_worst_cases
+
+
+def worst_loss(W, n_planes, x, half, y, weight, radius, order):
+    """The mean loss of the worst cases, as it is written."""
+    total = 0.0
+    for i, row in enumerate(x):
+        own = np.arange(len(W)) // n_planes == y[i]
+        j = np.flatnonzero(own)[(W[own] @ row).argmax()]
+        apart = W[~own] - W[j]
+        dual = {
+            0: np.abs(apart) @ half[i],
+            1: np.abs(apart[:, :-1]).max(axis=1),
+            2: np.linalg.norm(apart[:, :-1], axis=1),
+        }
+        leads = apart @ row + (dual[order] if order == 0 else radius * dual[order])
+        total += weight[i] * np.log1p(np.exp(leads).sum())
+    return total
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_the_gradient_is_that_of_the_loss(order):
+    rng = np.random.default_rng(order)
+    W, n_planes, x = rng.normal(size=(6, 5)), 2, rng.normal(size=(7, 5))
+    x[:, -1] = 1.0
+    half, y, weight = rng.uniform(size=(7, 5)) * [1, 1, 1, 1, 0], rng.integers(0, 3, 7), rng.uniform(0.1, 1.0, 7)
+    gradient, out, buffers = np.zeros_like(W), np.empty(7), Buffers(np.zeros(4, dtype=np.int64), np.zeros(4))
+    add_worst_cases(W, n_planes, Batch(x, half, y, weight, x @ W.T), Ball(0.3, order), buffers, gradient, out)
+    arguments = (n_planes, x, half, y, weight, 0.3, order)
+    for k, j in np.ndindex(*W.shape):
+        step = np.zeros_like(W)
+        step[k, j] = 1e-6
+        slope = (worst_loss(W + step, *arguments) - worst_loss(W - step, *arguments)) / 2e-6
+        assert gradient[k, j] == pytest.approx(slope, abs=1e-3)  # planes with a negligible share are left out
+    assert -np.log(out) @ weight == pytest.approx(worst_loss(W, *arguments))
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return (X / 16)[:1200].astype(np.float32), y[:1200], (X / 16)[1200:].astype(np.float32), y[1200:]
+
+
+@pytest.mark.parametrize(("norm", "eps", "share"), [("inf", 0.2, 0.5), (2, 0.4, 1.0), (1, 0.6, 1.0)])
+def test_robust_errors_are_smaller_than_without(digits, norm, eps, share):
+    X, y, X_test, y_test = digits
+    robust = RobustPlaneClassifier(eps, norm=norm, n_planes=8, max_iter=30, random_state=0).fit(X, y)
+    plain = MultiHyperplaneClassifier(8, max_iter=30, random_state=0).fit(X, y)
+    errors = [robust_error(model, X_test, y_test, [0.0, eps], norm=norm) for model in (robust, plain)]
+    assert errors[0][1] < share * errors[1][1]
+    assert errors[0][0] < 0.12
+    rng, rows = np.random.default_rng(0), X_test[:200]
+    certain = certified_radius(robust, rows, norm=norm) > eps
+    assert certain.mean() > 0.4
+    for _ in range(20):
+        change = rng.choice([-1.0, 1.0], size=rows.shape)
+        change *= eps / np.linalg.norm(change, float(norm), axis=1, keepdims=True)
+        changed = (rows + change).astype(np.float32)
+        assert (robust.predict(changed) == robust.predict(rows))[certain].all()
+
+
+def test_the_fitted_model_can_be_saved_and_exported(digits, tmp_path):
+    X, y, X_test, _ = digits
+    model = RobustPlaneClassifier(0.1, n_planes=4, max_iter=3, random_state=0).fit(X, y)
+    assert model.model_.learner == "RobustPlaneClassifier"
+    polyplane.save(model.estimator_, tmp_path / "model.safetensors")
+    loaded = polyplane.load(tmp_path / "model.safetensors")
+    assert (loaded.predict(X_test) == model.predict(X_test)).all()
+    assert (model.model_.predict(X_test) == model.predict(X_test)).all()
+    assert (
+        model.predict_proba(X_test).argmax(axis=1).tolist() == model.decision_function(X_test).argmax(axis=1).tolist()
+    )
+    again = RobustPlaneClassifier(0.1, n_planes=4, max_iter=3, random_state=0).fit(X, y)
+    assert (again.estimator_[-1].planes_.coef == model.estimator_[-1].planes_.coef).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"eps": -0.1}, "'eps' parameter"),
+        ({"norm": 3}, "norm=3 must be 1, 2 or 'inf'"),
+        ({"eps": 0.5}, "eps=0.5 must be less than half of the range of X, 1"),
+    ],
+)
+def test_wrong_parameters_are_refused(digits, params, message):
+    with pytest.raises(ValueError, match=message):
+        RobustPlaneClassifier(**params).fit(digits[0], digits[1])
