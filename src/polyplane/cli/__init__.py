@@ -12,10 +12,11 @@ from polyplane.cli.explain import explain
 from polyplane.cli.export import export
 from polyplane.cli.info import info
 from polyplane.cli.predict import predict
+from polyplane.cli.scorecard import scorecard
 from polyplane.cli.train import train
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
-for function in (demo, train, predict, evaluate, explain, info, export, compress):
+for function in (demo, train, predict, evaluate, explain, scorecard, info, export, compress):
     register(app, function)
 
 

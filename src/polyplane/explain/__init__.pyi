@@ -18,3 +18,7 @@ from polyplane.explain.row import Flip as Flip
 from polyplane.explain.row import RowExplanation as RowExplanation
 from polyplane.explain.row import explain_row as explain_row
 from polyplane.explain.rules import PlaneRule as PlaneRule
+from polyplane.explain.scorecards import Scorecard as Scorecard
+from polyplane.explain.scorecards import population_stability as population_stability
+from polyplane.explain.scorecards import reason_codes as reason_codes
+from polyplane.explain.scorecards import scorecard as scorecard

@@ -143,6 +143,8 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
         The fitted model, from columns to class scores.
     classes_ : ndarray of shape (n_classes,)
         The labels.
+    n_iter_ : int
+        Number of passes made.
     history_ : dict of str to list of float
         The loss after each pass.
     n_features_in_, feature_names_in_
@@ -227,6 +229,7 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
         model = Model(MatrixInputs(n_features), Features.identity(n_features), method.planes(run.state), self.classes_)
         planes._restore(model, {"n_iter_": run.n_steps, "history_": run.history})
         self.estimator_: Any = planes
+        self.n_iter_ = run.n_steps
         if not order:  # the scaler of a matrix whose smallest and largest values these are
             ends = np.repeat([[low + self.eps], [high - self.eps]], n_features, axis=1).astype(X.dtype)
             self.estimator_ = make_pipeline(MinMaxScaler(clip=True).fit(ends), planes)

@@ -207,6 +207,7 @@ def preparations_of(rows: EncodedRows) -> tuple[str, ...]:
     if n_numbers == 0:
         return ("standard",)
     excluded = ["has_bins"] * (n_numbers > MOST_BINNED) + ["has_squares", "has_norm"] * (rows.ranks is not None)
+    excluded.append("has_steps")  # for scorecards
     return tuple(name for name, recipe in RECIPES.items() if not any(getattr(recipe, part) for part in excluded))
 
 

@@ -62,11 +62,12 @@ class TableClassifier(PlaneClassifier):
     n_estimators : int, default=8
         Maximum number of committee members; there are fewer if a candidate with one plane per class, whose training
         does not depend on the seed, is selected several times. With 1, the model is a single `PlaneSet`.
-    preparation : {"standard", "robust", "robust+norm", "squares", "bins"} or None, default=None
+    preparation : {"standard", "robust", "robust+norm", "squares", "bins", "steps"} or None, default=None
         Preparation of the encoded features: "standard" scales to zero mean and unit variance; "robust" scales to zero
         median and unit interquartile range, with a smooth clip at 3; "robust+norm" adds the squared norm as a feature;
         "squares" is "standard" with the square of each number; "bins" is "robust" with the piecewise-linear bins that
-        a small decision tree finds in each column. None: selected on held-out rows for each member.
+        a small decision tree finds in each column; "steps" replaces each number by indicators of being above the
+        splits of such a tree, for scorecards. None: selected among the others on held-out rows for each member.
     kinds : dict of str to str or None, default=None
         Kinds of columns that should not be inferred, see `TableEncoder`.
     min_rows, max_levels, max_words, decimal, date_format, gaps

@@ -21,19 +21,34 @@ LEAVES, LEAST_ROWS, LEAST_ROOTS = 16, 5, 0.3
 SAMPLE = 20_000
 
 
-def tree_knots(values: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+#: The number of leaves for steps is this power of the number of rows, 4 of 600 rows and 7 of 20,000, and a leaf has at
+#: least this share of the rows of an even split. (Mean AUC on 5 small tables: 0.879; 0.874 with 8 leaves.)
+STEP_POWER, STEP_SHARE = 0.2, 0.4
+#: Width of the ramp of a step, relative to the distance of the values on either side.
+RAMP = 1e-3
+
+
+def tree_knots(
+    values: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None, as_steps: bool = False
+) -> np.ndarray:
     """Return the ends of the bins of a column: the splits of a small classification tree, and the range of the column.
 
     Quantiles fail for a column that is 0 in nine of ten rows, since nearly all of them are 0; a tree splits at 0 and
     between the other values.
+
+    With `as_steps`, the ends of a narrow ramp at each split instead, which no training row is on.
     """
     from sklearn.tree import DecisionTreeClassifier
 
     rows = np.linspace(0, len(values) - 1, min(len(values), SAMPLE)).astype(int)
+    leaves, least = LEAVES, LEAST_ROOTS * len(rows) ** 0.5
+    if as_steps:
+        leaves = max(2, round(len(rows) ** STEP_POWER))
+        least = STEP_SHARE * len(rows) / leaves
     tree = DecisionTreeClassifier(
         criterion="entropy",
-        max_leaf_nodes=LEAVES,
-        min_samples_leaf=max(LEAST_ROWS, int(LEAST_ROOTS * len(rows) ** 0.5)),
+        max_leaf_nodes=leaves,
+        min_samples_leaf=max(LEAST_ROWS, int(least)),
         random_state=0,
     )
     # Trees use float32, in which large numbers with small differences are equal; their ranks are distinct.
@@ -44,12 +59,20 @@ def tree_knots(values: np.ndarray, y: np.ndarray, weight: np.ndarray | None = No
     if not len(below):
         return np.empty(0)
     splits = 0.5 * (different[below] + different[below + 1])
+    if as_steps:
+        half = 0.5 * RAMP * (different[below + 1] - different[below])
+        return np.sort(np.concatenate([splits - half, splits + half]))
     return np.unique(np.concatenate([[values.min()], splits, [values.max()]]))
 
 
-def bin_values(values: Any, knots: np.ndarray) -> np.ndarray:
-    """Return the part of each bin below a value: 1 for lower bins, 0 for higher bins, a fraction for its own bin."""
+def bin_values(values: Any, knots: np.ndarray, as_steps: bool = False) -> np.ndarray:
+    """Return the part of each bin below a value: 1 for lower bins, 0 for higher bins, a fraction for its own bin.
+
+    With `as_steps`, the bins are every second interval between the knots.
+    """
     low, width = knots[:-1], np.diff(knots)
+    if as_steps:
+        low, width = low[::2], width[::2]
     return np.clip((values[:, None] - low) / width, 0.0, 1.0)
 
 
@@ -80,12 +103,15 @@ class Recipe(NamedTuple):
         Whether the square of each number is added as a feature.
     has_bins : bool
         Whether piecewise-linear bins of each number are added as features.
+    has_steps : bool
+        Whether the bins are steps, which replace the number.
     """
 
     is_robust: bool = False
     has_norm: bool = False
     has_squares: bool = False
     has_bins: bool = False
+    has_steps: bool = False
 
 
 #: All preparations, the simplest first.
@@ -95,6 +121,7 @@ RECIPES = {
     "robust+norm": Recipe(is_robust=True, has_norm=True),
     "squares": Recipe(has_squares=True),
     "bins": Recipe(is_robust=True, has_bins=True),
+    "steps": Recipe(has_bins=True, has_steps=True),
 }
 
 
@@ -152,11 +179,12 @@ class Preparation:
             Sample weights.
         """
         recipe = RECIPES[name]
-        is_number = ~is_indicator & _has_three_values(Z)
+        is_number = ~is_indicator & (np.ptp(Z, axis=0) > 0 if recipe.has_steps else _has_three_values(Z))
         centre, factor = _scaling(Z, is_number, recipe.is_robust)
         knots: tuple[np.ndarray, ...] = ()
         if recipe.has_bins:
-            knots = tuple(tree_knots(Z[:, j], y, weight) for j in np.flatnonzero(is_number))
+            numbers = np.flatnonzero(is_number)
+            knots = tuple(tree_knots(Z[:, j], y, weight, recipe.has_steps) for j in numbers)
         gain = np.ones(len(centre))
         plain = cls(name, is_number, centre, factor, knots, np.empty(0), np.empty(0), gain)
         more = plain._more(Z, plain._scaled(Z))
@@ -206,6 +234,8 @@ class Preparation:
         functions: list[tuple[float, ...]] = []
         columns = []
         for i, (j, how) in enumerate(self.sources):
+            if how == "scaled" and RECIPES[self.name].has_steps and self.is_number[j]:
+                continue
             weight = coef[:, i] * (self.gain[j] if j >= 0 else 1.0)
             if i >= n_scaled or is_indicator[j]:
                 intercept = intercept - weight * (centres[i] * factors[i])
@@ -228,7 +258,8 @@ class Preparation:
             ]
         if how.startswith("bin "):
             number = np.count_nonzero(self.is_number[:j])
-            low, high = self.knots[number][int(how.removeprefix("bin ")) :][:2]
+            k = int(how.removeprefix("bin "))
+            low, high = self.knots[number][2 * k if RECIPES[self.name].has_steps else k :][:2]
             return [(j, 0, low, 1.0 / (high - low), 0.0, 1.0)]
         if how == "square":
             more = i - len(self.centre)
@@ -246,12 +277,15 @@ class Preparation:
         recipe, numbers = RECIPES[self.name], np.flatnonzero(self.is_number).tolist()
         sources = [(j, "scaled") for j in range(len(self.centre))]
         for j, knots in zip(numbers, self.knots, strict=False):
-            sources += [(j, f"bin {k}") for k in range(max(len(knots) - 1, 0))]
+            n_bins = len(knots) // 2 if recipe.has_steps else max(len(knots) - 1, 0)
+            sources += [(j, f"bin {k}") for k in range(n_bins)]
         sources += [(j, "square") for j in numbers if recipe.has_squares]
         return sources + ([(-1, "norm")] if recipe.has_norm else [])
 
     def _scaled(self, Z: np.ndarray) -> np.ndarray:
         scaled = (Z - self.centre) * self.factor
+        if RECIPES[self.name].has_steps:
+            scaled[:, self.is_number] = 0.0
         if RECIPES[self.name].is_robust:
             numbers = scaled[:, self.is_number]
             scaled[:, self.is_number] = numbers / np.sqrt(1.0 + np.square(numbers / CLIP))
@@ -260,7 +294,8 @@ class Preparation:
     def _more(self, Z: np.ndarray, scaled: np.ndarray) -> np.ndarray:
         """Compute the added features, without scaling."""
         recipe, numbers = RECIPES[self.name], np.flatnonzero(self.is_number)
-        parts = [bin_values(Z[:, j], knots) for j, knots in zip(numbers, self.knots, strict=False) if len(knots)]
+        pairs = zip(numbers, self.knots, strict=False)
+        parts = [bin_values(Z[:, j], knots, recipe.has_steps) for j, knots in pairs if len(knots)]
         squares = np.square(scaled[:, numbers]) if recipe.has_squares or recipe.has_norm else None
         if recipe.has_squares and squares is not None:
             parts.append(squares)
