@@ -216,7 +216,7 @@ class ModelExplanation(Effects, Explanation):
 
         Directions of linear models, which are those of their weights, are not listed.
         """
-        model, sentences = self._effects.model, []
+        model, sentences = self._model, []
         if model.is_additive and model.features.is_affine:
             return []
         for c, label in enumerate(self.classes):
