@@ -85,6 +85,7 @@ LABELS = [*["a", "b"] * 9, "a", None]
         pytest.param(lambda: LABELS, id="a list"),
         pytest.param(lambda: [None, *LABELS[:-1]], id="first"),
         pytest.param(lambda: np.array([*LABELS[:-1], np.nan], dtype=object), id="NaN"),
+        pytest.param(lambda: [*LABELS[:-1], np.nan], id="NaN in a list"),
         pytest.param(lambda: pytest.importorskip("pandas").array(LABELS, dtype="string"), id="pandas' NA"),
         pytest.param(lambda: pytest.importorskip("pandas").Series(LABELS, dtype="category"), id="pandas' category"),
         pytest.param(lambda: np.array(["2024-05-31", "2024-06-01"] * 9 + ["NaT"] * 2, dtype="M8[D]"), id="dates"),

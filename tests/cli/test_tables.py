@@ -8,6 +8,7 @@ import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
@@ -471,3 +472,32 @@ def test_distinct_labels_stay_distinct(labels, classes, stream, tmp_path):
     model = read_model(out).model
     assert model.classes_.tolist() == classes
     assert told("evaluate", out, data)["accuracy"] > 0.6
+
+
+def test_a_spreadsheet_with_currencies_dates_and_text_is_that_of_csv_and_pandas(tmp_path):
+    """Each column is listed, labels "None" are a class, and predictions are those of Python."""
+    pytest.importorskip("openpyxl")
+    rng = np.random.default_rng(0)
+    days = pd.Series(pd.date_range("2020-01-01", periods=120)).sample(120, random_state=0)
+    frame = pd.DataFrame(
+        {
+            "price": [f"${v:,.2f}" for v in rng.gamma(2.0, 2000.0, 120)],
+            "sold": days.dt.strftime("%d/%m/%Y").tolist(),
+            "rate": rng.choice(["1.5", "2.5", "None", "-"], 120),
+            "notes": [f"{rng.choice(['old', 'new'])} box no. {i}" for i in range(120)],
+            "damage": rng.choice(["None", "Minor"], 120),
+        }
+    )
+    frame.to_excel(tmp_path / "x.xlsx", index=False)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    for name in ("x.xlsx", "x.csv"):
+        content = told("train", tmp_path / name, "--label", "damage", "--out", tmp_path / f"{name}.model", *QUICK_TABLE)
+        assert content["kinds"] == {"price": "number", "sold": "date", "rate": "number", "notes": "text"}
+        assert list(content["notes"]) == ["price", "sold", "notes"]
+        assert content["classes"] == ["Minor", "None"]
+        assert json.loads(run("info", tmp_path / f"{name}.model", "--json").stdout)["notes"] == content["notes"]
+    model = TableClassifier(1, preparation="standard", n_planes=1, max_iter=5, random_state=0)
+    model.fit(frame.drop(columns="damage"), frame["damage"].to_numpy())
+    expected = model.predict(frame.drop(columns="damage")).tolist()
+    for model_name, data in (("x.xlsx.model", "x.csv"), ("x.csv.model", "x.xlsx")):
+        assert run("predict", tmp_path / model_name, tmp_path / data).stdout.split() == expected

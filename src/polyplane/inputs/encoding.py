@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -122,8 +122,12 @@ def _is_number(value: Any) -> bool:
         return False
 
 
+def _are_strings(values: Any) -> bool:
+    return all(isinstance(text, str) for text in values)
+
+
 def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value) and len(set(value)) == len(value)
+    return isinstance(value, list) and _are_strings(value) and len(set(value)) == len(value)
 
 
 def _is_range(value: Any) -> bool:
@@ -155,6 +159,38 @@ SHARES = Entry(
 RANGE = Entry("a list of low, high and a positive spread", _is_range, lambda value: Range(*map(float, value)))
 
 
+#: What the entry of a field is, by the annotation of the field.
+ENTRIES = {
+    "str": TEXT,
+    "bool": FLAG,
+    "int": Entry("a non-negative integer", lambda value: _are_counts([value]), int),
+    "float": NUMBER,
+    "Range": RANGE,
+    "tuple[str, ...]": TEXTS,
+    "tuple[int, ...]": COUNTS,
+    "tuple[float, ...]": SHARES,
+    "tuple[Column, ...]": Entry("a list", lambda v: isinstance(v, list), lambda v: tuple(map(column_from_dict, v))),
+    "Mapping[str, str]": Entry(
+        "a dict of strings", lambda v: isinstance(v, dict) and _are_strings([*v, *v.values()]), dict
+    ),
+    "Mapping[str, int]": Entry(
+        "a dict of non-negative integers",
+        lambda v: isinstance(v, dict) and _are_strings(v) and _are_counts([*v.values()]),
+        lambda v: {name: int(n) for name, n in v.items()},
+    ),
+}
+
+
+def entries_of(record: Any, checks: Mapping[str, Entry] = MappingProxyType({})) -> dict[str, Entry]:
+    """Return the entries of a dataclass in plain data, by types or `checks`; those with a default are optional."""
+    return {
+        own.name: checks.get(own.name, ENTRIES[str(own.type)])._replace(
+            is_optional=own.default is not MISSING or own.default_factory is not MISSING
+        )
+        for own in fields(record)
+    }
+
+
 def one_of(values: Collection[str]) -> Entry:
     """An entry that is one of some texts."""
     return Entry(f"one of {', '.join(sorted(values))}", lambda value: isinstance(value, str) and value in values)
@@ -183,8 +219,8 @@ class Column(ABC):
     has_gaps: bool
 
     kind: ClassVar[str]
-    #: The fields of this kind of column in plain data.
-    entries: ClassVar[Mapping[str, Entry]]
+    #: Checks of fields in plain data whose types do not tell all.
+    checks: ClassVar[Mapping[str, Entry]] = MappingProxyType({})
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -243,18 +279,7 @@ class NumberColumn(Column):
     is_accounting: bool = False
 
     kind = "number"
-    entries = MappingProxyType(
-        {
-            "neutral": NUMBER,
-            "decimal": one_of((".", ",")),
-            "range": RANGE,
-            "is_whole": FLAG,
-            "thousands": one_of(("", ",", ".", "'", " "))._replace(is_optional=True),
-            "unit": TEXT._replace(is_optional=True),
-            "has_multiples": FLAG._replace(is_optional=True),
-            "is_accounting": FLAG._replace(is_optional=True),
-        }
-    )
+    checks = MappingProxyType({"decimal": one_of((".", ",")), "thousands": one_of(("", ",", ".", "'", " "))})
 
     @cached_property
     def format(self) -> NumberFormat:
@@ -285,7 +310,6 @@ class BooleanColumn(Column):
     neutral: float
 
     kind = "boolean"
-    entries = MappingProxyType({"neutral": NUMBER})
 
     def _parts(self) -> list[tuple[str, str | None]]:
         return [("true", None)]
@@ -312,7 +336,6 @@ class CategoryColumn(Column):
     counts: tuple[int, ...]
 
     kind = "category"
-    entries = MappingProxyType({"levels": TEXTS, "has_other": FLAG, "counts": COUNTS})
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -355,7 +378,7 @@ class DateColumn(Column):
     format: str = ""
 
     kind = "date"
-    entries = MappingProxyType(
+    checks = MappingProxyType(
         {
             "neutral": Entry(
                 "a number of days in the range of dates", lambda v: _is_number(v) and abs(v) <= 4e6, float
@@ -363,8 +386,7 @@ class DateColumn(Column):
             "parts": Entry(
                 f"a subset of {', '.join(DATE_PARTS)}", lambda v: _are_texts(v) and set(v) <= set(DATE_PARTS), tuple
             ),
-            "range": RANGE,
-            "format": Entry("a date format", _is_date_format, is_optional=True),
+            "format": Entry("a date format", _is_date_format),
         }
     )
 
@@ -428,7 +450,6 @@ class TextColumn(Column):
     shares: tuple[float, ...]
 
     kind = "text"
-    entries = MappingProxyType({"words": TEXTS, "shares": SHARES})
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -465,8 +486,7 @@ def column_from_dict(value: Any) -> Column:
     named = value if isinstance(value, dict) else {}
     what = f"Column {named['name']!r}" if isinstance(named.get("name"), str) else "A column"
     found = COLUMNS.get(str(named.get("kind")), Column)
-    common = {"name": TEXT, "kind": one_of(COLUMNS), "has_gaps": FLAG}
-    given = read_entries(what, value, common if found is Column else {**common, **found.entries})
+    given = read_entries(what, value, {"kind": one_of(COLUMNS), **entries_of(found, found.checks)})
     del given["kind"]
     if "counts" in given and len(given["counts"]) != len(given["levels"]) + given["has_other"]:
         raise ValueError(f"{what} has an invalid 'counts': it must be a list of one count per level.")
@@ -699,31 +719,6 @@ def _by_size(level: str) -> tuple[bool, float, str]:
     return number is None, number or 0.0, level
 
 
-_ENTRIES = {
-    "names": TEXTS,
-    "is_named": FLAG,
-    "gaps": TEXTS,
-    "columns": Entry(
-        "a list", lambda value: isinstance(value, list), lambda value: tuple(map(column_from_dict, value))
-    ),
-    "dropped": Entry(
-        "a dict of strings",
-        lambda value: isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair),
-        dict,
-    ),
-}
-_ENTRIES |= {
-    "notes": _ENTRIES["dropped"]._replace(is_optional=True),
-    "n_rows": Entry("a non-negative integer", lambda value: _are_counts([value]), int, is_optional=True),
-    "n_missing": Entry(
-        "a dict of non-negative integers",
-        lambda value: isinstance(value, dict) and _are_counts(list(value.values())),
-        lambda value: {str(name): int(n) for name, n in value.items()},
-        is_optional=True,
-    ),
-}
-
-
 @dataclass(frozen=True)
 class TableInputs:
     """Columns of a table, and how each is encoded as numbers: the fitted state of a `TableEncoder`.
@@ -903,8 +898,8 @@ class TableInputs:
     @classmethod
     def from_dict(cls, value: Any) -> TableInputs:
         """Create an encoding from the output of `to_dict`; invalid data raise a ValueError."""
-        fields = read_entries("The encoding", value, _ENTRIES)
-        names, columns, dropped = fields["names"], fields["columns"], fields["dropped"]
+        given = read_entries("The encoding", value, entries_of(cls))
+        names, columns, dropped = given["names"], given["columns"], given["dropped"]
         encoded = [column.name for column in columns]
         if not encoded or len(set(encoded)) < len(encoded) or set(encoded) & set(dropped):
             raise ValueError(
@@ -914,7 +909,7 @@ class TableInputs:
             raise ValueError(
                 "The encoding must list each of its names either as an encoded column or as a dropped one."
             )
-        return cls(**fields)
+        return cls(**given)
 
 
 @dataclass(frozen=True, eq=False)
