@@ -10,6 +10,7 @@ import pytest
 
 from polyplane import TableEncoder
 from polyplane.inputs.encoding import Feature
+from polyplane.inputs.frames import loaded, read_table
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
 
@@ -533,3 +534,9 @@ class TestFewRows:
             chosen = [self.ODD[i] for i in rng.choice(19, 3)]
             rows = [{"number": 2, "level": value, "flag": None, "day": None} for value in chosen]
             np.testing.assert_array_equal(encoder.transform(rows), encoder.transform(rows * 6)[:3], str(chosen))
+
+    def test_a_loaded_table_keeps_the_values_that_were_loaded(self, encoder):
+        rows = {"number": [1.5], "level": ["State"], "flag": [True], "day": [None]}
+        table, expected = loaded(read_table(rows)), encoder.transform(rows)
+        rows["number"][0] = 9.0
+        np.testing.assert_array_equal(encoder.encoding_.encode(table, "X"), expected)

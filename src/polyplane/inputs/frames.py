@@ -576,7 +576,7 @@ _DTYPES = {"number": np.float64, "boolean": np.float64, "date": DATES, "text": n
 def loaded(table: Table) -> Table:
     """Return the table with all columns read, so that it no longer depends on its source."""
     cells = [table.read(j) for j in range(len(table.names))]
-    return replace(table, read=cells.__getitem__)
+    return replace(table, read=cells.__getitem__, objects=None)
 
 
 def concatenated(tables: Sequence[Table], owner: str) -> Table:
