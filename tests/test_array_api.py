@@ -36,7 +36,7 @@ from polyplane.learners.tangents import kmeans
 if parse_version(sklearn.__version__) < parse_version("1.8"):
     pytest.skip("scikit-learn 1.7 makes float64 of other libraries' float32", allow_module_level=True)
 
-LIBRARIES = ["numpy", "strict", "strict on a device", "torch", "torch on cuda", "cupy"]
+LIBRARIES = ["numpy", "strict on a device", "torch", "torch on cuda", "cupy"]
 
 
 def maker(library):
