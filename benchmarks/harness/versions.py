@@ -9,6 +9,7 @@ values of small fits (`TRIALS`) and of a few generated rows (`GENERATORS`), and 
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -24,11 +25,17 @@ from scipy import sparse
 import polyplane
 from polyplane.datasets import make_checkerboard
 
+#: ConvexPolytopeClassifier where it skips rows, which the paper's algorithm does not.
+BACK_OFF = "ConvexPolytopeClassifier, back-off"
 #: Settings with few steps, so that differences in rounding have no time to grow.
 TRIALS: dict[str, list[dict[str, Any]]] = {
     "ConvexPolytopeClassifier": [
+        {"n_planes": 4, "enclosed": "each", "alpha": 1e-2, "max_iter": 5, "average": False, "backoff": 0}
+        | {"min_entropy": min_entropy}
+        for min_entropy in (0.8, 0.0)
+    ],
+    BACK_OFF: [
         {"n_planes": 4, "enclosed": "each", "alpha": 1e-2, "max_iter": 5, "min_entropy": 0.8, "average": False},
-        {"n_planes": 4, "enclosed": "each", "alpha": 1e-2, "max_iter": 5, "average": False, "backoff": 0},
         {"max_iter": 5},
     ],
     "WorstCasePolytopeClassifier": [{"n_planes": 4, "max_iter": 5}],
@@ -77,13 +84,13 @@ def values(name: str) -> list[list[float]]:
         X, y, *_ = GENERATORS[name]()
         return [_sums(X.toarray() if sparse.issparse(X) else X, y)]
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(200, 3))
+    X = rng.uniform(-1, 1, size=(1000 if name == BACK_OFF else 200, 3))  # of 200 rows, none is skipped
     y = (np.abs(X).sum(axis=1) < 1.4).astype(int)
     return [_trial(name, settings, X, y) for settings in TRIALS[name]]
 
 
 def _trial(name: str, settings: dict[str, Any], X: np.ndarray, y: np.ndarray) -> list[float]:
-    estimator = getattr(polyplane, name)(**settings)
+    estimator = getattr(polyplane, name.split(",")[0])(**settings)
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=0)
     with warnings.catch_warnings():
@@ -106,7 +113,8 @@ def _sums(*arrays: Any) -> list[float]:
 def main() -> None:
     """Print what `versions.toml` should hold."""
     for name in (*TRIALS, *GENERATORS):
-        print(f"\n[{name}]\nversion = {VERSIONS.get(name, 1)}\nvalues = {values(name)}")
+        key = name if name.isidentifier() else json.dumps(name)
+        print(f"\n[{key}]\nversion = {VERSIONS.get(name, 1)}\nvalues = {values(name)}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from sklearn.model_selection import train_test_split
 from polyplane import ConvexPolytopeClassifier, PegasosSVC
 from polyplane.datasets import make_polyhedron
 from polyplane.engine.data import Data
-from polyplane.kernels.convex_polytope import passes_to_skip
+from polyplane.kernels.skipping import Checks, is_checked, note_update, passes_to_skip
+from polyplane.learners.tangents import SkippedRows
 from tests.reference.convex_polytope import sgd_train
 
 
@@ -295,3 +296,74 @@ def test_a_step_on_few_features_of_many_saves_only_these():
     machine = PegasosSVC(random_state=0).partial_fit(X, np.arange(10) % 2, classes=[0, 1])
     rows = Data(X, np.arange(10) % 2, np.ones(10), np.arange(10), 2)
     assert sum(part[2].nbytes for part in machine._state.save(rows)._saved) < 100_000
+
+
+@pytest.mark.parametrize("weight", [0.25, 1.0, 3.0])
+def test_skipped_rows_are_checked_at_their_rate(weight):
+    checks = Checks(0.1, np.zeros(2))
+    with np.errstate(over="ignore"):  # as in compiled code
+        share = np.mean([is_checked.py_func(t, weight, checks) for t in range(4000)])
+    assert share == pytest.approx(0.1 * weight, abs=0.002)
+
+
+def test_a_check_stands_for_the_rows_that_were_not_checked():
+    checks, skip = Checks(0.1, np.zeros(2)), np.full(4, 5, dtype=np.uint8)
+    note_update.py_func(skip, 0, False, 2, 3.0, checks)  # two planes, weight 3
+    note_update.py_func(skip, 1, True, 1, 4.0, checks)  # checked with probability 0.4: it stands for 2.5 rows
+    note_update.py_func(skip, 2, True, 1, 20.0, checks)  # always checked: nothing is missed
+    assert checks.found.tolist() == [6.0, 30.0]
+    assert skip.tolist() == [5, 0, 0, 5]
+
+
+def test_caution_follows_the_checks():
+    X = np.zeros((640, 1))
+    data = Data(X, np.zeros(640, dtype=int), np.full(640, 2.0), np.arange(640), 2)
+    rows = SkippedRows(np.full((1, 640), 16, dtype=np.uint8))
+    assert rows.rate(data) == pytest.approx(0.2)  # 256 of 640 rows in a pass, of mean weight 2
+    found = np.array([10.0, 1.0])  # two checks found an update each, of 640 x 0.4 rows
+    excess = 0.2 * (10.0 - 0.005 * 11.0)
+    for power in (1.0, 4.0):
+        rows = SkippedRows(np.full((1, 640), 16, dtype=np.uint8)).checked(found, data, power)
+        assert rows.caution == pytest.approx(2 ** (excess / power))
+        assert (rows.skip == int(16 / 2**excess)).all()
+        assert rows.share == pytest.approx(10 / 11)
+    for _ in range(200):
+        rows = rows.checked(np.array([0.0, 100.0]), data, 4.0)
+    assert rows.caution == 0.5
+    assert rows.share < 1e-6
+
+
+def heavy_rows(seed):
+    """One row in a hundred has the weight 200."""
+    X, y = make_classification(5500, 20, n_informative=10, flip_y=0.05, random_state=seed)
+    weight = np.where(np.random.default_rng(seed).random(1500) < 0.01, 200.0, 1.0)
+    return X[:1500], y[:1500], X[1500:], y[1500:], weight
+
+
+def corners(seed):
+    X = np.random.default_rng(seed).uniform(-1, 1, (5500, 2))
+    y = ((X > 0.5).all(axis=1) ^ (X < -0.6).all(axis=1)).astype(int)
+    return X[:1500], y[:1500], X[1500:], y[1500:], None
+
+
+@pytest.mark.parametrize(
+    ("machine", "rows"),
+    [
+        (PegasosSVC(max_iter=40), heavy_rows),
+        (ConvexPolytopeClassifier(8, enclosed="each", max_iter=40), corners),
+        (ConvexPolytopeClassifier(8, alpha=1e-3, max_iter=40), corners),
+    ],
+)
+def test_few_updates_are_missed_whatever_the_rows(machine, rows):
+    """By weight, according to the history: rows of large weight and rare classes count for what they are."""
+    missed, errors = [], []
+    for seed in range(4):
+        X, y, X_test, y_test, weight = rows(seed)
+        machine.set_params(random_state=seed)
+        fitted = machine.set_params(backoff=31).fit(X, y, sample_weight=weight)
+        missed.append(np.mean(fitted.history_["missed"]))
+        errors.append(
+            fitted.score(X_test, y_test) - machine.set_params(backoff=0).fit(X, y, weight).score(X_test, y_test)
+        )
+    assert 0 < np.mean(missed) < 0.012
+    assert -100 * np.mean(errors) < 1.0

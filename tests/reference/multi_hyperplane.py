@@ -8,17 +8,21 @@ def train_margin(X, y, W, owner, eta, orders, backoff=0, caution=0.3):
 
     With back-off, a row whose margin has some slack is not visited for as many epochs as the slack would last, at most
     `backoff`, if each changed the margin by `caution` times the length of the row and the movement of the plane that
-    moved most in the epoch before. Returns the planes, and how many visits were made.
+    moved most in the epoch before. Some skipped rows are checked nevertheless, those of the visits t for which the
+    fractional part of t times the golden ratio is below a rate; `caution` follows what these checks find. Returns the
+    planes, and how many visits were made.
     """
     W, total, t, visits = W.copy(), sum(map(len, orders)), 0, 0
-    asleep, movement = np.zeros(len(X), dtype=int), np.inf
+    asleep, movement, rate, factor = np.zeros(len(X), dtype=int), np.inf, max(1 / 64, 256 / len(X)), 1.0
     for order in orders:
-        before = W.copy()
+        before, missed, made = W.copy(), 0.0, 0.0
         for i in order:
             step, t = eta * (1 - t / total), t + 1
-            if asleep[i]:
+            was_asleep = asleep[i] > 0
+            if was_asleep:
                 asleep[i] -= 1
-                continue
+                if ((t - 1) * 0x9E3779B97F4A7C15 % 2**64 >> 32) >= rate * 2**32:
+                    continue
             visits += 1
             scores = W @ X[i]
             own = np.where(owner == y[i], scores, -np.inf).argmax()
@@ -27,9 +31,17 @@ def train_margin(X, y, W, owner, eta, orders, backoff=0, caution=0.3):
             if slack < 0:
                 W[own] += step * X[i]
                 W[rival] -= step * X[i]
-            elif movement > 0:
-                asleep[i] = min(backoff, int(slack / (caution * np.linalg.norm(X[i]) * movement)))
+                made += 1
+                if was_asleep:
+                    asleep[i] = 0
+                    missed += 1 / rate - 1
+            elif movement > 0 and not was_asleep:
+                asleep[i] = min(backoff, int(slack / (factor * caution * np.linalg.norm(X[i]) * movement)))
         movement = np.linalg.norm(W - before, axis=1).max()
+        changed = max(0.5, factor * min(1e3, 2 ** (rate * (missed - 0.005 * (missed + made)))))
+        if changed > factor:
+            asleep = (asleep * factor / changed).astype(int)
+        factor = changed
     return W, visits
 
 

@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 from benchmarks.data.splits import digits, pixels
+from benchmarks.harness import versions
 from benchmarks.harness.baselines import baseline, baseline_errors
 from benchmarks.harness.choosing import choose, grid
 from benchmarks.harness.experiment import Experiment, Figure, Row, Table, main, repeated, share
@@ -184,11 +185,12 @@ def measure(results):
         results.get(QUICK_PAIRS, quick_pairs)
         results.get(QUICK_PER_CLASS, partial(mnist_per_class, 16, 1e6, range(1)))
         return
-    results.get(PER_CLASS, partial(mnist_per_class, 48, 8e6, SEEDS))
+    skipping = (*results.uses, versions.BACK_OFF)
+    results.get(PER_CLASS, partial(mnist_per_class, 48, 8e6, SEEDS), skipping)
     results.get(SVM, svm, uses=())
     results.get(SVM_FINER, finer_svm, uses=())
     results.get(SVM_TIED, tied_svm, uses=())
-    results.get(OURS, our_pairs)
+    results.get(OURS, our_pairs, skipping)
     chosen = results.get(PAIRS, mnist_pairs)
     settings = chosen["alpha_visits"], chosen["min_entropy"]
     deformed = (*results.uses, "InfiniteDigits")

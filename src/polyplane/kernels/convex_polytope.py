@@ -7,25 +7,7 @@ import numpy as np
 
 from polyplane.kernels.jit import kernel, part
 from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
-
-
-@part
-def passes_to_skip(slack: float, movement: float, longest: int) -> int:
-    """Return the number of passes for which a score keeps its margin, if it moves by `movement` in each pass.
-
-    `slack` is the distance of the score from its margin. A random walk moves sqrt(n) times as far in n passes, and less
-    if steps decrease. The fourth root, which skips most rows, and the factor 0.7 were chosen so that few updates are
-    missed: 0.6 % over twelve data sets.
-    """
-    if slack <= 0.0:
-        return 0
-    if movement == 0.0:
-        return longest
-    passes = slack / (0.7 * movement)
-    passes *= passes
-    passes *= passes
-    return int(passes) if passes < longest else longest
-
+from polyplane.kernels.skipping import Checks, is_checked, note_update, passes_to_skip
 
 #: W is 0 at the first visit: every margin is violated.
 TINY = float(np.finfo(np.float32).tiny)
@@ -49,6 +31,7 @@ class Backoff(NamedTuple):
     #: Change of each plane's score in a pass, or of all margins, for a row of norm 1; infinite if unknown.
     movement: Any
     longest: int  # maximum number of visits to skip, 0 for none
+    checks: Checks
 
 
 class Memory(NamedTuple):
@@ -178,7 +161,7 @@ def polytope_epoch(
     n_planes = score.shape[0]
     if memory is not None:
         _recount(memory.counts, memory.sums)
-    loss, n_updates, amount = 0.0, 0, 1.0
+    loss, n_updates, n_updated, amount = 0.0, 0, 0, 1.0
     for i in order:
         if t < window:
             margin, upcoming = max(alpha * t, TINY), alpha * (t + 1)
@@ -186,9 +169,11 @@ def polytope_epoch(
             margin, upcoming = upcoming, upcoming * growth
             amount = upcoming / (alpha * window)
         t += 1
-        if skip[i] > 0:
+        is_skipped = skip[i] > 0
+        if is_skipped:
             skip[i] -= 1
-            continue
+            if not is_checked(t, weights[i], backoff.checks):
+                continue
         scores(rows, i, planes, score)
         z = _argmax(score)
         if labels[i] == outer:
@@ -196,6 +181,7 @@ def polytope_epoch(
             if reached < margin:
                 loss += weights[i] * (1.0 - reached / margin)
                 n_updates += 1
+                n_updated = 1
                 if memory is not None:
                     z = _assign(score, i, z, borrowed(memory), problem.min_entropy)
                 add(rows, i, planes, z, weights[i] * amount)
@@ -203,11 +189,15 @@ def polytope_epoch(
             reached = -float(score[z])
             if reached < margin:
                 n_updates += 1
+                n_updated = 0
                 for k in range(n_planes):
                     if score[k] > -margin:
                         loss += weights[i] * (1.0 + score[k] / margin)
+                        n_updated += 1
                         add(rows, i, planes, k, -weights[i] * amount)
-        if longest > 0 and reached > margin:
+        if longest > 0 and reached < margin:
+            note_update(skip, i, is_skipped, n_updated, weights[i], backoff.checks)
+        elif longest > 0 and reached > margin and not is_skipped:
             skip[i] = _passes_to_skip(score, z, labels[i] == outer, margin, length[i], movement, longest)
     return loss, n_updates, upcoming
 
@@ -263,9 +253,11 @@ def joint_epoch(
             margin, upcoming = upcoming, upcoming * growth
             amount = upcoming / (alpha * window)
         t += 1
-        if skip[i] > 0:
+        is_skipped = skip[i] > 0
+        if is_skipped:
             skip[i] -= 1
-            continue
+            if not is_checked(t, weights[i], backoff.checks):
+                continue
         scores(rows, i, planes, score)
         first = labels[i] * n_planes
         last = first + n_planes
@@ -281,6 +273,8 @@ def joint_epoch(
                 own = first + _assign(score[first:last], i, own - first, of_class, min_entropy)
             add(rows, i, planes, own, weights[i] * amount)
             add(rows, i, planes, rival, -weights[i] * amount)
-        elif longest > 0:
+            if longest > 0:
+                note_update(skip, i, is_skipped, 1, weights[i], backoff.checks)
+        elif longest > 0 and not is_skipped:
             skip[i] = passes_to_skip(reached / margin - 1.0, length[i] * movement, longest)
     return loss, n_updates, upcoming

@@ -16,6 +16,8 @@ from polyplane.kernels.rows import borrowed
 NEGLIGIBLE = 1e-3
 #: Lower bound of the probability of the true class, to avoid a division by zero.
 LEAST_PROBABILITY = 1e-30
+#: In passes that search the candidates, what the old ones missed is measured on every so many rows.
+SAMPLED = 16
 #: Block size in the search for the highest scores: the maximum of each block is computed first.
 BLOCK = 16
 
@@ -68,6 +70,7 @@ class Buffers(NamedTuple):
     all_scores: np.ndarray  # (rows of a step, planes), if candidates are renewed
     largest: np.ndarray  # of blocks of planes
     scores: np.ndarray  # of the candidates
+    missed: np.ndarray  # output: the updates of planes that were not candidates, and all updates, of a sample of rows
 
 
 @kernel
@@ -84,7 +87,7 @@ def train(
     """Make all steps; `weights`, `candidates` and the probabilities are updated in place."""
     rows, visits, candidates, weights, steps, buffers = borrowed((rows, visits, candidates, weights, steps, buffers))
     order = borrowed(order)
-    gradient, inputs, all_scores, largest, scores = buffers
+    gradient, inputs, all_scores, largest, scores, missed = buffers
     n_planes, W = weights.W.shape[1], weights.W.reshape(-1, weights.W.shape[2])
     for step in range(len(steps.rate)):
         first = step * steps.size
@@ -97,6 +100,8 @@ def train(
             row = visits.rows[first + i]
             own, x = candidates[row], inputs[i]
             if renew:
+                if (first + i) % SAMPLED == 0:
+                    _measure_missed(all_scores[i], rows.y[row], n_planes, own, rows.weight[row], missed)
                 _find_candidates(all_scores[i], rows.y[row], n_planes, own, scores, largest)
             else:
                 _score(x, W, own, scores)
@@ -119,6 +124,27 @@ def _gather(rows: Rows, chosen: np.ndarray, starts: np.ndarray, inputs: np.ndarr
             for j in range(n_features):
                 z[j] += noise[j]
         z[n_features] = 1
+
+
+@part
+def _measure_missed(
+    all_scores: np.ndarray, label: int, n_planes: int, candidates: np.ndarray, weight: float, missed: np.ndarray
+) -> None:
+    """Add the derivatives of the loss with respect to scores: those that the candidates leave out, and all.
+
+    With P the probability of the true class, those of its planes sum to 1 - P, and so do those of the other planes.
+    """
+    top, total, own = all_scores.max(), 0.0, 0.0
+    for k in range(len(all_scores)):
+        size = np.exp(all_scores[k] - top)
+        total += size
+        if k // n_planes == label:
+            own += size
+    kept, to_own = 0.0, (total - own) / max(own, LEAST_PROBABILITY * total)
+    for k in candidates:
+        kept += np.exp(all_scores[k] - top) * (to_own if k // n_planes == label else 1.0)
+    missed[0] += weight * (2.0 * (total - own) - kept) / total
+    missed[1] += weight * 2.0 * (total - own) / total
 
 
 @njit(**{**PART, "fastmath": True})

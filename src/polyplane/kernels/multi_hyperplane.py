@@ -9,6 +9,7 @@ import numpy as np
 
 from polyplane.kernels.jit import kernel, part
 from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
+from polyplane.kernels.skipping import Checks, is_checked, note_update
 
 #: W is 0 at the first visit: every margin is violated.
 TINY = float(np.finfo(np.float32).tiny)
@@ -26,7 +27,9 @@ class Clocks(NamedTuple):
 
     skip: np.ndarray
     reach: np.ndarray  # possible change of the margin of each row in an epoch
-    max_skip: int
+    longest: int  # maximum number of visits to skip, 0 for none
+    first_visit: int  # number of visits before those of this call
+    checks: Checks
 
 
 class Steps(NamedTuple):
@@ -65,9 +68,11 @@ def margin_epoch(
     loss = 0.0
     for visit in range(order.shape[0]):
         i = order[visit]
-        if skip[i] > 0:
+        is_skipped = skip[i] > 0
+        if is_skipped:
             skip[i] -= 1
-            continue
+            if not is_checked(clocks.first_visit + visit, weights[i], clocks.checks):
+                continue
         scores(X, i, planes, score)
         own, rival = -1, -1
         for k in range(score.shape[0]):
@@ -82,10 +87,10 @@ def margin_epoch(
             step = weights[i] * (steps.length - visit * steps.fall)
             add(X, i, planes, own, step)
             add(X, i, planes, rival, -step)
-        elif reached - 1.0 >= clocks.max_skip * reach[i]:
-            skip[i] = clocks.max_skip
-        else:
-            skip[i] = int((reached - 1.0) / reach[i])
+            note_update(skip, i, is_skipped, 1, weights[i], clocks.checks)
+        elif not is_skipped:
+            lasts = reached - 1.0 >= clocks.longest * reach[i]
+            skip[i] = clocks.longest if lasts else int((reached - 1.0) / reach[i])
     return loss
 
 

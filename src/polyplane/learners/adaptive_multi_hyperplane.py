@@ -354,7 +354,8 @@ class AdaptiveMultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
         of the round. A round is one pass ("epoch"), or that many passes. In a stream rows are assigned when they come,
         and one round goes on.
     growth : float, default=0.2
-        The probability that a plane with a positive score for a row of another class is duplicated (p).
+        The probability that the plane of a row's own class that the row is assigned to is duplicated (p), at a visit
+        that violates the margin, if its score is positive. The copy stays, and the original takes the update.
     growth_decay : float, default=0.99
         Factor by which `growth` is multiplied at each duplication (:math:`\beta`).
     prune : float or None, default=None

@@ -22,7 +22,7 @@ from polyplane.engine.data import Data, as_rows, moments
 from polyplane.engine.method import Traits
 from polyplane.engine.race import Choice, Race
 from polyplane.engine.run import Run
-from polyplane.engine.state import Array, MixedNumber, Number, RowMemory, workspace
+from polyplane.engine.state import Array, MixedNumber, Number, workspace
 from polyplane.learners.sgd import (
     ADJUSTABLE,
     LARGEST_GROWTH,
@@ -36,7 +36,7 @@ from polyplane.learners.sgd import (
     pieces,
     window_of,
 )
-from polyplane.learners.tangents import kmeans, sampled
+from polyplane.learners.tangents import SkippedRows, kmeans, sampled
 from polyplane.planes import PlaneSet
 
 #: Minimum number of rows of a class per centre.
@@ -98,10 +98,9 @@ _MEAN_OFFSETS = Array("f", "columns", in_place=False, mixed=True)
 
 
 @dataclass(frozen=True, eq=False)
-class JointMemory(RowMemory):
+class JointMemory(SkippedRows):
     """The memory of each row."""
 
-    skip: Annotated[np.ndarray, Array("uint8", "rows")]  # passes for which to skip it
     recorded: Annotated[np.ndarray, Array("int32", "rows", below="columns")]  # plane of its class, for the entropy
     margins: Annotated[np.ndarray, Array("f", "measured", in_place=False)] | None = None  # of measured rows
 
@@ -171,7 +170,7 @@ class JointPolytope(InverseTimeSGD[JointState]):
         """One epoch: all rows, in a random order."""
         if state.rows is None or state.workspace is None:
             n = len(data.y)
-            rows = state.rows or JointMemory(np.zeros(n, dtype=np.uint8), np.full(n, -1, dtype=np.int32))
+            rows = state.rows or JointMemory(np.zeros((1, n), dtype=np.uint8), np.full(n, -1, dtype=np.int32))
             state = state.replace(rows=rows, workspace=self._measured_rows(data))
         order = self._permutation(state.seed, state.epoch, data)
         state = state.paced(window_of(data.half_life), state.alpha)
@@ -201,16 +200,15 @@ class JointPolytope(InverseTimeSGD[JointState]):
 
     def _epoch(self, state: JointState, order: np.ndarray, movement: float, data: Data) -> JointState:
         """The state after visiting the rows of `order`; its average is not updated."""
-        from polyplane.kernels.convex_polytope import Backoff, JointProblem, Memory, Pace, joint_epoch
+        from polyplane.kernels.convex_polytope import JointProblem, Memory, Pace, joint_epoch
         from polyplane.kernels.rows import PlaneSums
 
-        memory, measured, dtype = state.rows, state.workspace, state.coef.dtype
+        memory, measured = state.rows, state.workspace
         assert memory is not None
         min_entropy = self.min_entropy * math.log(state.n_planes)
         problem = JointProblem(data.y, data.weight, state.n_planes, state.alpha, min_entropy)
         kept = Memory(memory.recorded, state.counts, np.empty((state.n_classes, 2))) if min_entropy > 0.0 else None
-        length = np.zeros(0, dtype=dtype) if measured is None else measured.length
-        backoff = Backoff(memory.skip, length, movement, 0 if measured is None else int(self.backoff))
+        backoff = self._backoff(memory, 0, movement, measured, data)
         rows, score, loss, updates = as_rows(data.X), np.empty_like(state.intercept), 0.0, 0
         for piece in pieces(order, state.window):
             planes = PlaneSums(state.coef[: data.X.shape[1]], state.intercept, self._bias_input)
@@ -222,6 +220,8 @@ class JointPolytope(InverseTimeSGD[JointState]):
                 state = state.rescaled(state.alpha * state.window)
         if state.t == state.window:
             state.counts[:] = state.counts * math.exp(-len(order) / state.window)
+        if measured is not None:
+            state = state.replace(rows=memory.checked(backoff.checks.found, data, power=4.0))
         share = 1.0 / len(order)
         return state.replace(epoch=state.epoch + 1, loss=loss * share, updates=updates * share, prefers_last=False)
 
@@ -375,7 +375,9 @@ class ConvexPolytopeClassifier(EpochParameters, PlaneClassifier):
     For two classes this is the paper's double-sided classifier; the paper's classifier for more classes is
     ``OneVsOneClassifier(ConvexPolytopeClassifier(enclosed="each"))`` with scikit-learn's `OneVsOneClassifier`.
 
-    All are minimised by stochastic gradient descent with the step :math:`1 / (\alpha t)`.
+    All are minimised by stochastic gradient descent with the step :math:`1 / (\alpha t)`. The planes shrink before an
+    update is added, as in Pegasos; in Algorithm 1 of the paper they shrink after it, which multiplies each update by
+    :math:`1 - 1 / t`. The paper's algorithm is ``enclosed="each", backoff=0, average=False``.
 
     Parameters
     ----------
@@ -398,11 +400,14 @@ class ConvexPolytopeClassifier(EpochParameters, PlaneClassifier):
     min_entropy : float, default=0.0
         The paper's h, as a fraction of log K. While the assignment of margin violators to planes has less entropy than
         this, violators are assigned to rarer planes: 0 leaves the assignment free, 1 aims at equal shares. It guides
-        training and guarantees nothing about the fitted planes, see `plane_counts_`. Try 0.8 to 0.9 when K is large.
+        training and guarantees nothing about the fitted planes, see `plane_counts_`. The entropy of few rows means
+        nothing, so the assignment is free until 5 K rows of the class outside have violated their margin; a class with
+        fewer rows is never guided. Try 0.8 to 0.9 when K is large, and each class has many more than 5 K rows.
     backoff : int, default=31
-        Maximum number of passes for which a row is skipped. A row is skipped for as long as its margin cannot be
-        violated at the rate at which the planes move. 0: visit all rows in each pass, as in the paper; several times
-        slower.
+        Maximum number of passes for which a row is skipped. A row is skipped for about as long as its margin lasts at
+        the rate at which the planes move. In each pass a random sample of the skipped rows is visited, which shows how
+        many updates are missed; rows are skipped for fewer passes where that is more than 0.5 % of all updates, by
+        weight (see `history_`). 0: visit all rows in each pass, as in the paper; several times slower.
     average : bool, default=True
         Whether to use a running average of the planes, in which late passes weigh most, instead of the last planes. The
         last planes are used where they make clearly fewer errors on the training rows.
@@ -454,7 +459,8 @@ class ConvexPolytopeClassifier(EpochParameters, PlaneClassifier):
         "start_weight", "strength" (of the regularisation) and "loss", the error on held-out rows.
     history_ : dict
         After each pass: "time", "loss" (mean of the losses met, over all polytopes), "updates" (share of the visits
-        that moved a plane) and "step" (its length), and with `early_stopping` "validation_error".
+        that moved a plane), "step" (its length) and "missed" (estimated share of the updates that skipped rows missed
+        in the last ten passes or so, by weight), and with `early_stopping` "validation_error".
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

@@ -290,6 +290,13 @@ class CuttingPlaneSVC(PlaneClassifier):
     C = 1 on the mean the test error is 95.0 % on NEWS20 and 19.5 % on MNIST, with C = 1 on the sum 14.7 and 7.1 %, and
     its Figure 6 has 14.7 and 7.2 %. So the C of the paper's figures is this C; that of its equations is ``n_rows * C``.
 
+    The cut point is that of the OCAS paper, :math:`(1 - \lambda) w_b + \lambda w_t` with :math:`\lambda` = `cut_point`,
+    the result :math:`w_b` of the line search and the minimiser :math:`w_t` of the cuts; the second :math:`\lambda` is
+    missing in print. The three-point search starts at the full step in the first iteration, and then at the step of the
+    iteration before; the paper does not say where it starts. A cut that 25 consecutive solutions of the reduced problem
+    do not use is removed, so that this problem stays small. The lower bound holds for any cuts, but there can be more
+    iterations than if all are kept, with the exact search above all.
+
     There is no `partial_fit`: a cut bounds the losses of the rows that it was made of, and the gap to the optimum is
     known only for these rows. `PegasosSVC` trains the same model on a stream.
 

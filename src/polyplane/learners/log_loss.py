@@ -290,8 +290,11 @@ def sparse_gradient(
     return probability, result.reshape(W.shape)
 
 
-#: Number of candidate planes of a row. With 32, errors are the same; with 8, some are larger.
+#: Initial number of candidate planes of a row; with 8, some errors are larger.
 N_CANDIDATES = 16
+#: If the candidates miss a larger part of the gradient, their number is doubled. Measured from pass 3 on: before that,
+#: planes that start between the rows of their class score alike.
+MOST_LEFT_OUT, SETTLED = 0.45, 3
 #: Candidates are updated in the passes 0, 1, 3, 7 and then every this many passes. Without the late updates, training
 #: fails for some seeds, because the planes have moved in the meantime.
 RENEWED_EVERY = 8
@@ -319,11 +322,23 @@ class CandidatePlanes(EpochSampler):
 
     def __init__(self, data: Data, shuffle: bool, noise: bool, n_planes: int) -> None:
         super().__init__(data, shuffle, noise)
-        self.candidates = np.zeros((len(data.y), min(n_planes, N_CANDIDATES)), dtype=np.int32)
-        self.all_are_candidates = n_planes <= N_CANDIDATES
+        self._n_planes = n_planes
+        self.missed = 0.0  # part of the gradient that belongs to planes that are not candidates, when last measured
+        self._allot(N_CANDIDATES, len(data.y))
+
+    def _allot(self, n_candidates: int, n_rows: int) -> None:
+        self.all_are_candidates = self._n_planes <= n_candidates
         self.is_new = not self.all_are_candidates
+        self.candidates = np.zeros((n_rows, min(self._n_planes, n_candidates)), dtype=np.int32)
         if self.all_are_candidates:
-            self.candidates[:] = np.arange(n_planes)
+            self.candidates[:] = np.arange(self._n_planes)
+
+    def renewed(self, turn: int, missed: float) -> None:
+        """Note that the candidates were found anew in a pass, and what part of the gradient the old ones missed."""
+        self.missed = 0.0 if self.is_new else missed
+        self.is_new = False
+        if turn >= SETTLED and self.missed > MOST_LEFT_OUT:
+            self._allot(2 * self.candidates.shape[1], len(self.candidates))
 
     def is_renewed(self, turn: int, data: Data) -> bool:
         """Whether to update the candidates."""
@@ -339,8 +354,9 @@ class CandidatePlanes(EpochSampler):
 class CandidatePass(Pass):
     """One pass over dense rows on the host."""
 
-    candidates: np.ndarray = field(kw_only=True)
-    renew: bool = field(kw_only=True)
+    planes: CandidatePlanes = field(kw_only=True)
+    turn: int = field(kw_only=True)  # number of passes of the schedule so far
+    renew: bool = field(kw_only=True)  # whether to update the candidates
     _parts: tuple[Any, Any, Any, Any] | None = field(default=None, init=False, repr=False)
 
     def run(self, inputs: Sequence[Any], size: int, paces: Any, averaged_from: int) -> np.ndarray:
@@ -359,15 +375,19 @@ class CandidatePass(Pass):
         for first in range(0, len(paces), at_once):
             steps, part = slice(first, first + at_once), slice(first * size, (first + at_once) * size)
             kernels.train(
-                rows, kernels.Visits(visited[part], starts[part], probability[part]), self.candidates, weights,
+                rows, kernels.Visits(visited[part], starts[part], probability[part]), self.planes.candidates, weights,
                 kernels.Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), buffers,
                 order, self.renew,
             )  # fmt: skip
+        if self.renew:
+            self.planes.renewed(self.turn, float(buffers.missed[0] / max(buffers.missed[1], LEAST_PROBABILITY)))
+        elif self.planes.all_are_candidates:
+            self.planes.missed = 0.0
         return probability
 
     def _kernel_arguments(self, size: int) -> tuple[Any, Any, Any, Any]:
-        """The arguments of the kernel, reused by the next pass."""
-        if self._parts is None:
+        """The arguments of the kernel, reused by the next pass unless it updates the candidates."""
+        if self._parts is None or self.renew:
             kernels = _kernels()
             W, nothing = self.W, self.W[:0]
             noise = np.empty(0, dtype=W.dtype) if self.noise is None else self.noise
@@ -377,11 +397,14 @@ class CandidatePass(Pass):
                 inputs=np.empty((size, W.shape[2]), dtype=W.dtype),
                 all_scores=np.empty((size if self.renew else 0, W.shape[0] * W.shape[1]), dtype=W.dtype),
                 largest=np.empty(W.shape[0] * W.shape[1] // kernels.BLOCK, dtype=W.dtype),
-                scores=np.empty(self.candidates.shape[1], dtype=W.dtype),
+                scores=np.empty(self.planes.candidates.shape[1], dtype=W.dtype),
+                missed=np.zeros(2),
             )
             rows = kernels.Rows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
             weights = kernels.Weights(W, self.adam.first, self.adam.second, mean, anchor)
-            self._parts = rows, weights, buffers, order_of(self.ranks, W)
+            parts = rows, weights, buffers, order_of(self.ranks, W)
+            self._parts = None if self.renew else parts  # the number of candidates may change
+            return parts
         return self._parts
 
 

@@ -17,6 +17,7 @@ from polyplane._array_api import (
     astype,
     blas_threads,
     is_foreign,
+    kind_of,
     like,
     namespace,
     softmax,
@@ -47,6 +48,7 @@ from polyplane.learners.tangents import (
     BackoffState,
     EpochSampler,
     Schedule,
+    SkippedRows,
     TangentMethod,
     Tangents,
     choose_n_planes,
@@ -54,8 +56,6 @@ from polyplane.learners.tangents import (
 )
 from polyplane.planes import PlaneSet
 
-#: A row whose class has this probability has a sufficient margin: it hardly changes the planes.
-AMPLE = 0.99
 #: Minimum number of steps per pass with larger batches than usual: fewer steps would train too slowly.
 STEPS_PER_PASS = 64
 
@@ -87,6 +87,11 @@ class SmoothState(State):
         """Number of planes."""
         return int(self.tangents.mask.sum())
 
+    @property
+    def missed(self) -> float:
+        """The part of the gradient that belongs to planes that are not candidates, when last measured."""
+        return self.workspace.missed if isinstance(self.workspace, CandidatePlanes) else 0.0
+
 
 @dataclass(frozen=True)
 class SmoothMultiHyperplane(TangentMethod[SmoothState]):
@@ -114,6 +119,12 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         W = tangents.planes()
         xp = namespace(W)
         return SmoothState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), tangents, scaling, seed)
+
+    def _backoff_state(self, state: SmoothState, data: Data) -> BackoffState:
+        """The back-off state; when a schedule starts, steps are large again, so no row is skipped."""
+        if state.rows is not None and state.turn > 0:
+            return state.rows
+        return BackoffState(like(np.zeros(len(data.y), dtype=np.uint8), kind_of(data.X)))
 
     def _prepared(self, state: SmoothState, data: Data) -> SmoothState:
         """Add the memory of the rows and the random orders, or the convex problem."""
@@ -156,27 +167,30 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         assert isinstance(sampler, EpochSampler)
         schedule = Schedule.of(self.max_iter, state, data)
         drawn = sampler.draw(state.seed, state.epoch, more=schedule.next_turn > 0)
-        rows = clocks.visited(like(drawn.order, sampler.y))
+        chance = np.random.default_rng([state.seed, state.epoch, 1]).random(len(drawn.order), dtype=np.float32)
+        rows, factor = clocks.visited(like(drawn.order, sampler.y), like(chance, sampler.weight))
         size = min(self.batch_size, max(USUAL_BATCH, rows.shape[0] // STEPS_PER_PASS))
         paces, averaged_from = self.paces(state, schedule, rows.shape[0], size)
         state = replace(state, mean=_mean_to_add_to(state, averaged_from, len(paces)))
         advice = f"Use a smaller batch_size than {self.batch_size}, or fewer rows at a time with partial_fit."
         with self.products(state), within_device_memory(advice):
-            the_pass = self._prepared_pass(state, data, size)
+            the_pass = self._prepared_pass(state, data, size, astype(sampler.weight * factor, sampler.weight.dtype))
             inputs = [rows]
             if drawn.noise is not None:
                 the_pass.noise = like(drawn.noise, state.W)
                 the_pass.noise *= self.noise_level(state) * state.tangents.margin
                 inputs.append(like(drawn.noise_rows, sampler.y)[: rows.shape[0]])
             probability = the_pass.run(inputs, size, paces, averaged_from)
-            losses = take_rows(sampler.weight, rows) * namespace(probability).log(probability)
+            weight = take_rows(the_pass.weight, rows)
+            losses = weight * namespace(probability).log(probability)
             loss = -float(namespace(losses).sum(astype(losses, widest_float(losses))))
             if self.backoff:
-                clocks.note(rows, probability > AMPLE, self.backoff)
+                clocks = clocks.noted(rows, weight, probability, self.backoff)
         if data.ranks is not None:
             put_in_order(data.ranks, state.W, state.mean)  # means are rounded
         return replace(
             state,
+            rows=clocks,
             epoch=state.epoch + 1,
             turn=schedule.next_turn,
             loss=loss / sampler.total_weight,
@@ -185,17 +199,17 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             n_averaged=int(paces[-1].n_averaged) if averaged_from < len(paces) else state.n_averaged,
         )
 
-    def _prepared_pass(self, state: SmoothState, data: Data, size: int) -> AdamPass | CandidatePass:
+    def _prepared_pass(self, state: SmoothState, data: Data, size: int, weight: Any) -> AdamPass | CandidatePass:
         sampler = state.workspace
         assert isinstance(sampler, EpochSampler)
         anchor = state.tangents.planes() if self.alpha else None
         needed = (
-            data.X, sampler.y, sampler.weight, state.scaling, state.W, state.adam, state.mean, anchor, decay(size),
+            data.X, sampler.y, weight, state.scaling, state.W, state.adam, state.mean, anchor, decay(size),
         )  # fmt: skip
         if not isinstance(sampler, CandidatePlanes):
             return AdamPass(*needed, ranks=data.ranks)
-        renew, sampler.is_new = sampler.is_renewed(state.turn, data), False
-        return CandidatePass(*needed, candidates=sampler.candidates, renew=renew, ranks=data.ranks)
+        renew = sampler.is_renewed(state.turn, data)
+        return CandidatePass(*needed, planes=sampler, turn=state.turn, renew=renew, ranks=data.ranks)
 
     def noise_level(self, state: SmoothState) -> float:
         """The standard deviation of the noise, relative to the margin of the start."""
@@ -347,8 +361,13 @@ class MarginState(PlaneColumns):
 
     unit_step: float = 0.0  # the step for eta0 = 1
     movement: MixedNumber = np.inf  # of the plane that moved most in the last epoch, over scaled rows
-    rows: BackoffState | None = None
+    rows: SkippedRows | None = None
     workspace: KernelRows | None = workspace()
+
+    @property
+    def missed(self) -> float:
+        """The part of the updates of the last passes that was missed, by weight."""
+        return self.rows.share if self.rows is not None else 0.0
 
 
 @dataclass(frozen=True)
@@ -374,10 +393,12 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
     def step(self, state: MarginState, data: Data) -> MarginState:
         """One pass over the rows."""
         from polyplane.kernels.multi_hyperplane import Clocks, Steps, margin_epoch
+        from polyplane.kernels.skipping import Checks
 
         if state.workspace is None:
-            known_rows = {"rows": self._backoff_state(state, data), "workspace": KernelRows(data, state.scaling)}
-            state = state.replace(**known_rows)
+            state = state.replace(workspace=KernelRows(data, state.scaling))
+        if state.rows is None or state.turn == 0:  # when a schedule starts, steps are large again: no row is skipped
+            state = state.replace(rows=SkippedRows(np.zeros((1, len(data.y)), dtype=np.uint8)))
         rows, known = state.rows, state.workspace
         assert rows is not None
         assert known is not None
@@ -387,7 +408,7 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
             order = np.random.default_rng([state.seed, state.epoch]).permutation(order)
         sums, score, before = plane_sums(state), np.empty_like(state.intercept), state.input_planes(1.0)
         movement = state.movement if state.turn else np.inf
-        clocks = Clocks(rows.skip, CAUTION * movement * known.lengths, self.backoff)
+        reach, checks = rows.caution * CAUTION * movement * known.lengths, Checks(rows.rate(data), np.zeros(2))
         loss, n_visited = 0.0, 0
         length = -(-len(order) // CHECKS_PER_EPOCH)
         for piece in np.split(order, range(length, len(order), length)):
@@ -396,6 +417,7 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
                 for visited in (n_visited, n_visited + len(piece))
             )
             steps = Steps(first, (first - last) / len(piece))
+            clocks = Clocks(rows.skip[0], reach, self.backoff, state.epoch * len(order) + n_visited, checks)
             loss += margin_epoch(known.X, piece, sums, state.owner, known.targets, clocks, steps, score)
             n_visited += len(piece)
             if schedule.averages(n_visited / len(order), self.average_fraction):
@@ -403,7 +425,8 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
             elif state.mean is not None:
                 state = replace(state, mean=None)
         movement = self._movement(before, state)
-        return replace(state, epoch=state.epoch + 1, turn=schedule.next_turn, loss=loss / len(order), movement=movement)
+        rows, loss = rows.checked(checks.found, data, power=1.0), loss / len(order)
+        return replace(state, rows=rows, epoch=state.epoch + 1, turn=schedule.next_turn, loss=loss, movement=movement)
 
     def _movement(self, before: tuple[np.ndarray, np.ndarray], state: MarginState) -> float:
         """How far the plane that moved most has moved since, over scaled rows that end in a 1."""
@@ -508,10 +531,14 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
         Log-loss: rows per step. None: 256. Use 4,096 or more on a GPU: step sizes grow with the square root of the
         batch size. Batches above 256 are made smaller where an epoch would have fewer than 64 of them.
     backoff : int, default=31
-        Maximum number of epochs for which rows with a large margin are skipped: with the log-loss 1, 3, 7, ..., with
-        the hinge loss as long as the margin would last if the planes kept moving as in the last epoch. In addition,
-        with the log-loss a dense row updates only the 16 planes with the best scores for it, which are determined in
-        epochs 0, 1, 3, 7, 15, 23 and so on. 0: visit all rows and update all planes.
+        Maximum number of epochs for which rows with a large margin are skipped. With the log-loss, a row whose class
+        has a probability above 99 % is visited at random every 2, 4, 8, ... epochs, and counts that many times as
+        much, so that on average no update is missed; all rows are visited again when skipped ones lose more than 4 %
+        of probability on average. In addition, a dense row updates only the 16 planes with the best scores for it,
+        determined in epochs 0, 1, 3, 7, 15, 23 and so on, or 32, 64, ..., if the others would make more than 45 % of
+        the update. With the hinge loss, a row is skipped for about as long as its margin lasts; a random sample of the
+        skipped rows is visited, and rows are skipped for fewer epochs where these show that more than 0.5 % of the
+        updates are missed, by weight. See `history_`. 0: visit all rows and update all planes.
     standardize : {"auto", True, False}, default="auto"
         Whether `fit` trains on a copy of X with features of mean 0 and variance 1 (sparse rows: divided by their
         largest absolute values); the planes apply to X itself. "auto": if the range
@@ -558,8 +585,10 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     n_iter_ : int
         Number of passes made.
     history_ : dict
-        After each pass: "time", "loss" (mean of the losses met, over all members), "planes" (of all members), and with
-        `early_stopping` "validation_error".
+        After each pass: "time", "loss" (mean of the losses met, over all members), "planes" (of all members), "missed"
+        (see `backoff`: with the hinge loss the share of the updates that skipped rows missed in the last ten epochs or
+        so; with the log-loss the share of the gradient in planes that a row does not update, when last measured), and
+        with `early_stopping` "validation_error".
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

@@ -30,10 +30,13 @@ class PegasosSVC(EpochParameters, PlaneClassifier):
         Stop when the loss, or with `early_stopping` the validation error, has not fallen by this fraction for
         `n_iter_no_change` passes. None: make all passes; with `early_stopping`: 0.
     backoff : int, default=31
-        Maximum number of passes for which a row is skipped. A row is skipped for as long as its margin cannot be
-        violated at the rate at which the plane moves. 0: visit all rows in each pass.
+        Maximum number of passes for which a row is skipped. A row is skipped for about as long as its margin lasts at
+        the rate at which the plane moves. In each pass a random sample of the skipped rows is visited, which shows how
+        many updates are missed; rows are skipped for fewer passes where that is more than 0.5 % of all updates, by
+        weight (see `history_`). 0: visit all rows in each pass.
     average : bool, default=True
-        Whether to use a running average of the planes, in which late passes weigh most, instead of the last planes.
+        Whether to use a running average of the planes, in which late passes weigh most, instead of the last planes. The
+        last planes are used where they make clearly fewer errors on the training rows.
     fit_intercept : bool, default=True
         Whether to learn the offset, which is regularised like the weights.
     class_weight : dict, "balanced" or None, default=None
@@ -63,8 +66,9 @@ class PegasosSVC(EpochParameters, PlaneClassifier):
     n_iter_ : int
         Number of passes made.
     history_ : dict
-        After each pass: "time", "loss" (mean of the losses met), "updates" (share of the visits that moved a plane) and
-        "step" (its length), and with `early_stopping` "validation_error".
+        After each pass: "time", "loss" (mean of the losses met), "updates" (share of the visits that moved a plane),
+        "step" (its length) and "missed" (estimated share of the updates that skipped rows missed in the last ten passes
+        or so, by weight), and with `early_stopping` "validation_error".
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

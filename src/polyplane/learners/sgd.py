@@ -17,7 +17,8 @@ from sklearn.utils.extmath import row_norms
 from polyplane._array_api import Team, in_threads
 from polyplane.engine.data import Data, as_rows
 from polyplane.engine.method import Method, Traits
-from polyplane.engine.state import Array, MixedNumber, MixedWhole, RowMemory, Seed, State, Whole, workspace
+from polyplane.engine.state import Array, MixedNumber, MixedWhole, Seed, State, Whole, workspace
+from polyplane.learners.tangents import SkippedRows
 from polyplane.planes import PlaneSet
 
 #: Movements are measured on one row in sixteen; minimum and maximum number of these rows.
@@ -252,6 +253,15 @@ class InverseTimeSGD(Method[S]):
         measured: MeasuredRows = data.shared(self._bias_input, lambda: MeasuredRows(data, self._bias_input))
         return measured
 
+    def _backoff(self, rows: SkippedRows, side: int, movement: Any, measured: MeasuredRows | None, data: Data) -> Any:
+        """The argument of the kernels that says which rows are skipped, and for how long."""
+        from polyplane.kernels.convex_polytope import Backoff
+        from polyplane.kernels.skipping import Checks
+
+        longest, length = (0, np.zeros(0, data.X.dtype)) if measured is None else (int(self.backoff), measured.length)
+        checks = Checks(rows.rate(data), np.zeros(2))
+        return Backoff(rows.skip[side], length, movement * rows.caution, longest, checks)
+
     def _averaged(self, state: S, data: Data) -> S:
         """Update the average of the planes after each epoch, or less often if batches are small."""
         if not self.average:
@@ -264,8 +274,10 @@ class InverseTimeSGD(Method[S]):
         return state.replace(blends=state.blends + 1, blend_rows=0, blend_entries=0)
 
     def metrics(self, state: S) -> Mapping[str, float]:
-        """Mean loss, fraction of the visits that updated a plane, and last step size."""
-        return {"loss": state.loss, "updates": state.updates, "step": state.step}  # type: ignore[attr-defined]
+        """Mean loss, fraction of the visits that updated a plane, last step size, and fraction of updates missed."""
+        rows: SkippedRows | None = state.rows  # type: ignore[attr-defined]
+        missed = rows.share if rows is not None else 0.0
+        return {"loss": state.loss, "updates": state.updates, "step": state.step, "missed": missed}  # type: ignore[attr-defined]
 
 
 # One polytope, or several, each trained alone.
@@ -295,10 +307,9 @@ class Polytope(SummedPlanes):
 
 
 @dataclass(frozen=True, eq=False)
-class PolytopeMemory(RowMemory):
+class PolytopeMemory(SkippedRows):
     """The memory of each row: by polytope (first axis), or for the polytope of its class."""
 
-    skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]  # passes for which to skip it
     recorded: Annotated[np.ndarray, Array("int32", "rows", below="n_planes")]
     scores: Annotated[np.ndarray, _SCORES] | None = None  # of some rows, before the last pass
 
@@ -427,11 +438,13 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
         done = workspace.team.map(work, range(len(state.polytopes) + ahead))
         if ahead:
             workspace.next_order = state.epoch + 1, done.pop()
-        polytopes, losses, updates = zip(*done, strict=True)
+        polytopes, losses, updates, found = zip(*done, strict=True)
         visits = len(order)
+        assert state.rows is not None
         state = replace(
             state,
             polytopes=list(polytopes),
+            rows=state.rows if workspace.measured is None else state.rows.checked(sum(found), data, power=4.0),
             epoch=state.epoch + 1,
             t=min(state.t + visits, state.window),
             step=1.0 / (self.alpha * min(state.t + visits, state.window)),
@@ -451,9 +464,9 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
 
     def _epoch(
         self, state: PolytopeState, side: int, order: np.ndarray, movement: np.ndarray, data: Data
-    ) -> tuple[Polytope, float, int]:
-        """One epoch of one polytope; return it, the sum of the losses, and the number of rows that moved a plane."""
-        from polyplane.kernels.convex_polytope import Backoff, Memory, Pace, Problem, polytope_epoch
+    ) -> tuple[Polytope, float, int, np.ndarray]:
+        """One epoch of one polytope; return it, the sum of the losses, the number of updates, and what checks found."""
+        from polyplane.kernels.convex_polytope import Memory, Pace, Problem, polytope_epoch
         from polyplane.kernels.rows import PlaneSums
 
         assert state.rows is not None
@@ -463,9 +476,7 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
         min_entropy = self.min_entropy * math.log(self.n_planes)
         problem = Problem(data.y, data.weight, polytope.outer, float(self.alpha), min_entropy)
         remembered = Memory(memory.recorded, polytope.counts, np.empty(2)) if min_entropy > 0.0 else None
-        measured = state.workspace.measured
-        length = np.zeros(0, dtype=coef.dtype) if measured is None else measured.length
-        backoff = Backoff(memory.skip[side], length, movement, 0 if measured is None else int(self.backoff))
+        backoff = self._backoff(memory, side, movement, state.workspace.measured, data)
         score = np.empty(self.n_planes, dtype=coef.dtype)
         rows, loss, updates = as_rows(data.X), 0.0, 0
         for piece in pieces(order, window):
@@ -477,7 +488,8 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
                 coef, intercept = coef * factor, intercept * factor
         if t > window:
             polytope.counts[:] = polytope.counts * math.exp(-len(order) / window)
-        return replace(polytope, coef=coef, intercept=intercept, margin=margin), loss, updates
+        polytope = replace(polytope, coef=coef, intercept=intercept, margin=margin)
+        return polytope, loss, updates, backoff.checks.found
 
     def planes(self, state: PolytopeState) -> PlaneSet:
         """Each outer class owns the planes of its polytope, any other the zero plane."""

@@ -12,9 +12,9 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import repeat
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -86,26 +86,100 @@ def update_mean(mean: Any, new: Any, n: Any) -> None:
     mean += (new - mean) / n
 
 
+#: Skipping may miss updates of this part of the weight of all updates.
+MOST_MISSED = 0.005
+#: Probability of checking a skipped row, higher if there are few rows: then so many rows are checked in a pass.
+LEAST_CHECKED, CHECKED_ROWS = 1 / 64, 256
+#: Each check that finds an update shortens the skipping of rows by this factor; lower limit of the caution.
+LESS_PER_HIT, LEAST_CAUTION = 2.0, 0.5
+#: The reported part is that of about ten passes: of this part of the previous sum, and the last pass.
+KEPT_PER_PASS = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class SkippedRows(RowMemory):
+    """Which rows are skipped, and what that misses.
+
+    In each pass, a random sample of the rows to skip is visited. It shows how many updates are missed, and the assumed
+    movement of the planes is adjusted until these are `MOST_MISSED` of all updates, by weight: without updates in the
+    sample it decreases slowly, and with more than that it increases, so that rows are skipped for fewer passes, also
+    those that are skipped already.
+    """
+
+    skip: Annotated[np.ndarray, Array("uint8", "polytopes", "rows")]  # passes for which to skip it
+    _: KW_ONLY
+    caution: float = 1.0  # factor of the movement of the planes
+    missed: float = 0.0  # weight of the updates that were missed in the last passes, estimated
+    made: float = 0.0  # weight of the updates that were made
+
+    @property
+    def share(self) -> float:
+        """The part of the updates of the last passes that was missed, by weight."""
+        return self.missed / (self.missed + self.made) if self.missed else 0.0
+
+    @staticmethod
+    def rate(data: Data) -> float:
+        """The probability of a check of a row, relative to its weight."""
+        weight = float(data.weight[data.train].mean(dtype=np.float64))
+        return max(LEAST_CHECKED, CHECKED_ROWS / max(1, len(data.train))) / weight
+
+    def checked(self, found: np.ndarray, data: Data, power: float) -> Self:
+        """Adjust the caution to the missed and the made updates that a pass has `found`.
+
+        The number of passes for which rows are skipped is inversely proportional to this `power` of the caution.
+        """
+        missed, made = found.tolist()
+        excess = (missed - MOST_MISSED * (missed + made)) * self.rate(data)  # in hits of rows of mean weight
+        caution = max(LEAST_CAUTION, self.caution * min(LESS_PER_HIT ** (excess / power), 1e3))
+        if caution > self.caution:
+            self.skip[...] = self.skip * (self.caution / caution) ** power
+        missed, made = missed + KEPT_PER_PASS * self.missed, made + KEPT_PER_PASS * self.made
+        return self.replace(caution=caution, missed=missed, made=made)
+
+
+#: A row whose class has this probability is ample: it may be skipped.
+AMPLE = 0.99
+#: All rows are visited again if the skipped ones are short of probability 1 by more than this, on average.
+SHORTFALL = 0.04
+
+
 @dataclass(frozen=True, eq=False)
 class BackoffState(RowMemory):
-    """For each row, the number of visits still to skip, and the number to skip next time."""
+    """Which rows are skipped: those whose class has a high probability, as long as that remains so.
 
-    skip: Annotated[Any, _CLOCK]
-    patience: Annotated[Any, _CLOCK]
+    A row is visited in an epoch with the probability 1 / (skip + 1), and counts skip + 1 times as much: the expected
+    gradient is that of all rows, whatever the skipped rows have become. The rows that are visited show what that is: if
+    they have lost their probability, all rows are visited in the next 1, 2, 4, ... epochs.
+    """
 
-    def visited(self, order: Any) -> Any:
-        """Return the rows of `order` to visit in this epoch, and count one skipped visit for the others."""
-        skip = take_rows(self.skip, order)
-        skipped = skip > 0
-        put(self.skip, order[skipped], skip[skipped] - 1)
-        return order[~skipped]
+    skip: Annotated[Any, _CLOCK]  # number of epochs for which each row is skipped on average between two visits
+    strikes: int = 0  # number of times that skipped rows had lost their probability
+    pause: int = 0  # number of epochs for which no row is skipped
 
-    def note(self, rows: Any, is_ample: Any, longest: int) -> None:
-        """Skip visited rows with a sufficient margin for 1, 3, 7, ... epochs."""
-        half = at_most(take_rows(self.patience, rows), longest // 2)  # so that no uint8 overflows
-        patience = namespace(rows).where(is_ample, at_most(2 * half + 1, longest), 0 * half)
-        put(self.patience, rows, patience)
-        put(self.skip, rows, patience)
+    def visited(self, order: Any, chance: Any) -> tuple[Any, Any]:
+        """Return the rows of `order` to visit in this epoch, and the factor of each row's weight.
+
+        `chance` are uniform random numbers.
+        """
+        factor = astype(self.skip, chance.dtype) + 1.0
+        return order[take_rows(factor, order) * chance < 1.0], factor
+
+    def noted(self, rows: Any, weight: Any, probability: Any, longest: int) -> Self:
+        """Skip ample rows for 1, 3, 7, ... epochs, or no row.
+
+        `weight` and `probability` are those of the visited rows in this epoch.
+        """
+        skip = take_rows(self.skip, rows)
+        xp, counted = namespace(rows), weight * astype(skip > 0, weight.dtype)
+        shortfall = float(xp.sum(counted * (1.0 - probability))) / max(float(xp.sum(counted)), 1e-30)
+        if shortfall > SHORTFALL:
+            self.skip[...] = 0
+            return replace(self, strikes=self.strikes + 1, pause=2**self.strikes)
+        if self.pause > 1:
+            return replace(self, pause=self.pause - 1)
+        half = at_most(skip, longest // 2)  # so that no uint8 overflows
+        put(self.skip, rows, xp.where(probability > AMPLE, at_most(2 * half + 1, longest), 0 * half))
+        return self
 
 
 class EpochRandomness(NamedTuple):
@@ -398,15 +472,9 @@ class TangentMethod(Method[S]):
             )
         return np.clip(n_rows, 1, self.n_planes)
 
-    def _backoff_state(self, state: S, data: Data) -> BackoffState:
-        """The back-off state; when a schedule starts, steps are large again, so no row is skipped."""
-        if state.rows is not None and state.turn > 0:
-            return state.rows  # type: ignore[no-any-return]
-        return BackoffState(*(like(np.zeros(len(data.y), dtype=np.uint8), kind_of(data.X)) for _ in range(2)))
-
     def metrics(self, state: S) -> Mapping[str, float]:
-        """The mean loss over the visits of the last epoch, and the number of planes."""
-        return {"loss": state.loss, "planes": state.n_planes}
+        """The mean loss over the visits of the last epoch, the number of planes, and the fraction of updates missed."""
+        return {"loss": state.loss, "planes": state.n_planes, "missed": state.missed}
 
     def done(self, state: S) -> float:
         """The loss."""

@@ -18,7 +18,7 @@ from polyplane.engine.run import Run
 from polyplane.engine.state import Array
 from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay
 from polyplane.learners.monotone import put_in_order
-from polyplane.learners.multi_hyperplane import AMPLE, SmoothCommitteeState, SmoothMultiHyperplane, SmoothState
+from polyplane.learners.multi_hyperplane import SmoothCommitteeState, SmoothMultiHyperplane, SmoothState
 from polyplane.learners.tangents import Schedule, tangent_start
 from polyplane.model import best_temperature
 from polyplane.planes import PlaneSet
@@ -93,20 +93,23 @@ class MemberMethod(SmoothMultiHyperplane):
         assert clocks is not None
         assert isinstance(rows, MemberRows)
         schedule = Schedule.of(self.max_iter, state, data)
-        visited = clocks.visited(rows.rng.permutation(data.train))
+        order = rows.rng.permutation(data.train)
+        visited, factor = clocks.visited(order, rows.rng.random(len(order), dtype=np.float32))
+        np.multiply(data.weight, factor, out=rows.one_pass.weight)
         paces, averaged_from = self.paces(state, schedule, len(visited), USUAL_BATCH)
         one_pass, inputs = rows.one_pass, [visited]
         if one_pass.noise is not None:
             inputs.append(rows.rng.integers(0, NOISE, len(visited)))
-        one_pass.renew = rows.is_renewed(state.turn, data)
+        one_pass.turn, one_pass.renew = state.turn, rows.is_renewed(state.turn, data)
         with self.products(state) if one_pass.renew else nullcontext():
             probability = one_pass.run(inputs, USUAL_BATCH, paces, averaged_from)
         rows.probability = probability
-        clocks.note(visited, probability > AMPLE, self.backoff)
+        weight = rows.one_pass.weight[visited]
         if data.ranks is not None:
             put_in_order(data.ranks, state.W, one_pass.mean)  # means are rounded
         has_mean = averaged_from < len(paces)
         return state.replace(
+            rows=clocks.noted(visited, weight, probability, self.backoff),
             epoch=state.epoch + 1,
             turn=schedule.next_turn,
             adam=state.adam.replace(t=state.adam.t + len(paces)),
@@ -127,15 +130,14 @@ class MemberRows(CandidatePlanes):
         level = method.noise_level(state) * state.tangents.margin
         super().__init__(data, method.shuffle, level > 0, state.tangents.mask.size)
         self.n_rows, self.probability = len(data.train), np.empty(0)  # of the class of each visited row
-        self.is_new = False  # the first pass of a schedule finds the candidates
         W, noise = state.W, None
         self.rng = np.random.default_rng(state.seed)
         if level > 0:
             noise = self.rng.standard_normal(NOISE + W.shape[2] - 1, dtype=W.dtype.type)
             noise *= level
         self.one_pass = CandidatePass(
-            data.X, data.y, data.weight, state.scaling, W, state.adam, np.zeros_like(W), None, decay(USUAL_BATCH),
-            noise=noise, candidates=self.candidates, renew=not self.all_are_candidates, ranks=data.ranks,
+            data.X, data.y, data.weight.copy(), state.scaling, W, state.adam, np.zeros_like(W), None,
+            decay(USUAL_BATCH), noise=noise, planes=self, turn=0, renew=not self.all_are_candidates, ranks=data.ranks,
         )  # fmt: skip
 
     @property
