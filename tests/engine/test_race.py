@@ -89,6 +89,13 @@ def test_one_plane_is_chosen_where_classes_overlap_along_a_plane(n_rows):
         np.testing.assert_array_equal(chosen(*overlapping(n_rows, seed), seed), [1, 1])
 
 
+def test_one_plane_is_preferred_to_more_that_are_better_within_the_noise(monkeypatch):
+    rows = overlapping(400, 0)
+    np.testing.assert_array_equal(chosen(*rows), [1, 1])
+    monkeypatch.setattr("polyplane.learners.tangents.WORSE", -9.0)
+    np.testing.assert_array_equal(chosen(*rows), [2, 2])  # which had the lower loss
+
+
 def test_a9a_gets_one_plane_and_no_more_errors_than_logistic_regression(local_data):
     data = local_data("a9a")
     X, X_test = (x.toarray().astype(np.float32) for x in (data.data, data.data_test))
