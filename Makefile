@@ -9,7 +9,7 @@ INSTALL = $(PIP) install "pip>=25.1" && $(PIP) install
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := -m pytest -n auto --dist worksteal -q
 
-.PHONY: help demo test coverage lint format review minimum dist release fuzz soak bench reproduce compare docs clean
+.PHONY: help demo test coverage lint format review minimum dist release fuzz soak mutants bench reproduce compare docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -88,6 +88,9 @@ fuzz: .venv/dev  ## test model files, readers and the command line with damaged 
 
 soak: .venv/dev  ## train on streams with interruptions, bad batches and full disks, and compare with undisturbed runs (MINUTES=30)
 	$(TEST_ENV) $(BIN)/python -m tests.soak --minutes $(if $(filter file,$(origin MINUTES)),30,$(MINUTES))
+
+mutants: .venv/dev  ## mutate the kernels and check that tests fail (WORD=log_loss: those with this word)
+	$(TEST_ENV) $(BIN)/python -m tests.mutants $(WORD)
 
 bench: .venv/dev  ## run the benchmarks against other libraries (needs POLYPLANE_DATA)
 	for name in $(notdir $(basename $(wildcard benchmarks/peers/*.py))); do $(BIN)/python -m benchmarks.peers.$$name || exit 1; done

@@ -1,0 +1,330 @@
+"""Mutations of the kernels and of the rules beside them, each with the tests that must fail.
+
+A mutation is a line of the source and what replaces it. It stands for a mistake that is easily made and hard to see: a
+strict inequality, a forgotten factor, a wrong sign, a guarantee that is rarely needed.
+"""
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """A mutation: a text of a file of the package, which occurs once, its replacement, and tests."""
+
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+CPM = "tests/learners/test_convex_polytope.py::test_without_backoff_the_kernel_is_the_paper"
+SKIPPING = (
+    "tests/learners/test_convex_polytope.py::test_skipped_rows_are_checked_at_their_rate "
+    "tests/learners/test_convex_polytope.py::test_a_check_stands_for_the_rows_that_were_not_checked "
+    "tests/learners/test_convex_polytope.py::test_caution_follows_the_checks "
+    "tests/learners/test_convex_polytope.py::test_a_row_is_skipped_as_long_as_its_slack_outlasts_the_movement"
+)
+JOINT = "tests/learners/test_joint_polytope.py::test_without_backoff_the_kernel_is_the_box"
+MULTI = "tests/learners/test_multi_hyperplane.py"
+HINGE = f"{MULTI}::test_the_margin_kernel_is_plain_descent"
+LOG = f"{MULTI}::test_contested_passes_are_adam_on_the_planes_in_contention"
+LEFT_OUT = f"{MULTI}::test_what_candidates_leave_out_is_measured_and_bounded"
+VISITS = (
+    f"{MULTI}::test_visits_stand_for_skipped_ones "
+    f"{MULTI}::test_rows_are_visited_again_when_skipped_ones_lose_their_probability"
+)
+AMM = "tests/learners/test_adaptive_multi_hyperplane.py::test_the_kernel_is_the_papers_box"
+POLYCEPTRON = "tests/learners/test_polyceptron.py::test_the_online_form_is_the_box_of_the_paper"
+WORST = "tests/learners/test_worst_case_polytope.py"
+CUTS = "tests/learners/test_cutting_plane.py"
+EDGES = "tests/kernels/test_edges.py"
+
+MUTANTS = [
+    # The convex polytope machine.
+    Mutant(
+        "kernels/convex_polytope.py", "raises = counts[k] < counts[old] - 1", "raises = counts[k] < counts[old]", CPM
+    ),
+    Mutant(
+        "kernels/convex_polytope.py",
+        "if raises and (best < 0 or score[k] > score[best]):",
+        "if raises and best < 0:",
+        CPM,
+    ),
+    Mutant(
+        "kernels/convex_polytope.py", "if total >= 5 * counts.shape[0] and", "if total >= 4 * counts.shape[0] and", CPM
+    ),
+    Mutant("kernels/convex_polytope.py", "        counts[old] -= 1\n", "        counts[old] -= 0\n", EDGES),
+    Mutant(
+        "kernels/convex_polytope.py", "    memory.recorded[i] = natural\n", "    memory.recorded[i] = chosen\n", CPM
+    ),
+    Mutant(
+        "kernels/convex_polytope.py",
+        "after += _n_log_n(counts[old] - 1) - _n_log_n(counts[old])",
+        "after -= _n_log_n(counts[old])",
+        EDGES,
+    ),
+    Mutant(
+        "kernels/convex_polytope.py",
+        "    for k in range(score.shape[0]):\n        if longest == 0:",
+        "    for k in range(1):\n        if longest == 0:",
+        EDGES,
+    ),
+    Mutant("kernels/convex_polytope.py", "length * movement[z], longest)", "length * movement[0], longest)", EDGES),
+    Mutant(
+        "kernels/convex_polytope.py",
+        "                    if score[k] > -margin:\n",
+        "                    if k == z:\n",
+        CPM,
+    ),
+    Mutant(
+        "kernels/convex_polytope.py",
+        "add(rows, i, planes, k, -weights[i] * amount)",
+        "add(rows, i, planes, k, -amount)",
+        CPM,
+    ),
+    Mutant(
+        "kernels/convex_polytope.py",
+        "loss += weights[i] * (1.0 + score[k] / margin)",
+        "loss += 1.0 + score[k] / margin",
+        CPM,
+    ),
+    Mutant(
+        "kernels/convex_polytope.py",
+        "rival = _best(score, last, n_columns, _best(score, 0, first, -1))",
+        "rival = _best(score, last, n_columns, -1)",
+        JOINT,
+    ),
+    Mutant("kernels/convex_polytope.py", "            add(rows, i, planes, rival, -weights[i] * amount)\n", "", JOINT),
+    Mutant(
+        "kernels/convex_polytope.py",
+        "of_class = Memory(kept.recorded, kept.counts[first:last], kept.sums[labels[i]])",
+        "of_class = Memory(kept.recorded, kept.counts[:n_planes], kept.sums[labels[i]])",
+        JOINT,
+    ),
+    # Skipped rows.
+    Mutant("kernels/skipping.py", "    if movement == 0.0:\n        return longest\n", "", SKIPPING),
+    Mutant("kernels/skipping.py", "slack / (0.7 * movement)", "slack / movement", SKIPPING),
+    Mutant("kernels/skipping.py", "TO_FRACTION < checks.rate * weight", "TO_FRACTION < checks.rate", SKIPPING),
+    Mutant("kernels/skipping.py", "        skip[i] = 0\n", "", SKIPPING),
+    Mutant("kernels/skipping.py", "max(0.0, 1.0 / checks.rate - weight)", "1.0 / checks.rate", SKIPPING),
+    Mutant("kernels/skipping.py", "checks.found[1] += n_planes * weight", "checks.found[1] += weight", SKIPPING),
+    Mutant(
+        "learners/tangents.py",
+        "excess = (missed - MOST_MISSED * (missed + made))",
+        "excess = (missed - MOST_MISSED * made)",
+        SKIPPING,
+    ),
+    Mutant("learners/tangents.py", "self.skip[...] = self.skip * (self.caution / caution) ** power", "pass", SKIPPING),
+    Mutant("learners/tangents.py", "LESS_PER_HIT ** (excess / power)", "LESS_PER_HIT**excess", SKIPPING),
+    Mutant(
+        "learners/tangents.py",
+        "factor = astype(self.skip, chance.dtype) + 1.0",
+        "factor = astype(self.skip, chance.dtype) * 0.0 + 1.0",
+        VISITS,
+    ),
+    Mutant(
+        "learners/tangents.py",
+        "            self.skip[...] = 0\n            return replace(self, strikes",
+        "            return replace(self, strikes",
+        VISITS,
+    ),
+    Mutant(
+        "learners/tangents.py",
+        "strikes=self.strikes + 1, pause=2**self.strikes",
+        "strikes=self.strikes + 1, pause=1",
+        VISITS,
+    ),
+    Mutant("learners/tangents.py", "astype(skip > 0, weight.dtype)", "astype(skip >= 0, weight.dtype)", VISITS),
+    # The margin loss.
+    Mutant(
+        "kernels/multi_hyperplane.py",
+        "            add(X, i, planes, rival, -step)\n",
+        "            add(X, i, planes, rival, -0.5 * step)\n",
+        HINGE,
+    ),
+    Mutant(
+        "kernels/multi_hyperplane.py",
+        "step = weights[i] * (steps.length - visit * steps.fall)",
+        "step = weights[i] * steps.length",
+        HINGE,
+    ),
+    Mutant(
+        "kernels/multi_hyperplane.py",
+        "if not is_checked(clocks.first_visit + visit, weights[i], clocks.checks):",
+        "if True:",
+        HINGE,
+    ),
+    Mutant(
+        "kernels/multi_hyperplane.py",
+        "reached - 1.0 >= clocks.longest * reach[i]",
+        "reached >= clocks.longest * reach[i]",
+        HINGE,
+    ),
+    Mutant("kernels/multi_hyperplane.py", "if owner[k] == labels[i]:\n", "if owner[k] >= labels[i]:\n", HINGE),
+    # Adaptive multi-hyperplane machines.
+    Mutant("kernels/multi_hyperplane.py", "(mine == answer and best[c] > best[rival])", "False", EDGES),
+    Mutant(
+        "kernels/multi_hyperplane.py",
+        "if where[c] < 0 or counts[c] < unused else best[c]",
+        "if where[c] < 0 else best[c]",
+        EDGES,
+    ),
+    Mutant(
+        "kernels/multi_hyperplane.py",
+        "elif own < 0 or (own_score <= 0.0 and counts[label] < unused):",
+        "elif own < 0:",
+        AMM,
+    ),
+    Mutant(
+        "kernels/multi_hyperplane.py",
+        "            if own_score > 0.0 and growth.draws",
+        "            if growth.draws",
+        AMM,
+    ),
+    Mutant("kernels/multi_hyperplane.py", "chance *= growth.decay", "chance *= 1.0", AMM),
+    Mutant("kernels/multi_hyperplane.py", "and counts[label] < growth.most", "and counts[label] <= growth.most", AMM),
+    Mutant(
+        "kernels/multi_hyperplane.py",
+        "_copy_plane(planes.coef, planes.intercept, planes.shift, own, copy)",
+        "pass",
+        AMM,
+    ),
+    Mutant(
+        "kernels/multi_hyperplane.py",
+        "margin = max(growth.alpha * t, before, TINY)",
+        "margin = max(growth.alpha * t, TINY)",
+        AMM,
+    ),
+    # The log-loss.
+    Mutant(
+        "kernels/log_loss.py",
+        "if b == n_blocks or largest[b] >= needed:",
+        "if b == n_blocks or largest[b] > needed:",
+        EDGES,
+    ),
+    Mutant("kernels/log_loss.py", "    if n_own == 0 or n_own == n:\n", "    if n_own == 0:\n", EDGES),
+    Mutant("kernels/log_loss.py", "    if n_own == 0 or n_own == n:\n", "    if n_own == n:\n", EDGES),
+    Mutant(
+        "kernels/log_loss.py",
+        "while at > 0 and values[at - 1] < value:",
+        "while at > 1 and values[at - 1] < value:",
+        EDGES,
+    ),
+    Mutant(
+        "kernels/log_loss.py",
+        "            slope *= 1 - 1 / probability\n",
+        "            slope *= -1 / probability\n",
+        LOG,
+    ),
+    Mutant("kernels/log_loss.py", "        if abs(slope) > NEGLIGIBLE:\n", "        if slope > NEGLIGIBLE:\n", LOG),
+    Mutant("kernels/log_loss.py", "        slope[i] = 0\n", "", LOG),
+    Mutant(
+        "kernels/log_loss.py",
+        "second[i] = b2 * second[i] + a2 * slope[i] * slope[i]",
+        "second[i] = b2 * second[i] + a2 * abs(slope[i])",
+        LOG,
+    ),
+    Mutant("kernels/log_loss.py", "weight = rows.weight[row] / n_rows", "weight = 1.0 / n_rows", f"{MULTI} -k weight"),
+    Mutant(
+        "kernels/log_loss.py",
+        "missed[0] += weight * (2.0 * (total - own) - kept) / total",
+        "missed[0] += weight * (total - own - kept) / total",
+        LEFT_OUT,
+    ),
+    Mutant(
+        "learners/log_loss.py",
+        "if turn >= SETTLED and self.missed > MOST_LEFT_OUT:",
+        "if turn > SETTLED and self.missed > MOST_LEFT_OUT:",
+        LEFT_OUT,
+    ),
+    Mutant(
+        "learners/log_loss.py",
+        "return turn in (0, 1, 3) or",
+        "return turn in (0, 1) or",
+        f"{MULTI} -k 'missed_share or renew'",
+    ),
+    # The choice of the number of planes.
+    Mutant(
+        "learners/tangents.py",
+        "WORSE, WORSE_IN_A_SAMPLE = 1.0, 1.5",
+        "WORSE, WORSE_IN_A_SAMPLE = -9.0, 1.5",
+        "tests/engine/test_race.py -k 'plane and not a9a'",
+    ),
+    # Polyceptron.
+    Mutant("kernels/polyceptron.py", "if sign[i] * score[r] <= 0.0:", "if sign[i] * score[r] < 0.0:", EDGES),
+    Mutant("kernels/polyceptron.py", "if values[k] < values[best]:", "if values[k] <= values[best]:", EDGES),
+    Mutant("kernels/polyceptron.py", "sign[i] * step[i])", "step[i])", POLYCEPTRON),
+    # The worst-case margin.
+    Mutant(
+        "kernels/worst_case_polytope.py",
+        "norm[k] *= shrink * shrink",
+        "norm[k] *= shrink",
+        f"{WORST} -k 'kernel or total'",
+    ),
+    Mutant(
+        "kernels/worst_case_polytope.py",
+        "if k == longest or not longest_alone:\n                norm",
+        "if not longest_alone:\n                norm",
+        f"{WORST} -k 'kernel or total'",
+    ),
+    Mutant(
+        "kernels/worst_case_polytope.py",
+        "for k in range(z, z + 1) if outside else range(n_planes):",
+        "for k in range(z, z + 1):",
+        f"{WORST} -k 'kernel or total'",
+    ),
+    # Cutting planes.
+    Mutant(
+        "kernels/cutting_plane.py",
+        "violated = current[i] + mu * (candidate[i] - current[i]) >= 0.0",
+        "violated = current[i] >= 0.0",
+        f"{CUTS} -k 'TestPaper or TestRowSums'",
+    ),
+    Mutant(
+        "kernels/cutting_plane.py",
+        "(v >= largest if column < 0 else v > largest)",
+        "(v >= largest)",
+        f"{CUTS} -k 'TestPaper or TestRowSums'",
+    ),
+    Mutant(
+        "kernels/cutting_plane.py",
+        "if mu < crossing or (mu == crossing and s > steeper):",
+        "if mu < crossing:",
+        f"{CUTS} -k 'TestExactSearch'",
+    ),
+    Mutant(
+        "kernels/cutting_plane.py",
+        "at[count], rise[count] = crossing, weight[i] * (steeper - slope)",
+        "at[count], rise[count] = crossing, weight[i] * steeper",
+        f"{CUTS} -k 'TestExactSearch'",
+    ),
+    Mutant(
+        "kernels/cutting_plane.py",
+        "        if slope + curvature * at[i] >= 0.0:\n            break\n",
+        "",
+        f"{CUTS} -k 'TestExactSearch'",
+    ),
+    Mutant(
+        "learners/cuts.py",
+        "    while f_low < f_mid:\n        width *= 2.0\n",
+        "    while f_low < f_mid:\n",
+        f"{CUTS} -k 'TestPaper'",
+    ),
+    Mutant(
+        "kernels/simplex_qp.py",
+        "if direction[i] < 0.0 and x[support[i]] < -step * direction[i]:",
+        "if direction[i] < 0.0 and x[support[i]] > -step * direction[i]:",
+        f"{CUTS} -k 'TestBundle'",
+    ),
+    Mutant(
+        "kernels/simplex_qp.py",
+        "factor[k, i + 1] = cosine * right - sine * left",
+        "factor[k, i + 1] = cosine * right + sine * left",
+        f"{CUTS} -k 'TestBundle'",
+    ),
+    Mutant(
+        "kernels/simplex_qp.py",
+        "    level = (total - 1.0) / ones\n",
+        "    level = total / ones\n",
+        f"{CUTS} -k 'TestBundle'",
+    ),
+]
