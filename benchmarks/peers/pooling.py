@@ -52,9 +52,8 @@ def summary(figures):
             changes["larger sets" if name in LARGE else "tables with several planes"].append(change.mean(axis=0))
     for which, rows in changes.items():
         mean, error = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1) / len(rows) ** 0.5
-        print(
-            f"{which}, {len(rows)}: error {mean[0]:+.3f} +- {error[0]:.3f} points, log-loss {mean[1]:+.4f} +- {error[1]:.4f}"
-        )
+        changed = f"error {mean[0]:+.3f} +- {error[0]:.3f} points, log-loss {mean[1]:+.4f} +- {error[1]:.4f}"
+        print(f"{which}, {len(rows)}: {changed}")
 
 
 def main():
