@@ -174,7 +174,8 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         state = replace(state, mean=_mean_to_add_to(state, averaged_from, len(paces)))
         advice = f"Use a smaller batch_size than {self.batch_size}, or fewer rows at a time with partial_fit."
         with self.products(state), within_device_memory(advice):
-            the_pass = self._prepared_pass(state, data, size, astype(sampler.weight * factor, sampler.weight.dtype))
+            the_pass = self._prepared_pass(state, data, size)
+            the_pass.weight = astype(sampler.weight * factor, sampler.weight.dtype)
             inputs = [rows]
             if drawn.noise is not None:
                 the_pass.noise = like(drawn.noise, state.W)
@@ -199,12 +200,12 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             n_averaged=int(paces[-1].n_averaged) if averaged_from < len(paces) else state.n_averaged,
         )
 
-    def _prepared_pass(self, state: SmoothState, data: Data, size: int, weight: Any) -> AdamPass | CandidatePass:
+    def _prepared_pass(self, state: SmoothState, data: Data, size: int) -> AdamPass | CandidatePass:
         sampler = state.workspace
         assert isinstance(sampler, EpochSampler)
         anchor = state.tangents.planes() if self.alpha else None
         needed = (
-            data.X, sampler.y, weight, state.scaling, state.W, state.adam, state.mean, anchor, decay(size),
+            data.X, sampler.y, sampler.weight, state.scaling, state.W, state.adam, state.mean, anchor, decay(size),
         )  # fmt: skip
         if not isinstance(sampler, CandidatePlanes):
             return AdamPass(*needed, ranks=data.ranks)
