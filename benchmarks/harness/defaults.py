@@ -27,6 +27,7 @@ SHARED = {
     "class_weight",
     "early_stopping",
     "fit_intercept",
+    "monotonic_cst",
     "n_iter_no_change",
     "n_jobs",
     "probability",
