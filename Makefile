@@ -92,7 +92,7 @@ soak: .venv/dev  ## train on streams with interruptions, bad batches and full di
 mutants: .venv/dev  ## mutate the kernels and check that tests fail (WORD=log_loss: those with this word)
 	$(TEST_ENV) $(BIN)/python -m tests.mutants $(WORD)
 
-bench: .venv/dev  ## run the benchmarks against other libraries (needs POLYPLANE_DATA)
+bench: .venv/bench  ## run the benchmarks against other libraries (needs POLYPLANE_DATA)
 	for name in $(notdir $(basename $(wildcard benchmarks/peers/*.py))); do $(BIN)/python -m benchmarks.peers.$$name || exit 1; done
 
 # make reproduce PAPER=cpm: one paper. ONLY=text: figures whose names contain this text. QUICK=1: fewer repetitions, two
@@ -125,7 +125,7 @@ clean:  ## remove the files that the other targets create
 	$(call PIP,$(BIN)) install -e ".[cli,plot]"
 	@touch $@
 
-# .venv/dev, .venv/docs, .venv/dist, .venv/review: the groups of dependencies in pyproject.toml.
+# .venv/dev, .venv/bench, .venv/docs, .venv/dist, .venv/review: the groups of dependencies in pyproject.toml.
 .venv/%: pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing polyplane and the dependencies of group '$*' into .venv (a minute or two, once) ..."
 	$(call INSTALL,$(BIN)) -e . --group $*

@@ -79,6 +79,8 @@ html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["polyplane.css"]
 html_show_sourcelink = False
+#: Pages without neighbours have no list of them.
+html_sidebars = {page: [] for page in ("comparison", "glossary", "install", "migration", "reproduction*", "stability")}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navbar_align": "left",

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from benchmarks.data.splits import Split
 from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import (
     load_digits,
@@ -144,6 +145,8 @@ TABLES: dict[str, Callable[[], Table]] = {
     "noisy": _noisy,
     "friedman": friedman,
 }
+#: Those of `TABLES` that are not real.
+GENERATED = ("moons", "quantiles", "hastie", "noisy", "friedman")
 
 
 def _classes(seed: int, **settings: Any) -> Table:
@@ -209,13 +212,63 @@ def _parts(name: str, splitter: Any) -> Iterator[Split]:
         yield Split(X.iloc[train], y[train], X.iloc[test], y[test])
 
 
+class Columns(TransformerMixin, BaseEstimator):
+    """Columns as most classifiers want them: dates and booleans as numbers, text as it is or as pandas categories.
+
+    Parameters
+    ----------
+    categories : bool, default=False
+        Text becomes categories, those of the training rows.
+    max_categories : int or None, default=None
+        So many of the most frequent ones in each column; others are missing.
+    """
+
+    def __init__(self, categories=False, max_categories=None):
+        self.categories = categories
+        self.max_categories = max_categories
+
+    def fit(self, X, y=None):
+        """Learn the categories."""
+        X = self._numbers(X)
+        texts = X.select_dtypes(exclude="number")
+        self.levels_ = {
+            name: column.astype(str).where(column.notna()).value_counts().index[: self.max_categories]
+            for name, column in texts.items()
+            if self.categories
+        }
+        return self
+
+    def transform(self, X):
+        """The columns as numbers and categories, or text."""
+        X = self._numbers(X)
+        known = {name: X[name].astype(str) for name in self.levels_}
+        return X.assign(
+            **{
+                name: pd.Categorical(known[name].where(X[name].notna() & known[name].isin(levels)), levels)
+                for name, levels in self.levels_.items()
+            }
+        )
+
+    @staticmethod
+    def _numbers(X):
+        parts = []
+        for name, column in X.items():
+            if pd.api.types.is_datetime64_any_dtype(column):
+                days = (column - pd.Timestamp(0, tz=column.dt.tz)) / pd.Timedelta(days=1)
+                parts += [days.rename(name), column.dt.month.rename(f"{name} month")]
+                parts += [column.dt.day_of_week.rename(f"{name} weekday")]
+            else:
+                parts.append(column.astype(float) if column.dtype == bool else column)
+        return pd.concat(parts, axis=1)
+
+
 def encoded(machine: Any) -> Pipeline:
     """The machine behind what a table needs: gaps filled, text one-hot encoded, numbers standardised."""
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-    levels = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    levels = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=100, sparse_output=False)
     texts = make_pipeline(SimpleImputer(strategy="most_frequent"), levels)
     columns = make_column_transformer(
         (numbers, make_column_selector(dtype_include=np.number)),
         (texts, make_column_selector(dtype_exclude=np.number)),
     )
-    return make_pipeline(columns, machine)
+    return make_pipeline(Columns(), columns, machine)

