@@ -540,3 +540,11 @@ class TestFewRows:
         table, expected = loaded(read_table(rows)), encoder.transform(rows)
         rows["number"][0] = 9.0
         np.testing.assert_array_equal(encoder.encoding_.encode(table, "X"), expected)
+
+    @pytest.mark.parametrize("unit", ["ns", "s"])
+    def test_durations_are_seconds(self, unit):
+        seconds = np.arange(60).reshape(30, 2) * 7 % 59
+        rows = seconds.astype("m8[s]").astype(f"m8[{unit}]")
+        encoder = TableEncoder(kinds={"x0": "number", "x1": "number"}).fit(rows)
+        np.testing.assert_array_equal(encoder.transform(rows[:2]), seconds[:2])
+        np.testing.assert_array_equal(encoder.transform({"x0": rows[:2, 0], "x1": rows[:2, 1]}), seconds[:2])

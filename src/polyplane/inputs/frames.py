@@ -410,7 +410,8 @@ def _read_array(X: Any, gaps: Collection[str]) -> Table:
     array = as_matrix(X)
     names = tuple(f"x{j}" for j in range(array.shape[1]))
     matrix = array.astype(np.float64) if array.dtype.kind in "iuf" else None
-    few = array.T.tolist().__getitem__ if len(array) <= FEW_ROWS else None
+    # The objects of durations in nanoseconds would be integers.
+    few = array.T.tolist().__getitem__ if len(array) <= FEW_ROWS and array.dtype.kind not in "mM" else None
     return Table(names, False, len(array), lambda j: _array_cells(array[:, j], names[j], gaps), matrix, few)
 
 
