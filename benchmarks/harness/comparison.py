@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.data.package_tables import LISTED, NUMBERS
 from benchmarks.data.tables import GENERATED, TABLES
 from benchmarks.harness.report import markdown_table
-from benchmarks.harness.results import ROOT, VERSIONS
+from benchmarks.harness.results import ROOT, our_version
 from scipy import stats
 
 RESULTS = ROOT / "benchmarks" / "peers" / "results"
@@ -159,8 +159,7 @@ def summary(tables: Tables) -> list[str]:
 def made_with(tables: Tables) -> str:
     """The versions of all models, and whether ours is today's."""
     found = sorted({version for table in tables.values() for row in table.values() if (version := row["version"])})
-    current = f"{OURS} {VERSIONS[OURS]}" in found
-    later = "" if current else f" (now {VERSIONS[OURS]}: not measured again since; `--models {OURS} --again` does)"
+    later = f" (today {our_version()}; `--models {OURS} --again` measures it)" if our_version() not in found else ""
     return ", ".join(version + (later if version.startswith(OURS) else "") for version in found)
 
 

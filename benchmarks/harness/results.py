@@ -113,6 +113,11 @@ DECLARED: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "ve
 VERSIONS: dict[str, int] = {name: found["version"] for name, found in DECLARED.items()}
 
 
+def our_version() -> str:
+    """The versions that the predictions of `TableClassifier` depend on: its own and that of its members."""
+    return " with ".join(f"{name} {VERSIONS[name]}" for name in ("TableClassifier", "MultiHyperplaneClassifier"))
+
+
 class Unknown:
     """Stands for a figure that has not been measured: each of its values is unknown, too."""
 

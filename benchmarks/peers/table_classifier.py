@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 from benchmarks.data.package_tables import PACKAGE_TABLES, with_dates
 from benchmarks.data.tables import OTHER_TABLES, TABLES, Columns, adult_rows, covtype_rows, encoded
-from benchmarks.harness.results import VERSIONS, Results
+from benchmarks.harness.results import Results, our_version
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -153,7 +153,7 @@ def measure(table, name, n_folds, before):
 def made_with(name):
     """The version of a model: of ours the one that changes with its predictions, of the others that of the package."""
     package = MODELS[name][1]
-    return f"{name} {VERSIONS[name]}" if package == "polyplane" else f"{package} {version(package)}"
+    return our_version() if package == "polyplane" else f"{package} {version(package)}"
 
 
 def measure_large(table, name):
