@@ -312,8 +312,11 @@ class RowChanges:
         return np.where(np.isnan(changes.value[left] + changes.value[right]), -np.inf, self._lead(scores, scores))
 
     def _lead(self, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
-        others = np.arange(len(upper))
-        return np.max([upper[goal] - lower[others != goal].max(axis=0) for goal in self.goals], axis=0)
+        best, top = lower.max(axis=0), lower.argmax(axis=0)
+        rest = lower.copy()
+        np.put_along_axis(rest, top[None], -np.inf, axis=0)
+        second = rest.max(axis=0)
+        return np.max([upper[goal] - np.where(top == goal, second, best) for goal in self.goals], axis=0)
 
     def _products(self, base: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Compute the scores of the classes, shape (n_classes, n_left, n_right).
