@@ -2,7 +2,7 @@
 
 optbinning bins each column optimally and fits a logistic regression to the weights of evidence (its defaults); ours is
 ``TableClassifier(n_estimators=1, n_planes=1, preparation="steps")``. adult has its own test rows; pima is split in four
-folds. Needs POLYPLANE_DATA, and optbinning.
+folds, five times. Needs POLYPLANE_DATA, and optbinning.
 
     python -m benchmarks.peers.scorecard
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import RepeatedStratifiedKFold
 
 from polyplane import TableClassifier
 from polyplane.datasets import load_dataset
@@ -38,7 +38,7 @@ def pima():
     data = load_dataset("pima")
     frame = pd.DataFrame(data.data, columns=data.feature_names)
     y = (data.target == np.unique(data.target)[1]).astype(int)
-    folds = StratifiedKFold(4, shuffle=True, random_state=0).split(frame, y)
+    folds = RepeatedStratifiedKFold(n_splits=4, n_repeats=5, random_state=0).split(frame, y)
     return [(frame.iloc[fit], y[fit], frame.iloc[held], y[held]) for fit, held in folds]
 
 
