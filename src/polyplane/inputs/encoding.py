@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -604,8 +605,9 @@ def _example(text: str, kind: str, format: Any) -> str:
 
 def _few_texts(used: list[str]) -> str:
     """Return a note if a few texts keep a column from being numeric."""
-    other = [text for text in used if find_number_format([text], ".") is None]
-    if not 0 < len(other) <= FEW_TEXTS * len(used):
+    most = int(FEW_TEXTS * len(used))
+    other = list(islice((text for text in used if find_number_format([text], ".") is None), most + 1))
+    if not 0 < len(other) <= most:
         return ""
     named = ", ".join(map(repr, other[:3])) + (", ..." if other[3:] else "")
     return (
