@@ -30,7 +30,19 @@ NUMBERS = {
 }
 OTHERS = [
     *("12_kg 500_g", "A12 A13", "00501 123", "1,2,3 4", "$5 5", "12 x", "5__kg 3", "(1) (2)", "1_23 4", "+-5 3"),
-    *("2e3M 5k", "(-5) 3", "(5 3", "5- -3-", "1.2.3 4", "1,23,4 5", "٣ 4", "12½ 3", "1_000_ 5_x", "€5 $3"),
+    *(
+        "2e3M 5k",
+        "(-5) 3",
+        "(5 3",
+        "5- -3-",
+        "1.2.3 4",
+        "1,23,4 5",
+        "٣ 4",
+        "12½ 3",
+        "1_000_ 5_x",
+        "€5 $3",
+        "5_" + "k" * 101,
+    ),
 ]
 
 
@@ -141,7 +153,7 @@ def test_weeks_are_those_of_iso_8601():
             assert read(f"{year}-W{week:02d}") == expected
 
 
-@pytest.mark.parametrize("format", ["%d/%m", "%Y-%Y", "%Y-%x", "%d/%m/%Y%", "%Y %y"])
+@pytest.mark.parametrize("format", ["%d/%m", "%Y-%Y", "%Y-%x", "%d/%m/%Y%", "%Y %y", "%Y" + " " * 200])
 def test_wrong_formats_are_refused(format):
     with pytest.raises(ValueError, match=r"date_format=.* must have a year"):
         date_reader(format)

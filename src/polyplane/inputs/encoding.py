@@ -18,6 +18,7 @@ import numpy as np
 from polyplane._array_api import as_matrix, is_sparse
 from polyplane.inputs.formats import (
     EXACT,
+    MAX_FORMAT,
     PLAIN,
     Ambiguous,
     NumberFormat,
@@ -280,7 +281,13 @@ class NumberColumn(Column):
     is_accounting: bool = False
 
     kind = "number"
-    checks = MappingProxyType({"decimal": one_of((".", ",")), "thousands": one_of(("", ",", ".", "'", " "))})
+    checks = MappingProxyType(
+        {
+            "decimal": one_of((".", ",")),
+            "thousands": one_of(("", ",", ".", "'", " ")),
+            "unit": Entry("a short string", lambda v: isinstance(v, str) and len(v) <= MAX_FORMAT),
+        }
+    )
 
     @cached_property
     def format(self) -> NumberFormat:

@@ -20,6 +20,9 @@ DATES = "datetime64[us]"
 #: From here on, neighbouring integers are equal as floats, and a column of them is read as text.
 EXACT = 2.0**53
 
+#: Maximum length of a unit and of a date format.
+MAX_FORMAT = 100
+
 Reader = Callable[[str], Any]
 
 
@@ -162,7 +165,7 @@ def find_number_format(levels: Collection[str], decimal: str | None = None) -> N
     if after <= {"", *MULTIPLES} and (len(after) > 1 or (after != {""} and before != {""})):
         has_multiples, after = True, {""}
     units = {*before, *after} - {""}
-    if len(before) > 1 or len(after) > 1 or len(units) > 1:
+    if len(before) > 1 or len(after) > 1 or len(units) > 1 or max(map(len, units), default=0) > MAX_FORMAT:
         return None
     signs = [part["open"] or part["last"] or "\u2212" in f"{part['sign']}{part['inner']}" for part in parts]
     if all(part["open"] for part in parts):
@@ -265,7 +268,8 @@ def date_pattern(format: str) -> str:
     pieces = re.split(r"%(.)", format)
     directives = pieces[1::2]
     is_known = set(directives) <= set(DIRECTIVES) and len(directives) == len(set(directives))
-    if not is_known or len({"Y", "y", "G"} & set(directives)) != 1 or "%" in pieces[::2]:
+    is_short = len(format) <= MAX_FORMAT
+    if not (is_known and is_short) or len({"Y", "y", "G"} & set(directives)) != 1 or "%" in pieces[::2]:
         listed = ", ".join(f"%{letter}" for letter in DIRECTIVES)
         raise ValueError(f"date_format={format!r} must have a year, and each of its directives once, of: {listed}.")
     pattern = "".join(DIRECTIVES[p] if i % 2 else re.escape(p) for i, p in enumerate(pieces))
