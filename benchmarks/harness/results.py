@@ -253,12 +253,14 @@ class KeptFigures(Results):
         made = self.figures[name].get("made", {})
         if "settings" not in made:
             return UNKNOWN
-        return CURRENT if Key(made["settings"], made["versions"]) == self.wanted.get(name) else STALE
+        wanted = self.wanted.get(name)
+        same = wanted and made["settings"] == wanted.settings and wanted.versions.items() <= made["versions"].items()
+        return CURRENT if same else STALE
 
     def changed(self, name: str) -> str:
         """What has changed since a stale figure was measured."""
         if name not in self.wanted:
             return "it is no longer part of the experiment"
         before, now = self.figures[name]["made"]["versions"], self.wanted[name].versions
-        differing = [name for name in before | now if before.get(name) != now.get(name)]
+        differing = [name for name in now if before.get(name) != now[name]]
         return ", ".join(f"{n} {before.get(n, '-')} to {now.get(n, '-')}" for n in differing) or "its settings"

@@ -6,6 +6,7 @@ import numpy as np
 from benchmarks.data.splits import board
 from benchmarks.harness.choosing import choose, grid
 from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.papers.multi_hyperplane.expected import method_of
 from benchmarks.papers.multi_hyperplane.looks import LOOKS, plain
 from sklearn.svm import SVC
 
@@ -75,7 +76,9 @@ def measure(results):
     for name in MACHINES:
         for level in QUICK_LEVELS if results.quick else LEVELS:
             seeds = SEEDS[:2] if results.quick else SEEDS
-            results.get(f"{name}, noise {level}", partial(accuracy, name, level, seeds))
+            results.get(
+                f"{name}, noise {level}", partial(accuracy, name, level, seeds), [*method_of(name), "make_checkerboard"]
+            )
 
 
 def tables(figures):
@@ -151,7 +154,6 @@ EXPERIMENT = Experiment(
     tables=tables,
     plots=plots,
     settings={"seeds": SEEDS, "svm_rows": SVM_ROWS, "machines": MACHINES},
-    uses=("AdaptiveMultiHyperplaneClassifier", "MultiHyperplaneClassifier", "make_checkerboard"),
 )
 
 if __name__ == "__main__":

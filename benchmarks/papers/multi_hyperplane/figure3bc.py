@@ -8,6 +8,7 @@ from benchmarks.data.splits import weights
 from benchmarks.harness.baselines import baseline
 from benchmarks.harness.choosing import choose, grid
 from benchmarks.harness.experiment import Experiment, Figure, Plot, Row, Table, main
+from benchmarks.papers.multi_hyperplane.expected import method_of
 from benchmarks.papers.multi_hyperplane.looks import LOOKS, plain
 
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
@@ -97,7 +98,9 @@ def measure(results):
             left_out = name == "MLP" if results.quick else point not in (machine.points or [point])
             if not left_out:
                 seeds = machine.seeds[:1] if results.quick else machine.seeds
-                results.get(name_of(name, point), partial(accuracy, name, point, seeds))
+                results.get(
+                    name_of(name, point), partial(accuracy, name, point, seeds), [*method_of(name), "make_weights"]
+                )
 
 
 def tables(figures):
@@ -217,7 +220,6 @@ EXPERIMENT = Experiment(
     tables=tables,
     plots=plots,
     settings={"choice_seed": CHOICE_SEED, "machines": MACHINES},
-    uses=("AdaptiveMultiHyperplaneClassifier", "MultiHyperplaneClassifier", "make_weights"),
 )
 
 if __name__ == "__main__":
