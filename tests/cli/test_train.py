@@ -159,7 +159,7 @@ def test_cross_validation_and_tuning(data, tmp_path):
     options = ["--learner", "pegasos", "--scale", "standard", "--cv", "4", "--tune", "--json", "--out", out]
     report = json.loads(run("train", data / "cancer.svm", *options).stdout)
     assert len(report["cv_error_percent"]) == 4
-    assert np.mean(report["cv_error_percent"]) < 5
+    assert np.mean(report["cv_error_percent"]) < 6  # always the most frequent class: 43
     tuned = report["tuned"]
     assert tuned["n_tried"] >= 6
     assert polyplane.load(out).alpha == tuned["settings"]["alpha"]
