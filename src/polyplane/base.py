@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -506,16 +507,16 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
             return
         if scaling != "none" and isinstance(X, np.ndarray):
             self._scaling = ranges.nearer(X.dtype)
-        self._warn_of_scales(ranges, scaling, stacklevel=6)
+        self._warn_of_scales(ranges, scaling)
 
     def _complaint(self, ranges: FeatureRanges, scaling: OwnScaling) -> str | None:
         names = getattr(self, "feature_names_in_", None)
         return ranges.complaint(scaling, lambda j: f"feature {j if names is None else repr(str(names[j]))}")
 
-    def _warn_of_scales(self, ranges: FeatureRanges, scaling: OwnScaling, stacklevel: int) -> None:
+    def _warn_of_scales(self, ranges: FeatureRanges, scaling: OwnScaling) -> None:
         complaint = self._complaint(ranges, scaling)
         if complaint is not None:
-            warnings.warn(complaint[0].upper() + complaint[1:], UserWarning, stacklevel=stacklevel)
+            warnings.warn(complaint[0].upper() + complaint[1:], UserWarning, stacklevel=_level_of_caller())
 
     def _new_run(self, seed: Any = None, method: Method[Any] | None = None, **how: Any) -> Run:
         """A run that continues from the current state, if there is one."""
@@ -621,6 +622,14 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
         if known is not None and not np.array_equal(known, classes):
             raise ValueError(f"classes={classes.tolist()} is not the same as on the last call: {known.tolist()}.")
         return classes
+
+
+def _level_of_caller() -> int:
+    """The level of a warning, whose place in the code is then the first one outside of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("polyplane."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def takes_matrix(estimator: Any) -> bool:

@@ -370,7 +370,7 @@ def _check_scales(draft: PlaneClassifier, cluster: Cluster) -> None:
     scaling = draft._method(cluster.classes).traits.own_scaling
     if scaling != "standard" and getattr(draft, "standardize", False) is True:
         raise ValueError("standardize=True is not available on a cluster: standardise the columns before training.")
-    draft._warn_of_scales(ranges, scaling if near else "none", stacklevel=4)
+    draft._warn_of_scales(ranges, scaling if near else "none")
 
 
 def lazily(X: Any, estimator: Any, method: str, example: np.ndarray) -> Any:
