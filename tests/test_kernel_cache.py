@@ -93,8 +93,6 @@ def test_read_only_places_train_and_predict_with_one_note(read_only, tmp_path):
     for words, expected in (
         (("train", "rows.csv", "--test", "rows.csv", "--learner", "pegasos"), "test error"),
         (("predict", model, "rows.csv"), "True\n"),
-        (("evaluate", model, "rows.csv"), "accuracy"),
-        (("explain", model, "rows.csv", "--row", "3"), "The predicted class"),
     ):
         done = read_only(*words)
         assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
