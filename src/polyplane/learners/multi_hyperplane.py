@@ -492,6 +492,10 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     by stochastic gradient descent. In both cases the step size decreases linearly to 0, and the planes of the last
     fifth of the passes are averaged. The papers' own methods are in `AdaptiveMultiHyperplaneClassifier`.
 
+    Predictions use the maximum also where the log-sum-exp was trained, so that each is explained by one plane, and rules
+    are exact. ``planes_.replace(pooling="logsumexp")`` predicts as trained: with 0.22 points fewer errors over nine
+    tables where several planes were chosen, and 0.05 over letter, usps and ijcnn1 (``benchmarks/peers/pooling.py``).
+
     With one plane per class the log-loss is that of logistic regression, a convex problem: `fit` then finds its minimum
     by L-BFGS, five iterations for a pass, unless `alpha` or `noise` is given. As in scikit-learn's
     `LogisticRegression`, half the sum of the squared weights is added to the sum of the losses, and nothing depends on
