@@ -492,7 +492,7 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     by stochastic gradient descent. In both cases the step size decreases linearly to 0, and the planes of the last
     fifth of the passes are averaged. The papers' own methods are in `AdaptiveMultiHyperplaneClassifier`.
 
-    Predictions use the maximum also where the log-sum-exp was trained, so that each is explained by one plane, and rules
+    Predictions use the maximum also where the log-sum-exp was trained, so that one plane explains each, and rules
     are exact. ``planes_.replace(pooling="logsumexp")`` predicts as trained: with 0.22 points fewer errors over nine
     tables where several planes were chosen, and 0.05 over letter, usps and ijcnn1 (``benchmarks/peers/pooling.py``).
 
