@@ -150,6 +150,14 @@ class TestFit:
         classifier._keep_better(held_out, 900, model, finished(good))
         assert classifier.to_local().members_ == good
 
+    @pytest.mark.parametrize("sample_rows", [900, 300])
+    def test_monotone_columns(self, client, sample_rows):
+        name = FRAME.columns[[kind == "number" for kind in TableEncoder().fit(FRAME).kinds_.values()].index(True)]
+        estimator = TableClassifier(**{**GOOD, "max_iter": 3}, monotonic_cst={name: 1})
+        model = DaskTableClassifier(estimator, sample_rows=sample_rows).fit(delayed(split()), "fate").estimator_
+        column = [column.name for column in model.model_.inputs.columns].index(name)
+        assert model.model_.directions[column, 1] == 1
+
     def test_categories_that_differ_between_partitions(self, client):
         parts = [part.assign(colour=part["colour"].astype("category")) for part in split()]
         parts[1] = parts[1][parts[1]["colour"] != "red"].assign(

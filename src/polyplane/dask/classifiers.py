@@ -313,7 +313,8 @@ class DaskTableClassifier(DaskClassifier):
             n_rows = draft.encoder_rows_
             n_held_out = min(HELD_OUT, n_rows // 10) if n_rows > self.sample_rows else 0
             sample, held_out = table.draw(self.sample_rows, n_held_out)
-            data = Data(sample.Z, sample.y, sample.weight, np.arange(len(sample.y)), sample.n_classes)
+            rows = np.arange(len(sample.y))
+            data = Data(sample.Z, sample.y, sample.weight, rows, sample.n_classes, ranks=sample.ranks)
             if np.count_nonzero(data.class_counts) < 2:
                 raise ValueError(
                     f"Fewer than two classes have rows of positive weight in a sample of {len(sample.y)} rows."
@@ -324,8 +325,8 @@ class DaskTableClassifier(DaskClassifier):
             prepared = {member.preparation: table.prepared(member.preparation) for member in draft.members_}
             max_iter = n_passes(n_rows) if draft.max_iter is None else draft.max_iter
             parts = tuple(prepared[member.preparation] for member in draft.members_)
-            relay, rows = Relay(draft.members_, parts, sample, max_iter), placeholder(table.cluster)
-            return self._run(draft, relay, rows, max_iter, seeds, partial(self._keep_better, held_out, len(sample.y)))
+            relay, data = Relay(draft.members_, parts, sample, max_iter), placeholder(table.cluster)
+            return self._run(draft, relay, data, max_iter, seeds, partial(self._keep_better, held_out, len(sample.y)))
 
     def _keep_better(self, held_out: EncodedRows, sample_rows: int, draft: TableClassifier, run: Run) -> Self:
         """Keep the model of all rows, unless that of the sample is clearly better; after Ctrl-C, the better one."""

@@ -146,6 +146,7 @@ class ClusterTable:
         for each in (estimator, weighing):
             each._keep_encoder(encoder, classes, sum(summary.n_rows for summary in summaries))
         self.is_indicator = encoder.encoding_.is_indicator
+        self.ranks = estimator._ranks(encoder, classes)
         self.cluster = scatter(parts, weighing, classes)  # these stay on the workers
         self.n_rows = np.array([info.n_rows for info in self.cluster.infos])
         self.seeds = [[seed, info.number] for info in self.cluster.infos]
@@ -164,7 +165,7 @@ class ClusterTable:
         parts = zip(self.cluster.partitions, *np.broadcast_arrays(first, last), self.seeds, strict=True)
         found = self.cluster.gather([self.cluster.submit(_sample, *part) for part in parts])
         Z, y, weight = (np.concatenate(column) for column in zip(*found, strict=True))
-        return EncodedRows(Z, y, weight, self.is_indicator, len(self.cluster.classes))
+        return EncodedRows(Z, y, weight, self.is_indicator, len(self.cluster.classes), self.ranks)
 
     def _shares(self, n_rows: int) -> np.ndarray:
         """Return how many of `n_rows` sampled rows to take from each partition."""
@@ -175,7 +176,7 @@ class ClusterTable:
         """Return the prepared training rows on the workers, without the held-out rows."""
         parts = zip(self.cluster.partitions, self.held_out.tolist(), self.seeds, strict=True)
         submit = self.cluster.submit
-        prepared = [(submit(_prepare, *part, preparation, self.is_indicator),) for part in parts]
+        prepared = [(submit(_prepare, *part, preparation, self.is_indicator, self.ranks),) for part in parts]
         return Parts(self.cluster.client, prepared)
 
 
@@ -204,9 +205,14 @@ def _sample(partition: Partition, first: int, last: int, seed: list[int]) -> tup
 
 
 def _prepare(
-    partition: Partition, held_out: int, seed: list[int], preparation: Preparation, is_indicator: np.ndarray
+    partition: Partition,
+    held_out: int,
+    seed: list[int],
+    preparation: Preparation,
+    is_indicator: np.ndarray,
+    ranks: np.ndarray | None,
 ) -> Partition:
     data = partition.data
-    rows = EncodedRows(data.X, data.y, data.weight, is_indicator, data.n_classes)
+    rows = EncodedRows(data.X, data.y, data.weight, is_indicator, data.n_classes, ranks)
     kept = rows.take(np.sort(_order(partition, seed)[held_out:]))
     return Partition(kept.data(preparation), None, partition.number)
