@@ -26,8 +26,9 @@ from polyplane.tables.preparation import RECIPES, Preparation
 
 #: Numbers of planes per class to compare; if the largest ones are the best, four times as many follow.
 LEVELS = (1, 2, 4, 8, 16, 32)
-#: Smallest number of rows per plane of all classes together.
-ROWS_PER_PLANE = 2
+#: Smallest number of rows per plane of all classes together, and largest number of planes per class: with 2,048 planes,
+#: a pass over 100,000 rows of covtype takes minutes.
+ROWS_PER_PLANE, MOST_PLANES = 2, 512
 #: Largest number of numeric features for which bins, which multiply the features, are tried.
 MOST_BINNED = 200
 #: A candidate that is worse than the best by this many standard errors is not trained again.
@@ -288,7 +289,8 @@ def _more_planes(race: Race[Candidate], tried: list[Candidate], part: Part) -> l
     best = race.ranked(tried, part)[0]
     while part.plan.n_planes is None and best.n_planes >= LEVELS[-1] // 2:
         more = best._replace(n_planes=4 * best.n_planes)
-        if more in tried or more.n_planes * part.training.n_classes * ROWS_PER_PLANE > len(part.training.y):
+        most = min(MOST_PLANES, len(part.training.y) // (ROWS_PER_PLANE * part.training.n_classes))
+        if more in tried or more.n_planes > most:
             break
         new += race.run([more], [part])
         if race.mean(more, part) > (1 - GAIN_OF_PLANES) * race.mean(best, part):
