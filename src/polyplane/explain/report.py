@@ -34,8 +34,9 @@ ROUNDED = 0.005
 MAX_CLASSES, MAX_ERRORS, MAX_PICTURES = 30, 20, 40
 #: Number of columns of a row, of rules, importances and effects before folding, and largest number of effects.
 SHOWN_COLUMNS, SHOWN_RULES, SHOWN_EFFECTS, MAX_EFFECTS = 12, 24, 6, 60
-#: Number of rows whose certified radii are computed, and largest number of columns.
-CERTIFIED_ROWS, CERTIFIED_COLUMNS = 100, 2000
+#: Smallest and largest number of rows whose certified radii are computed, largest number of columns, and number of
+#: weights of planes, times classes, of all these rows together.
+CERTIFIED_ROWS, CERTIFIED_COLUMNS, CERTIFIED_WEIGHTS = (10, 100), 2000, 10_000_000
 #: Number of bins of equal width of a reliability curve.
 BINS = 10
 
@@ -284,7 +285,8 @@ def _robustness(page: Markup, columns: ModelColumns) -> None:
     model, Z = columns.model, columns.Z
     if sparse.issparse(Z) or model.n_columns > CERTIFIED_COLUMNS:
         return
-    rows = Z[np.unique(np.linspace(0, len(Z) - 1, CERTIFIED_ROWS).astype(int))]
+    n_rows = int(np.clip(CERTIFIED_WEIGHTS // (model.planes.coef.size * model.n_classes), *CERTIFIED_ROWS))
+    rows = Z[np.unique(np.linspace(0, len(Z) - 1, n_rows).astype(int))]
     spread = "interquartile range" if model.inputs.is_table else "standard deviation"
     radius = Certificate(model, np.inf, scale=None if model.inputs.is_table else Z.std(axis=0)).radius(rows)
     median = float(np.median(radius))

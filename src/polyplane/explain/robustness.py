@@ -32,11 +32,13 @@ class Change(NamedTuple):
     half: np.ndarray
 
     def most(self, directions: np.ndarray) -> np.ndarray:
-        """Return the largest increase of linear functions, given as rows of a matrix for all rows or for each row."""
-        if directions.ndim == 2:
-            return np.asarray(self.shift @ directions.T + self.half @ np.abs(directions).T)
-        pairs = ((directions, self.shift), (np.abs(directions), self.half))
-        return np.sum([(by_row @ values[:, :, None])[:, :, 0] for by_row, values in pairs], axis=0)
+        """Return the largest increase of linear functions, given as rows of a matrix, shape (n_rows, n_functions)."""
+        return np.asarray(self.shift @ directions.T + self.half @ np.abs(directions).T)
+
+
+def _products(directions: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the products of the matrix of each row with its vector, shape (n_rows, n_directions)."""
+    return np.asarray(directions @ values[:, :, None])[:, :, 0]
 
 
 class Certificate:
@@ -206,27 +208,33 @@ class Certificate:
         each = np.arange(n_rows)
         mine, lead = tangents[each, :, own], value[each, own]
         is_rival = own[:, None] != np.arange(planes.n_classes)
-        from_own = self._growth(Z, self.coef - mine[:, member])
+        from_own = self._growth(self.coef - mine[:, member])
         from_rivals = []
         for r in range(planes.n_classes if planes.n_members > 1 else 0):
             theirs = tangents[:, :, r]
             between = np.einsum("nmf,m->nf", theirs - mine, planes.member_weight)[:, None]
-            from_rivals.append((self._growth(Z, between), self._growth(Z, self.coef - theirs[:, member])))
+            is_theirs = planes.owners == r
+            around = self._growth((self.coef - theirs[:, member])[:, is_theirs])
+            from_rivals.append((self._growth(between), around, is_theirs))
 
         def smallest(eps: np.ndarray) -> np.ndarray:
-            most = planes.pooled(scores + from_own(eps))
-            for r, (apart, around) in enumerate(from_rivals):
-                most[:, r] = np.minimum(most[:, r], apart(eps)[:, 0] + planes.pooled(scores + around(eps))[:, r])
+            change = self._change(Z, eps) if self.is_box else eps[:, None]
+            most = planes.pooled(scores + from_own(change))
+            for r, (apart, around, is_theirs) in enumerate(from_rivals):
+                increased = scores.copy()
+                increased[:, is_theirs] += around(change)
+                most[:, r] = np.minimum(most[:, r], apart(change)[:, 0] + planes.pooled(increased)[:, r])
             return np.asarray(lead - np.where(is_rival, most, -np.inf).max(axis=1))
 
         return smallest
 
-    def _growth(self, Z: np.ndarray, directions: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the largest increase of linear functions as a function of the distance."""
+    def _growth(self, directions: np.ndarray) -> Callable[[Any], np.ndarray]:
+        """Return the largest increase of linear functions as a function of the change, or of the distance."""
         if self.is_box:
-            return lambda eps: self._change(Z, eps).most(directions)
+            sizes = np.abs(directions)
+            return lambda change: _products(directions, change.shift) + _products(sizes, change.half)
         lengths = np.linalg.norm(directions * self.unit, DUALS[self.norm][1], axis=2)
-        return lambda eps: eps[:, None] * lengths
+        return lambda eps: eps * lengths
 
 
 def _units(numbers: Mapping[str, Any], scale: Any) -> dict[str, float]:
