@@ -5,9 +5,10 @@ import pytest
 from numba import njit
 
 from polyplane.engine.data import AffineScaling, Data
-from polyplane.kernels import convex_polytope, multi_hyperplane
+from polyplane.kernels import convex_polytope, cutting_plane, multi_hyperplane
 from polyplane.kernels.polyceptron import polyceptron_epoch
 from polyplane.kernels.rows import DenseRows, PlaneSums
+from polyplane.kernels.skipping import Checks
 from polyplane.learners.log_loss import N_CANDIDATES, Adam, CandidatePass, CandidatePlanes, Pace
 from tests.reference.multi_hyperplane import candidates
 
@@ -115,3 +116,24 @@ def test_recording_a_row_keeps_the_sum_of_n_log_n():
     np.testing.assert_array_equal(counts, np.bincount(memory.recorded[memory.recorded >= 0], minlength=4))
     assert sums[0] == counts.sum()
     assert sums[1] == pytest.approx(sum(n * np.log(n) for n in counts if n))
+
+
+def test_a_row_is_skipped_as_long_as_its_margin_outlasts_its_reach():
+    """The third row keeps its margin for 26 visits, the others with a reach below 0.2 for more than the maximum."""
+    x, reach = np.array([1.0, 3.0, 6.0, 6.0, 2.0]), np.array([0.25, 0.25, 0.1875, 0.125, 0.0])
+    skip, planes = np.zeros(5, dtype=np.uint8), PlaneSums(np.array([[1.0, 0.0]]), np.zeros(2), 1.0)
+    targets = multi_hyperplane.Targets(np.zeros(5, dtype=int), np.ones(5))
+    clocks = multi_hyperplane.Clocks(skip, reach, 31, 0, Checks(0.1, np.zeros(2)))
+    steps, rows = multi_hyperplane.Steps(0.1, 0.0), DenseRows(x[:, None])
+    multi_hyperplane.margin_epoch(rows, np.arange(5), planes, np.arange(2), targets, clocks, steps, np.empty(2))
+    assert skip.tolist() == [0, 8, 26, 31, 31]
+
+
+@pytest.mark.parametrize("slopes", [[1.0, 2.0, 4.0], [4.0, 2.0, 1.0], [2.0, 4.0, 1.0]])
+def test_lines_through_one_point_make_one_kink(slopes):
+    """The slope of the risk jumps once at 0.5, to that of the steepest line of the first row, and once at 1."""
+    change, at, rise = np.array([slopes, [1.0, 0.0, -1.0]]), np.empty(4), np.empty(4)
+    current = np.array([[-0.5], [-1.0]]) * np.abs(change)
+    n = cutting_plane.kinks(current, current + change, np.array([3.0, 2.0]), 2.0, at, rise)
+    np.testing.assert_array_equal(at[:n], [0.5, 1.0])
+    np.testing.assert_array_equal(rise[:n], [12.0, 2.0])

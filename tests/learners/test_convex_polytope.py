@@ -26,10 +26,10 @@ def problem():
 
 
 def reference_planes(X, positive, n_epochs, seed, **settings):
-    """The planes of Algorithm 1 over the orders that the estimator uses."""
+    """The planes of Algorithm 1 over the orders that the estimator uses, and the losses of each epoch."""
     orders = [np.random.default_rng([seed, epoch]).permutation(len(X)) for epoch in range(n_epochs)]
-    W = sgd_train(np.column_stack([X, np.ones(len(X))]), positive, orders, **settings)
-    return W[:, :-1], W[:, -1]
+    W, losses = sgd_train(np.column_stack([X, np.ones(len(X))]), positive, orders, **settings)
+    return W[:, :-1], W[:, -1], np.reshape(losses, (n_epochs, -1))
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix, "csr64"])
@@ -55,9 +55,9 @@ def test_without_backoff_the_kernel_is_the_paper(problem, container, min_entropy
         average=False,
         random_state=3,
     ).fit(matrix, y, sample_weight=weight if weighted else None)
-    seed = np.random.RandomState(3).randint(2**31)
+    seed, losses = np.random.RandomState(3).randint(2**31), 0.0
     for c in (0, 1):
-        coef, intercept = reference_planes(
+        coef, intercept, of_side = reference_planes(
             X,
             y == c,
             n_epochs,
@@ -69,6 +69,8 @@ def test_without_backoff_the_kernel_is_the_paper(problem, container, min_entropy
         )
         np.testing.assert_allclose(machine.planes_.of(c)[0], coef, rtol=0, atol=1e-9)
         np.testing.assert_allclose(machine.planes_.of(c)[1], intercept, rtol=0, atol=1e-9)
+        losses = losses + of_side.mean(axis=1)
+    np.testing.assert_allclose(machine.history_["loss"], losses, rtol=1e-9)
 
 
 def test_the_reference_uses_several_planes(problem):

@@ -137,7 +137,7 @@ def test_contested_passes_are_adam_on_the_planes_in_contention(n_planes, monkeyp
     monkeypatch.setattr("polyplane.learners.log_loss.MOST_LEFT_OUT", 1.0)  # else there would be more candidates
     rng = np.random.default_rng(0)
     X, y, W = rng.normal(size=(60, 5)), rng.integers(0, 3, 60), rng.normal(size=(3, n_planes, 6))
-    data, rate = data_of(X, y), 0.02
+    data, rate = replace(data_of(X, y), weight=rng.uniform(0.5, 2.0, 60)), 0.02
     rows = CandidatePlanes(data, shuffle=True, noise=False, n_planes=3 * n_planes)
     adam, orders, met = Adam(np.zeros_like(W), np.zeros_like(W)), [], []
     trained = W.copy()
@@ -153,7 +153,7 @@ def test_contested_passes_are_adam_on_the_planes_in_contention(n_planes, monkeyp
         met.append(contested.run([orders[-1]], 16, paces, averaged_from=4))
     batches = [[order[first : first + 16] for first in range(0, 60, 16)] for order in orders]
     inputs, how = np.column_stack([X, np.ones(60)]), (N_CANDIDATES, [renews(turn) for turn in range(5)])
-    expected, probabilities = train_log_loss(inputs, y, W, batches, rate, *how, epsilon=1e-4 / 5**0.5)
+    expected, probabilities = train_log_loss(inputs, y, data.weight, W, batches, rate, *how, epsilon=1e-4 / 5**0.5)
     np.testing.assert_allclose(trained, expected, atol=1e-9)
     np.testing.assert_allclose(np.concatenate(met), probabilities, atol=1e-9)
 
@@ -603,21 +603,23 @@ def test_the_missed_share_is_reported():
 
 
 def test_visits_stand_for_skipped_ones():
-    """Whatever the rows have become, the expected weight of a row is its own."""
+    """A row is visited in one of skip + 1 epochs; whatever the rows have become, its expected weight is its own."""
     rng, skip = np.random.default_rng(0), np.array([0, 1, 3, 31], dtype=np.uint8)
-    total = np.zeros(4)
+    total, visits = np.zeros(4), np.zeros(4)
     for _ in range(4000):
         rows, factor = BackoffState(skip).visited(np.arange(4), rng.random(4, dtype=np.float32))
         total[rows] += factor[rows]
+        visits[rows] += 1
     np.testing.assert_allclose(total / 4000, 1.0, atol=0.3)
-    assert total[0] == 4000
+    np.testing.assert_allclose(visits * (skip + 1.0) / 4000, 1.0, atol=0.3)
+    assert total[0] == visits[0] == 4000
 
 
 def test_rows_are_visited_again_when_skipped_ones_lose_their_probability():
     state, rows, ones = BackoffState(np.zeros(6, dtype=np.uint8)), np.arange(6), np.ones(6)
     high, low = np.full(6, 0.999), np.full(6, 0.9)
     for expected in (1, 3, 7, 8):
-        state = state.noted(rows, ones, np.where(rows < 5, high, low), 8)
+        state = state.noted(rows, ones, np.where(rows < 5, high, 0.1), 8)  # a row that was not skipped lost nothing
         assert state.skip.tolist() == [expected] * 5 + [0]
     assert state.strikes == 0
     for strikes, pauses in ((1, 1), (2, 2), (3, 4)):

@@ -45,17 +45,19 @@ class Assign:
 
 
 def sgd_train(X, positive, orders, n_planes, alpha, min_entropy=0.0, weight=None):
-    """SGDTRAIN (Algorithm 1): the planes of one polytope that has the rows `positive` outside.
+    """SGDTRAIN (Algorithm 1): the planes of one polytope that has the rows `positive` outside, and the losses met.
 
     `X` carries the constant feature; `orders` holds one order of visits per epoch; `min_entropy` is in nats.
     """
     weight = np.ones(len(X)) if weight is None else weight
     W = np.zeros((n_planes, X.shape[1]))
-    assign = Assign(n_planes, min_entropy)
+    assign, losses = Assign(n_planes, min_entropy), []
     for t, i in enumerate(np.concatenate(orders), start=1):
         eta = 1.0 / (alpha * t)
         scores = W @ X[i]
         W *= 1.0 - eta * alpha
+        violations = np.maximum(1 - scores.max() if positive[i] else 1 + scores, 0.0)
+        losses.append(weight[i] * violations.sum())
         if not positive[i]:
             for k in range(n_planes):
                 if scores[k] > -1:
@@ -63,4 +65,4 @@ def sgd_train(X, positive, orders, n_planes, alpha, min_entropy=0.0, weight=None
         elif scores.max() < 1:
             z = assign(scores, i) if min_entropy > 0 else first_best(scores)
             W[z] += eta * weight[i] * X[i]
-    return W
+    return W, losses

@@ -62,8 +62,8 @@ def candidates(W, x, y, n):
     return best
 
 
-def train_log_loss(X, y, W, batches, rate, n, renewed, negligible=1e-3, b1=0.9, b2=0.99, epsilon=1e-4):
-    """Adam on the mean log-loss of each batch, in which only the planes in contention for a row count.
+def train_log_loss(X, y, weight, W, batches, rate, n, renewed, negligible=1e-3, b1=0.9, b2=0.99, epsilon=1e-4):
+    """Adam on the mean weighted log-loss of each batch, in which only the planes in contention for a row count.
 
     They are found anew in those passes of which `renewed` is true. `batches` holds lists of rows, pass by pass. Moves
     shorter than `negligible` are left out. Returns the planes, and the probabilities of the rows' classes as met.
@@ -83,7 +83,7 @@ def train_log_loss(X, y, W, batches, rate, n, renewed, negligible=1e-3, b1=0.9, 
                 slope = np.where(own, p - p / p[own].sum(), p)
                 for plane, amount in zip(memory[i], slope, strict=True):
                     if abs(amount) > negligible:
-                        gradient[plane] += amount * X[i] / len(batch)
+                        gradient[plane] += amount * weight[i] * X[i] / len(batch)
             t += 1
             first, second = b1 * first + (1 - b1) * gradient, b2 * second + (1 - b2) * gradient**2
             W -= rate * first / (1 - b1**t) / (np.sqrt(second / (1 - b2**t)) + epsilon / np.sqrt(1 - b2**t))
