@@ -36,8 +36,8 @@ EXPECTED_FAILURES = {
 #: What takes long by its defaults is checked in a smaller form.
 SMALL = {
     "ConvexPolytopeClassifier": {"n_planes": 4, "alpha": 1e-2, "max_iter": 50},
-    # With a smaller alpha, the last steps decide whether one row of 50 is right in the check of class weights, where all
-    # others are weightless: without skipped rows, too.
+    # With a smaller alpha, the last steps decide about one row of 50 in the check of class weights, also if no row is
+    # skipped: nearly all rows are weightless there.
     "PegasosSVC": {"alpha": 1.0},
     "PlaneSearchCV": {"estimator": polyplane.CuttingPlaneSVC(tol=0.5), "param_distributions": {"C": [1.0, 0.1]}},
     "RobustPlaneClassifier": {"eps": 0.01, "n_planes": 1},
