@@ -4,7 +4,15 @@ A mutation is a line of the source and what replaces it. It stands for a mistake
 strict inequality, a forgotten factor, a wrong sign, a guarantee that is rarely needed.
 """
 
+import os
+import shlex
+import sys
+from pathlib import Path
 from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+#: Exit codes.
+PASSED, FAILED = 10, 11
 
 
 class Mutant(NamedTuple):
@@ -16,27 +24,29 @@ class Mutant(NamedTuple):
     tests: str
 
 
-CPM = "tests/learners/test_convex_polytope.py::test_without_backoff_the_kernel_is_the_paper"
+CPM = "tests/learners/test_convex_polytope.py::test_without_backoff_the_kernel_is_the_paper[True-0.9-asarray]"
 SKIPPING = (
     "tests/learners/test_convex_polytope.py::test_skipped_rows_are_checked_at_their_rate "
     "tests/learners/test_convex_polytope.py::test_a_check_stands_for_the_rows_that_were_not_checked "
     "tests/learners/test_convex_polytope.py::test_caution_follows_the_checks "
     "tests/learners/test_convex_polytope.py::test_a_row_is_skipped_as_long_as_its_slack_outlasts_the_movement"
 )
-JOINT = "tests/learners/test_joint_polytope.py::test_without_backoff_the_kernel_is_the_box"
+JOINT = "tests/learners/test_joint_polytope.py::test_without_backoff_the_kernel_is_the_box[True-0.9-asarray]"
 MULTI = "tests/learners/test_multi_hyperplane.py"
-HINGE = f"{MULTI}::test_the_margin_kernel_is_plain_descent"
+HINGE = f"{MULTI}::test_the_margin_kernel_is_plain_descent[asarray-31]"
 LOG = f"{MULTI}::test_contested_passes_are_adam_on_the_planes_in_contention"
 LEFT_OUT = f"{MULTI}::test_what_candidates_leave_out_is_measured_and_bounded"
 VISITS = (
     f"{MULTI}::test_visits_stand_for_skipped_ones "
     f"{MULTI}::test_rows_are_visited_again_when_skipped_ones_lose_their_probability"
 )
-AMM = "tests/learners/test_adaptive_multi_hyperplane.py::test_the_kernel_is_the_papers_box"
-POLYCEPTRON = "tests/learners/test_polyceptron.py::test_the_online_form_is_the_box_of_the_paper"
-WORST = "tests/learners/test_worst_case_polytope.py"
+AMM = "tests/learners/test_adaptive_multi_hyperplane.py -k 'papers_box and asarray'"
+POLYCEPTRON = "tests/learners/test_polyceptron.py::test_the_online_form_is_the_box_of_the_paper[True-asarray]"
+WORST = "tests/learners/test_worst_case_polytope.py -k 'kernel and asarray or total'"
 CUTS = "tests/learners/test_cutting_plane.py"
 EDGES = "tests/kernels/test_edges.py"
+CANDIDATES = f"{EDGES} -k candidates"
+ONLINE = f"{EDGES} -k polyceptron"
 
 MUTANTS = [
     # The convex polytope machine.
@@ -52,7 +62,9 @@ MUTANTS = [
     Mutant(
         "kernels/convex_polytope.py", "if total >= 5 * counts.shape[0] and", "if total >= 4 * counts.shape[0] and", CPM
     ),
-    Mutant("kernels/convex_polytope.py", "        counts[old] -= 1\n", "        counts[old] -= 0\n", EDGES),
+    Mutant(
+        "kernels/convex_polytope.py", "        counts[old] -= 1\n", "        counts[old] -= 0\n", f"{EDGES} -k n_log_n"
+    ),
     Mutant(
         "kernels/convex_polytope.py", "    memory.recorded[i] = natural\n", "    memory.recorded[i] = chosen\n", CPM
     ),
@@ -60,15 +72,20 @@ MUTANTS = [
         "kernels/convex_polytope.py",
         "after += _n_log_n(counts[old] - 1) - _n_log_n(counts[old])",
         "after -= _n_log_n(counts[old])",
-        EDGES,
+        f"{EDGES} -k n_log_n",
     ),
     Mutant(
         "kernels/convex_polytope.py",
         "    for k in range(score.shape[0]):\n        if longest == 0:",
         "    for k in range(1):\n        if longest == 0:",
-        EDGES,
+        f"{EDGES} -k inner_row",
     ),
-    Mutant("kernels/convex_polytope.py", "length * movement[z], longest)", "length * movement[0], longest)", EDGES),
+    Mutant(
+        "kernels/convex_polytope.py",
+        "length * movement[z], longest)",
+        "length * movement[0], longest)",
+        f"{EDGES} -k inner_row",
+    ),
     Mutant(
         "kernels/convex_polytope.py",
         "                    if score[k] > -margin:\n",
@@ -157,16 +174,16 @@ MUTANTS = [
         "kernels/multi_hyperplane.py",
         "reached - 1.0 >= clocks.longest * reach[i]",
         "reached >= clocks.longest * reach[i]",
-        HINGE,
+        f"{EDGES} -k margin_outlasts",
     ),
     Mutant("kernels/multi_hyperplane.py", "if owner[k] == labels[i]:\n", "if owner[k] >= labels[i]:\n", HINGE),
     # Adaptive multi-hyperplane machines.
-    Mutant("kernels/multi_hyperplane.py", "(mine == answer and best[c] > best[rival])", "False", EDGES),
+    Mutant("kernels/multi_hyperplane.py", "(mine == answer and best[c] > best[rival])", "False", f"{EDGES} -k answer"),
     Mutant(
         "kernels/multi_hyperplane.py",
         "if where[c] < 0 or counts[c] < unused else best[c]",
         "if where[c] < 0 else best[c]",
-        EDGES,
+        f"{EDGES} -k answer",
     ),
     Mutant(
         "kernels/multi_hyperplane.py",
@@ -199,15 +216,15 @@ MUTANTS = [
         "kernels/log_loss.py",
         "if b == n_blocks or largest[b] >= needed:",
         "if b == n_blocks or largest[b] > needed:",
-        EDGES,
+        CANDIDATES,
     ),
-    Mutant("kernels/log_loss.py", "    if n_own == 0 or n_own == n:\n", "    if n_own == 0:\n", EDGES),
-    Mutant("kernels/log_loss.py", "    if n_own == 0 or n_own == n:\n", "    if n_own == n:\n", EDGES),
+    Mutant("kernels/log_loss.py", "    if n_own == 0 or n_own == n:\n", "    if n_own == 0:\n", CANDIDATES),
+    Mutant("kernels/log_loss.py", "    if n_own == 0 or n_own == n:\n", "    if n_own == n:\n", CANDIDATES),
     Mutant(
         "kernels/log_loss.py",
         "while at > 0 and values[at - 1] < value:",
         "while at > 1 and values[at - 1] < value:",
-        EDGES,
+        CANDIDATES,
     ),
     Mutant(
         "kernels/log_loss.py",
@@ -223,7 +240,7 @@ MUTANTS = [
         "second[i] = b2 * second[i] + a2 * abs(slope[i])",
         LOG,
     ),
-    Mutant("kernels/log_loss.py", "weight = rows.weight[row] / n_rows", "weight = 1.0 / n_rows", f"{MULTI} -k weight"),
+    Mutant("kernels/log_loss.py", "weight = rows.weight[row] / n_rows", "weight = 1.0 / n_rows", LOG),
     Mutant(
         "kernels/log_loss.py",
         "missed[0] += weight * (2.0 * (total - own) - kept) / total",
@@ -250,27 +267,27 @@ MUTANTS = [
         "tests/engine/test_race.py -k 'plane and not a9a'",
     ),
     # Polyceptron.
-    Mutant("kernels/polyceptron.py", "if sign[i] * score[r] <= 0.0:", "if sign[i] * score[r] < 0.0:", EDGES),
-    Mutant("kernels/polyceptron.py", "if values[k] < values[best]:", "if values[k] <= values[best]:", EDGES),
+    Mutant("kernels/polyceptron.py", "if sign[i] * score[r] <= 0.0:", "if sign[i] * score[r] < 0.0:", ONLINE),
+    Mutant("kernels/polyceptron.py", "if values[k] < values[best]:", "if values[k] <= values[best]:", ONLINE),
     Mutant("kernels/polyceptron.py", "sign[i] * step[i])", "step[i])", POLYCEPTRON),
     # The worst-case margin.
     Mutant(
         "kernels/worst_case_polytope.py",
         "norm[k] *= shrink * shrink",
         "norm[k] *= shrink",
-        f"{WORST} -k 'kernel or total'",
+        WORST,
     ),
     Mutant(
         "kernels/worst_case_polytope.py",
         "if k == longest or not longest_alone:\n                norm",
         "if not longest_alone:\n                norm",
-        f"{WORST} -k 'kernel or total'",
+        WORST,
     ),
     Mutant(
         "kernels/worst_case_polytope.py",
         "for k in range(z, z + 1) if outside else range(n_planes):",
         "for k in range(z, z + 1):",
-        f"{WORST} -k 'kernel or total'",
+        WORST,
     ),
     # Cutting planes.
     Mutant(
@@ -289,7 +306,7 @@ MUTANTS = [
         "kernels/cutting_plane.py",
         "if mu < crossing or (mu == crossing and s > steeper):",
         "if mu < crossing:",
-        f"{CUTS} -k 'TestExactSearch'",
+        f"{EDGES} -k kink",
     ),
     Mutant(
         "kernels/cutting_plane.py",
@@ -328,3 +345,17 @@ MUTANTS = [
         f"{CUTS} -k 'TestBundle'",
     ),
 ]
+
+
+def run(source, log, tests):
+    """Run tests with the package in `source`; the exit code tells their result from an error of this process."""
+    import pytest
+
+    with open(log, "w") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    os.chdir(ROOT)
+    os.environ["PYTHONPATH"] = source
+    sys.path.insert(0, source)
+    sys.dont_write_bytecode = True
+    sys.exit(PASSED + int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *shlex.split(tests)])))

@@ -1,40 +1,42 @@
 """The command: ``python -m tests.mutants [WORD ...]``, all mutations or those with a word in their file or text."""
 
+import multiprocessing
 import os
-import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tests.mutants import MUTANTS
+from tests.mutants import FAILED, MUTANTS, PASSED, ROOT, run
 
-ROOT = Path(__file__).parents[2]
 #: A mutation may make a loop endless: its tests are then killed, and so is it.
-LONGEST = 600
+LONGEST = 300
+#: What the package and its tests import: where processes can be forked, it is imported once.
+IMPORTS = ["numba", "pytest", "scipy.optimize", "sklearn.datasets", "sklearn.linear_model", "sklearn.svm"]
+PROCESSES = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
 
 
 def fails(source, tests):
     """Whether tests fail with the package in `source`; an error if none was run."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *shlex.split(tests)]
-    environment = os.environ | {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST)
-    except subprocess.TimeoutExpired:
-        return True
-    if done.returncode not in (0, 1) and done.returncode > 0:
-        raise RuntimeError(
-            f"{tests}: pytest ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-        )
-    return done.returncode != 0
+    log = source.with_name("log.txt")
+    process = PROCESSES.Process(target=run, args=(str(source), str(log), tests))
+    process.start()
+    process.join(LONGEST)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    if process.exitcode not in (PASSED, FAILED) and process.exitcode >= 0:
+        raise RuntimeError(f"{tests}: the process ended with {process.exitcode}\n{log.read_text()[-4000:]}")
+    return process.exitcode != PASSED
 
 
 def main(words):
     """Apply one mutation at a time to a copy of the package; list the survivors."""
     chosen = [m for m in MUTANTS if not words or any(word in m.file or word in m.old for word in words)]
     survivors, began = [], time.perf_counter()
+    if hasattr(os, "fork"):
+        PROCESSES.set_forkserver_preload(IMPORTS)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
