@@ -39,6 +39,8 @@ SCREENED_ROWS, STAYING = 3000, (16, 6, 4)
 #: Number of best preparations that are also tried with weighted features, number of planes of the classifiers that the
 #: weights are computed from, number of rounds, and the power of its relevance by which each feature is multiplied.
 WEIGHTED, WEIGHING_PLANES, ROUNDS, POWER = 3, 4, 2, 0.5
+#: Number of kinds of features that stay on all samples of many rows, with more planes each if these are better.
+LEADERS = 3
 #: Largest number of rows that weights are computed from.
 MOST_WEIGHED = 20_000
 #: Up to these numbers of rows, four or two of four folds are held out.
@@ -261,14 +263,19 @@ def select(rows: EncodedRows, plan: Plan) -> Team:
         if number == 0 and len(plan.names) > 1:
             best = list(dict.fromkeys(own.name for own in race.ranked(tried, part)))[:WEIGHTED]
             tried += race.run([own._replace(is_weighted=True) for own in tried if own.name in best], [part])
-        tried += _more_planes(race, tried, part)
+        # Different features are compared fairly only at the number of planes that each of them asks for.
+        n_leaders = LEADERS if len(parts) == 1 else 1
+        new = _more_planes(race, _leaders(race, tried, part, n_leaders), part)
+        tried = list(dict.fromkeys(tried + new))
         near = race.near_best(tried, OUT_OF_THE_RACE, [part])
         left = race.ranked(near, part)[: STAYING[min(number, len(STAYING) - 1)]]
+        left = list(dict.fromkeys([*_leaders(race, tried, part, n_leaders), *left]))
         plan.show(f"{len(tried)} candidates on {len(part.training.y)} rows, {len(left)} left")
     for number in range(len(parts)):
         left = race.run(left, [parts[number]])
         if len(parts) == 1:
-            left += _more_planes(race, left, parts[number])
+            new = _more_planes(race, _leaders(race, left, parts[number], LEADERS), parts[number])
+            left = list(dict.fromkeys(left + new))
         left = race.near_best(left, OUT_OF_THE_RACE, parts[: number + 1])
         plan.show(f"part {number + 1} of {len(parts)}, {len(left)} left")
     scores = {own: np.concatenate([part.scores[own] for part in parts]) for own in left}
@@ -283,20 +290,26 @@ def select(rows: EncodedRows, plan: Plan) -> Team:
     return Team(team, weights, gains, temperature, {} if len(race.trials) == len(parts) else _losses(race, parts))
 
 
-def _more_planes(race: Race[Candidate], tried: list[Candidate], part: Part) -> list[Candidate]:
-    """Compare the best candidate with four times as many planes, as long as this is worth their time."""
+def _leaders(race: Race[Candidate], tried: list[Candidate], part: Part, most: int) -> list[Candidate]:
+    """Return the best candidate of each kind of features, for the best kinds."""
+    leaders: dict[str, Candidate] = {}
+    for own in race.ranked(tried, part):
+        leaders.setdefault(own.features, own)
+    return list(leaders.values())[:most]
+
+
+def _more_planes(race: Race[Candidate], leaders: list[Candidate], part: Part) -> list[Candidate]:
+    """Compare candidates with four times as many planes, as long as this is worth their time."""
     new: list[Candidate] = []
-    best = race.ranked(tried, part)[0]
-    while part.plan.n_planes is None and best.n_planes >= LEVELS[-1] // 2:
-        more = best._replace(n_planes=4 * best.n_planes)
-        most = min(MOST_PLANES, len(part.training.y) // (ROWS_PER_PLANE * part.training.n_classes))
-        if more in tried or more.n_planes > most:
-            break
-        new += race.run([more], [part])
-        if race.mean(more, part) > (1 - GAIN_OF_PLANES) * race.mean(best, part):
-            break
-        best = more
-    return new
+    most = min(MOST_PLANES, len(part.training.y) // (ROWS_PER_PLANE * part.training.n_classes))
+    for best in leaders:
+        while part.plan.n_planes is None and LEVELS[-1] // 2 <= best.n_planes <= most // 4:
+            more = best._replace(n_planes=4 * best.n_planes)
+            new += race.run([more], [part])
+            if race.mean(more, part) > (1 - GAIN_OF_PLANES) * race.mean(best, part):
+                break
+            best = more
+    return list(dict.fromkeys(new))
 
 
 def _greedy(
