@@ -39,8 +39,9 @@ SCREENED_ROWS, STAYING = 3000, (16, 6, 4)
 #: Number of best preparations that are also tried with weighted features, number of planes of the classifiers that the
 #: weights are computed from, number of rounds, and the power of its relevance by which each feature is multiplied.
 WEIGHTED, WEIGHING_PLANES, ROUNDS, POWER = 3, 4, 2, 0.5
-#: Number of kinds of features that stay on all samples of many rows, with more planes each if these are better.
-LEADERS = 3
+#: Number of kinds of features that stay after each sample of many rows, with more planes each if these are better: few
+#: rows cannot show which features many rows ask for.
+LEADERS = (8, 4, 3)
 #: Largest number of rows that weights are computed from.
 MOST_WEIGHED = 20_000
 #: Up to these numbers of rows, four or two of four folds are held out.
@@ -264,7 +265,7 @@ def select(rows: EncodedRows, plan: Plan) -> Team:
             best = list(dict.fromkeys(own.name for own in race.ranked(tried, part)))[:WEIGHTED]
             tried += race.run([own._replace(is_weighted=True) for own in tried if own.name in best], [part])
         # Different features are compared fairly only at the number of planes that each of them asks for.
-        n_leaders = LEADERS if len(parts) == 1 else 1
+        n_leaders = LEADERS[min(number, len(LEADERS) - 1)] if len(parts) == 1 else 1
         new = _more_planes(race, _leaders(race, tried, part, n_leaders), part)
         tried = list(dict.fromkeys(tried + new))
         near = race.near_best(tried, OUT_OF_THE_RACE, [part])
@@ -274,7 +275,7 @@ def select(rows: EncodedRows, plan: Plan) -> Team:
     for number in range(len(parts)):
         left = race.run(left, [parts[number]])
         if len(parts) == 1:
-            new = _more_planes(race, _leaders(race, left, parts[number], LEADERS), parts[number])
+            new = _more_planes(race, _leaders(race, left, parts[number], LEADERS[-1]), parts[number])
             left = list(dict.fromkeys(left + new))
         left = race.near_best(left, OUT_OF_THE_RACE, parts[: number + 1])
         plan.show(f"part {number + 1} of {len(parts)}, {len(left)} left")
@@ -303,7 +304,11 @@ def _more_planes(race: Race[Candidate], leaders: list[Candidate], part: Part) ->
     new: list[Candidate] = []
     most = min(MOST_PLANES, len(part.training.y) // (ROWS_PER_PLANE * part.training.n_classes))
     for best in leaders:
-        while part.plan.n_planes is None and LEVELS[-1] // 2 <= best.n_planes <= most // 4:
+        while (
+            part.plan.n_planes is None
+            and (len(part.training.y) > SCREENED_ROWS or LEVELS[-1] // 2 <= best.n_planes)
+            and best.n_planes <= most // 4
+        ):
             more = best._replace(n_planes=4 * best.n_planes)
             new += race.run([more], [part])
             if race.mean(more, part) > (1 - GAIN_OF_PLANES) * race.mean(best, part):
