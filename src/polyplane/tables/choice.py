@@ -39,9 +39,9 @@ SCREENED_ROWS, STAYING = 3000, (16, 6, 4)
 #: Number of best preparations that are also tried with weighted features, number of planes of the classifiers that the
 #: weights are computed from, number of rounds, and the power of its relevance by which each feature is multiplied.
 WEIGHTED, WEIGHING_PLANES, ROUNDS, POWER = 3, 4, 2, 0.5
-#: Number of kinds of features that stay after each sample of many rows, with more planes each if these are better: few
-#: rows cannot show which features many rows ask for.
-LEADERS = (8, 4, 3)
+#: Number of preparations that stay after each sample of many rows, with more planes each if these are better: few rows
+#: cannot show which preparation many rows ask for.
+LEADERS = (5, 5, 3)
 #: Largest number of rows that weights are computed from.
 MOST_WEIGHED = 20_000
 #: Up to these numbers of rows, four or two of four folds are held out.
@@ -292,10 +292,10 @@ def select(rows: EncodedRows, plan: Plan) -> Team:
 
 
 def _leaders(race: Race[Candidate], tried: list[Candidate], part: Part, most: int) -> list[Candidate]:
-    """Return the best candidate of each kind of features, for the best kinds."""
+    """Return the best candidate of each preparation, for the best preparations."""
     leaders: dict[str, Candidate] = {}
     for own in race.ranked(tried, part):
-        leaders.setdefault(own.features, own)
+        leaders.setdefault(own.name, own)
     return list(leaders.values())[:most]
 
 
