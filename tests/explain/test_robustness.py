@@ -206,7 +206,7 @@ def test_what_cannot_be_certified_is_said(loans):
     model = random_model(np.random.default_rng(0))
     with pytest.raises(ValueError, match="norm=3 must be 1, 2 or inf"):
         certified_radius(model, X, norm=3)
-    with pytest.raises(ValueError, match=r"eps=-0.1 must not be negative"):
+    with pytest.raises(ValueError, match=r"eps=-0.1 must be 0 or more"):
         robust_error(model, X, [0], -0.1)
     with pytest.raises(TypeError, match="norm='inf' is available"):
         certified_radius(table, frame, norm=2)

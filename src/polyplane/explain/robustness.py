@@ -263,9 +263,10 @@ def certified_radius(
 ) -> np.ndarray:
     r"""Compute how far each row can be changed without any change of its predicted class.
 
-    By default, this is a lower bound of the distance to the nearest row of another class, which takes microseconds: a
-    plane of the predicted class beats all planes of other classes within it. With ``exact=True``, it is this distance,
-    found by one convex program for each plane of another class that can be the nearest.
+    By default, this is a lower bound of the distance to the nearest row of another class: a plane of the predicted
+    class beats all planes of other classes within it. It takes microseconds, and longer for committees. With
+    ``exact=True``, it is this distance, found by one convex program for each plane of another class that can be the
+    nearest.
 
     Parameters
     ----------
@@ -366,7 +367,7 @@ def robust_error(
     """
     sizes = np.asarray(eps, dtype=np.float64)
     if not (sizes >= 0).all():
-        raise ValueError(f"eps={eps!r} must not be negative.")
+        raise ValueError(f"eps={eps!r} must be 0 or more.")
     model = Model.of(estimator)
     Z, truth = model.encode(X), encode(np.asarray(y), model.classes)
     if len(truth) != Z.shape[0]:
