@@ -28,7 +28,7 @@ from polyplane import (
     load,
     save,
 )
-from polyplane._array_api import Team, device_of, host_dtype, namespace, to_numpy, within_device_memory
+from polyplane._array_api import ThreadPool, device_of, host_dtype, namespace, to_numpy, within_device_memory
 from polyplane.datasets import make_checkerboard
 from polyplane.learners.row_sums import ArrayRowSums, RowSums
 from polyplane.learners.tangents import kmeans
@@ -253,7 +253,7 @@ class TestArrayRowSums:
         X = rng.normal(size=(200, 5))
         target = (rng.integers(0, n_planes, 200) if n_planes > 1 else rng.choice([-1, 1], 200)).astype(np.int32)
         weight = rng.uniform(0.5, 2.0, 200)
-        expected = RowSums(X, target, weight, n_planes, 1.0, Team(1))
+        expected = RowSums(X, target, weight, n_planes, 1.0, ThreadPool(1))
         found = ArrayRowSums(form(X), target, weight, n_planes, 1.0)
         current, candidate = rng.normal(size=(2, n_planes, 6))
         for sums in (expected, found):

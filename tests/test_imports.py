@@ -111,6 +111,15 @@ def test_no_package_imports_what_is_private_to_another():
     assert OFFENDERS - found == set(), "these are gone: remove them from OFFENDERS"
 
 
+def test_no_class_has_the_name_of_another():
+    homes: dict[str, list[str]] = {}
+    for module, source in SOURCES.items():
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(module)
+    assert not {name: modules for name, modules in homes.items() if len(modules) > 1}
+
+
 def test_tests_share_what_they_need_by_other_modules():
     found = []
     for path in Path(__file__).parent.rglob("*.py"):
@@ -162,7 +171,7 @@ def test_upper_floors_are_refused(importer, name, is_allowed):
         ("polyplane.explain.displays.planes", "polyplane.explain._text", False),  # of the package around it
         ("polyplane.engine.race", "polyplane.engine.run._rich_bar", False),
         ("polyplane.explain.displays.__init__", "polyplane.explain.displays._style.COLOURS", False),
-        ("polyplane.learners.pegasos", "polyplane._array_api.Team", False),  # private to the whole package
+        ("polyplane.learners.pegasos", "polyplane._array_api.ThreadPool", False),  # private to the whole package
         ("polyplane.__init__", "polyplane._version.__version__", False),
     ],
 )

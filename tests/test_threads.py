@@ -12,19 +12,19 @@ from sklearn.multiclass import OneVsOneClassifier
 from threadpoolctl import threadpool_info
 
 from polyplane import ConvexPolytopeClassifier, CuttingPlaneSVC, PegasosSVC
-from polyplane._array_api import Team, in_threads
+from polyplane._array_api import ThreadPool, in_threads
 
 
 def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
-class TestTeam:
+class TestThreadPool:
     @pytest.mark.parametrize("n_jobs", [None, 1, 2, 5])
     @pytest.mark.parametrize("n_items", [0, 1, 2, 17])
     def test_results_come_in_order(self, n_jobs, n_items):
         items = list(range(n_items))
-        assert Team(n_jobs).map(lambda i: i * i, items) == [i * i for i in items]
+        assert ThreadPool(n_jobs).map(lambda i: i * i, items) == [i * i for i in items]
         assert in_threads(lambda i: i * i, iter(items), n_jobs) == [i * i for i in items]
 
     def test_an_idle_thread_takes_the_next_item(self):
@@ -35,21 +35,21 @@ class TestTeam:
             time.sleep(0.3 if i == 0 else 0.001)
             done.append((i, threading.get_ident()))
 
-        Team(2).map(work, range(20))
+        ThreadPool(2).map(work, range(20))
         assert done[-1][0] == 0
         assert len({thread for _, thread in done[:-1]}) == 1
 
     def test_the_calling_thread_works_too(self):
-        seen = Team(2).map(lambda i: (time.sleep(0.01), threading.get_ident())[1], range(20))
+        seen = ThreadPool(2).map(lambda i: (time.sleep(0.01), threading.get_ident())[1], range(20))
         assert len(set(seen)) == 2
         assert threading.get_ident() in seen
 
     @pytest.mark.parametrize("bad", [0, 7])
     def test_errors_come_through_and_the_team_lives_on(self, bad):
-        team = Team(2)
+        threads = ThreadPool(2)
         with pytest.raises(ZeroDivisionError):
-            team.map(lambda i: 1 / (i - bad), range(8))
-        assert team.map(lambda i: i, range(4)) == [0, 1, 2, 3]
+            threads.map(lambda i: 1 / (i - bad), range(8))
+        assert threads.map(lambda i: i, range(4)) == [0, 1, 2, 3]
 
     def test_blas_is_not_asked_for_the_same_cores(self):
         before = blas_threads()

@@ -234,7 +234,7 @@ def n_threads(n_jobs: int | None) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
-class Team:
+class ThreadPool:
     """A persistent pool of threads: a step uses it a dozen times, and takes no longer than starting the threads.
 
     Parameters
@@ -297,11 +297,11 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs
     With several threads, BLAS is limited to one thread in each of them, to avoid oversubscription.
     """
     items = list(items)
-    team = Team(1 if len(items) < 2 else n_jobs)
-    if team.size == 1:
-        return team.map(function, items)
+    threads = ThreadPool(1 if len(items) < 2 else n_jobs)
+    if threads.size == 1:
+        return threads.map(function, items)
     with one_blas_thread():
-        return team.map(function, items)
+        return threads.map(function, items)
 
 
 def blocks_of(n_rows: int, size: int) -> list[slice]:

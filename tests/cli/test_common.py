@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from polyplane.__main__ import main
 from polyplane.cli import app
-from polyplane.cli.common import Table, UserError, command, did_you_mean, present, register
+from polyplane.cli.common import PrintedTable, UserError, command, did_you_mean, present, register
 
 
 @pytest.fixture
@@ -94,7 +94,10 @@ def test_help_has_examples_and_paragraphs(program):
     assert "polyplane act now" in shown
 
 
-TABLES = [Table("Facts", (), [("rows", 3), ("share", 0.1234567891)]), Table("Rows", ("a", "b"), [("x[y]", 1.0)])]
+TABLES = [
+    PrintedTable("Facts", (), [("rows", 3), ("share", 0.1234567891)]),
+    PrintedTable("Rows", ("a", "b"), [("x[y]", 1.0)]),
+]
 
 
 def test_results_are_tab_separated_when_piped(capsys):

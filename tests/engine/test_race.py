@@ -124,7 +124,7 @@ def test_a_sample_wants_as_many_planes_per_row_as_all_rows(monkeypatch, wanted, 
     def losses(planes, data, rows):
         return np.full(len(rows), float(planes.n_planes != 2 * wanted)) + np.linspace(0, 0.1, len(rows))
 
-    monkeypatch.setattr(tangents, "LEVELS", (1, 4))
+    monkeypatch.setattr(tangents, "N_PLANES_TRIED", (1, 4))
     monkeypatch.setattr(tangents, "ROWS", 500)
     monkeypatch.setattr(tangents, "_calibrated_losses", losses)
     np.testing.assert_array_equal(chosen(*rings(1000, 0)), n_planes)
@@ -180,8 +180,10 @@ def test_what_was_compared_is_in_choice(capsys):
 
 
 def test_polytopes_share_the_centres_that_they_start_from(monkeypatch):
-    counted, of = [], convex_polytope.Centres.of
-    monkeypatch.setattr(convex_polytope.Centres, "of", lambda data, k, seed: counted.append(k) or of(data, k, seed))
+    counted, of = [], convex_polytope.ClassCentres.of
+    monkeypatch.setattr(
+        convex_polytope.ClassCentres, "of", lambda data, k, seed: counted.append(k) or of(data, k, seed)
+    )
     model = ConvexPolytopeClassifier(max_iter=1, random_state=0).fit(*rings(300, 0))
     assert set(model.choice_) == {"n_planes", "start_weight", "strength", "loss"}
     n_trials = len(model.choice_["loss"])

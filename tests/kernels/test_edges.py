@@ -9,7 +9,7 @@ from polyplane.kernels import convex_polytope, cutting_plane, multi_hyperplane
 from polyplane.kernels.polyceptron import polyceptron_epoch
 from polyplane.kernels.rows import DenseRows, PlaneSums
 from polyplane.kernels.skipping import Checks
-from polyplane.learners.log_loss import N_CANDIDATES, Adam, CandidatePass, CandidatePlanes, Pace
+from polyplane.learners.log_loss import N_CANDIDATES, Adam, CandidatePass, CandidatePlanes, StepSettings
 from tests.reference.multi_hyperplane import candidates
 
 # Only compiled code can call parts of kernels that call others.
@@ -36,7 +36,7 @@ def candidates_of(scores, y, n_classes):
     adam = Adam(np.zeros_like(W), np.zeros_like(W))
     scaling = AffineScaling(np.zeros(n_rows), 1.0)
     one = CandidatePass(X, y, weight, scaling, W, adam, None, None, (0.9, 0.99), planes=rows, turn=0, renew=True)
-    one.run([np.arange(n_rows)], n_rows, [Pace(0.0, 0.0, 1.0)], averaged_from=1)
+    one.run([np.arange(n_rows)], n_rows, [StepSettings(0.0, 0.0, 1.0)], averaged_from=1)
     return rows.candidates
 
 
@@ -124,7 +124,7 @@ def test_a_row_is_skipped_as_long_as_its_margin_outlasts_its_reach():
     skip, planes = np.zeros(5, dtype=np.uint8), PlaneSums(np.array([[1.0, 0.0]]), np.zeros(2), 1.0)
     targets = multi_hyperplane.Targets(np.zeros(5, dtype=int), np.ones(5))
     clocks = multi_hyperplane.Clocks(skip, reach, 31, 0, Checks(0.1, np.zeros(2)))
-    steps, rows = multi_hyperplane.Steps(0.1, 0.0), DenseRows(x[:, None])
+    steps, rows = multi_hyperplane.StepSize(0.1, 0.0), DenseRows(x[:, None])
     multi_hyperplane.margin_epoch(rows, np.arange(5), planes, np.arange(2), targets, clocks, steps, np.empty(2))
     assert skip.tolist() == [0, 8, 26, 31, 31]
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.svm import LinearSVC
 
 from polyplane import CuttingPlaneSVC, load, save
-from polyplane._array_api import Team
+from polyplane._array_api import ThreadPool
 from polyplane.dask.methods import check_method, on_cluster
 from polyplane.dask.partitions import Partition
 from polyplane.engine.data import Data
@@ -274,7 +274,7 @@ class TestExactSearch:
         X = np.round(rng.normal(size=(40, 3)), 1)
         target = rng.choice([-1, 1], 40) if n_columns == 1 else rng.integers(0, n_columns, 40)
         weight, C = rng.uniform(0, 2, 40), 10 ** rng.uniform(-3, 1)
-        sums = RowSums(X, target.astype(np.int32), weight, n_columns, 1.0, Team(1))
+        sums = RowSums(X, target.astype(np.int32), weight, n_columns, 1.0, ThreadPool(1))
         current, candidate = rng.normal(size=(2, n_columns, 4))
         current *= not from_zero  # all losses have a kink at 0
         sums.set_current(current)
@@ -419,7 +419,7 @@ class TestRowSums:
             matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
         elif container is not np.asarray:
             matrix = container(X)
-        sums = RowSums(matrix, target, weight, n_planes, 1.0, Team(2))
+        sums = RowSums(matrix, target, weight, n_planes, 1.0, ThreadPool(2))
         assert len(sums.blocks) > 1
         for _ in range(4):
             planes = rng.normal(size=(n_planes, 8))

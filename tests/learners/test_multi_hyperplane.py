@@ -25,7 +25,7 @@ from polyplane.learners.log_loss import (
     CandidatePass,
     CandidatePlanes,
     OnePlanePerClass,
-    Pace,
+    StepSettings,
     dense_gradient,
     renews,
     sparse_gradient,
@@ -144,7 +144,7 @@ def test_contested_passes_are_adam_on_the_planes_in_contention(n_planes, monkeyp
     for turn in range(5):
         orders.append(np.random.default_rng(turn).permutation(60))
         steps = range(4 * turn + 1, 4 * turn + 5)  # batches of 16, 16, 16 and 12 rows
-        paces = [Pace(rate * (1 - 0.99**t) ** 0.5 / (1 - 0.9**t), 0.0, 1.0) for t in steps]
+        paces = [StepSettings(rate * (1 - 0.99**t) ** 0.5 / (1 - 0.9**t), 0.0, 1.0) for t in steps]
         scaling = AffineScaling(np.zeros(5), 1.0)
         contested = CandidatePass(
             X, y, data.weight, scaling, trained, adam, None, None, (0.9, 0.99),
@@ -173,7 +173,7 @@ def test_what_candidates_leave_out_is_measured_and_bounded():
     kept = np.take_along_axis(slope, old, axis=1).sum(axis=1)
     sample = slice(0, 480, SAMPLED)
     left_out = 1 - kept[sample].sum() / slope[sample].sum()
-    zeros, pace = np.zeros_like(W), [Pace(0.0, 0.0, 1.0)]
+    zeros, pace = np.zeros_like(W), [StepSettings(0.0, 0.0, 1.0)]
     contested = CandidatePass(
         X, y, weight, AffineScaling(np.zeros(5), 1.0), W, Adam(zeros, zeros.copy()), None, None, (0.9, 0.99),
         planes=rows, turn=3, renew=True,

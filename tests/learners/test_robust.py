@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 import polyplane
 from polyplane import MultiHyperplaneClassifier, RobustPlaneClassifier
 from polyplane.explain import certified_radius, robust_error
-from polyplane.kernels.robust import Ball, Batch, Buffers, add_worst_cases
+from polyplane.kernels.robust import Perturbation, Rivals, ScoredRows, add_worst_cases
 
 
 def worst_loss(W, n_planes, x, half, y, weight, radius, order):
@@ -33,8 +33,10 @@ def test_the_gradient_is_that_of_the_loss(order):
     W, n_planes, x = rng.normal(size=(6, 5)), 2, rng.normal(size=(7, 5))
     x[:, -1] = 1.0
     half, y, weight = rng.uniform(size=(7, 5)) * [1, 1, 1, 1, 0], rng.integers(0, 3, 7), rng.uniform(0.1, 1.0, 7)
-    gradient, out, buffers = np.zeros_like(W), np.empty(7), Buffers(np.zeros(4, dtype=np.int64), np.zeros(4))
-    add_worst_cases(W, n_planes, Batch(x, half, y, weight, x @ W.T), Ball(0.3, order), buffers, gradient, out)
+    gradient, out, buffers = np.zeros_like(W), np.empty(7), Rivals(np.zeros(4, dtype=np.int64), np.zeros(4))
+    add_worst_cases(
+        W, n_planes, ScoredRows(x, half, y, weight, x @ W.T), Perturbation(0.3, order), buffers, gradient, out
+    )
     arguments = (n_planes, x, half, y, weight, 0.3, order)
     for k, j in np.ndindex(*W.shape):
         step = np.zeros_like(W)

@@ -10,7 +10,7 @@ import pytest
 
 from polyplane import TableEncoder
 from polyplane.inputs.encoding import Feature
-from polyplane.inputs.frames import loaded, read_table
+from polyplane.inputs.frames import as_table, loaded
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
 
@@ -542,7 +542,7 @@ class TestFewRows:
 
     def test_a_loaded_table_keeps_the_values_that_were_loaded(self, encoder):
         rows = {"number": [1.5], "level": ["State"], "flag": [True], "day": [None]}
-        table, expected = loaded(read_table(rows)), encoder.transform(rows)
+        table, expected = loaded(as_table(rows)), encoder.transform(rows)
         rows["number"][0] = 9.0
         np.testing.assert_array_equal(encoder.encoding_.encode(table, "X"), expected)
 

@@ -260,7 +260,7 @@ class TestPieces:
             np.testing.assert_allclose(found.planes.intercept, member.planes.intercept, rtol=1e-4, atol=1e-4)
 
     def test_the_memory_is_a_uniform_sample(self, monkeypatch):
-        monkeypatch.setattr(members, "MEMORY", 400)
+        monkeypatch.setattr(members, "REPLAY_SAMPLE", 400)
         model = TableClassifier(1, preparation="standard", n_planes=1, random_state=0).fit(FRAME, Y)
         method, _, data = begun(model, 1500)
         rows, kept = method._rows(data), np.zeros(1500)

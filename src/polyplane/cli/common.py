@@ -35,7 +35,7 @@ class UserError(Exception):
     """An error that the user can correct; its message is one sentence with the remedy."""
 
 
-class Table(NamedTuple):
+class PrintedTable(NamedTuple):
     """A table: formatted on a terminal, tab-separated in a pipe. Without `columns` it has no header."""
 
     title: str
@@ -197,7 +197,7 @@ def note(text: str) -> None:
     typer.echo(f"note: {visible(_one_line(text))}", err=True)
 
 
-def present(content: Mapping[str, Any], tables: Iterable[Table], as_json: bool) -> None:
+def present(content: Mapping[str, Any], tables: Iterable[PrintedTable], as_json: bool) -> None:
     """Print the results of a command: `tables`, or with `as_json` its `content`."""
     if as_json:
         typer.echo(visible_json(json.dumps(plain(content), ensure_ascii=False, allow_nan=False)))
@@ -253,24 +253,24 @@ def _forget_stdout() -> None:
         return
 
 
-def _tabbed(table: Table) -> Iterator[str]:
+def _tabbed(table: PrintedTable) -> Iterator[str]:
     if table.columns:
         yield "\t".join(map(visible, table.columns))
     for row in table.rows:
         yield "\t".join(show_number(cell) for cell in row)
 
 
-def _present_rich(tables: Iterable[Table]) -> None:
+def _present_rich(tables: Iterable[PrintedTable]) -> None:
     from rich import box
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table as RichTable
+    from rich.table import Table
 
     console = Console(highlight=False)
     style: dict[str, Any] = {"title_justify": "left", "title_style": "", "pad_edge": False, "box": box.SIMPLE_HEAD}
     for table in tables:
         title = f"[bold]{escape(visible(table.title))}[/]" if table.title else None
-        drawn = RichTable(title=title, show_header=bool(table.columns), **style)
+        drawn = Table(title=title, show_header=bool(table.columns), **style)
         width = max((len(row) for row in table.rows), default=len(table.columns))
         for j in range(width):
             numeric = bool(table.columns) and any(isinstance(row[j], int | float) for row in table.rows)

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from polyplane.cli.common import AsJson, Table, UserError, command, option, present, refuse_overwriting
-from polyplane.cli.data import DataFile, ModelFile, Reading, Seed, class_indices, load_model, refuse_table_options
+from polyplane.cli.common import AsJson, PrintedTable, UserError, command, option, present, refuse_overwriting
+from polyplane.cli.data import (
+    DataPath,
+    FileOptions,
+    ModelPath,
+    SeedOption,
+    class_indices,
+    load_model,
+    refuse_table_options,
+)
 
 
 @command(
@@ -13,12 +21,12 @@ from polyplane.cli.data import DataFile, ModelFile, Reading, Seed, class_indices
     "polyplane export small.safetensors -o small.c",
 )
 def compress(
-    model: ModelFile,
-    data: DataFile,
-    reading: Reading,
+    model: ModelPath,
+    data: DataPath,
+    reading: FileOptions,
     max_bytes: Annotated[int, option("BYTES", min=1)],
     out: Annotated[str, option("FILE", "--out", "-o")] = "small.safetensors",
-    seed: Seed = 0,
+    seed: SeedOption = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compress a model: the best planes with one-byte weights that fit into a budget of bytes.
@@ -60,4 +68,4 @@ def compress(
         "planes": fitted.planes.n_planes,
         "held_out_error_percent": round(100 * min(e for e, passes in chosen if passes == max(trials["passes"])), 4),
     }
-    present(facts, [Table("Compressed", (), list(facts.items()))], as_json)
+    present(facts, [PrintedTable("Compressed", (), list(facts.items()))], as_json)

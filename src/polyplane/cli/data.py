@@ -25,14 +25,14 @@ PANEL = "The data"
 DATA_HELP = (
     "Data file: svmlight, CSV/TSV, Parquet, Arrow, Excel, JSON (also gz/bz2/xz), SQLite, DuckDB; - for standard input."
 )
-DataFile = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
-ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by `polyplane train`.")]
-Seed = Annotated[int, option("N", min=0, help="Seed of the random number generator.")]
+DataPath = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
+ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by `polyplane train`.")]
+SeedOption = Annotated[int, option("N", min=0, help="Seed of the random number generator.")]
 PredictingThreads = Annotated[int | None, option(min=1, help="Threads for prediction.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class FileOptions:
     """Options about a data file.
 
     Parameters
@@ -66,7 +66,7 @@ class Reading:
 TABLE_ROWS = 65_536
 
 
-class Part(NamedTuple):
+class FileRows(NamedTuple):
     """Some rows of a data file.
 
     Parameters
@@ -97,7 +97,7 @@ class Part(NamedTuple):
         """The number of rows."""
         return int(self.X.shape[0])
 
-    def labelled(self, data: str) -> Part:
+    def labelled(self, data: str) -> FileRows:
         """Return the rows with a label; the others are ignored, with a note."""
         import numpy as np
 
@@ -111,7 +111,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingWithId(Reading):
+class FileOptionsWithId(FileOptions):
     """Options about a data file whose rows can be identified.
 
     Parameters
@@ -164,23 +164,25 @@ class LoadedModel:
 
     def batches(
         self, data: str, options: Mapping[str, Any], n_rows: int | None = None, *, labels: bool = True
-    ) -> Iterator[Part]:
+    ) -> Iterator[FileRows]:
         """Yield the rows of a file in batches; `options` are those of the command line."""
         return (self._table_parts if self.is_table else self._matrix_parts)(data, options, n_rows, labels)
 
-    def _matrix_parts(self, data: str, options: Mapping[str, Any], n_rows: int | None, labels: bool) -> Iterator[Part]:
+    def _matrix_parts(
+        self, data: str, options: Mapping[str, Any], n_rows: int | None, labels: bool
+    ) -> Iterator[FileRows]:
         from polyplane.readers import batches
 
         refuse_table_options(options)
         expected, first = self.reading() | ({} if labels else {"labels": "ignore"}), 0
         for rows in batches(data, n_rows, **{**expected, **options}):
             truth = class_indices(rows, self.model.classes, data) if labels else None
-            yield Part(rows.X, truth, first, rows.feature_names)
+            yield FileRows(rows.X, truth, first, rows.feature_names)
             first += rows.X.shape[0]
 
     def _table_parts(
         self, data: str, options: Mapping[str, Any], n_rows: int | None, needs_label: bool
-    ) -> Iterator[Part]:
+    ) -> Iterator[FileRows]:
         import numpy as np
 
         wanted = {option: options.get(option, self.metadata.get(option)) for option in ("label", "id")}
@@ -206,7 +208,7 @@ class LoadedModel:
                 truth = np.maximum(truth, -1)
             cells = [] if id_name is None else table.column(id_name).to_pylist()
             ids = None if id_name is None else ["" if cell is None else str(cell) for cell in cells]
-            yield Part(self._columns(table, data), truth, first, None, id_name, ids)
+            yield FileRows(self._columns(table, data), truth, first, None, id_name, ids)
             first += table.num_rows
 
     def _column(self, table: Any, option: str, wanted: str | None, is_needed: bool) -> str | None:
@@ -229,7 +231,7 @@ class LoadedModel:
         numbers = {c.name for c in inputs.columns if c.kind == "number" and c.decimal == "." and c.format.is_plain}
         return typed(table, numbers, inputs.gaps)
 
-    def feature_names(self, part: Part | None) -> list[str] | None:
+    def feature_names(self, part: FileRows | None) -> list[str] | None:
         """Return the names of a matrix's features, as in training or in the file, or svmlight indices; else None."""
         if self.is_table:
             return None
@@ -241,7 +243,7 @@ class LoadedModel:
         return [f"feature {first + j}" for j in range(self.model.n_columns)]
 
     def outcome(
-        self, part: Part, wanted: Collection[str], more: Mapping[str, Callable[[Any], np.ndarray]] | None = None
+        self, part: FileRows, wanted: Collection[str], more: Mapping[str, Callable[[Any], np.ndarray]] | None = None
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Predict the class of each row, and the `wanted` columns: "score", "proba", "winner".
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from polyplane.cli.common import AsJson, Table, command, note, option, present
-from polyplane.cli.data import Seed
+from polyplane.cli.common import AsJson, PrintedTable, command, note, option, present
+from polyplane.cli.data import SeedOption
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ class Task(NamedTuple):
 @command("polyplane demo", "polyplane demo --out polytope.png --seed 7")
 def demo(
     out: Annotated[Path, option()] = Path("polyplane-demo.png"),
-    seed: Seed = 0,
+    seed: SeedOption = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compare Polyplane with LinearSVC and an RBF-kernel SVC on three data sets, and draw the learned polytope.
@@ -127,14 +127,14 @@ def _measure(classifier: Any, task: Task) -> dict[str, float]:
     return {"error": error, "fit": fitted - began, "predict": seconds, "size": size}
 
 
-def _table(task: Task, outcomes: dict[str, dict[str, float]]) -> Table:
+def _table(task: Task, outcomes: dict[str, dict[str, float]]) -> PrintedTable:
     rows = []
     for name, found in outcomes.items():
         faster = outcomes[KERNEL]["predict"] / found["predict"]
         seconds = [round(found[key], 2) for key in ("error", "fit", "predict")]
         rows.append([name, *seconds, "" if name == KERNEL else f"{faster:,.0f} x", round(found["size"] / 1024, 1)])
     heads = ("classifier", "error %", "fit, s", "predict, s", "faster", "KB")
-    return Table(f"{task.name}, {len(task.y):,} rows", heads, rows)
+    return PrintedTable(f"{task.name}, {len(task.y):,} rows", heads, rows)
 
 
 def _draw(task: Task, out: Path, seed: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from polyplane.cli.common import AsJson, Table, UserError, command, option, present
-from polyplane.cli.data import DataFile, LoadedModel, ModelFile, PredictingThreads, Reading, load_model
+from polyplane.cli.common import AsJson, PrintedTable, UserError, command, option, present
+from polyplane.cli.data import DataPath, FileOptions, LoadedModel, ModelPath, PredictingThreads, load_model
 from polyplane.cli.report import error_content, error_shown, facts_table
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ MOST_CLASSES = 30
     "xzcat test.svm.xz | polyplane evaluate model.safetensors - --json",
 )
 def evaluate(
-    model: ModelFile,
-    data: DataFile,
-    reading: Reading,
+    model: ModelPath,
+    data: DataPath,
+    reading: FileOptions,
     positive: Annotated[str | None, option("LABEL")] = None,
     threshold: Annotated[float | None, option("NUMBER")] = None,
     eps: Annotated[float | None, option("SIZE", min=0)] = None,
@@ -79,11 +79,11 @@ def evaluate(
     content["baseline_error_percent"] = matrix.baseline_percent
     content["classes"] = [dict(zip(by_class, row, strict=True)) for row in rows]
     shown = {"rows": matrix.n_rows, **facts, "error %": round(matrix.error_percent, 4), **error_shown(matrix)}
-    tables = [facts_table("Evaluation", shown), Table("By class", list(by_class), rows)]
+    tables = [facts_table("Evaluation", shown), PrintedTable("By class", list(by_class), rows)]
     if len(labels) <= MOST_CLASSES:
         counts = [[label, *own] for label, own in zip(labels, matrix.counts.tolist(), strict=True)]
         title = "Confusion matrix: true class by row, predicted class by column"
-        tables.append(Table(title, ["true / predicted", *map(str, labels)], counts))
+        tables.append(PrintedTable(title, ["true / predicted", *map(str, labels)], counts))
     present({**content, "confusion": matrix.counts}, tables, as_json)
 
 

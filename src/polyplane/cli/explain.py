@@ -10,7 +10,7 @@ import typer
 
 from polyplane.cli.common import (
     AsJson,
-    Table,
+    PrintedTable,
     UserError,
     command,
     did_you_mean,
@@ -19,12 +19,12 @@ from polyplane.cli.common import (
     present,
     refuse_overwriting,
 )
-from polyplane.cli.data import DATA_HELP, LoadedModel, ModelFile, Part, Reading, load_model
+from polyplane.cli.data import DATA_HELP, FileOptions, FileRows, LoadedModel, ModelPath, load_model
 
 #: Maximum number of rows on which rules are checked.
 MOST_ROWS = 1 << 16
 
-Rows = Annotated[
+OptionalDataPath = Annotated[
     str | None, typer.Argument(metavar="DATA", help=f"{DATA_HELP} Rules are checked on the first {MOST_ROWS:,} rows.")
 ]
 
@@ -36,9 +36,9 @@ Rows = Annotated[
     "polyplane explain model.safetensors test.csv --html report.html --title 'Loans of 2026'",
 )
 def explain(
-    model: ModelFile,
-    reading: Reading,
-    data: Rows = None,
+    model: ModelPath,
+    reading: FileOptions,
+    data: OptionalDataPath = None,
     row: Annotated[int | None, option("N", min=0)] = None,
     top: Annotated[int, option("N", min=1)] = 8,
     tolerance: Annotated[float, option(min=0, max=1)] = 0.0,
@@ -94,7 +94,7 @@ def explain(
         note(f"{data}: only the first {first.n_rows:,} rows are used.")
     if html is not None and first is not None:
         facts = _write_page(loaded, first.labelled(str(data)), html, title)
-        present({"data": data, **facts}, [Table("Page", (), [("data", data), *facts.items()])], as_json)
+        present({"data": data, **facts}, [PrintedTable("Page", (), [("data", data), *facts.items()])], as_json)
         return
     if row is not None and parts is not None and first is not None:
         part, index = _part_with([each for each in (first, following) if each is not None], parts, row, str(data))
@@ -108,7 +108,7 @@ def explain(
         typer.echo(explanation.to_text(top))
 
 
-def _write_page(loaded: LoadedModel, rows: Part, html: str, title: str | None) -> dict[str, Any]:
+def _write_page(loaded: LoadedModel, rows: FileRows, html: str, title: str | None) -> dict[str, Any]:
     """Write a report about labelled rows; return facts about it."""
     from polyplane.explain import model_report
 
@@ -118,7 +118,7 @@ def _write_page(loaded: LoadedModel, rows: Part, html: str, title: str | None) -
 
 
 def _explain_row(
-    loaded: LoadedModel, rows: Part, part: Part, index: int, target: str | None, freeze: list[str] | None
+    loaded: LoadedModel, rows: FileRows, part: FileRows, index: int, target: str | None, freeze: list[str] | None
 ) -> Any:
     """Explain the row of a batch; the first rows give the typical values of features."""
     from polyplane.explain import explain_row
@@ -139,7 +139,7 @@ def _explain_row(
     return explain_row(loaded.estimator, part.X.slice(index, 1), true_label=truth, **aims)
 
 
-def _part_with(begun: list[Part], parts: Iterator[Part], row: int, data: str) -> tuple[Part, int]:
+def _part_with(begun: list[FileRows], parts: Iterator[FileRows], row: int, data: str) -> tuple[FileRows, int]:
     """Return the batch of a file that contains a row, and the index of the row in it."""
     for part in chain(begun, parts):
         if row < part.first + part.n_rows:

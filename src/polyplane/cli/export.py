@@ -6,11 +6,11 @@ import sys
 from pathlib import PurePath
 from typing import Annotated, Literal
 
-from polyplane.cli.common import AsJson, Table, UserError, command, option, output, present, refuse_overwriting
-from polyplane.cli.data import ModelFile, load_model
+from polyplane.cli.common import AsJson, PrintedTable, UserError, command, option, output, present, refuse_overwriting
+from polyplane.cli.data import ModelPath, load_model
 
 Kind = Literal["onnx", "json", "c", "js", "sql"]
-Number = Literal["float32", "float64", "int8"]
+NumberType = Literal["float32", "float64", "int8"]
 Database = Literal["sqlite", "duckdb", "postgresql"]
 
 
@@ -21,10 +21,10 @@ Database = Literal["sqlite", "duckdb", "postgresql"]
     "polyplane export model.safetensors --to json | jq '.classes[].label'",
 )
 def export(
-    model: ModelFile,
+    model: ModelPath,
     to: Annotated[Kind | None, option()] = None,
     out: Annotated[str, option("FILE", "--out", "-o")] = "-",
-    dtype: Annotated[Number | None, option()] = None,
+    dtype: Annotated[NumberType | None, option()] = None,
     opset: Annotated[int | None, option()] = None,
     name: Annotated[str | None, option()] = None,
     dialect: Annotated[Database | None, option()] = None,
@@ -72,7 +72,7 @@ def export(
         file.write(content)
     if out != "-":
         facts = {"model": model, "out": out, "to": kind, "size": len(content)}
-        present(facts, [Table("Exported", (), list(facts.items()))], as_json)
+        present(facts, [PrintedTable("Exported", (), list(facts.items()))], as_json)
 
 
 def _kind(out: str) -> str:

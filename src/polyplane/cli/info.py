@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polyplane._plain import plain
-from polyplane.cli.common import AsJson, Table, command, present
-from polyplane.cli.data import ModelFile, learner_of, name_of
+from polyplane.cli.common import AsJson, PrintedTable, command, present
+from polyplane.cli.data import ModelPath, learner_of, name_of
 from polyplane.cli.report import facts_table, member_weights, members_shown
 from polyplane.model import Model
 
 if TYPE_CHECKING:
-    from polyplane.files import ModelFile as Contents
+    from polyplane.files import ModelFile
 
 #: Maximum number of feature names in the text output; --json lists all of them.
 MOST_NAMES = 100
 
 
 @command("polyplane info model.safetensors", "polyplane info model.safetensors --json | jq .parameters")
-def info(model: ModelFile, as_json: AsJson = False) -> None:
+def info(model: ModelPath, as_json: AsJson = False) -> None:
     """Show the contents of a model file: learner, parameters, classes, planes, features, size and versions.
 
     The whole file is read and validated, as in all commands that load a model.
@@ -29,7 +29,7 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
     present(content, _tables(content), as_json)
 
 
-def describe(path: str, found: Contents) -> dict[str, Any]:
+def describe(path: str, found: ModelFile) -> dict[str, Any]:
     """Describe the contents of a model file."""
     estimator, steps = learner_of(found.model), [type(step).__name__ for _, step in getattr(found.model, "steps", ())]
     model = Model.of(found.model)
@@ -74,7 +74,7 @@ def _short(value: Any) -> Any:
     return plain(value)
 
 
-def _tables(content: dict[str, Any]) -> list[Table]:
+def _tables(content: dict[str, Any]) -> list[PrintedTable]:
     facts, names = dict(content), content["feature_names"]
     facts |= {"feature_names": names is not None, "classes": len(content["classes"])}
     facts |= {"size": f"{content['size']:,} bytes", "members": members_shown(content["member_weights"])}
@@ -82,19 +82,19 @@ def _tables(content: dict[str, Any]) -> list[Table]:
         facts |= {"columns": len(content["columns"]), "feature_names": None}
     tables = [
         facts_table(f"Model {content['file']}", facts),
-        Table("Classes", ("label", "planes"), [tuple(entry.values()) for entry in content["classes"]]),
-        Table("Parameters", ("parameter", "value"), list(content["parameters"].items())),
+        PrintedTable("Classes", ("label", "planes"), [tuple(entry.values()) for entry in content["classes"]]),
+        PrintedTable("Parameters", ("parameter", "value"), list(content["parameters"].items())),
     ]
     if "columns" in content:
         entries = [entry | {"gaps": "yes" if entry["gaps"] else "no"} for entry in content["columns"][:MOST_NAMES]]
         rows = [tuple(entry.values()) for entry in entries]
-        tables.append(Table("Columns", ("column", "kind", "missing values", "encoded features"), rows))
+        tables.append(PrintedTable("Columns", ("column", "kind", "missing values", "encoded features"), rows))
     if content.get("dropped"):
-        tables.append(Table("Dropped", ("column", "reason"), list(content["dropped"].items())))
+        tables.append(PrintedTable("Dropped", ("column", "reason"), list(content["dropped"].items())))
     if content.get("notes"):
-        tables.append(Table("Notes", ("column", "note"), list(content["notes"].items())))
+        tables.append(PrintedTable("Notes", ("column", "note"), list(content["notes"].items())))
     if content["metadata"]:
-        tables.append(Table("Metadata", ("name", "value"), list(content["metadata"].items())))
+        tables.append(PrintedTable("Metadata", ("name", "value"), list(content["metadata"].items())))
     if names is not None and len(names) <= MOST_NAMES:
-        tables.append(Table("Features", ("number", "name"), [(j, name) for j, name in enumerate(names)]))
+        tables.append(PrintedTable("Features", ("number", "name"), [(j, name) for j, name in enumerate(names)]))
     return tables

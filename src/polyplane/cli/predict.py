@@ -7,8 +7,16 @@ import time
 from typing import Annotated, Any
 
 from polyplane._plain import visible, visible_json
-from polyplane.cli.common import Table, UserError, command, option, output, present, refuse_overwriting
-from polyplane.cli.data import DataFile, LoadedModel, ModelFile, Part, PredictingThreads, ReadingWithId, load_model
+from polyplane.cli.common import PrintedTable, UserError, command, option, output, present, refuse_overwriting
+from polyplane.cli.data import (
+    DataPath,
+    FileOptionsWithId,
+    FileRows,
+    LoadedModel,
+    ModelPath,
+    PredictingThreads,
+    load_model,
+)
 
 
 @command(
@@ -17,9 +25,9 @@ from polyplane.cli.data import DataFile, LoadedModel, ModelFile, Part, Predictin
     "zcat rows.svm.gz | polyplane predict model.safetensors - | sort | uniq -c",
 )
 def predict(
-    model: ModelFile,
-    data: DataFile,
-    reading: ReadingWithId,
+    model: ModelPath,
+    data: DataPath,
+    reading: FileOptionsWithId,
     out: Annotated[str, option("FILE", "--out", "-o")] = "-",
     scores: Annotated[bool, option(None, "--scores")] = False,
     proba: Annotated[bool, option(None, "--proba")] = False,
@@ -67,7 +75,7 @@ def predict(
     if out != "-":
         seconds = time.perf_counter() - began
         facts = {"data": data, "out": out, "rows": n_rows, "seconds": round(seconds, 3)}
-        present(facts, [Table("Predicted", (), list(facts.items()))], as_json)
+        present(facts, [PrintedTable("Predicted", (), list(facts.items()))], as_json)
 
 
 class Lines:
@@ -101,7 +109,7 @@ class Lines:
             names += ["winner"] if name == "winner" else [f"{name}:{label}" for label in self.names]
         return ("\t".join(names) + "\n").encode()
 
-    def text(self, part: Part) -> bytes:
+    def text(self, part: FileRows) -> bytes:
         """Return labels, or tab-separated columns."""
         found, metrics = self.loaded.outcome(part, self.wanted)
         cells = [] if part.ids is None else [[visible(cell) for cell in part.ids]]
@@ -110,7 +118,7 @@ class Lines:
             cells += [[repr(value) for value in column.tolist()] for column in metric.T]
         return "".join("\t".join(row) + "\n" for row in zip(*cells, strict=True)).encode()
 
-    def json(self, part: Part) -> bytes:
+    def json(self, part: FileRows) -> bytes:
         """Return a JSON object for each row."""
         found, metrics = self.loaded.outcome(part, self.wanted)
         lines = []

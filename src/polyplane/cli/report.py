@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from polyplane._plain import visible
-from polyplane.cli.common import INTERRUPTED, Table, UserError, listed, present, show_number
+from polyplane.cli.common import INTERRUPTED, PrintedTable, UserError, listed, present, show_number
 from polyplane.cli.data import LoadedModel, name_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Report:
         self.tuned: dict[str, Any] | None = None
         self.cv_errors: list[ConfusionMatrix] = []
         self.test_error: ConfusionMatrix | None = None
-        self._held: list[Table] = []
+        self._held: list[PrintedTable] = []
         self._content: dict[str, Any] = {}
         self._trained: dict[str, Any] = {}
 
@@ -138,7 +138,7 @@ class Report:
             }
             title = f"Best of {len(tried)} settings, by cross-validation error"
             columns = [name.replace("standard_error", "+-").replace("error", "error %") for name in tried[0]]
-            self._show(Table(title, columns, [list(row.values()) for row in tried[:SHOWN_SETTINGS]]))
+            self._show(PrintedTable(title, columns, [list(row.values()) for row in tried[:SHOWN_SETTINGS]]))
 
     def _show_columns(self, inputs: Any) -> None:
         kinds: dict[str, list[str]] = {}
@@ -147,11 +147,11 @@ class Report:
         with_missing = [column.name for column in inputs.columns if column.has_gaps]
         rows = [(kind, len(names), _listed(names)) for kind, names in kinds.items()]
         rows += [("with missing values", len(with_missing), _listed(with_missing))] if with_missing else []
-        self._show(Table("Columns", ("kind", "columns", "names"), rows))
+        self._show(PrintedTable("Columns", ("kind", "columns", "names"), rows))
         if inputs.dropped:
-            self._show(Table("Dropped", ("column", "reason"), list(inputs.dropped.items())))
+            self._show(PrintedTable("Dropped", ("column", "reason"), list(inputs.dropped.items())))
         if inputs.notes:
-            self._show(Table("Notes", ("column", "note"), list(inputs.notes.items())))
+            self._show(PrintedTable("Notes", ("column", "note"), list(inputs.notes.items())))
         self._content |= {
             "kinds": {column.name: column.kind for column in inputs.columns},
             "gaps": with_missing,
@@ -189,18 +189,18 @@ class Report:
         if interrupted:
             raise typer.Exit(INTERRUPTED)
 
-    def _show(self, table: Table) -> None:
+    def _show(self, table: PrintedTable) -> None:
         if self.is_live:
             present({}, [table], as_json=False)
         else:
             self._held.append(table)
 
 
-def facts_table(title: str, facts: dict[str, Any]) -> Table:
+def facts_table(title: str, facts: dict[str, Any]) -> PrintedTable:
     """Return a table of names and values, without missing values and lists."""
     shown = {name: ("no", "yes")[value] if isinstance(value, bool) else value for name, value in facts.items()}
     rows = [(name.replace("_percent", " %").replace("_", " "), value) for name, value in shown.items()]
-    return Table(title, (), [row for row in rows if row[1] != "" and not isinstance(row[1], list | dict | None)])
+    return PrintedTable(title, (), [row for row in rows if row[1] != "" and not isinstance(row[1], list | dict | None)])
 
 
 def member_weights(planes: PlaneSet) -> list[float]:

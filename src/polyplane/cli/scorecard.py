@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from polyplane.cli.common import AsJson, Table, UserError, command, option, present
-from polyplane.cli.data import DataFile, LoadedModel, ModelFile, Reading, load_model
+from polyplane.cli.common import AsJson, PrintedTable, UserError, command, option, present
+from polyplane.cli.data import DataPath, FileOptions, LoadedModel, ModelPath, load_model
 from polyplane.cli.report import facts_table
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     "polyplane scorecard loans.safetensors loans.csv --event default --compare new_loans.csv",
 )
 def scorecard(
-    model: ModelFile,
-    data: DataFile,
-    reading: Reading,
+    model: ModelPath,
+    data: DataPath,
+    reading: FileOptions,
     event: Annotated[str | None, option("LABEL")] = None,
     points: Annotated[float, option("NUMBER")] = 600.0,
     odds: Annotated[float, option("NUMBER")] = 1 / 19,
@@ -89,5 +89,5 @@ def _rows(loaded: LoadedModel, data: str, given: dict[str, Any], labels: bool) -
     return pa.concat_tables([part.X for part in parts], promote_options="permissive"), np.concatenate(truth)
 
 
-def _shown(title: str, frame: Any) -> Table:
-    return Table(title, list(frame.columns), frame.astype(object).values.tolist())
+def _shown(title: str, frame: Any) -> PrintedTable:
+    return PrintedTable(title, list(frame.columns), frame.astype(object).values.tolist())

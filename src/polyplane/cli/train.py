@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 from polyplane.cli.common import AsJson, UserError, command, note, option, refuse_overwriting
 from polyplane.cli.data import (
     PANEL,
-    DataFile,
+    DataPath,
+    FileOptionsWithId,
     LoadedModel,
-    ReadingWithId,
-    Seed,
+    SeedOption,
     load_model,
     name_of,
     refuse_table_options,
@@ -61,7 +61,7 @@ _NOT_FOR_TABLES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(ReadingWithId):
+class TrainOptions(FileOptionsWithId):
     """The options of `polyplane train`.
 
     Parameters
@@ -99,7 +99,7 @@ class TrainOptions(ReadingWithId):
         Number of features, if not all of them occur in the file.
     """
 
-    data: DataFile
+    data: DataPath
     out: Annotated[str, option("FILE", "--out", "-o")] = "model.safetensors"
     test: Annotated[str | None, option("FILE")] = None
     cv: Annotated[int | None, option("K", min=2)] = None
@@ -109,7 +109,7 @@ class TrainOptions(ReadingWithId):
     settings: Annotated[list[str] | None, option("NAME=VALUE", "--set", panel=TRAINING)] = None
     scale: Annotated[ScaleMethod | None, option("METHOD", panel=TRAINING)] = None
     tune: Annotated[str | None, option("[SECONDS]", panel=TRAINING)] = None
-    seed: Seed = 0
+    seed: SeedOption = 0
     resume: Annotated[str | None, option("MODEL", panel=TRAINING)] = None
     threads: Annotated[int | None, option("N", min=1, panel=LIMITS)] = None
     time_limit: Annotated[float | None, option("SECONDS", panel=LIMITS)] = None

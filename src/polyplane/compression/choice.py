@@ -36,7 +36,7 @@ COSTLY = 0.1
 MANY, UNEQUAL, FAR = 0.1, 30.0, 100.0
 
 
-class Settings(NamedTuple):
+class CompressionSettings(NamedTuple):
     """The settings to choose: shape, noise (see `NOISES`) and initial step size."""
 
     shape: Shape
@@ -74,12 +74,12 @@ class Search:
             self.varying = np.arange(1)
         train, held_out = split(data.y, data.n_classes, np.random.default_rng(seed))
         self.train, self.held_out = _taken(data, train), _taken(data, held_out)
-        self.race: Race[Settings] = Race(self._errors)  # the rungs are numbers of passes
+        self.race: Race[CompressionSettings] = Race(self._errors)  # the rungs are numbers of passes
         self._references: dict[bool, Reference] = {}
 
-    def run(self) -> Settings:
+    def run(self) -> CompressionSettings:
         """Choose the scaling, then the shape, then the noise and the step size."""
-        left = [Settings(shape) for scaled in self._best_scalings() for shape in self._shapes(scaled)]
+        left = [CompressionSettings(shape) for scaled in self._best_scalings() for shape in self._shapes(scaled)]
         for n_passes, max_shapes in ROUNDS:
             left = self._ranked(left[:max_shapes], n_passes)
         best = left[0]
@@ -88,7 +88,7 @@ class Search:
         best = self._ranked([best, *others], LAST_PASSES)[0]
         return self._ranked([best._replace(rate=rate) for rate in RATES], LAST_PASSES)[0]
 
-    def final(self, settings: Settings, n_passes: int) -> tuple[dict[str, Any], dict[str, list[float]]]:
+    def final(self, settings: CompressionSettings, n_passes: int) -> tuple[dict[str, Any], dict[str, list[float]]]:
         """Train on all rows with these settings; return the parts of the model, and the history of the run."""
         run, planes = self._trained(settings, n_passes, self.data, tracked=True)
         kept = self._kept(settings.shape)[1]
@@ -118,18 +118,18 @@ class Search:
         n_varying, references = len(self.varying), {}
         for scaled in (scaled for scaled in self._scalings() if self._shapes(scaled)):
             shape = REFERENCE._replace(n_kept=n_varying, rank=min(REFERENCE.rank or 1, n_varying), scaled=scaled)
-            references[scaled] = Settings(shape)
+            references[scaled] = CompressionSettings(shape)
         self.race.run(references.values(), [REFERENCE_PASSES])
         best = self.race.ranked(list(references.values()), REFERENCE_PASSES)[0].shape.scaled
         are_costly = 2 * FLOAT * n_varying > COSTLY * self.max_bytes
         return [*references] if best and are_costly else [best]
 
-    def _ranked(self, candidates: list[Settings], n_passes: int) -> list[Settings]:
+    def _ranked(self, candidates: list[CompressionSettings], n_passes: int) -> list[CompressionSettings]:
         """The candidates, sorted by their error on held-out rows."""
         self.race.run(candidates, [n_passes])
         return self.race.ranked(candidates, n_passes)
 
-    def _errors(self, candidates: Sequence[Settings], n_passes: int) -> Iterator[float]:
+    def _errors(self, candidates: Sequence[CompressionSettings], n_passes: int) -> Iterator[float]:
         """The errors on held-out rows after training with these settings."""
         more = -(-FEW_ROWS // min(len(self.train.y), FEW_ROWS))
         for settings in candidates:
@@ -178,7 +178,9 @@ class Search:
             return AffineScaling(found.centre, found.factor / n_varying**0.5)
         return AffineScaling(X.mean(axis=0), AffineScaling.common(self.data.X[:, self.varying], weight).factor)
 
-    def _trained(self, settings: Settings, n_passes: int, data: Data, *, tracked: bool = False) -> tuple[Run, LowRank]:
+    def _trained(
+        self, settings: CompressionSettings, n_passes: int, data: Data, *, tracked: bool = False
+    ) -> tuple[Run, LowRank]:
         """Train on these rows with these settings; return the run, and the planes."""
         shape = settings.shape
         own, kept = self._kept(shape)

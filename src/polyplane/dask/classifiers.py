@@ -30,7 +30,7 @@ from polyplane.tables.members import EncodedRows, Member, class_scores, log_loss
 
 #: Number of held-out rows, at most a tenth, if there are more rows than in the sample: they determine the softmax
 #: temperature, and whether training on all partitions improved the model.
-HELD_OUT = 2000
+MAX_VALIDATION_ROWS = 2000
 #: Number of standard errors by which a model must be worse to be rejected.
 CLEARLY = 2.0
 
@@ -311,7 +311,7 @@ class DaskTableClassifier(DaskClassifier):
             seeds = draft._seed()
             table = ClusterTable(client, draft, X, y, sample_weight, seeds[0])
             n_rows = draft.encoder_rows_
-            n_held_out = min(HELD_OUT, n_rows // 10) if n_rows > self.sample_rows else 0
+            n_held_out = min(MAX_VALIDATION_ROWS, n_rows // 10) if n_rows > self.sample_rows else 0
             sample, held_out = table.draw(self.sample_rows, n_held_out)
             rows = np.arange(len(sample.y))
             data = Data(sample.Z, sample.y, sample.weight, rows, sample.n_classes, ranks=sample.ranks)

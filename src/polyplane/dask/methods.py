@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._array_api import Team
+from polyplane._array_api import ThreadPool
 from polyplane.dask.partitions import Cluster, Partition, Parts
 from polyplane.engine.data import AffineScaling, Data, moments
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Run
 from polyplane.engine.state import State, mix, workspace
-from polyplane.learners.cuts import Workspace
+from polyplane.learners.cuts import CutWorkspace
 from polyplane.learners.cutting_plane import CuttingPlane
 from polyplane.learners.multi_hyperplane import SmoothCommitteeState, SmoothMultiHyperplane
 from polyplane.learners.polyceptron import Evaluation, Evaluator, Polyceptron
@@ -192,10 +192,10 @@ class OnCluster(Method[Any]):
 class ClusterCuttingPlane(OnCluster, CuttingPlane):
     """The cutting-plane method on a cluster."""
 
-    def _workspace(self, data: Data) -> Workspace:
+    def _workspace(self, data: Data) -> CutWorkspace:
         local = _on_one_partition(CuttingPlane, self, n_jobs=1)
         problems = range(len(self._positives(data.n_classes)))
-        return Workspace([ClusterRowSums(self.cluster, (local, number)) for number in problems], Team(1))
+        return CutWorkspace([ClusterRowSums(self.cluster, (local, number)) for number in problems], ThreadPool(1))
 
 
 class ClusterRowSums:
@@ -390,7 +390,7 @@ def _evaluate(partition: Partition, inside: int, planes: np.ndarray) -> tuple[fl
 
 
 #: Methods whose steps are sums over rows, on a cluster.
-EXACT: dict[type, type[OnCluster]] = {
+EXACT_METHODS: dict[type, type[OnCluster]] = {
     CuttingPlane: ClusterCuttingPlane,
     Polyceptron: ClusterPolyceptron,
     PolyhedralMixture: ClusterMixture,
@@ -400,7 +400,7 @@ EXACT: dict[type, type[OnCluster]] = {
 def check_method(estimator: Any, method: Any) -> None:
     """Raise an error if the method of an estimator cannot be trained on a cluster."""
     name = type(estimator).__name__
-    if type(method) not in EXACT:
+    if type(method) not in EXACT_METHODS:
         if not method.traits.mixable:
             raise ValueError(
                 f"{name} cannot be trained on a cluster: its steps are not sums over rows, and models of different "
@@ -423,9 +423,9 @@ def on_cluster(
     method: Any, cluster: Cluster, n_rounds: int, n_epochs: int, choose: Any
 ) -> tuple[Method[Any], Data, int]:
     """Return the method with sums over all partitions, or in rounds; placeholder rows; and the number of steps."""
-    if type(method) in EXACT:
+    if type(method) in EXACT_METHODS:
         rows = _rows_with_moments(cluster) if isinstance(method, PolyhedralMixture) else None
-        return EXACT[type(method)](**vars(method), cluster=cluster), placeholder(cluster, rows), n_epochs
+        return EXACT_METHODS[type(method)](**vars(method), cluster=cluster), placeholder(cluster, rows), n_epochs
     if "n_jobs" in (part.name for part in fields(method)):
         method = replace(method, n_jobs=1)
     shares = np.array_split(np.arange(n_epochs), min(n_rounds, n_epochs))

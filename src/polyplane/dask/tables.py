@@ -11,7 +11,7 @@ import numpy as np
 from polyplane._prediction import check_weights, encode
 from polyplane.dask.partitions import Partition, Parts, columns_of, labelled, named_partition, scatter
 from polyplane.inputs.encoding import DENSE, CategoryColumn, Column, TableInputs
-from polyplane.inputs.frames import Cells, Table, concatenated_cells, read_table
+from polyplane.inputs.frames import Cells, Table, as_table, concatenated_cells
 from polyplane.tables.encoder import TableEncoder
 from polyplane.tables.members import EncodedRows
 from polyplane.tables.preparation import Preparation
@@ -186,7 +186,7 @@ def _summarise(
     """Summarise the rows with positive weight."""
     with named_partition(number):
         X, y, weight = columns_of(X, y, weight)
-        table = read_table(X, gaps)
+        table = as_table(X, gaps)
         weight = check_weights(np.empty((table.n_rows, 1)), y, encode(y, classes), classes, weight, class_weight)
         used = np.flatnonzero(weight > 0)
         ones = np.ones(len(used))

@@ -136,7 +136,7 @@ SMALL_SHARE = 0.1
 DISTANT = 10.0
 
 #: Methods without scaling learn almost nothing from smaller values, because the regularisation dominates.
-TINY = 1e-4
+TINY_VALUES = 1e-4
 
 #: Ranges in which methods with their own scaling lose no precision, also in float32.
 COMFORTABLE = (1e-5, 1e12)
@@ -254,7 +254,7 @@ class FeatureRanges(NamedTuple):
                 f"{name(far)} lies about {self.middle[far]:.3g} and spans only {self.width[far]:.3g}, so its distance "
                 f"from 0 dominates training: {remedy}"
             )
-        if scaling == "none" and size[large] < TINY:
+        if scaling == "none" and size[large] < TINY_VALUES:
             return (
                 f"No value of X is larger than {size[large]:.3g}, so the constant feature of the intercept dominates "
                 f"training: {remedy}"

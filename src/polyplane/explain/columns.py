@@ -13,11 +13,11 @@ from scipy import sparse
 from polyplane.engine.data import moments
 from polyplane.explain.text import date_text, distinct, whole_number
 from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, Range, TextColumn
-from polyplane.inputs.frames import Table, as_levels, read_table
+from polyplane.inputs.frames import Table, as_levels, as_table
 from polyplane.model import Model
 
 #: A value of a column: a number, a string (levels, dates, true and false), or None if missing.
-Value = int | float | str | None
+CellValue = int | float | str | None
 OTHER = "other levels"
 #: A text without known words, which has no words itself.
 NO_WORDS = "..."
@@ -144,7 +144,7 @@ class ModelColumns:
             x = np.asarray(x, dtype=object if inputs.is_table else None)
             x = x[None] if x.ndim == 1 else x
         if inputs.is_table:
-            return self._read_cells(read_table(x, inputs.gaps))
+            return self._read_cells(as_table(x, inputs.gaps))
         z: Any = inputs.read(x, self.model.learner)
         if z.shape[0] != 1:
             raise ValueError(f"x must be one row, not {z.shape[0]} rows.")
@@ -162,7 +162,7 @@ class ModelColumns:
         inputs = self.inputs
         z = inputs.encode(table, self.model.learner)[0]
         names = table.names if table.is_named and inputs.is_named else inputs.names
-        values: list[Value] = []
+        values: list[CellValue] = []
         notes = {}
         for j, column in enumerate(inputs.columns):
             cells = table.read(names.index(column.name))
@@ -191,7 +191,7 @@ class ModelColumns:
         return whole_number(float(value), is_whole, digits)
 
 
-def decoded(column: Column, z: np.ndarray) -> Value:
+def decoded(column: Column, z: np.ndarray) -> CellValue:
     """Decode the encoded numbers of a value."""
     if column.has_gaps and z[-1]:
         return None

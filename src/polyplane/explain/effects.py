@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
 
-from polyplane.explain.columns import OTHER, ModelColumns, Value, decoded
+from polyplane.explain.columns import OTHER, CellValue, ModelColumns, decoded
 from polyplane.explain.geometry.changes import part_of_column
 from polyplane.explain.text import date_text, distinct, signed, whole_number
 from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, Range, TextColumn
@@ -79,8 +79,8 @@ class ColumnEffect:
     column: str
     column_type: str
     part: str | None
-    values: tuple[Value, ...]
-    reference: Value
+    values: tuple[CellValue, ...]
+    reference: CellValue
     effect: np.ndarray
     low: np.ndarray | None
     high: np.ndarray | None
@@ -170,8 +170,8 @@ class _Axis(NamedTuple):
     """Values of a column, or of a part of a date, and their encoded numbers."""
 
     part: str | None
-    values: tuple[Value, ...]
-    reference: Value
+    values: tuple[CellValue, ...]
+    reference: CellValue
     encoded: np.ndarray
     counts: tuple[int, ...] | None = None
     drawn: tuple[float, float] = (0.0, 0.0)

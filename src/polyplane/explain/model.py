@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from polyplane._plain import plain
-from polyplane.explain.columns import ModelColumns, Value
+from polyplane.explain.columns import CellValue, ModelColumns
 from polyplane.explain.effects import ColumnEffect, Effects
 from polyplane.explain.rules import PlaneRule, RoundedPlanes, Rules
 from polyplane.explain.text import Explanation, data_frame, listed, quoted, signed
@@ -105,7 +105,7 @@ class ModelExplanation(Effects, Explanation):
         return "log-odds" if self._model.has_probabilities else "score"
 
     @property
-    def reference(self) -> dict[str, Value]:
+    def reference(self) -> dict[str, CellValue]:
         """The reference row."""
         return dict(zip(self.columns, self._described.reference.values, strict=True))
 

@@ -24,7 +24,7 @@ from polyplane.explain.robustness import Certificate
 from polyplane.explain.row import RowExplanation, explained_row
 from polyplane.explain.text import cut, number
 from polyplane.files import replace_file
-from polyplane.inputs.frames import loaded, read_table
+from polyplane.inputs.frames import as_table, loaded
 from polyplane.model import Model
 from polyplane.planes import margins_of
 
@@ -206,7 +206,7 @@ def _explained_rows(
     allowed = dict.fromkeys(("lower", "upper", "frozen", "increasing", "decreasing", "max_columns"))
     table = None
     if columns.inputs.is_table:  # its cells are read once, not once for each row
-        table = loaded(read_table(X, columns.inputs.gaps).take(np.array(chosen)))
+        table = loaded(as_table(X, columns.inputs.gaps).take(np.array(chosen)))
     explained = []
     for k, i in enumerate(chosen):
         if table is not None:

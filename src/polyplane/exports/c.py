@@ -11,7 +11,7 @@ import numpy as np
 
 from polyplane._version import __version__
 from polyplane.exports import literals
-from polyplane.exports.view import FLOATS, Column, View, column_names
+from polyplane.exports.view import FLOATS, ColumnView, View, column_names
 from polyplane.model import Model
 
 #: Bytes of a pointer on a 32-bit microcontroller, and of the number types.
@@ -71,7 +71,7 @@ def to_c(model: Any, dtype: str | None = None, *, name: str = "model") -> str:
         writer = _Compressed(replace(view, dtype="int8"), name, compressed)
         if writer.is_array and (np.diff(compressed.features.source) > 0).all():
             return writer.text()
-    return _Writer(view, name).text()
+    return _CWriter(view, name).text()
 
 
 class _Tables:
@@ -128,7 +128,7 @@ def _label_literals(classes: np.ndarray) -> tuple[str, list[str]]:
     return "const long long ", [f"{int(v)}LL" if v > -(2**63) else "(-9223372036854775807LL - 1)" for v in labels]
 
 
-class _Writer:
+class _CWriter:
     """Writes the tables and functions of a view."""
 
     def __init__(self, view: View, name: str) -> None:
@@ -353,12 +353,12 @@ class _Writer:
         body = "".join(f"        {line}\n" for line in (*lines, add, "f++;"))
         return f"    for (j = 0; j < NAME_FEATURES; j++) {{\n{body}    }}\n"
 
-    def _category(self, column: Column, field: str) -> str:
+    def _category(self, column: ColumnView, field: str) -> str:
         levels = f"PREFIX_levels_{field}" if column.levels else "NULL"
         rows = ", ".join("-1" if row is None else str(row) for row in (column.first, column.other, column.missing))
         return f"\n    PREFIX_category(planes, row->{field}, {levels}, {len(column.levels)}, {rows});\n"
 
-    def _numbers(self, column: Column, field: str) -> str:
+    def _numbers(self, column: ColumnView, field: str) -> str:
         if column.kind == "date":
             names = {number.part: f"parts[{DATE_PARTS.index(number.part)}]" for number in column.numbers}
             lines = [f"missing = PREFIX_date(row->{field}, parts);", "if (missing < 0)", "    return -1;"]
@@ -385,7 +385,7 @@ class _Writer:
         return "\n" + "".join(f"    {line}\n" for line in lines)
 
 
-class _Compressed(_Writer):
+class _Compressed(_CWriter):
     """Writes a model whose projection, and planes over projected features, are tables of bytes."""
 
     def __init__(self, view: View, name: str, model: Model) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from polyplane._version import __version__
 from polyplane.exports.literals import js_value, label_value, number, runtime, wrapped
-from polyplane.exports.view import Column, View
+from polyplane.exports.view import ColumnView, View
 from polyplane.features import OPS
 from polyplane.inputs.formats import MULTIPLES, PLAIN, NumberFormat, date_pattern
 
@@ -88,7 +88,7 @@ def _lines(values: Iterable[str]) -> str:
     return "[\n" + "".join(f"  {value},\n" for value in values) + "]"
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: ColumnView) -> dict[str, Any]:
     entries: dict[str, Any] = {"name": column.name, "position": column.position, "kind": column.kind}
     if isinstance(column.format, NumberFormat) and column.format != PLAIN:
         entries["format"] = _format(column.format)

@@ -8,7 +8,7 @@ import numpy as np
 
 from polyplane.exports.graph import Graph, add_outputs, import_package
 from polyplane.exports.table_graph import encode, inputs_of
-from polyplane.inputs.frames import read_table
+from polyplane.inputs.frames import as_table
 from polyplane.learners import LEARNERS, find_learner
 from polyplane.model import Model
 
@@ -184,7 +184,7 @@ def table_inputs(model: Any, X: Any, dtype: Any = None) -> dict[str, np.ndarray]
     inputs: Any = fitted.inputs
     if not inputs.is_table:
         raise TypeError("table_inputs takes a model of a table; the graph of other models has the input X, the rows.")
-    columns, table = inputs_of(inputs, _float_type(fitted, dtype)), read_table(X, inputs.gaps)
+    columns, table = inputs_of(inputs, _float_type(fitted, dtype)), as_table(X, inputs.gaps)
     positions = inputs.positions(table, fitted.learner)
     return {each.name: each.array(table.read(j)) for each, j in zip(columns, positions, strict=True)}
 

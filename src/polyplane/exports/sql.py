@@ -9,7 +9,7 @@ from typing import Any
 
 from polyplane._version import __version__
 from polyplane.exports.literals import check_text, label_value, real, sections, sql_comment, sql_name, sql_string
-from polyplane.exports.view import Column, Run, View, is_number
+from polyplane.exports.view import ColumnView, FeatureRange, View, is_number
 from polyplane.features import SMOOTH_BOUND
 
 #: Maximum length of a column name in bytes; PostgreSQL truncates names to 63 bytes.
@@ -73,7 +73,7 @@ def to_sql(
     view.refuse("SQL", ["text"], formats=True)
     if dialect not in DIALECTS:
         raise ValueError(f"dialect={dialect!r} must be one of {', '.join(DIALECTS)}.")
-    return _Writer(view, DIALECTS[dialect], table, (key,) if isinstance(key, str) else tuple(key)).text()
+    return _SqlWriter(view, DIALECTS[dialect], table, (key,) if isinstance(key, str) else tuple(key)).text()
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ DIALECTS: dict[str, Dialect] = {
 }
 
 
-class _Writer:
+class _SqlWriter:
     """Writes the query as a sequence of common table expressions: cells, numbers, features, planes and scores."""
 
     def __init__(self, view: View, dialect: Dialect, table: str, key: Sequence[str]) -> None:
@@ -263,7 +263,7 @@ class _Writer:
                 columns.append(f"    m{j}")
         return columns
 
-    def _feature(self, number: str, f: int, run: Run) -> str:
+    def _feature(self, number: str, f: int, run: FeatureRange) -> str:
         """Return a feature of a number as an expression."""
         centre, factor = (float(part[f]) for part in (self.view.features.centre, self.view.features.factor))
         u = number if centre == 0.0 else f"{number} - {self.dialect.literal(centre)}".replace("- -", "+ ")
@@ -319,7 +319,7 @@ class _Writer:
             return terms + ([f"{self._digits(missing)} * m{j}"] if missing else [])
         return self._choice(column, f"c{j}", k, missing)
 
-    def _choice(self, column: Column, cell: str, k: int, missing: float) -> list[str]:
+    def _choice(self, column: ColumnView, cell: str, k: int, missing: float) -> list[str]:
         """Return the term of a category in the score of plane k; empty if all its weights are 0."""
         other = self._weight(column.other, k)
         weights = [self._weight((column.first or 0) + i, k) for i in range(len(column.levels))]

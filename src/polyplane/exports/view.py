@@ -28,7 +28,7 @@ WORTHWHILE = 0.8
 LARGEST_WEIGHT = 127
 
 
-class Number(NamedTuple):
+class ColumnNumber(NamedTuple):
     """A number derived from a column: its value, or a part of a date.
 
     Parameters
@@ -46,7 +46,7 @@ class Number(NamedTuple):
     features: range
 
 
-class Run(NamedTuple):
+class FeatureRange(NamedTuple):
     """Successive features of one number, `start` to `stop`, with the same function and limits."""
 
     start: int
@@ -57,7 +57,7 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnView:
     """A column of the rows.
 
     Parameters
@@ -81,7 +81,7 @@ class Column:
     name: str
     position: int
     kind: str
-    numbers: tuple[Number, ...]
+    numbers: tuple[ColumnNumber, ...]
     levels: tuple[str, ...] = ()
     first: int | None = None
     other: int | None = None
@@ -126,7 +126,7 @@ class View:
     """
 
     model: Model
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnView, ...]
     features: Features
     weights: np.ndarray
     intercept: np.ndarray
@@ -208,14 +208,14 @@ class View:
                     f"convert it to {column.kind}s before training."
                 )
 
-    def runs(self, number: Number) -> list[Run]:
+    def runs(self, number: ColumnNumber) -> list[FeatureRange]:
         """Return the features of a number as runs."""
 
         def key(f: int) -> tuple[int, float, float]:
             return int(self.features.op[f]), float(self.features.low[f]), float(self.features.high[f])
 
         groups = [(found, list(own)) for found, own in groupby(number.features, key)]
-        return [Run(own[0], own[-1] + 1, OPS[op], low, high) for (op, low, high), own in groups]
+        return [FeatureRange(own[0], own[-1] + 1, OPS[op], low, high) for (op, low, high), own in groups]
 
     def spans(self, weights: np.ndarray) -> Spans | None:
         """Return the weights without zeros at both ends; None if that would not save enough memory."""
@@ -281,7 +281,7 @@ def _parts(model: Model) -> list[str]:
     return [feature.part for feature in inputs.features] if inputs.is_table else ["number"] * inputs.n_encoded
 
 
-def _columns(model: Model, source: np.ndarray, indicator: np.ndarray) -> tuple[Column, ...]:
+def _columns(model: Model, source: np.ndarray, indicator: np.ndarray) -> tuple[ColumnView, ...]:
     """Return the columns in use, given the source of each feature and the index of each indicator among the weights."""
     inputs: Any = model.inputs
     edges = np.searchsorted(source, np.arange(inputs.n_encoded + 1)).tolist()
@@ -290,7 +290,7 @@ def _columns(model: Model, source: np.ndarray, indicator: np.ndarray) -> tuple[C
         neutral = [None] * inputs.n_columns if inputs.neutral is None else inputs.neutral.tolist()
         cells = zip(column_names(model), neutral, ranges, strict=True)
         return tuple(
-            Column(name, j, "number", (Number("number", missing, own),))
+            ColumnView(name, j, "number", (ColumnNumber("number", missing, own),))
             for j, (name, missing, own) in enumerate(cells)
             if len(own)
         )
@@ -301,7 +301,7 @@ def _columns(model: Model, source: np.ndarray, indicator: np.ndarray) -> tuple[C
         column.encode(text_cells(column.name, np.array([-1]), [], ()), encoded)
         parts = [(feature, j) for feature, j in zip(column.features, range(own.start, own.stop), strict=True)]
         numbers = [
-            Number(feature.part, float(encoded[0, j - own.start]), ranges[j])
+            ColumnNumber(feature.part, float(encoded[0, j - own.start]), ranges[j])
             for feature, j in parts
             if feature.part not in INDICATORS
         ]
@@ -312,5 +312,5 @@ def _columns(model: Model, source: np.ndarray, indicator: np.ndarray) -> tuple[C
         )
         name, format = column.name, getattr(column, "format", None)
         values = tuple(numbers)
-        columns.append(Column(name, position[name], column.kind, values, levels, first, other, missing, format))
+        columns.append(ColumnView(name, position[name], column.kind, values, levels, first, other, missing, format))
     return tuple(columns)

@@ -17,7 +17,7 @@ import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
 from polyplane.inputs.formats import (
-    EXACT,
+    LARGEST_EXACT_INTEGER,
     MAX_FORMAT,
     PLAIN,
     Ambiguous,
@@ -34,8 +34,8 @@ from polyplane.inputs.frames import (
     as_dates,
     as_levels,
     as_numbers,
+    as_table,
     positions_of,
-    read_table,
 )
 
 #: Parts of a date, in addition to the date itself, as numbers; the day of the week is from 1 (Monday) to 7.
@@ -422,7 +422,7 @@ class DateColumn(Column):
 
 def is_number(value: Any) -> bool:
     """Whether an object is a float, or an integer that is the same as a float; booleans are not."""
-    return type(value) is float or (type(value) is int and abs(value) < EXACT)
+    return type(value) is float or (type(value) is int and abs(value) < LARGEST_EXACT_INTEGER)
 
 
 def days(dates: np.ndarray) -> np.ndarray:
@@ -518,7 +518,7 @@ _ID_NAME = re.compile(r"(.*[_\W])?(id|uid|uuid|guid|key|index|row|rownum|row_num
 
 
 @dataclass(frozen=True)
-class Rules:
+class EncoderParameters:
     """How columns are read when they are fitted: parameters of `TableEncoder`.
 
     Parameters
@@ -543,7 +543,7 @@ class Rules:
     date_format: str | Mapping[str, str] | None
 
 
-class Reading(NamedTuple):
+class ColumnFormat(NamedTuple):
     """How the values of a column are read: the kind, the format of strings, and a note for the user."""
 
     kind: str
@@ -551,41 +551,41 @@ class Reading(NamedTuple):
     note: str = ""
 
 
-def find_reading(cells: Cells, rules: Rules) -> Reading:
+def find_reading(cells: Cells, rules: EncoderParameters) -> ColumnFormat:
     """Find how a column is read, from its dtype or from all of its strings."""
     kind = rules.kinds.get(cells.name)
     used = _used_levels(cells) if cells.form == "text" else []
     if not used or (cells.is_declared and kind is None):
-        return Reading(kind or ("category" if cells.form == "text" else cells.form))
+        return ColumnFormat(kind or ("category" if cells.form == "text" else cells.form))
     dates: Any = rules.date_format if isinstance(rules.date_format, str) else (rules.date_format or {}).get(cells.name)
     if dates is not None and kind in ("date", None):
         read = date_reader(dates)
         if kind == "date" or not isinstance(rules.date_format, str) or all(read(text) is not None for text in used):
-            return Reading("date", dates)
+            return ColumnFormat("date", dates)
     ambiguous = ""
     numbers = find_number_format(used, rules.decimal) if kind in ("number", None) else None
     if isinstance(numbers, Ambiguous):
         ambiguous = str(numbers)
     elif numbers is not None:
         if kind is None and _are_wide(used, numbers):
-            return Reading("category", None, "its integers are beyond 2^53, which floats merge: they are levels")
-        return Reading("number", numbers, _example(used[0], "number", numbers))
+            return ColumnFormat("category", None, "its integers are beyond 2^53, which floats merge: they are levels")
+        return ColumnFormat("number", numbers, _example(used[0], "number", numbers))
     found = find_date_format(used) if kind in ("date", None) else None
     if isinstance(found, Ambiguous):
         ambiguous = str(found)
     elif found is not None:
-        return Reading("date", found, _example(used[0], "date", found))
+        return ColumnFormat("date", found, _example(used[0], "date", found))
     if kind is not None:
         if ambiguous:
             raise ValueError(f"Column {cells.name!r} is ambiguous: {ambiguous}.")
-        return Reading(kind)
+        return ColumnFormat(kind)
     if set(used) == {"true", "false"}:
-        return Reading("boolean")
+        return ColumnFormat("boolean")
     n_known = int((cells.values >= 0).sum())
     n_words = sum(len(text.split()) for text in used)
     if len(used) >= TEXT_DIFFERENT * n_known and n_words >= TEXT_WORDS * len(used) and rules.max_words:
-        return Reading("text")
-    return Reading("category", None, ambiguous or _few_texts(used))
+        return ColumnFormat("text")
+    return ColumnFormat("category", None, ambiguous or _few_texts(used))
 
 
 def _used_levels(cells: Cells) -> list[str]:
@@ -595,7 +595,9 @@ def _used_levels(cells: Cells) -> list[str]:
 def _are_wide(levels: list[str], format: NumberFormat) -> bool:
     """Whether a string has an integer that floats may merge with its neighbours."""
     return any(
-        sum(map(str.isdigit, text)) > EXACT_DIGITS and text[-1] not in ".eE" and abs(format.read(text)) >= EXACT
+        sum(map(str.isdigit, text)) > EXACT_DIGITS
+        and text[-1] not in ".eE"
+        and abs(format.read(text)) >= LARGEST_EXACT_INTEGER
         for text in levels
         if "e" not in text.lower()
     )
@@ -622,7 +624,7 @@ def _few_texts(used: list[str]) -> str:
     )
 
 
-def learn_column(cells: Cells, rules: Rules) -> tuple[Column | None, str]:
+def learn_column(cells: Cells, rules: EncoderParameters) -> tuple[Column | None, str]:
     """Return the fitted column, or None if it is dropped, and a note for the user or the reason to drop it."""
     kind, format, note = find_reading(cells, rules)
     is_gap = cells.is_gap
@@ -669,7 +671,7 @@ def _id_reason(cells: Cells, kind: str, values: np.ndarray, n_different: int) ->
     return None
 
 
-def _learn_category(cells: Cells, rules: Rules) -> tuple[Column | None, str]:
+def _learn_category(cells: Cells, rules: EncoderParameters) -> tuple[Column | None, str]:
     codes, levels = as_levels(cells)
     count = np.bincount(codes[codes >= 0], minlength=len(levels))
     order = np.argsort(-count, kind="stable")
@@ -688,7 +690,7 @@ def _learn_category(cells: Cells, rules: Rules) -> tuple[Column | None, str]:
     return CategoryColumn(cells.name, n_gaps > 0, tuple(levels[i] for i in shown), n_other > 0, tuple(counts)), note
 
 
-def _learn_text(cells: Cells, rules: Rules) -> tuple[Column | None, str]:
+def _learn_text(cells: Cells, rules: EncoderParameters) -> tuple[Column | None, str]:
     """Keep the most frequent words, but those that all texts contain."""
     codes, levels = as_levels(cells)
     rows = np.bincount(codes[codes >= 0], minlength=len(levels)).tolist()
@@ -776,10 +778,10 @@ class TableInputs:
 
     def read(self, X: Any, owner: str) -> np.ndarray:
         """Encode the rows of a table; `owner` is the name of the estimator, for messages."""
-        return self.encode(read_table(X, self.gaps, is_typed=False), owner)
+        return self.encode(as_table(X, self.gaps, is_typed=False), owner)
 
     @classmethod
-    def learn(cls, table: Table, gaps: tuple[str, ...], rules: Rules) -> TableInputs:
+    def learn(cls, table: Table, gaps: tuple[str, ...], rules: EncoderParameters) -> TableInputs:
         """Fit the encoding to a table."""
         columns: list[Column] = []
         dropped: dict[str, str] = {}
@@ -1005,7 +1007,7 @@ class MatrixInputs:
 
     def _by_name(self, X: Any, owner: str) -> np.ndarray:
         """Return the columns of a frame or of dicts, in the order of training."""
-        table = read_table(X, is_typed=False)
+        table = as_table(X, is_typed=False)
         known = self.given_names or table.names
         positions = positions_of(known, known, True, table, owner)
         few = [] if table.objects is None else [[*table.objects(j)] for j in positions]

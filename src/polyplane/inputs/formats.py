@@ -18,7 +18,7 @@ import numpy as np
 #: Dates have microsecond resolution, as in Python, Polars and Arrow, which covers all years from 1 on.
 DATES = "datetime64[us]"
 #: From here on, neighbouring integers are equal as floats, and a column of them is read as text.
-EXACT = 2.0**53
+LARGEST_EXACT_INTEGER = 2.0**53
 
 #: Maximum length of a unit and of a date format.
 MAX_FORMAT = 100

@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
-from polyplane.inputs.formats import DATES, EXACT, PLAIN, NumberFormat, Reader, date_reader
+from polyplane.inputs.formats import DATES, LARGEST_EXACT_INTEGER, PLAIN, NumberFormat, Reader, date_reader
 
 Form = Literal["number", "boolean", "date", "text"]
 
@@ -112,7 +112,7 @@ def text_of(value: Any) -> str | None:
         return str(int(value))
     if isinstance(value, float | np.floating):
         number = float(value)
-        return str(int(number)) if number.is_integer() and abs(number) < EXACT else str(number)
+        return str(int(number)) if number.is_integer() and abs(number) < LARGEST_EXACT_INTEGER else str(number)
     if isinstance(value, Decimal | Fraction):
         number = _number(value)
         return str(int(value)) if math.isfinite(number) and value == int(value) else text_of(number)
@@ -136,7 +136,7 @@ def is_missing(value: Any) -> bool:
 
 def number_cells(name: str, values: np.ndarray, is_whole: bool, exact: Callable[[], Sequence[Any]]) -> Cells:
     """Return the cells of a column of numbers; `exact` returns them as Python integers, if floats would merge them."""
-    if is_whole and len(values) and float(np.nanmax(np.abs(values), initial=0.0)) >= EXACT:
+    if is_whole and len(values) and float(np.nanmax(np.abs(values), initial=0.0)) >= LARGEST_EXACT_INTEGER:
         return object_cells(name, exact(), ())
     return Cells(name, "number", values, is_whole=is_whole)
 
@@ -162,7 +162,9 @@ def object_cells(name: str, values: Sequence[Any], gaps: Collection[str]) -> Cel
     form, convert, is_whole = _common_form(
         frozenset(type(v) for v, gone in zip(levels, missing, strict=True) if not gone)
     )
-    has_wide = convert is _number and any(isinstance(v, int | np.integer) and abs(int(v)) >= EXACT for v in levels)
+    has_wide = convert is _number and any(
+        isinstance(v, int | np.integer) and abs(int(v)) >= LARGEST_EXACT_INTEGER for v in levels
+    )
     if form == "text" or has_wide:
         return text_cells(name, codes, levels, gaps)
     gap = np.datetime64("NaT") if form == "date" else np.nan
@@ -311,7 +313,7 @@ def _wrong(cells: Cells, found: str, wanted: str) -> ValueError:
 
 
 #: Frames of pandas with at most this many rows are read at once, as objects: a series for each column takes longer.
-FEW_ROWS = 16
+ROWS_READ_AS_OBJECTS = 16
 
 
 @dataclass(frozen=True)
@@ -348,7 +350,7 @@ class Table:
         return replace(self, n_rows=len(rows), read=lambda j: self.read(j).take(rows), matrix=matrix, objects=None)
 
 
-def read_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> Table:
+def as_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> Table:
     """Convert a data frame, dicts or an array to a `Table`.
 
     Parameters
@@ -374,7 +376,7 @@ def read_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> 
     objects: Callable[[int], Any] | None = None
     if isinstance(X, Mapping):
         n_rows, columns, objects = n_given or _n_rows(X), X.keys(), list(X.values()).__getitem__
-    elif library == "pandas" and hasattr(X, "iloc") and not is_typed and len(X) <= FEW_ROWS:
+    elif library == "pandas" and hasattr(X, "iloc") and not is_typed and len(X) <= ROWS_READ_AS_OBJECTS:
         n_rows, columns, objects = len(X), X.columns.tolist(), X.to_numpy(dtype=object).T.tolist().__getitem__
     elif library in _LIBRARIES and hasattr(X, "columns"):
         n_rows, (columns, cells) = len(X), _LIBRARIES[library](X)
@@ -392,9 +394,9 @@ def read_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> 
         raise ValueError(
             f"Found array with {len(names)} feature(s) and {n_rows} sample(s), while a minimum of 1 is required."
         )
-    matrix = _matrix(X) if library == "pandas" and n_rows > FEW_ROWS else None
+    matrix = _matrix(X) if library == "pandas" and n_rows > ROWS_READ_AS_OBJECTS else None
     if objects is not None:
-        few = objects if n_rows <= FEW_ROWS else None
+        few = objects if n_rows <= ROWS_READ_AS_OBJECTS else None
         return Table(names, True, n_rows, lambda j: _list_cells(objects(j), names[j], gaps), objects=few)
     return Table(names, True, n_rows, lambda j: cells(j, names[j], gaps), matrix)
 
@@ -411,7 +413,7 @@ def _read_array(X: Any, gaps: Collection[str]) -> Table:
     names = tuple(f"x{j}" for j in range(array.shape[1]))
     matrix = array.astype(np.float64) if array.dtype.kind in "iuf" else None
     # The objects of durations in nanoseconds would be integers.
-    few = array.T.tolist().__getitem__ if len(array) <= FEW_ROWS and array.dtype.kind not in "mM" else None
+    few = array.T.tolist().__getitem__ if len(array) <= ROWS_READ_AS_OBJECTS and array.dtype.kind not in "mM" else None
     return Table(names, False, len(array), lambda j: _array_cells(array[:, j], names[j], gaps), matrix, few)
 
 
@@ -570,7 +572,7 @@ def _missing_sentence(missing: list[str], names: tuple[str, ...]) -> str:
 # Concatenation, column by column.
 
 #: The missing value of each form.
-GAPS = {"number": np.nan, "boolean": np.nan, "date": np.datetime64("NaT"), "text": -1}
+MISSING_BY_FORM = {"number": np.nan, "boolean": np.nan, "date": np.datetime64("NaT"), "text": -1}
 _DTYPES = {"number": np.float64, "boolean": np.float64, "date": DATES, "text": np.intp}
 
 
@@ -608,7 +610,9 @@ def concatenated_cells(parts: Sequence[Cells]) -> Cells:
             place.setdefault(level, len(place))
     filled = iter(known)
     values = [
-        np.full(len(part.values), GAPS[form], dtype=_DTYPES[form]) if is_empty else _values(next(filled), place)
+        np.full(len(part.values), MISSING_BY_FORM[form], dtype=_DTYPES[form])
+        if is_empty
+        else _values(next(filled), place)
         for part, is_empty in zip(parts, empty, strict=True)
     ]
     return Cells(

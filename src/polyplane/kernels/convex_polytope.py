@@ -42,7 +42,7 @@ class Memory(NamedTuple):
     sums: np.ndarray  # the sums of n_k and of n_k log n_k, from which the entropy is computed; of all classes, by class
 
 
-class Pace(NamedTuple):
+class SgdProgress(NamedTuple):
     """The progress of training: the planes are ``W = V / margin``, and V is stored."""
 
     t: int  # number of visits so far
@@ -142,7 +142,7 @@ def _passes_to_skip(
 
 @kernel
 def polytope_epoch(
-    rows: Any, order: np.ndarray, pace: Pace, planes: PlaneSums, problem: Problem, memory: Memory | None,
+    rows: Any, order: np.ndarray, pace: SgdProgress, planes: PlaneSums, problem: Problem, memory: Memory | None,
     backoff: Backoff, score: np.ndarray,
 ) -> tuple[float, int, float]:  # fmt: skip
     """Visit the rows in `order`; return the sum of the losses, the number of rows that updated a plane, and the margin.
@@ -226,7 +226,7 @@ def _best(score: np.ndarray, first: int, last: int, best: int) -> int:
 
 @kernel
 def joint_epoch(
-    rows: Any, order: np.ndarray, pace: Pace, planes: PlaneSums, problem: JointProblem, memory: Memory | None,
+    rows: Any, order: np.ndarray, pace: SgdProgress, planes: PlaneSums, problem: JointProblem, memory: Memory | None,
     backoff: Backoff, score: np.ndarray,
 ) -> tuple[float, int, float]:  # fmt: skip
     """Visit the rows in `order`; return the sum of the losses, the number of rows that updated planes, and the margin.

@@ -22,7 +22,7 @@ SAMPLED = 16
 BLOCK = 16
 
 
-class Rows(NamedTuple):
+class InputRows(NamedTuple):
     """All rows, their scaling ``factor * (x - centre)``, and input noise, if any."""
 
     X: np.ndarray
@@ -51,7 +51,7 @@ class Weights(NamedTuple):
     anchor: np.ndarray  # the planes towards which the weights are regularised
 
 
-class Steps(NamedTuple):
+class AdamSteps(NamedTuple):
     """The parameters of each step, and the common ones."""
 
     rate: np.ndarray
@@ -75,11 +75,11 @@ class Buffers(NamedTuple):
 
 @kernel
 def train(
-    rows: Rows,
+    rows: InputRows,
     visits: Visits,
     candidates: np.ndarray,
     weights: Weights,
-    steps: Steps,
+    steps: AdamSteps,
     buffers: Buffers,
     order: Order,
     renew: bool,
@@ -111,7 +111,7 @@ def train(
 
 
 @inlined_part
-def _gather(rows: Rows, chosen: np.ndarray, starts: np.ndarray, inputs: np.ndarray) -> None:
+def _gather(rows: InputRows, chosen: np.ndarray, starts: np.ndarray, inputs: np.ndarray) -> None:
     """Compute scaled rows with noise; the last column is 1."""
     n_features = rows.X.shape[1]
     factor = inputs.dtype.type(rows.factor)
@@ -270,7 +270,7 @@ def _learn(
 # A sum of two products can be fused in two ways, and newly compiled code can differ from cached code in this; without
 # this option, "fastmath" would be inherited from the caller.
 @njit(**{**PART, "fastmath": False})
-def _adam(weights: Weights, gradient: np.ndarray, steps: Steps, step: int, order: Order) -> None:
+def _adam(weights: Weights, gradient: np.ndarray, steps: AdamSteps, step: int, order: Order) -> None:
     """Take a step of Adam, reset the gradient to 0, put the weights in order, and update the averaged planes."""
     W, first, second = weights.W.reshape(-1), weights.first.reshape(-1), weights.second.reshape(-1)
     slope, number = gradient.reshape(-1), W.dtype.type

@@ -32,7 +32,7 @@ class Clocks(NamedTuple):
     checks: Checks
 
 
-class Steps(NamedTuple):
+class StepSize(NamedTuple):
     """The step size, and its decrease at each visit."""
 
     length: float
@@ -59,7 +59,7 @@ def margin_epoch(
     owner: np.ndarray,
     targets: Targets,
     clocks: Clocks,
-    steps: Steps,
+    steps: StepSize,
     score: np.ndarray,
 ) -> float:
     """Plain stochastic gradient descent; return the sum of the losses."""

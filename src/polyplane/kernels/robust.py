@@ -11,7 +11,7 @@ from polyplane.kernels.rows import borrowed
 NEGLIGIBLE = 1e-4
 
 
-class Batch(NamedTuple):
+class ScoredRows(NamedTuple):
     """Rows that end in a 1, their classes and weights, and the scores of all planes."""
 
     x: np.ndarray
@@ -21,14 +21,14 @@ class Batch(NamedTuple):
     scores: np.ndarray
 
 
-class Ball(NamedTuple):
+class Perturbation(NamedTuple):
     """The changes of a row: a ball of some radius in the norm of order 1 or 2, or if `order` is 0 the box."""
 
     radius: float
     order: int
 
 
-class Buffers(NamedTuple):
+class Rivals(NamedTuple):
     """Preallocated arrays: the planes of other classes with the highest scores, and by how much these can lead."""
 
     rivals: np.ndarray
@@ -37,7 +37,13 @@ class Buffers(NamedTuple):
 
 @kernel
 def add_worst_cases(
-    W: np.ndarray, n_planes: int, batch: Batch, ball: Ball, buffers: Buffers, gradient: np.ndarray, out: np.ndarray
+    W: np.ndarray,
+    n_planes: int,
+    batch: ScoredRows,
+    ball: Perturbation,
+    buffers: Rivals,
+    gradient: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     """Add the gradient of the mean log-loss of the worst cases; `out` are the smallest probabilities of the classes.
 
@@ -85,7 +91,7 @@ def _find(scores: np.ndarray, label: int, n_planes: int, rivals: np.ndarray, val
 
 
 @summing_part
-def _largest_lead(rival: np.ndarray, own: np.ndarray, x: np.ndarray, half: np.ndarray, ball: Ball) -> float:
+def _largest_lead(rival: np.ndarray, own: np.ndarray, x: np.ndarray, half: np.ndarray, ball: Perturbation) -> float:
     """Return the largest lead of a rival over a plane."""
     lead, length = x[0] * 0, x[0] * 0
     if ball.order == 0:
@@ -110,7 +116,7 @@ def _add(
     own: np.ndarray,
     x: np.ndarray,
     half: np.ndarray,
-    ball: Ball,
+    ball: Perturbation,
     gradient: np.ndarray,
     own_gradient: np.ndarray,
 ) -> None:

@@ -43,7 +43,7 @@ from polyplane.planes import PlaneSet
 ROWS_PER_CENTRE = 3
 
 
-class Centres(NamedTuple):
+class ClassCentres(NamedTuple):
     """The centres of the rows of each class, relative to the mean of all rows."""
 
     of_class: list[np.ndarray]  # each of shape (n_centres, n_features); empty for a class without rows
@@ -51,7 +51,7 @@ class Centres(NamedTuple):
     square: float  # the mean squared distance of the rows from their mean
 
     @classmethod
-    def of(cls, data: Data, n_planes: int, seed: int) -> Centres:
+    def of(cls, data: Data, n_planes: int, seed: int) -> ClassCentres:
         """Compute up to `n_planes` centres of each class."""
         X, y, rows, rng = data.X, data.y, data.train, np.random.default_rng(seed)
         mean = moments(X, np.isin(np.arange(X.shape[0]), rows).astype(X.dtype))[0]
@@ -156,9 +156,9 @@ class JointPolytope(InverseTimeSGD[JointState]):
     def start(self, data: Data, seed: int) -> JointState:
         """Start from the tangent planes above the centres of each class."""
         assert self.n_planes is not None, "the number of planes is chosen before training"
-        return self.begin(data, Centres.of(data, self.n_planes, seed), seed)
+        return self.begin(data, ClassCentres.of(data, self.n_planes, seed), seed)
 
-    def begin(self, data: Data, centres: Centres, seed: int) -> JointState:
+    def begin(self, data: Data, centres: ClassCentres, seed: int) -> JointState:
         """The state before the first step, from given centres."""
         assert self.n_planes is not None
         assert self.alpha is not None
@@ -200,7 +200,7 @@ class JointPolytope(InverseTimeSGD[JointState]):
 
     def _epoch(self, state: JointState, order: np.ndarray, movement: float, data: Data) -> JointState:
         """The state after visiting the rows of `order`; its average is not updated."""
-        from polyplane.kernels.convex_polytope import JointProblem, Memory, Pace, joint_epoch
+        from polyplane.kernels.convex_polytope import JointProblem, Memory, SgdProgress, joint_epoch
         from polyplane.kernels.rows import PlaneSums
 
         memory, measured = state.rows, state.workspace
@@ -212,7 +212,7 @@ class JointPolytope(InverseTimeSGD[JointState]):
         rows, score, loss, updates = as_rows(data.X), np.empty_like(state.intercept), 0.0, 0
         for piece in pieces(order, state.window):
             planes = PlaneSums(state.coef[: data.X.shape[1]], state.intercept, self._bias_input)
-            pace = Pace(state.t, state.margin, state.window)
+            pace = SgdProgress(state.t, state.margin, state.window)
             part = joint_epoch(rows, piece, pace, planes, problem, kept, backoff, score)
             loss, updates = loss + part[0], updates + part[1]
             state = state.replace(t=min(state.t + len(piece), state.window), margin=part[2])
@@ -326,12 +326,12 @@ class Fold:
         parts = {"X": data.X[train], "y": data.y[train], "weight": data.weight[train], "train": own}
         self.data = replace(data, **parts, memory={})
         self._held_out = data.X[held_out], data.y[held_out], data.weight[held_out]
-        self._centres: dict[int, Centres] = {}
+        self._centres: dict[int, ClassCentres] = {}
 
-    def centres(self, n_planes: int, seed: int) -> Centres:
+    def centres(self, n_planes: int, seed: int) -> ClassCentres:
         """The centres of each class, computed once."""
         if n_planes not in self._centres:
-            self._centres[n_planes] = Centres.of(self._whole, n_planes, seed)
+            self._centres[n_planes] = ClassCentres.of(self._whole, n_planes, seed)
         return self._centres[n_planes]
 
     def error(self, trial: Any, seed: int) -> float:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from polyplane._array_api import Team
+from polyplane._array_api import ThreadPool
 from polyplane.engine.state import Array, RowMemory, RowsLike, State, workspace
 
 #: The factor of the reduced problem is recomputed after this many solutions, to limit rounding errors.
@@ -145,7 +145,7 @@ class Bundle(State):
 
 
 #: Initial distance (delta in the paper) between the three points; also the step of "non-greedy" instead of no step.
-WINDOW = 0.02
+INITIAL_STEP = 0.02
 
 #: A shorter step of an exact search counts as no step: it may differ from 0 by rounding only.
 STILL = 1e-6
@@ -199,12 +199,12 @@ def _non_greedy(line: Line, last: float) -> tuple[float, float]:
     slightly gives different cuts at no other cost, since the best planes are kept.
     """
     mu, objective = _exact(line, last)
-    return (mu, objective) if max(mu, last) > STILL else (WINDOW, line.objectives(WINDOW)[0])
+    return (mu, objective) if max(mu, last) > STILL else (INITIAL_STEP, line.objectives(INITIAL_STEP)[0])
 
 
 def _three_point(line: Line, last: float) -> tuple[float, float]:
     """Algorithm 4: shift a window of three points, from where the last search ended, until the middle one is lowest."""
-    width = WINDOW
+    width = INITIAL_STEP
     low, mid, high = last - width, last, last + width
     f_low, f_mid, f_high = line.objectives(low, mid, high)
     while f_high < f_mid:
@@ -228,14 +228,14 @@ def half_square(planes: np.ndarray) -> float:
 
 
 #: Planes have the weight of the constant feature in their last column.
-Planes = Annotated[np.ndarray, Array("float64", "planes_of_problem", "features+1", in_place=False)]
+PlanesOfProblem = Annotated[np.ndarray, Array("float64", "planes_of_problem", "features+1", in_place=False)]
 
 
 @dataclass(frozen=True, eq=False)
 class Solution(State):
     """The best planes of one SVM so far, with bounds of its objective."""
 
-    best: Planes
+    best: PlanesOfProblem
     primal: float = math.inf  # their objective
     dual: float = 0.0  # the largest lower bound so far
     mu: float = 1.0  # result of the last line search
@@ -256,7 +256,7 @@ class Cuts(State):
     """The cuts of one SVM, and its current planes."""
 
     bundle: Bundle
-    current: Planes  # where line searches start from (w^b in the paper)
+    current: PlanesOfProblem  # where line searches start from (w^b in the paper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,11 +298,11 @@ class Clock:
         return StepSeconds(**self._seconds)
 
 
-class Workspace(NamedTuple):
+class CutWorkspace(NamedTuple):
     """The sums over rows of each SVM, and the threads that share the SVMs."""
 
     sums: list[Any]  # of RowSums or ArrayRowSums
-    team: Team
+    threads: ThreadPool
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +314,7 @@ class CutState(State):
     seconds: StepSeconds = StepSeconds()
     n_steps: int = 0  # on the current rows
     rows: CutMemory | None = None
-    workspace: Workspace | None = workspace()
+    workspace: CutWorkspace | None = workspace()
 
     def check(self, sizes: dict[str, int]) -> bool:
         """One plane for two classes, otherwise one per class; the capacity of a bundle fits its number of cuts."""

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyplane._array_api import Team, host_dtype, kind_of, like, namespace, within_device_memory
+from polyplane._array_api import ThreadPool, host_dtype, kind_of, like, namespace, within_device_memory
 from polyplane.base import Declaration, PlaneClassifier
 from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
@@ -25,10 +25,10 @@ from polyplane.learners.cuts import (
     CutMemory,
     Cuts,
     CutState,
+    CutWorkspace,
     Line,
     Solution,
     StepSeconds,
-    Workspace,
     half_square,
 )
 from polyplane.learners.row_sums import ArrayRowSums, RowSums, targets
@@ -93,7 +93,7 @@ class CuttingPlane(Method[CutState]):
                 return solution, cuts, StepSeconds()
             return self._advance(solution, cuts, workspace.sums[i])
 
-        done = workspace.team.map(go_on, range(len(workspace.sums)))
+        done = workspace.threads.map(go_on, range(len(workspace.sums)))
         solutions, all_cuts, seconds = zip(*done, strict=True)
         return replace(
             state,
@@ -174,15 +174,15 @@ class CuttingPlane(Method[CutState]):
     def _planes_of_problem(self, n_classes: int) -> int:
         return n_classes if self._positives(n_classes) == [None] else 1
 
-    def _workspace(self, data: Data) -> Workspace:
+    def _workspace(self, data: Data) -> CutWorkspace:
         """The rows of each SVM. Threads share either the blocks of rows or the SVMs."""
         positives, n_planes = self._positives(data.n_classes), self._planes_of_problem(data.n_classes)
         of_rows = data.training_weight, n_planes, float(self.fit_intercept)
         if namespace(data.X) is not np:
-            return Workspace([ArrayRowSums(data.X, targets(data.y, c), *of_rows) for c in positives], Team(1))
-        team = Team(self.n_jobs)
-        helpers = team if len(positives) == 1 else Team(1)
-        return Workspace([RowSums(data.X, targets(data.y, c), *of_rows, helpers) for c in positives], team)
+            return CutWorkspace([ArrayRowSums(data.X, targets(data.y, c), *of_rows) for c in positives], ThreadPool(1))
+        threads = ThreadPool(self.n_jobs)
+        helpers = threads if len(positives) == 1 else ThreadPool(1)
+        return CutWorkspace([RowSums(data.X, targets(data.y, c), *of_rows, helpers) for c in positives], threads)
 
     def _known_bundles(self, state: CutState, data: Data) -> list[Bundle] | None:
         """The cuts of these rows and this problem, if there are any."""

@@ -128,7 +128,7 @@ def decay(size: int) -> tuple[float, float]:
     return DECAY[0] ** stretch(size), DECAY[1] ** stretch(size)
 
 
-class Pace(NamedTuple):
+class StepSettings(NamedTuple):
     """The settings of a step."""
 
     rate: float  # step size of Adam
@@ -165,7 +165,7 @@ class AdamPass(Pass):
     def __post_init__(self) -> None:
         self._classes = like(np.arange(self.W.shape[0]), self.W)
 
-    def run(self, inputs: Sequence[Any], size: int, paces: Sequence[Pace], averaged_from: int) -> Any:
+    def run(self, inputs: Sequence[Any], size: int, paces: Sequence[StepSettings], averaged_from: int) -> Any:
         """Make all steps, `size` rows each; return the probability of each row's class just before it was learned from.
 
         `inputs` are the indices of the rows to visit and, if there is noise, the row of the noise for each of them.
@@ -376,7 +376,7 @@ class CandidatePass(Pass):
             steps, part = slice(first, first + at_once), slice(first * size, (first + at_once) * size)
             kernels.train(
                 rows, kernels.Visits(visited[part], starts[part], probability[part]), self.planes.candidates, weights,
-                kernels.Steps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), buffers,
+                kernels.AdamSteps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), buffers,
                 order, self.renew,
             )  # fmt: skip
         if self.renew:
@@ -400,7 +400,7 @@ class CandidatePass(Pass):
                 scores=np.empty(self.planes.candidates.shape[1], dtype=W.dtype),
                 missed=np.zeros(2),
             )
-            rows = kernels.Rows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
+            rows = kernels.InputRows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
             weights = kernels.Weights(W, self.adam.first, self.adam.second, mean, anchor)
             parts = rows, weights, buffers, order_of(self.ranks, W)
             self._parts = None if self.renew else parts  # the number of candidates may change
@@ -445,7 +445,7 @@ def times_inverse(pairs: Sequence[tuple[Any, Any, float]], vector: Any, curvatur
     return vector
 
 
-class Found(NamedTuple):
+class MinimisedPlanes(NamedTuple):
     """Planes, their mean log-loss, and whether that is the minimum."""
 
     W: Any
@@ -492,7 +492,7 @@ class OnePlanePerClass:
         self._gradient: Any = None
         self._pairs: list[tuple[Any, Any, float]] = []
 
-    def improve(self, planes: Any) -> Found:
+    def improve(self, planes: Any) -> MinimisedPlanes:
         """Make up to `ITERATIONS` iterations from planes of shape (n_classes, 1, n_features + 1)."""
         for _ in range(ITERATIONS):
             found = self._iterate(planes)
@@ -501,7 +501,7 @@ class OnePlanePerClass:
                 break
         return found
 
-    def _iterate(self, planes: Any) -> Found:
+    def _iterate(self, planes: Any) -> MinimisedPlanes:
         W = planes[:, 0, :]
         if planes is not self._at:
             self._forget()
@@ -516,7 +516,7 @@ class OnePlanePerClass:
         self._remember(move, gradient - self._gradient)
         self._scores, self._gradient = scores, gradient
         self._at = (W + move)[:, None, :]
-        return Found(self._at, loss, 0.5 * _dot(gradient, self._times_inverse(gradient)) < PRECISION)
+        return MinimisedPlanes(self._at, loss, 0.5 * _dot(gradient, self._times_inverse(gradient)) < PRECISION)
 
     def _remember(self, move: Any, change: Any) -> None:
         product = _dot(move, change)

@@ -31,7 +31,7 @@ from polyplane.engine.data import Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Limits, Run
 from polyplane.engine.state import Array, State, workspace
-from polyplane.learners.log_loss import EPSILON, USUAL_BATCH, Adam, Pace, decay, dense_gradient, run_steps
+from polyplane.learners.log_loss import EPSILON, USUAL_BATCH, Adam, StepSettings, decay, dense_gradient, run_steps
 from polyplane.learners.multi_hyperplane import (
     STEPS_PER_PASS,
     MultiHyperplaneClassifier,
@@ -300,7 +300,7 @@ class StackRows:
         return -xp.sum(weight * xp.log(probability), axis=1)
 
 
-def _paces_of(job: Job, state: SmoothState, size: int) -> list[list[Pace]]:
+def _paces_of(job: Job, state: SmoothState, size: int) -> list[list[StepSettings]]:
     """The settings of the steps of a model, pass by pass."""
     found, passes = [], job.method.max_iter
     for done in range(passes):

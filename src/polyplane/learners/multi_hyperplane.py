@@ -38,7 +38,7 @@ from polyplane.learners.log_loss import (
     CandidatePass,
     CandidatePlanes,
     OnePlanePerClass,
-    Pace,
+    StepSettings,
     decay,
     stretch,
 )
@@ -219,11 +219,11 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         _, n_planes, n_features = state.tangents.centres.shape
         return 0.2 * max(0.0, 1.0 - 2.0 / n_features) if n_planes > 1 else 0.0
 
-    def paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[Pace], int]:
+    def paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[StepSettings], int]:
         """The settings of each step, and the first step after which planes are averaged."""
         unit = state.tangents.step / (state.W.shape[2] - 1) ** 0.5
         b1, b2 = decay(size)
-        paces: list[Pace] = []
+        paces: list[StepSettings] = []
         averaged_from, t, n_averaged = 0, state.adam.t, state.n_averaged if state.mean is not None else 0
         for first in range(0, n_rows, size):
             fraction = first / n_rows
@@ -234,7 +234,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             else:
                 averaged_from, n_averaged = len(paces) + 1, 0
             corrected = rate * unit * (1 - b2**t) ** 0.5 / (1 - b1**t)
-            paces.append(Pace(corrected, min(1.0, rate * self.alpha), float(n_averaged)))
+            paces.append(StepSettings(corrected, min(1.0, rate * self.alpha), float(n_averaged)))
         return paces, averaged_from
 
     def products(self, state: SmoothState) -> AbstractContextManager[Any]:
@@ -393,7 +393,7 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
 
     def step(self, state: MarginState, data: Data) -> MarginState:
         """One pass over the rows."""
-        from polyplane.kernels.multi_hyperplane import Clocks, Steps, margin_epoch
+        from polyplane.kernels.multi_hyperplane import Clocks, StepSize, margin_epoch
         from polyplane.kernels.skipping import Checks
 
         if state.workspace is None:
@@ -417,7 +417,7 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
                 self.eta0 * state.unit_step * schedule.rate(visited / len(order))
                 for visited in (n_visited, n_visited + len(piece))
             )
-            steps = Steps(first, (first - last) / len(piece))
+            steps = StepSize(first, (first - last) / len(piece))
             clocks = Clocks(rows.skip[0], reach, self.backoff, state.epoch * len(order) + n_visited, checks)
             loss += margin_epoch(known.X, piece, sums, state.owner, known.targets, clocks, steps, score)
             n_visited += len(piece)

@@ -18,9 +18,9 @@ from polyplane.engine.state import Seed, workspace
 from polyplane.learners.polyhedron import (
     ADJUSTABLE,
     AffineRows,
-    Planes,
     PolyhedronClassifier,
     PolyhedronMethod,
+    PolyhedronPlanes,
     PolyhedronState,
     members,
     plane_set,
@@ -76,8 +76,8 @@ class Evaluator:
 class PolyceptronState(PolyhedronState):
     """The state of training."""
 
-    mean: Planes  # of the planes after each step
-    pocket: Planes  # the planes with the fewest errors so far
+    mean: PolyhedronPlanes  # of the planes after each step
+    pocket: PolyhedronPlanes  # the planes with the fewest errors so far
     seed: Seed
     steps: int = 0
     error: float = math.inf

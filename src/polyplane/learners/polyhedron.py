@@ -227,14 +227,14 @@ def _between(sums: np.ndarray) -> np.ndarray:
 
 
 #: Planes in training, on the host, one per row with its offset last. Steps replace the array.
-Planes = Annotated[np.ndarray, Array("float64", "n_planes", "features+1", in_place=False)]
+PolyhedronPlanes = Annotated[np.ndarray, Array("float64", "n_planes", "features+1", in_place=False)]
 
 
 @dataclass(frozen=True, eq=False)
 class PolyhedronState(State):
     """The fields common to the states of these methods."""
 
-    planes: Planes
+    planes: PolyhedronPlanes
     inside: Annotated[int, Whole("classes")]
     rows_like: RowsLike
 

@@ -73,7 +73,7 @@ class RobustPass(AdamPass):
     radius: float = 0.0
 
     def _gradient(self, rows: Any, noise_rows: Any = None) -> tuple[Any, Any]:
-        from polyplane.kernels.robust import Ball, Batch, Buffers, add_worst_cases
+        from polyplane.kernels.robust import Perturbation, Rivals, ScoredRows, add_worst_cases
 
         W, method, X, n_rows = self.W, self.method, self.X[rows], len(rows)
         flat, factor = W.reshape(-1, W.shape[2]), W.dtype.type(self.scaling.factor)
@@ -88,9 +88,9 @@ class RobustPass(AdamPass):
             x[:, :-1] = (0.5 * (low + high) - self.scaling.centre) * factor
             half[:, :-1] = 0.5 * (high - low) * factor
         n_rivals = min(RIVALS, len(flat) - W.shape[1])
-        buffers = Buffers(np.zeros(n_rivals, dtype=np.int64), np.zeros(n_rivals))
-        batch = Batch(x, half, self.y[rows], W.dtype.type(1 - method.clean) * weight, x @ flat.T)
-        ball, worst = Ball(float(self.radius * factor), method.order), np.empty_like(probability)
+        buffers = Rivals(np.zeros(n_rivals, dtype=np.int64), np.zeros(n_rivals))
+        batch = ScoredRows(x, half, self.y[rows], W.dtype.type(1 - method.clean) * weight, x @ flat.T)
+        ball, worst = Perturbation(float(self.radius * factor), method.order), np.empty_like(probability)
         add_worst_cases(flat, W.shape[1], batch, ball, buffers, gradient.reshape(flat.shape), worst)
         return worst, gradient
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from polyplane._array_api import Team, astype, at_least, host_dtype, like, namespace, to_numpy, widest_float
+from polyplane._array_api import ThreadPool, astype, at_least, host_dtype, like, namespace, to_numpy, widest_float
 from polyplane.engine.data import as_rows, row_blocks
 
 #: Minimum number of rows per block, the unit of work of a thread, and maximum number of blocks.
@@ -43,15 +43,15 @@ class RowSums:
         1 for two classes, otherwise the number of classes.
     bias_input : float
         Value of the constant feature, the last one of the planes.
-    team : Team
+    threads : ThreadPool
         Threads that share the blocks of rows. The sums do not depend on their number.
     """
 
     def __init__(
-        self, X: Any, target: np.ndarray, weight: np.ndarray, n_planes: int, bias_input: float, team: Team
+        self, X: Any, target: np.ndarray, weight: np.ndarray, n_planes: int, bias_input: float, threads: ThreadPool
     ) -> None:
         self.X, self.rows, self.target, self.weight = X, as_rows(X), target, weight
-        self.bias_input, self.team = bias_input, team
+        self.bias_input, self.threads = bias_input, threads
         self.dtype, n_rows = X.dtype, len(target)
         self.current = np.empty((n_rows, n_planes), dtype=X.dtype)
         self.candidate = np.empty((n_rows, n_planes), dtype=X.dtype)
@@ -85,7 +85,7 @@ class RowSums:
 
         w, intercept = np.ascontiguousarray(planes[0, :-1]), self.bias_input * planes[0, -1]
         out = self.candidate[:, 0]
-        self.team.map(
+        self.threads.map(
             lambda block: violations_of_one(self.rows, block.start, w, intercept, self.target[block], out[block]),
             self.blocks,
         )
@@ -107,14 +107,14 @@ class RowSums:
                 out[block] += intercept
             violations_of_many(out[block], self.target[block])
 
-        self.team.map(write, self.blocks)
+        self.threads.map(write, self.blocks)
 
     def risks(self, steps: list[float]) -> np.ndarray:
         """The weighted sum of the losses at `steps` on the line from the current planes (0) to the candidate (1)."""
         from polyplane.kernels.cutting_plane import risk_of_many, risk_of_one
 
         risk = risk_of_one if self.binary else risk_of_many
-        parts = self.team.map(
+        parts = self.threads.map(
             lambda block: [risk(*self._ends(block), self.weight[block], mu) for mu in steps], self.blocks
         )
         total: np.ndarray = np.sum(parts, axis=0)
@@ -124,7 +124,7 @@ class RowSums:
         """The right derivative of the risk at the current planes, in the direction of the candidate."""
         from polyplane.kernels.cutting_plane import slope_of_risk
 
-        parts = self.team.map(
+        parts = self.threads.map(
             lambda block: slope_of_risk(self.current[block], self.candidate[block], self.weight[block]), self.blocks
         )
         return float(sum(parts))
@@ -142,7 +142,7 @@ class RowSums:
             n = kinks(*lines, at, rise)
             return at[:n], rise[:n]
 
-        at, rise = (np.concatenate(parts) for parts in zip(*self.team.map(of, self.blocks), strict=True))
+        at, rise = (np.concatenate(parts) for parts in zip(*self.threads.map(of, self.blocks), strict=True))
         order = np.argsort(at)
         return at[order], rise[order]
 
@@ -153,11 +153,11 @@ class RowSums:
             before[:], self.normal[:] = -1, 0.0
         self.n_cuts += 1
         if self.blocks == self.cut_blocks:  # one call on the threads instead of two
-            done = self.team.map(lambda block: (self._choose(block, mu), self._changes(block, before)), self.blocks)
+            done = self.threads.map(lambda block: (self._choose(block, mu), self._changes(block, before)), self.blocks)
             offsets, parts = zip(*done, strict=True)
         else:
-            offsets = tuple(self.team.map(lambda block: self._choose(block, mu), self.blocks))
-            parts = tuple(self.team.map(lambda block: self._changes(block, before), self.cut_blocks))
+            offsets = tuple(self.threads.map(lambda block: self._choose(block, mu), self.blocks))
+            parts = tuple(self.threads.map(lambda block: self._changes(block, before), self.cut_blocks))
         for part in parts:
             self.normal += part
         return self.normal.copy(), float(sum(offsets))
@@ -175,7 +175,7 @@ class RowSums:
         """Move the current planes to a point of the line to the candidate."""
         from polyplane.kernels.cutting_plane import move
 
-        self.team.map(
+        self.threads.map(
             lambda block: move(self.current[block].reshape(-1), self.candidate[block].reshape(-1), mu), self.blocks
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
-from polyplane._array_api import Team, in_threads
+from polyplane._array_api import ThreadPool, in_threads
 from polyplane.engine.data import Data, as_rows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, MixedNumber, MixedWhole, Seed, State, Whole, workspace
@@ -314,11 +314,11 @@ class PolytopeMemory(SkippedRows):
     scores: Annotated[np.ndarray, _SCORES] | None = None  # of some rows, before the last pass
 
 
-class Workspace:
+class SgdWorkspace:
     """The threads of a run, the order of the next epoch, and the rows on which movements are measured."""
 
     def __init__(self, n_jobs: int | None, measured: MeasuredRows | None) -> None:
-        self.team = Team(n_jobs)
+        self.threads = ThreadPool(n_jobs)
         self.next_order: tuple[int, np.ndarray] | None = None
         self.measured = measured
 
@@ -331,7 +331,7 @@ class PolytopeState(SgdState):
     n_classes: int
     step: MixedNumber = math.inf  # last step size
     rows: PolytopeMemory | None = None
-    workspace: Workspace | None = workspace()
+    workspace: SgdWorkspace | None = workspace()
 
     def rescaled(self, margin: float) -> Self:
         """The same planes with another margin."""
@@ -340,7 +340,8 @@ class PolytopeState(SgdState):
     def blended(self, share: float) -> Self:
         """The same planes, added to the average of each polytope with the weight `share`."""
         assert self.workspace is not None
-        return self.replace(polytopes=self.workspace.team.map(lambda polytope: polytope.blended(share), self.polytopes))
+        threads = self.workspace.threads
+        return self.replace(polytopes=threads.map(lambda polytope: polytope.blended(share), self.polytopes))
 
     def without_mean(self) -> Self:
         """The same planes without their averages."""
@@ -377,7 +378,7 @@ def measure_movement(state: PolytopeState, data: Data, bias_input: float) -> tup
         polytope_scores(rows, measured.rows, planes, now[side])
         now[side] /= polytope.margin
 
-    state.workspace.team.map(write, range(len(now)))
+    state.workspace.threads.map(write, range(len(now)))
     state = replace(state, rows=replace(state.rows, scores=now))
     if before is None or before.shape != now.shape:
         return state, np.full(shape, math.inf)
@@ -418,7 +419,7 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
         """The state with a memory of these rows, and threads."""
         shape = len(state.polytopes), len(data.y)
         rows = state.rows or PolytopeMemory(np.zeros(shape, dtype=np.uint8), np.full(shape[1], -1, dtype=np.int32))
-        return replace(state, rows=rows, workspace=Workspace(self.n_jobs, self._measured_rows(data)))
+        return replace(state, rows=rows, workspace=SgdWorkspace(self.n_jobs, self._measured_rows(data)))
 
     def step(self, state: PolytopeState, data: Data) -> PolytopeState:
         """One epoch: all rows, in a random order, on each polytope."""
@@ -434,8 +435,8 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
                 return self._permutation(state.seed, state.epoch + 1, data)
             return self._epoch(state, side, order, movement[side], data)
 
-        ahead = workspace.team.size > 1 and not data.stream
-        done = workspace.team.map(work, range(len(state.polytopes) + ahead))
+        ahead = workspace.threads.size > 1 and not data.stream
+        done = workspace.threads.map(work, range(len(state.polytopes) + ahead))
         if ahead:
             workspace.next_order = state.epoch + 1, done.pop()
         polytopes, losses, updates, found = zip(*done, strict=True)
@@ -466,7 +467,7 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
         self, state: PolytopeState, side: int, order: np.ndarray, movement: np.ndarray, data: Data
     ) -> tuple[Polytope, float, int, np.ndarray]:
         """One epoch of one polytope; return it, the sum of the losses, the number of updates, and what checks found."""
-        from polyplane.kernels.convex_polytope import Memory, Pace, Problem, polytope_epoch
+        from polyplane.kernels.convex_polytope import Memory, Problem, SgdProgress, polytope_epoch
         from polyplane.kernels.rows import PlaneSums
 
         assert state.rows is not None
@@ -481,7 +482,9 @@ class ConvexPolytope(InverseTimeSGD[PolytopeState]):
         rows, loss, updates = as_rows(data.X), 0.0, 0
         for piece in pieces(order, window):
             planes = PlaneSums(coef[: data.X.shape[1]], intercept, self._bias_input)
-            part = polytope_epoch(rows, piece, Pace(t, margin, window), planes, problem, remembered, backoff, score)
+            part = polytope_epoch(
+                rows, piece, SgdProgress(t, margin, window), planes, problem, remembered, backoff, score
+            )
             loss, updates, t, margin = loss + part[0], updates + part[1], t + len(piece), part[2]
             if margin > LARGEST_GROWTH * self.alpha * window:
                 factor, margin = self.alpha * window / margin, self.alpha * window

@@ -304,7 +304,7 @@ def _centres_of(X: Any, rows: np.ndarray, scaling: AffineScaling, n_centres: int
 
 
 @dataclass(frozen=True, eq=False)
-class Centres(State):
+class KMeansState(State):
     """The centres of k-means."""
 
     centres: Annotated[Any, Array("f", "planes", "features", in_place=False)]
@@ -312,7 +312,7 @@ class Centres(State):
 
 
 @dataclass(frozen=True)
-class KMeans(Method[Centres]):
+class KMeans(Method[KMeansState]):
     """Lloyd's algorithm; a step is one pass. An empty centre moves to the row farthest from its centre.
 
     k-means need not converge here: scikit-learn's takes five times as long and leads to the same error. It also knows
@@ -329,16 +329,16 @@ class KMeans(Method[Centres]):
     n_centres: int
     in_float64: bool = False
 
-    traits = Traits(Centres, takes_device_arrays=True)
+    traits = Traits(KMeansState, takes_device_arrays=True)
 
-    def start(self, data: Data, seed: Any) -> Centres:
+    def start(self, data: Data, seed: Any) -> KMeansState:
         """Centres at rows that the random generator `seed` draws."""
         rows = seed.choice(data.X.shape[0], self.n_centres, replace=False)
         if self.in_float64:
-            return Centres(_dense(data.X[np.sort(rows)]).astype(np.float64))
-        return Centres(_dense(take_rows(data.X, rows)))
+            return KMeansState(_dense(data.X[np.sort(rows)]).astype(np.float64))
+        return KMeansState(_dense(take_rows(data.X, rows)))
 
-    def step(self, state: Centres, data: Data) -> Centres:
+    def step(self, state: KMeansState, data: Data) -> KMeansState:
         """Move each centre to the mean of the rows nearest to it."""
         X, before = data.X, state.centres
         xp, n_rows = namespace(X), X.shape[0]
@@ -353,13 +353,13 @@ class KMeans(Method[Centres]):
             norms = X.multiply(X).sum(axis=1) if sparse.issparse(X) else xp.sum(X * X, axis=1)
             distance = xp.min(cost, axis=1) + xp.reshape(xp.asarray(norms), (-1,))
             put(centres, like(idle, centres), _dense(take_rows(X, xp.argsort(distance)[n_rows - len(idle) :])))
-        return Centres(centres, bool(xp.all(centres == before)))
+        return KMeansState(centres, bool(xp.all(centres == before)))
 
-    def done(self, state: Centres) -> bool:
+    def done(self, state: KMeansState) -> bool:
         """Whether the centres stay."""
         return state.stay
 
-    def planes(self, state: Centres) -> PlaneSet:
+    def planes(self, state: KMeansState) -> PlaneSet:
         """The tangents of a paraboloid at the centres, whose largest score is that of the nearest centre."""
         square = namespace(state.centres).sum(state.centres**2, axis=1)
         return PlaneSet(2 * state.centres, -square, np.arange(self.n_centres + 1))
@@ -507,7 +507,7 @@ def run_from_tangents(method: Any, data: Data, n_planes: np.ndarray, scaling: Af
 #: Minimum number of rows of a class per plane of a tangent start.
 ROWS_PER_PLANE = 4
 #: Numbers of planes per class to try; the last candidate is the maximum that the rows allow, up to 64, or 192 in total.
-LEVELS = (1, 2, 4, 16)
+N_PLANES_TRIED = (1, 2, 4, 16)
 #: Maximum number of rows of a trial, including held-out rows.
 ROWS = 4500
 #: Minimum and maximum number of passes of a trial, and the number of row visits that determines it in between; the
@@ -540,7 +540,7 @@ def choose_n_planes(method: Any, data: Data, seed: Any) -> Choice:
         most = _limit(data, min(max(64, 192 // data.n_classes), most_planes(data)))
         rows = np.random.default_rng(seed).permutation(data.train)[:ROWS]
         rows = rows[np.argsort(data.y[rows], kind="stable")]  # so that quarters are stratified by class
-        levels = [*(level for level in LEVELS if level < most.max()), int(most.max())]
+        levels = [*(level for level in N_PLANES_TRIED if level < most.max()), int(most.max())]
         passes = np.clip(VISITS // len(rows), *PASSES) if data.X.shape[1] <= len(rows) else PASSES[0]
         trial = replace(method.trial, max_iter=int(passes))
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from polyplane.base import PlaneClassifier, takes_matrix
 
-Settings = dict[str, Any]
+ParameterValues = dict[str, Any]
 
 #: Smallest fraction of the passes and of the rows on the first rung.
 LEAST_SHARE = 1 / 9
@@ -58,7 +58,7 @@ def _is_possible(learner: PlaneClassifier, name: str, value: Any, classes: np.nd
     return True
 
 
-def draw_candidates(estimator: Any, space: Any, n_iter: int, random_state: Any) -> list[Settings]:
+def draw_candidates(estimator: Any, space: Any, n_iter: int, random_state: Any) -> list[ParameterValues]:
     """Return up to `n_iter` distinct settings: the current one of the estimator first, then random ones."""
     spaces = [space] if isinstance(space, Mapping) else list(space)
     known = estimator.get_params()
@@ -71,18 +71,18 @@ def draw_candidates(estimator: Any, space: Any, n_iter: int, random_state: Any) 
     are_lists = not any(hasattr(values, "rvs") for one in spaces for values in one.values())
     n_drawn = min(n_iter, len(ParameterGrid(spaces))) if are_lists else n_iter
     drawn = [{name: known[name] for name in names}, *ParameterSampler(spaces, n_drawn, random_state=random_state)]
-    distinct: dict[str, Settings] = {}
+    distinct: dict[str, ParameterValues] = {}
     for settings in drawn:
         distinct.setdefault(settings_key(settings), dict(settings))
     return list(distinct.values())[:n_iter]
 
 
-def settings_key(settings: Settings) -> str:
+def settings_key(settings: ParameterValues) -> str:
     """Return a text that is the same for equal settings."""
     return repr(sorted((name, repr(value)) for name, value in plain_numbers(settings).items()))
 
 
-def plain_numbers(settings: Settings) -> Settings:
+def plain_numbers(settings: ParameterValues) -> ParameterValues:
     """Convert NumPy scalars to Python numbers."""
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
 
@@ -131,7 +131,7 @@ def plan_rungs(passes: int | None, n_rows: int, n_candidates: int, n_folds: int,
     return [rung._replace(n_candidates=n) for rung, n in zip(rungs, counts, strict=True)]
 
 
-def full_passes(estimator: Any, candidates: Sequence[Settings]) -> int | None:
+def full_passes(estimator: Any, candidates: Sequence[ParameterValues]) -> int | None:
     """Return the number of passes of an estimator; None if a stopping rule or the search determines it."""
     prefix, learner = learner_of(estimator)
     if not takes_matrix(learner) or any(f"{prefix}max_iter" in settings for settings in candidates):

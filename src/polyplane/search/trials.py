@@ -30,9 +30,9 @@ from polyplane.base import takes_matrix
 from polyplane.engine.race import Race
 from polyplane.files import replace_file
 from polyplane.learners.many import fit_many
-from polyplane.search.candidates import Rung, Settings, learner_of, plain_numbers, sample_rows, settings_key
+from polyplane.search.candidates import ParameterValues, Rung, learner_of, plain_numbers, sample_rows, settings_key
 
-FORMAT = "PlaneSearchCV 1"
+TRIALS_FORMAT = "PlaneSearchCV 1"
 #: Largest batch of fits, which takes some seconds: number of rows x features x classes, and number of candidates.
 BATCH_WORK, LARGEST_BATCH = 6e8, 10
 
@@ -91,7 +91,7 @@ class Trials:
     score: Callable[[Any, Any, Any], float]
     seed: int
     n_jobs: int | None
-    candidates: list[Settings]
+    candidates: list[ParameterValues]
     rungs: list[Rung]
     finished: dict[tuple[int, int], Trial] = field(default_factory=dict)
     failures: list[Exception] = field(default_factory=list)
@@ -166,7 +166,7 @@ class Trials:
             return {}
         return {f"{learner_of(self.estimator)[0]}sample_weight": self.sample_weight[rows]}
 
-    def _fit(self, settings: Sequence[Settings], rows: Sequence[np.ndarray], rung: Rung) -> list[Any]:
+    def _fit(self, settings: Sequence[ParameterValues], rows: Sequence[np.ndarray], rung: Rung) -> list[Any]:
         """Return an estimator, or the error of its fit, for each setting; learners are fitted together."""
         estimators = [self._estimator_of(each, rung) for each in settings]
         prefix, last = learner_of(self.estimator)
@@ -187,7 +187,7 @@ class Trials:
             fitted |= zip(group, [found] * len(group) if failed else found, strict=True)
         return [fitted[k] for k in range(len(estimators))]
 
-    def _estimator_of(self, settings: Settings, rung: Rung) -> Any:
+    def _estimator_of(self, settings: ParameterValues, rung: Rung) -> Any:
         estimator = clone(self.estimator).set_params(**clone(settings, safe=False))
         prefix, last = learner_of(estimator)
         if rung.passes is not None:
@@ -260,7 +260,7 @@ def results_table(trials: Trials) -> dict[str, Any]:
     return table | {"params": settings, "rung": rung, "n_resources": np.array([trials.rungs[r].n_visits for r in rung])}
 
 
-def _column(name: str, candidates: Sequence[Settings]) -> MaskedArray:
+def _column(name: str, candidates: Sequence[ParameterValues]) -> MaskedArray:
     """Return the values of a parameter, numeric if possible; masked for candidates that do not set it."""
     present = [settings[name] for settings in candidates if name in settings]
     numbers = all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in present)
@@ -289,7 +289,7 @@ class Checkpoint:
         parameters = trials.estimator.get_params().items()
         #: What determines the search; the file of a different search is rejected.
         self._header = {
-            "format": FORMAT,
+            "format": TRIALS_FORMAT,
             "rows": _fingerprint(trials.X, trials.y, trials.sample_weight),
             "folds": _fingerprint(*(rows for fold in trials.folds for rows in fold)),
             "estimator": repr(sorted((name, repr(value)) for name, value in parameters)),
@@ -313,7 +313,7 @@ class Checkpoint:
             return
         try:
             content = json.loads(Path(self.path).read_text(encoding="utf-8"))
-            is_ours, found = content["format"] == FORMAT, dict(map(_read_trial, content["trials"]))
+            is_ours, found = content["format"] == TRIALS_FORMAT, dict(map(_read_trial, content["trials"]))
         except (ValueError, KeyError, TypeError):
             is_ours = False
         if not is_ours:
@@ -332,7 +332,7 @@ def _read_trial(row: Mapping[str, Any]) -> tuple[tuple[int, int], Trial]:
     return (int(row["rung"]), int(row["candidate"])), Trial(*lists)
 
 
-def _plain(settings: Settings) -> Settings:
+def _plain(settings: ParameterValues) -> ParameterValues:
     """Convert settings to JSON values."""
     values = plain_numbers(settings)
     for name, value in values.items():

@@ -25,7 +25,7 @@ from polyplane.tables.members import (
 from polyplane.tables.preparation import RECIPES, Preparation
 
 #: Numbers of planes per class to compare; if the largest ones are the best, four times as many follow.
-LEVELS = (1, 2, 4, 8, 16, 32)
+N_PLANES_COMPARED = (1, 2, 4, 8, 16, 32)
 #: Smallest number of rows per plane of all classes together, and largest number of planes per class: with 2,048 planes,
 #: a pass over 100,000 rows of covtype takes minutes.
 ROWS_PER_PLANE, MOST_PLANES = 2, 512
@@ -108,7 +108,7 @@ class Plan(NamedTuple):
     @property
     def candidates(self) -> list[Candidate]:
         """All candidates with plain features."""
-        levels = LEVELS if self.n_planes is None else (self.n_planes,)
+        levels = N_PLANES_COMPARED if self.n_planes is None else (self.n_planes,)
         return [Candidate(name, False, level) for name in self.names for level in levels]
 
     def show(self, text: str) -> None:
@@ -117,7 +117,7 @@ class Plan(NamedTuple):
             print(f"TableClassifier  selection: {text}", flush=True)
 
 
-class Part:
+class RowSplit:
     """Rows to train candidates on, and rows to evaluate them on.
 
     Parameters
@@ -215,7 +215,7 @@ def preparations_of(rows: EncodedRows) -> tuple[str, ...]:
     return tuple(name for name, recipe in RECIPES.items() if not any(getattr(recipe, part) for part in excluded))
 
 
-def parts_of(rows: EncodedRows, plan: Plan) -> tuple[list[Part], list[Part]]:
+def parts_of(rows: EncodedRows, plan: Plan) -> tuple[list[RowSplit], list[RowSplit]]:
     """Return the rungs of the race: growing samples, and the parts by which the members are selected.
 
     Few rows are divided into stratified folds, and all candidates are first trained with fewer passes on one of them.
@@ -230,19 +230,19 @@ def parts_of(rows: EncodedRows, plan: Plan) -> tuple[list[Part], list[Part]]:
         while len(sizes) == 1 or sizes[0] > 2.5 * SCREENED_ROWS:
             sizes.insert(0, max(sizes[0] // GROWTH, SCREENED_ROWS))
         passes = [short] * (len(sizes) - 1) + [plan.max_iter]
-        parts = [Part(rows.take(rest[:size]), held_out, n, plan) for size, n in zip(sizes, passes, strict=True)]
+        parts = [RowSplit(rows.take(rest[:size]), held_out, n, plan) for size, n in zip(sizes, passes, strict=True)]
         return parts[:-1], parts[-1:]
     order = order[np.argsort(rows.y[order], kind="stable")]
     n_folds = next(n_folds for most, n_folds in FOLDS if n_rows <= most)
     folds = [(np.delete(order, slice(q, None, 4)), order[q::4]) for q in range(n_folds)]
     parts = [
-        Part(rows.take(training), rows.take(held_out), plan.max_iter, plan)
+        RowSplit(rows.take(training), rows.take(held_out), plan.max_iter, plan)
         for training, held_out in folds
         if len(held_out) and len(np.unique(rows.y[training])) > 1
     ]
     if len(plan.candidates) == 1 or not parts:
         return [], parts
-    return [Part(parts[0].training, parts[0].held_out, short, plan)], parts
+    return [RowSplit(parts[0].training, parts[0].held_out, short, plan)], parts
 
 
 def select(rows: EncodedRows, plan: Plan) -> Team:
@@ -291,7 +291,7 @@ def select(rows: EncodedRows, plan: Plan) -> Team:
     return Team(team, weights, gains, temperature, {} if len(race.trials) == len(parts) else _losses(race, parts))
 
 
-def _leaders(race: Race[Candidate], tried: list[Candidate], part: Part, most: int) -> list[Candidate]:
+def _leaders(race: Race[Candidate], tried: list[Candidate], part: RowSplit, most: int) -> list[Candidate]:
     """Return the best candidate of each preparation, for the best preparations."""
     leaders: dict[str, Candidate] = {}
     for own in race.ranked(tried, part):
@@ -299,14 +299,14 @@ def _leaders(race: Race[Candidate], tried: list[Candidate], part: Part, most: in
     return list(leaders.values())[:most]
 
 
-def _more_planes(race: Race[Candidate], leaders: list[Candidate], part: Part) -> list[Candidate]:
+def _more_planes(race: Race[Candidate], leaders: list[Candidate], part: RowSplit) -> list[Candidate]:
     """Compare candidates with four times as many planes, as long as this is worth their time."""
     new: list[Candidate] = []
     most = min(MOST_PLANES, len(part.training.y) // (ROWS_PER_PLANE * part.training.n_classes))
     for best in leaders:
         while (
             part.plan.n_planes is None
-            and (len(part.training.y) > SCREENED_ROWS or LEVELS[-1] // 2 <= best.n_planes)
+            and (len(part.training.y) > SCREENED_ROWS or N_PLANES_COMPARED[-1] // 2 <= best.n_planes)
             and best.n_planes <= most // 4
         ):
             more = best._replace(n_planes=4 * best.n_planes)
@@ -331,9 +331,9 @@ def _greedy(
     return chosen
 
 
-def _losses(race: Race[Candidate], parts: list[Part]) -> dict[str, float]:
+def _losses(race: Race[Candidate], parts: list[RowSplit]) -> dict[str, float]:
     """Return the mean loss of each candidate on the last rungs it was trained on."""
-    rungs: dict[Candidate, list[Part]] = {}
+    rungs: dict[Candidate, list[RowSplit]] = {}
     for part, own in race.trials:
         rungs[own] = [*rungs[own], part] if part in parts and own in rungs and rungs[own][0] in parts else [part]
     order = list(dict.fromkeys(part for part, _ in race.trials))

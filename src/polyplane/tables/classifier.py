@@ -23,7 +23,7 @@ from polyplane.engine.run import Limits, Progress, Run
 from polyplane.engine.state import Number, Tuple, Whole
 from polyplane.files.values import Listed, Numbers, Shared, Text, Value
 from polyplane.inputs.encoding import TableInputs
-from polyplane.inputs.frames import as_numbers, concatenated, loaded, positions_of, read_table
+from polyplane.inputs.frames import as_numbers, as_table, concatenated, loaded, positions_of
 from polyplane.learners.monotone import class_ranks
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
@@ -266,7 +266,7 @@ class TableClassifier(PlaneClassifier):
         """Encode the rows of positive weight; the encoder is fitted to the first rows."""
         is_first = not hasattr(self, "encoder_")
         encoder = self._new_encoder() if is_first else self.encoder_
-        table = encoder._read(X) if is_first else read_table(X, encoder.encoding_.gaps)
+        table = encoder._read(X) if is_first else as_table(X, encoder.encoding_.gaps)
         y = check_targets(y, table.n_rows)
         classes = check_classes(y) if classes is None else classes
         codes = encode(y, classes)
@@ -308,7 +308,7 @@ class TableClassifier(PlaneClassifier):
 
     def _held_out(self, X: Any, y: Any, weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encode rows to test on."""
-        table = read_table(X, self.encoder_.encoding_.gaps)
+        table = as_table(X, self.encoder_.encoding_.gaps)
         weight = np.ones(table.n_rows) if weight is None else np.asarray(weight, dtype=np.float64)
         codes = encode(check_targets(y, table.n_rows), self.classes_)
         return self.encoder_.encoding_.encode(table, type(self).__name__), codes, weight
@@ -520,7 +520,7 @@ def first_joined(
 
 def _checked(estimator: TableClassifier, batch: Batch, earlier: Sequence[Batch]) -> Batch:
     """Validate the columns, labels and weights of a batch before it is added to the others."""
-    table = loaded(read_table(batch.X, frozenset(estimator.gaps)))
+    table = loaded(as_table(batch.X, frozenset(estimator.gaps)))
     y = check_targets(batch.y, table.n_rows)
     weight = _check_sample_weight(batch.weight, np.empty((table.n_rows, 1)), ensure_non_negative=True)
     if earlier:

@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane.inputs.encoding import COLUMNS, Column, DateColumn, Feature, NumberColumn, Rules, TableInputs
+from polyplane.inputs.encoding import COLUMNS, Column, DateColumn, EncoderParameters, Feature, NumberColumn, TableInputs
 from polyplane.inputs.formats import date_reader
-from polyplane.inputs.frames import Table, read_table
+from polyplane.inputs.frames import Table, as_table
 
 #: Strings that mark missing values in files written by pandas, R, SAS and spreadsheets.
 GAPS = (
@@ -173,7 +173,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self.encoding_.encode(
-            read_table(X, self.encoding_.gaps, is_typed=False), type(self).__name__, self._checked_dtype()
+            as_table(X, self.encoding_.gaps, is_typed=False), type(self).__name__, self._checked_dtype()
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -262,7 +262,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._checked_dtype()
         if not all(isinstance(gap, str) for gap in self.gaps):
             raise ValueError(f"gaps={self.gaps!r} must be strings.")
-        return read_table(X, frozenset(self.gaps))
+        return as_table(X, frozenset(self.gaps))
 
     def _fit_table(self, table: Table) -> Self:
         return self._learn(table.names, lambda *how: TableInputs.learn(table, *how))
@@ -280,7 +280,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     raise ValueError(f"{parameter} contains {name!r}, which is not a column of the table.")
         for format in [dates] if isinstance(dates, str) else by_name.values():
             date_reader(format)  # an error if it is invalid
-        rules = Rules(kinds, self.min_rows, self.max_levels, self.max_words, self.decimal, dates)
+        rules = EncoderParameters(kinds, self.min_rows, self.max_levels, self.max_words, self.decimal, dates)
         encoding = learn(tuple(sorted(self.gaps)), rules)
         _warn(encoding)
         return self._keep(encoding)

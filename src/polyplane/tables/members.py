@@ -221,7 +221,7 @@ def smooth_scores(planes: PlaneSet, X: np.ndarray, n_jobs: int | None = None) ->
 
 
 #: Size of the uniform sample of earlier rows that are visited again.
-MEMORY = 50_000
+REPLAY_SAMPLE = 50_000
 #: Number of earlier rows visited per new row when the number of rows so far equals the size of the sample; after n
 #: times as many rows, it is divided by n, so that the number of repeated visits does not grow with the stream. (adult
 #: in batches after the first 20,000 rows: log-loss 0.289; 0.291 without earlier rows.)
@@ -373,7 +373,9 @@ class TableStream(TableMethod):
     def start(self, data: Data, seed: Any) -> TableStreamState:
         """The states of the members from their planes, and a sample of the first rows."""
         rows, rng = self._rows(data), np.random.default_rng(seed[0])
-        kept = rows if len(rows.y) <= MEMORY else rows.take(rng.choice(len(rows.y), MEMORY, replace=False))
+        kept = (
+            rows if len(rows.y) <= REPLAY_SAMPLE else rows.take(rng.choice(len(rows.y), REPLAY_SAMPLE, replace=False))
+        )
         return TableStreamState(
             [cast(TableMemberState, self._continued(i, kept, seed[i])) for i in range(len(self.fitted))],
             kept.Z, kept.y, kept.weight, np.empty((0, data.n_classes)), np.empty(0, dtype=np.int64), np.empty(0),
@@ -461,10 +463,10 @@ def cold_start(method: SmoothMultiHyperplane, member: Member, rows: EncodedRows,
 
 def _remembered(state: TableStreamState, new: EncodedRows, rng: np.random.Generator) -> TableStreamState:
     """The state with new rows in the sample, by reservoir sampling."""
-    n_new, space = len(new.y), MEMORY - len(state.y)
+    n_new, space = len(new.y), REPLAY_SAMPLE - len(state.y)
     n_added = min(space, n_new)
     index = rng.integers(0, state.n_seen + np.arange(n_added, n_new) + 1)
-    taken = np.flatnonzero(index < MEMORY)
+    taken = np.flatnonzero(index < REPLAY_SAMPLE)
     kept = []
     for old, young in ((state.Z, new.Z), (state.y, new.y), (state.weight, new.weight)):
         rows = np.concatenate([old, young[:n_added]])

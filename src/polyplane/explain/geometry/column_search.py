@@ -178,7 +178,7 @@ def _as_read(row: RowChanges, values: dict[int, float], is_proven: bool) -> Tabl
     return TableCounterfactual(changes, row.predicted(after), distance, is_proven, after)
 
 
-class Found(NamedTuple):
+class ValueChanges(NamedTuple):
     """Values of the changed columns, and the cost of the changes."""
 
     values: dict[int, float]
@@ -241,9 +241,9 @@ class RowChanges:
         """Return whether the model predicts a target class for the changed row."""
         return self.predicted(self.changed(values)) in self.goals
 
-    def found(self, values: dict[int, float]) -> Found:
+    def found(self, values: dict[int, float]) -> ValueChanges:
         """Return changes with their cost."""
-        return Found(values, sum(self.columns[j].cost_of(value) for j, value in values.items()))
+        return ValueChanges(values, sum(self.columns[j].cost_of(value) for j, value in values.items()))
 
     def after(self, values: dict[int, float]) -> np.ndarray:
         """Compute the scores of the planes after some changes."""
@@ -357,13 +357,13 @@ class PairSearch:
         The row.
     first, second : list of int
         Candidates for the first and the second column; -1 for no change.
-    start : Found, default=None
+    start : ValueChanges, default=None
         A change to start from, possibly of other columns as well, whose values stay. Only cheaper changes are found.
     """
 
-    def __init__(self, row: RowChanges, first: list[int], second: list[int], start: Found | None = None) -> None:
+    def __init__(self, row: RowChanges, first: list[int], second: list[int], start: ValueChanges | None = None) -> None:
         self.row = row
-        self.best: Found | None = None
+        self.best: ValueChanges | None = None
         values = {} if start is None else start.values
         self.fixed = row.found({j: value for j, value in values.items() if j not in (*first, *second)})
         self.base = row.after(self.fixed.values)
@@ -453,7 +453,7 @@ class PairSearch:
                 return
 
 
-def _best(row: RowChanges, max_columns: int) -> tuple[Found | None, bool]:
+def _best(row: RowChanges, max_columns: int) -> tuple[ValueChanges | None, bool]:
     """Find the change of the fewest columns, and of the lowest cost, and whether this is proven."""
     own, is_proven = list(row.columns), True
     for first in ([-1], own)[:max_columns]:
@@ -464,7 +464,7 @@ def _best(row: RowChanges, max_columns: int) -> tuple[Found | None, bool]:
     return (_by_beam(row, max_columns) if max_columns > 2 else None), False
 
 
-def _by_beam(row: RowChanges, max_columns: int) -> Found | None:
+def _by_beam(row: RowChanges, max_columns: int) -> ValueChanges | None:
     """Beam search: add columns one by one to the combinations with the largest lead, then reduce the cost."""
     changes, n_planes = row.changes.take(np.arange(1, row.n_roots)), row.planes.n_planes
     changes = changes.take(~np.isnan(changes.value))
@@ -484,10 +484,10 @@ def _by_beam(row: RowChanges, max_columns: int) -> Found | None:
     return None
 
 
-def _cheapest(row: RowChanges, changes: Changes, leads: np.ndarray, used: np.ndarray) -> Found | None:
+def _cheapest(row: RowChanges, changes: Changes, leads: np.ndarray, used: np.ndarray) -> ValueChanges | None:
     """Reduce the cost of a few combinations of different columns; return the cheapest."""
     cost = np.where(leads > 0, changes.cost[used].sum(axis=1)[:, None] + changes.cost, np.inf)
-    finalists: dict[frozenset[int], Found] = {}
+    finalists: dict[frozenset[int], ValueChanges] = {}
     for place in np.argsort(cost, axis=None, kind="stable"):
         i, j = np.unravel_index(place, cost.shape)
         if np.isinf(cost[i, j]) or len(finalists) == FINALISTS:
@@ -499,7 +499,7 @@ def _cheapest(row: RowChanges, changes: Changes, leads: np.ndarray, used: np.nda
     return min(finalists.values(), key=lambda found: found.cost, default=None)
 
 
-def _made_cheaper(row: RowChanges, found: Found) -> Found:
+def _made_cheaper(row: RowChanges, found: ValueChanges) -> ValueChanges:
     """Reduce the cost by changing two columns at a time, until it no longer decreases."""
     is_better = True
     while is_better:

@@ -18,7 +18,7 @@ TOO_THIN = 1e-7
 #: Number of walls that a linear program starts with, and number that is added at a time.
 FIRST_WALLS = 32
 #: Number of best planes stored for each row; when only one of them remains, the row is scored again.
-MEMORY = 6
+STORED_PLANES = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,7 +452,7 @@ class _Ranking:
         self.alive = np.ones(planes.n_planes, dtype=bool)
         self.left = np.diff(planes.indptr)
         self.norms = np.linalg.norm(planes.coef.astype(np.float64), axis=1)
-        self.depth = min(MEMORY, planes.n_planes)
+        self.depth = min(STORED_PLANES, planes.n_planes)
         self.best = np.empty((X.shape[0], self.depth), dtype=np.int32)
         self._rank(np.arange(X.shape[0]))
 
