@@ -3,9 +3,11 @@
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -260,6 +262,42 @@ def test_index_columns_decimal_commas_and_encodings(tmp_path):
     assert run("predict", out, path, "--encoding", "latin-1").stdout.split()[:2] == ["nein", "ja"]
     content = told("train", path, "--encoding", "latin-1", "--id", "0", "--out", out, *QUICK_TABLE)
     assert (content["id"], content["index"]) == ("", [])
+
+
+def test_a_table_of_a_database_is_named(files, tmp_path):
+    path, out, same = tmp_path / "people.db", tmp_path / "m", tmp_path / "same"
+    with closing(sqlite3.connect(path)) as database:
+        for name in ("train", "test"):
+            pd.read_csv(files / f"{name}.csv").to_sql(name, database, index=False)
+    said = refused("train", path, "--out", out, *QUICK_TABLE)
+    assert f"{path} has 2 tables: train, test; give one of them as `table` (--table NAME)." in said
+    told("train", path, "--table", "train", "--id", "person", "--out", out, *QUICK_TABLE)
+    predicted = run("predict", out, path, "--table", "test").stdout
+    assert predicted == run("predict", files / "model", files / "test.csv").stdout
+    expected = told("evaluate", files / "model", files / "test.csv")
+    assert told("evaluate", out, path, "--table", "test")["confusion"] == expected["confusion"]
+    said = refused("evaluate", out, files / "test.csv", "--table", "test")
+    assert f"table='test': {files / 'test.csv'} is in csv format, which has a single table." in said
+    said = refused("train", path, "--table", "train", "--learner", "pegasos", "--out", same)
+    assert "--table applies to `--learner table` only" in said
+
+
+def test_a_file_is_read_as_pandas_reads_it(tmp_path):
+    """Missing values as pandas, R and spreadsheets write them, in a column of numbers: "None" made it a category."""
+    rng = np.random.default_rng(0)
+    x, marks = rng.normal(size=600).round(3), ["None", "n/a", "NULL", "#N/A", "NaN", "<NA>", ""]
+    cells = [marks[i % len(marks)] if i % 10 == 3 else str(value) for i, value in enumerate(x)]
+    labels = np.where(x + 0.3 * rng.normal(size=600) > 0, "up", "down")
+    path, out = tmp_path / "x.csv", tmp_path / "m"
+    pd.DataFrame({"x": cells, "z": rng.normal(size=600), "label": labels}).to_csv(path, index=False)
+    frame = pd.read_csv(path)
+    expected = TableClassifier(**BARE, random_state=0).fit(frame.drop(columns="label"), frame["label"])
+    content = told("train", path, "--test", path, "--out", out, *QUICK_TABLE)
+    assert (content["kinds"], content["notes"]) == ({"x": "number", "z": "number"}, {})
+    assert content["test_error_percent"] == pytest.approx(
+        100 * (1 - expected.score(frame.drop(columns="label"), frame["label"]))
+    )
+    np.testing.assert_array_equal(polyplane.load(out).model_.planes.coef, expected.model_.planes.coef)
 
 
 def test_kinds_are_set_and_keep_their_texts(tmp_path):

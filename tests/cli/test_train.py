@@ -246,6 +246,17 @@ def test_the_file_tells_how_to_read_more(data, tmp_path):
     assert read_model(out).metadata == metadata
 
 
+def test_the_scaling_of_the_learner_is_told(data, tmp_path):
+    """Features of the breast cancer data have different scales: the learner standardises them itself."""
+    out = tmp_path / "m"
+    for name, expected in (("cancer.svm", "by the learner"), ("iris.csv", "none")):
+        report = json.loads(
+            run("train", data / name, "--learner", "multi-hyperplane", "--out", out, "--json", *QUICK).stdout
+        )
+        assert expected in report["scaling"]
+        assert read_model(out).metadata["scaling"] == report["scaling"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

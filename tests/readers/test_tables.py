@@ -382,7 +382,7 @@ class TestOtherFormats:
         with closing(sqlite3.connect(path)) as database, database:
             database.execute("CREATE TABLE other AS SELECT 5 AS c")
         assert read_table(path, table="other").to_pydict() == {"c": [5]}
-        with pytest.raises(ValueError, match=r'has 2 tables: my "own", other; set `table`'):
+        with pytest.raises(ValueError, match=r'has 2 tables: my "own", other; give one of them as `table`'):
             read_table(path)
         with pytest.raises(ValueError, match="has no table 'none': my"):
             read_table(path, table="none")

@@ -44,20 +44,23 @@ class FileOptions:
         Whether feature indices in svmlight files start at 0 or 1. Default: as in training; for `train`, 1 unless index
         0 occurs.
     format : str or None
-        svmlight, csv or parquet. Default: detected from content and extension.
+        svmlight, csv, parquet, arrow, excel, json, sqlite or duckdb. Default: detected from content and extension.
     encoding : str or None
         Encoding of a CSV file, such as latin-1. Default: UTF-8, or as indicated by a byte order mark.
+    table : str or None
+        Sheet of an Excel file, or table of a database. Default: the first sheet, or the only table.
     """
 
     label: Annotated[str | None, option("COLUMN", panel=PANEL)] = None
     zero_based: Annotated[bool | None, option(None, "--zero-based/--one-based", show_default=False, panel=PANEL)] = None
     format: Annotated[str | None, option("FORMAT", panel=PANEL)] = None
     encoding: Annotated[str | None, option("NAME", panel=PANEL)] = None
+    table: Annotated[str | None, option("NAME", panel=PANEL)] = None
 
     @property
     def given(self) -> dict[str, Any]:
         """The options that are given: those of `polyplane.readers.read`, and those of tables."""
-        names = ("format", "label", "zero_based", "encoding", "id")
+        names = ("format", "label", "zero_based", "encoding", "table", "id")
         found = {name: getattr(self, name, None) for name in names}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -294,7 +297,7 @@ def load_model(path: str) -> LoadedModel:
 
 def refuse_table_options(options: Mapping[str, Any]) -> None:
     """Raise an error for options that apply to tables only."""
-    for name in ("encoding", "id"):
+    for name in ("encoding", "table", "id"):
         if name in options:
             raise UserError(f"--{name} applies to `--learner table` only; this model takes numeric features only.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -46,7 +46,7 @@ def tested(model: LoadedModel, options: TrainOptions) -> ConfusionMatrix:
     from polyplane.explain.confusion import ConfusionMatrix
 
     assert options.test is not None
-    reading = {} if options.encoding is None else {"encoding": options.encoding}
+    reading = {name: own for name in ("encoding", "table") if (own := getattr(options, name)) is not None}
     try:
         return ConfusionMatrix.of(model.model.classes, *outcomes(model, options.test, reading, options.threads))
     except KeyboardInterrupt:
@@ -97,7 +97,7 @@ class Report:
         }
         self._show(facts_table("Read", shown))
 
-    def show_trained(self, estimator: Any, facts: DataFacts, outcome: Outcome) -> None:
+    def show_trained(self, estimator: Any, facts: DataFacts, outcome: Outcome, metadata: Mapping[str, Any]) -> None:
         """Report the planes of a model; of a table also its columns by kind and the selected preparation."""
         planes, stream = estimator.model_.planes, self.options.stream
         model = {"model": self.options.out, "learner": name_of(estimator)}
@@ -123,6 +123,7 @@ class Report:
         else:
             rows = int(estimator.history_["rows"][-1]) if stream else facts.n_rows
             about = {"rows": rows, "features": planes.n_features, "label": facts.metadata.get("label")}
+            about["scaling"] = metadata["scaling"]
             about["classes"] = estimator.classes_
             steps = {"classes": planes.n_classes, "planes": planes.n_planes, "steps": estimator.n_iter_}
             self._trained = {**model, **about, **steps, **ended}
@@ -131,7 +132,6 @@ class Report:
             tuned, tried = self.tuned, self.tuned["tried"]
             self._content["tuned"] = tuned
             self._trained |= {
-                "scaling": tuned["scaling"],
                 "tuned": " ".join(f"{name}={value}" for name, value in tuned["settings"].items()),
                 "tuned_error_percent": f"{tuned['error']:.4g} +- {tuned['standard_error']:.2g}",
                 "settings_tried": tuned["n_tried"],

@@ -125,7 +125,7 @@ def open_table(
     """Open a table file with the options of the command line."""
     from polyplane.readers import table_batches
 
-    reading = {name: given[name] for name in ("format", "encoding") if name in given}
+    reading = {name: given[name] for name in ("format", "encoding", "table") if name in given}
     return table_batches(source, n_rows, keep_index=True, columns=columns, **reading)
 
 

@@ -31,6 +31,7 @@ from polyplane.cli.training import (
     learner_names,
     make,
     parse_settings,
+    scaling_shown,
     set_known,
     set_parameters,
     train_in_memory,
@@ -77,7 +78,8 @@ class TrainOptions(FileOptionsWithId):
         class lists its parameters.
     scale : str or None
         Feature scaling: none, standard (zero mean, unit variance; sparse data are not centred) or maxabs. The saved
-        model takes unscaled rows. Default: none; with --tune, the best one.
+        model takes unscaled rows. Default: none, unless the learner standardises the features (its parameter
+        `standardize`); with --tune, the best one.
     tune : str or None
         Tune the parameters by cross-validation before training, for SECONDS. Default: a minute, or half of the time
         limit.
@@ -289,12 +291,13 @@ def _run(
     set_known(model, warm_start=False, verbose=0)
     metadata = {name: value for name, value in facts.metadata.items() if value is not None}
     if not is_table:
-        metadata["scaling"] = options.scaling if resumed is None else resumed.metadata.get("scaling", "none")
+        before = {} if resumed is None else resumed.metadata
+        metadata["scaling"] = before.get("scaling") or scaling_shown(model, options.scaling)
     save(model, options.out, metadata=metadata)
     if outcome.interrupted:
         steps = f"{model.n_iter_} step{'s' if model.n_iter_ != 1 else ''}"
         note(f"Interrupted after {steps}: {options.out} contains the model trained so far.")
-    report.show_trained(model, facts, outcome)
+    report.show_trained(model, facts, outcome, metadata)
     if options.test is not None:
         report.test_error = tested(LoadedModel(model, metadata), options)
     report.finish(outcome.interrupted)

@@ -207,6 +207,14 @@ def scaling_of(X: Any, method: str) -> AffineScaling | None:
     return scaling_by(moments, method)
 
 
+def scaling_shown(model: Any, method: str) -> str:
+    """Return the scaling of a trained model: that of ``--scale``, or the learner's own by its `standardize`."""
+    own = model._scaling
+    if method != "none" or own is None or (own.factor == own.factor[0]).all():
+        return method
+    return "standard, by the learner" if own.centre.any() else "maxabs, by the learner"
+
+
 def cross_validate(options: TrainOptions, model: Any, rows: TrainingRows) -> list[ConfusionMatrix]:
     """Return the confusion matrix of each fold; it is scaled by its own training rows, or like the model to resume."""
     import numpy as np

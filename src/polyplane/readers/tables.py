@@ -23,7 +23,9 @@ from polyplane.readers.rows import MAX_BATCH_VALUES, MAX_EXACT_INTEGER, check_na
 from polyplane.readers.source import BLOCK_BYTES, MAX_HEADER_BYTES, InputFile, seekable
 from polyplane.tables.encoder import GAPS
 
-TABLE_FORMATS = ("csv", "parquet", "arrow", "excel", "json", "sqlite", "duckdb")
+#: Formats of files with several tables, and all formats of tables.
+NAMED_TABLES = ("excel", "sqlite", "duckdb")
+TABLE_FORMATS = ("csv", "parquet", "arrow", "json", *NAMED_TABLES)
 #: Maximum size of files that are read as a whole, uncompressed.
 MAX_WHOLE_BYTES = 1 << 29
 #: Maximum number of cells whose types are found at a time, unless a column has more, and of bytes in one Arrow array.
@@ -71,6 +73,10 @@ class TableBatches:
             raise ValueError(
                 f"{input_file.name} is in {self.format} format; tables are read from CSV, TSV, Parquet, Arrow, Excel, "
                 "JSON, SQLite and DuckDB files."
+            )
+        if table is not None and self.format not in NAMED_TABLES:
+            raise ValueError(
+                f"table={table!r}: {input_file.name} is in {self.format} format, which has a single table."
             )
         self.encoding, self.columns, self.keep_index, self.table = encoding, columns, keep_index, table
         self.index: tuple[str, ...] = ()
@@ -399,7 +405,7 @@ def _only_table(tables: Sequence[str], wanted: str | None, name: str) -> str:
         return tables[0]
     if wanted is None or wanted not in tables:
         problem = f"has {len(tables)} tables" if wanted is None else f"has no table {wanted!r}"
-        raise ValueError(f"{name} {problem}: {', '.join(tables)}; set `table` of `read_table` to one of them.")
+        raise ValueError(f"{name} {problem}: {', '.join(tables)}; give one of them as `table` (--table NAME).")
     return wanted
 
 
