@@ -30,6 +30,7 @@ lint: .venv/dev  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typed_use.py
 
 format: .venv/dev  ## format the code
 	$(BIN)/ruff check --fix .

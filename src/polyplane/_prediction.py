@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -30,6 +29,28 @@ from polyplane.inputs.encoding import MatrixInputs
 from polyplane.inputs.frames import is_missing
 from polyplane.model import Model, decision
 from polyplane.planes import PlaneSet
+
+if TYPE_CHECKING:
+    # scikit-learn has no annotations, and of a class with an unknown base type checkers accept any argument.
+    class BaseEstimator:
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def get_metadata_routing(self) -> Any: ...
+        def set_fit_request(self, **requests: Any) -> Self: ...
+        def set_partial_fit_request(self, **requests: Any) -> Self: ...
+        def set_score_request(self, **requests: Any) -> Self: ...
+        def _validate_params(self) -> None: ...
+        def __sklearn_tags__(self) -> Any: ...
+
+    class ClassifierMixin:
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+
+    class TransformerMixin:
+        def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any: ...
+        def set_output(self, *, transform: str | None = None) -> Self: ...
+
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin  # noqa: F401
 
 
 def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
@@ -113,7 +134,7 @@ def _check_foreign_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     return validate_data(estimator, X, dtype=dtypes, reset=reset)
 
 
-def check_place(estimator: BaseEstimator, X: Any, learned: bool) -> None:
+def check_place(estimator: Any, X: Any, learned: bool) -> None:
     """Raise an error if X is not in the library and on the device of the fitted planes."""
     if learned and not same_place(estimator.planes_.coef, X):
         raise ValueError(

@@ -399,17 +399,18 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
             raise ValueError("Fewer than two classes have rows of positive weight.")
         seed, validation = self._seed(), None
         observers: list[Observer] = []
-        if getattr(self, "early_stopping", False):
-            share = HELD_OUT if isinstance(self.early_stopping, bool | np.bool_) else self.early_stopping
+        max_iter: int = self.get_params(deep=False)["max_iter"]
+        if early_stopping := getattr(self, "early_stopping", False):
+            share = HELD_OUT if isinstance(early_stopping, bool | np.bool_) else early_stopping
             data, held_out = data.hold_out(share, int(np.ravel(seed)[0]))
             validation = Validation(data, held_out)
             observers.append(validation)
         if self.verbose:
-            observers.append(Progress(type(self).__name__, self.max_iter))
+            observers.append(Progress(type(self).__name__, max_iter))
         how: dict[str, Any] = {"plateau": self._plateau(), "limits": limits, "observers": observers}
         run = self._new_run(seed, method, **how) if method is None or state is None else Run(method, state, **how)
         try:
-            run.go(repeat(data, self.max_iter))
+            run.go(repeat(data, max_iter))
         except KeyboardInterrupt:
             if run.n_steps:
                 self._keep(run, validation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
@@ -14,6 +14,9 @@ from polyplane import files as model_files
 from polyplane.files import ModelFile
 from polyplane.learners import LEARNERS, find_learner
 from polyplane.tables.preparation import Preparation
+
+if TYPE_CHECKING:
+    from polyplane.base import PlaneClassifier
 
 __all__ = ["load", "read_model", "save"]
 
@@ -79,7 +82,7 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
     model_files.write_model(path, model, metadata or {})
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> PlaneClassifier | Any:
     """Load an estimator from a file written by `save`.
 
     No code is executed: the file is data and is fully validated, so files from untrusted sources are safe to load.

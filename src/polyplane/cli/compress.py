@@ -51,7 +51,7 @@ def compress(
     refuse_table_options(reading.given)
     rows = read(data, **{**found.reading(), **reading.given})
     labels = found.model.classes[class_indices(rows, found.model.classes, data)]
-    small = polyplane.compress(found.estimator, rows.X, labels, max_bytes=max_bytes, random_state=seed)
+    small: Any = polyplane.compress(found.estimator, rows.X, labels, max_bytes=max_bytes, random_state=seed)
     names = getattr(found.estimator, "feature_names_in_", None)
     if names is not None:
         small.feature_names_in_ = names

@@ -131,7 +131,7 @@ class CompressedClassifier(PlanePrediction):
         self._validate_params()
         if is_foreign(X):
             raise TypeError("CompressedClassifier trains on the CPU: pass X as a NumPy array.")
-        draft = copy(self)
+        draft: Any = copy(self)
         draft.__dict__.pop("planes_", None)
         data = draft._check_rows(X, y, sample_weight)
         n_classes, budget = len(draft.classes_), self.max_bytes - label_bytes(draft.classes_)

@@ -10,12 +10,13 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane._array_api import one_blas_thread, softmax
+from polyplane._prediction import BaseEstimator, ClassifierMixin
 from polyplane.base import PlaneClassifier
 from polyplane.dask.methods import Relay, check_method, on_cluster, placeholder
 from polyplane.dask.partitions import Cluster, connected_client, explain_lost_cluster, labelled, scatter
@@ -37,6 +38,8 @@ CLEARLY = 2.0
 
 class DaskClassifier(ClassifierMixin, BaseEstimator):
     """What both classifiers share: the run, and lazy predictions."""
+
+    estimator_: Any
 
     def _run(
         self, draft: Any, method: Method[Any], data: Data, n_steps: int, seed: Any, keep: Callable[[Any, Run], Self]

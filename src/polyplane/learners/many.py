@@ -361,8 +361,9 @@ def fit_many(
 
     alone = [k for k in range(len(rows)) if k not in together]
     fitted = dict(zip(alone, in_threads(fit_alone, alone, n_jobs), strict=True))
-    for standardize in {estimators[k].standardize for k in together}:
-        members = [k for k in sorted(together) if estimators[k].standardize == standardize]
+    kinds = {k: getattr(estimators[k], "standardize", False) for k in sorted(together)}
+    for standardize in set(kinds.values()):
+        members = [k for k, own in kinds.items() if own == standardize]
         chosen, own = [estimators[k] for k in members], [rows[k] for k in members]
         machines = _fit_together(chosen, X, y, own, sample_weight, n_jobs, memory)
         fitted |= zip(members, machines, strict=True)

@@ -9,10 +9,10 @@ import warnings
 from dataclasses import KW_ONLY, dataclass
 from inspect import cleandoc
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
@@ -22,12 +22,23 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from polyplane._array_api import to_numpy
-from polyplane._prediction import check_classes, check_matrix, check_targets, to_host
+from polyplane._prediction import BaseEstimator, ClassifierMixin, check_classes, check_matrix, check_targets, to_host
 from polyplane.base import takes_matrix
 from polyplane.engine.race import Race
 from polyplane.engine.run import Progress
 from polyplane.search.candidates import declared_space, draw_candidates, full_passes, plan_rungs
 from polyplane.search.trials import Checkpoint, Trials, results_table
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier
+
+    E = TypeVar("E", default=MultiHyperplaneClassifier)
+else:
+    from typing import TypeVar
+
+    E = TypeVar("E")
 
 
 def _delegated(name: str) -> Any:
@@ -58,8 +69,25 @@ def _delegated(name: str) -> Any:
     return available_if(exists)(method)
 
 
+class _Found(ClassifierMixin, BaseEstimator, Generic[E]):
+    """The fitted attributes of a search, declared outside of the dataclass, whose fields are parameters."""
+
+    best_estimator_: E
+    best_params_: dict[str, Any]
+    best_score_: float
+    best_index_: int
+    cv_results_: dict[str, Any]
+    n_splits_: int
+    refit_time_: float
+    is_complete_: bool
+    classes_: np.ndarray
+    scorer_: Any
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+
 @dataclass(eq=False, repr=False)
-class PlaneSearchCV(ClassifierMixin, BaseEstimator):
+class PlaneSearchCV(_Found[E]):
     r"""Hyperparameter search by cross-validation and successive halving.
 
     Candidates are the setting of the estimator and random settings; they compete in rounds (rungs). On the first rung,
@@ -158,7 +186,7 @@ class PlaneSearchCV(ClassifierMixin, BaseEstimator):
     True
     """
 
-    estimator: Any = None
+    estimator: E | None = None
     param_distributions: Any = None
     _: KW_ONLY
     n_iter: int = 40

@@ -9,10 +9,10 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from polyplane._prediction import BaseEstimator, TransformerMixin
 from polyplane.inputs.encoding import COLUMNS, Column, DateColumn, EncoderParameters, Feature, NumberColumn, TableInputs
 from polyplane.inputs.formats import date_reader
 from polyplane.inputs.frames import Table, as_table
