@@ -374,11 +374,9 @@ class CandidatePass(Pass):
         at_once = max(1, MULTIPLICATIONS // (size * self.W.size))
         for first in range(0, len(paces), at_once):
             steps, part = slice(first, first + at_once), slice(first * size, (first + at_once) * size)
-            kernels.train(
-                rows, kernels.Visits(visited[part], starts[part], probability[part]), self.planes.candidates, weights,
-                kernels.AdamSteps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon), buffers,
-                order, self.renew,
-            )  # fmt: skip
+            visits = kernels.Visits(visited[part], starts[part], probability[part])
+            adam = kernels.AdamSteps(rate[steps], shrink[steps], n_averaged[steps], size, self.decay, self.epsilon)
+            kernels.train(rows, visits, self.planes.candidates, weights, adam, buffers, order, self.renew)
         if self.renew:
             self.planes.renewed(self.turn, float(buffers.missed[0] / max(buffers.missed[1], LEAST_PROBABILITY)))
         elif self.planes.all_are_candidates:
