@@ -169,7 +169,7 @@ def test_upper_floors_are_refused(importer, name, is_allowed):
         ("polyplane.explain.report", "polyplane.explain.displays._style.COLOURS", True),  # of a subpackage
         ("polyplane.explain.displays.planes", "polyplane.explain.displays._style.COLOURS", False),
         ("polyplane.explain.displays.planes", "polyplane.explain._text", False),  # of the package around it
-        ("polyplane.engine.race", "polyplane.engine.run._rich_bar", False),
+        ("polyplane.engine.batches", "polyplane.engine.run._rich_bar", False),
         ("polyplane.explain.displays.__init__", "polyplane.explain.displays._style.COLOURS", False),
         ("polyplane.learners.pegasos", "polyplane._array_api.ThreadPool", False),  # private to the whole package
         ("polyplane.__init__", "polyplane._version.__version__", False),

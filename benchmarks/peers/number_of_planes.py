@@ -25,7 +25,7 @@ from sklearn.svm import SVC
 
 from polyplane import MultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
-from polyplane.engine.race import Race
+from polyplane.engine.run import Race
 
 SEEDS = range(5)
 #: Numbers of planes that the choice is compared with, where that is quick.

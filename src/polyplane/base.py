@@ -35,8 +35,7 @@ from polyplane._streaming import StreamOptions, StreamTraining
 from polyplane.engine.batches import Batch, Position, fit_width
 from polyplane.engine.data import AffineScaling, Data, FeatureRanges, OwnScaling, refuse_extremes
 from polyplane.engine.method import Method, refuse_changes
-from polyplane.engine.race import Choice
-from polyplane.engine.run import Limits, Observer, Plateau, Progress, Run, Validation, record
+from polyplane.engine.run import Choice, Limits, Observer, Plateau, Progress, Run, Validation, record
 from polyplane.model import best_temperature
 from polyplane.planes import PlaneSet
 

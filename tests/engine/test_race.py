@@ -7,7 +7,7 @@ import pytest
 
 from polyplane import ConvexPolytopeClassifier, MultiHyperplaneClassifier
 from polyplane.engine.data import Data
-from polyplane.engine.race import Race, excess
+from polyplane.engine.run import Race, excess
 from polyplane.learners import convex_polytope, tangents
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 from polyplane.learners.tangents import choose_n_planes

@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 import polyplane
 from polyplane import Model, MultiHyperplaneClassifier, TableClassifier
 from polyplane.explain import explain_model
-from polyplane.learners.monotone import class_ranks, put_in_order
+from polyplane.learners.log_loss import put_in_order
+from polyplane.learners.monotone import class_ranks
 from tests.programs import run_c, run_node
 
 RNG = np.random.default_rng

@@ -12,8 +12,7 @@ import numpy as np
 from polyplane.compression.shapes import FLOAT, Shape, fitting_shapes
 from polyplane.compression.training import LowRank, LowRankMethod
 from polyplane.engine.data import AffineScaling, Data
-from polyplane.engine.race import Race
-from polyplane.engine.run import Run
+from polyplane.engine.run import Race, Run
 
 #: Standard deviations of the noise to try, relative to that of a feature; shapes are compared with the first.
 NOISES = (0.3, 0.1, 0.7, 1.3)

@@ -20,8 +20,7 @@ from polyplane._array_api import in_threads
 from polyplane.base import Declaration, EpochParameters, PlaneClassifier, class_index
 from polyplane.engine.data import Data, as_rows, moments
 from polyplane.engine.method import Traits
-from polyplane.engine.race import Choice, Race
-from polyplane.engine.run import Run
+from polyplane.engine.run import Choice, Race, Run
 from polyplane.engine.state import Array, MixedNumber, Number, workspace
 from polyplane.learners.sgd import (
     ADJUSTABLE,

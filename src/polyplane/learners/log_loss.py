@@ -13,7 +13,6 @@ from scipy import sparse
 from polyplane._array_api import astype, at_least, device_of, is_on_cuda, like, namespace, softmax, take_rows
 from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.state import Array, MixedWhole, State
-from polyplane.learners.monotone import order_of, put_in_order
 from polyplane.learners.tangents import EpochRandomness, EpochSampler, update_mean
 
 #: Recording a graph costs as much as a few steps.
@@ -404,6 +403,26 @@ class CandidatePass(Pass):
             self._parts = None if self.renew else parts  # the number of candidates may change
             return parts
         return self._parts
+
+
+def order_of(ranks: np.ndarray | None, W: np.ndarray) -> Any:
+    """Return the order of the classes as the argument of kernels, for planes of shape (classes, planes, features+1)."""
+    from polyplane.kernels.monotone import Order
+
+    n_planes = W.shape[0] * W.shape[1]
+    used = np.flatnonzero(ranks.any(axis=1)) if ranks is not None else np.zeros(0, dtype=np.int64)
+    own = ranks[used] if ranks is not None else np.zeros((0, W.shape[0]), dtype=np.int64)
+    planes = np.tile(np.arange(n_planes), (len(used), 1))
+    return Order(used, own, planes, np.empty(n_planes, dtype=W.dtype), np.empty(n_planes, dtype=np.int64))
+
+
+def put_in_order(ranks: np.ndarray, *planes: np.ndarray | None) -> None:
+    """Replace weights, in place, by the nearest ones that are in the order of the classes."""
+    from polyplane.kernels.monotone import project
+
+    for W in planes:
+        if W is not None:
+            project(W.reshape(-1, W.shape[2]), W.shape[1], order_of(ranks, W))
 
 
 #: The minimum is reached when the expected decrease of the next step is less than this, in nats per row.

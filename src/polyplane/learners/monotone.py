@@ -9,7 +9,7 @@ import numpy as np
 
 
 def class_ranks(monotonic_cst: Any, names: Sequence[str], classes: np.ndarray) -> np.ndarray | None:
-    r"""Return the order of the classes that the constraints of each column ask for; None if there are none.
+    r"""Return the order of the classes that the constraints of each column ask for; None if all are 0.
 
     The score of a class grows at least as fast with a column as that of another one if no plane of the former has a
     smaller weight for it than any plane of the latter. If this holds for the class and all others, all differences of
@@ -18,7 +18,7 @@ def class_ranks(monotonic_cst: Any, names: Sequence[str], classes: np.ndarray) -
 
     Parameters
     ----------
-    monotonic_cst : dict or array-like of shape (n_columns,) or None
+    monotonic_cst : dict or array-like of shape (n_columns,)
         For each column 1, -1 or 0; a dict of classes to 1, -1 or 0; or "ordered".
     names : sequence of str
         Names of the columns; in a dict, indices are allowed as well.
@@ -31,8 +31,6 @@ def class_ranks(monotonic_cst: Any, names: Sequence[str], classes: np.ndarray) -
         Ranks of the classes: weights of planes of a higher rank are at least those of a lower one. Classes of equal
         rank are not compared.
     """
-    if monotonic_cst is None:
-        return None
     if isinstance(monotonic_cst, Mapping):
         given = dict(monotonic_cst)
     else:
@@ -72,23 +70,3 @@ def _ranks_of(column: Any, direction: Any, classes: np.ndarray) -> np.ndarray:
         if np.count_nonzero(ranks == sign) > 1:
             raise ValueError(f"{where} is contradictory: the probabilities of two classes cannot both {verb} always.")
     return ranks
-
-
-def order_of(ranks: np.ndarray | None, W: np.ndarray) -> Any:
-    """Return the order of the classes as the argument of kernels, for planes of shape (classes, planes, features+1)."""
-    from polyplane.kernels.monotone import Order
-
-    n_planes = W.shape[0] * W.shape[1]
-    used = np.flatnonzero(ranks.any(axis=1)) if ranks is not None else np.zeros(0, dtype=np.int64)
-    own = ranks[used] if ranks is not None else np.zeros((0, W.shape[0]), dtype=np.int64)
-    planes = np.tile(np.arange(n_planes), (len(used), 1))
-    return Order(used, own, planes, np.empty(n_planes, dtype=W.dtype), np.empty(n_planes, dtype=np.int64))
-
-
-def put_in_order(ranks: np.ndarray, *planes: np.ndarray | None) -> None:
-    """Replace weights, in place, by the nearest ones that are in the order of the classes."""
-    from polyplane.kernels.monotone import project
-
-    for W in planes:
-        if W is not None:
-            project(W.reshape(-1, W.shape[2]), W.shape[1], order_of(ranks, W))

@@ -40,9 +40,10 @@ from polyplane.learners.log_loss import (
     OnePlanePerClass,
     StepSettings,
     decay,
+    put_in_order,
     stretch,
 )
-from polyplane.learners.monotone import class_ranks, put_in_order
+from polyplane.learners.monotone import class_ranks
 from polyplane.learners.tangents import (
     ADJUSTABLE,
     BackoffState,

@@ -34,8 +34,7 @@ from polyplane._array_api import (
 )
 from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.method import Method, Traits
-from polyplane.engine.race import Choice, Race
-from polyplane.engine.run import Run
+from polyplane.engine.run import Choice, Race, Run
 from polyplane.engine.state import Array, RowMemory, State
 from polyplane.planes import PlaneSet
 

@@ -24,8 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 from polyplane._array_api import to_numpy
 from polyplane._prediction import BaseEstimator, ClassifierMixin, check_classes, check_matrix, check_targets, to_host
 from polyplane.base import takes_matrix
-from polyplane.engine.race import Race
-from polyplane.engine.run import Progress
+from polyplane.engine.run import Progress, Race
 from polyplane.search.candidates import declared_space, draw_candidates, full_passes, plan_rungs
 from polyplane.search.trials import Checkpoint, Trials, results_table
 

@@ -27,7 +27,7 @@ from polyplane._array_api import in_threads, is_foreign, take_rows, to_numpy
 from polyplane._plain import plain
 from polyplane._prediction import check_matrix
 from polyplane.base import takes_matrix
-from polyplane.engine.race import Race
+from polyplane.engine.run import Race
 from polyplane.files import replace_file
 from polyplane.learners.many import fit_many
 from polyplane.search.candidates import ParameterValues, Rung, learner_of, plain_numbers, sample_rows, settings_key

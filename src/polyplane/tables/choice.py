@@ -12,7 +12,7 @@ import numpy as np
 
 from polyplane._array_api import softmax
 from polyplane.engine.data import Data
-from polyplane.engine.race import Race
+from polyplane.engine.run import Race
 from polyplane.model import best_temperature
 from polyplane.tables.members import (
     EncodedRows,

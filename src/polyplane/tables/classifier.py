@@ -286,6 +286,8 @@ class TableClassifier(PlaneClassifier):
 
     def _ranks(self, encoder: TableEncoder, classes: np.ndarray) -> np.ndarray | None:
         """Return the order of the classes for each encoded number, if columns are monotone."""
+        if self.monotonic_cst is None:
+            return None
         inputs = encoder.encoding_
         by_column = class_ranks(self.monotonic_cst, inputs.names, classes)
         if by_column is None:

@@ -16,8 +16,7 @@ from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Run
 from polyplane.engine.state import Array
-from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay
-from polyplane.learners.monotone import put_in_order
+from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay, put_in_order
 from polyplane.learners.multi_hyperplane import SmoothCommitteeState, SmoothMultiHyperplane, SmoothState
 from polyplane.learners.tangents import Schedule, tangent_start
 from polyplane.model import best_temperature
