@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from polyplane import TableEncoder
-from polyplane.inputs.encoding import Feature
-from polyplane.inputs.frames import as_table, loaded
+from polyplane.inputs.encoding import Feature, TableInputs
+from polyplane.inputs.frames import as_table, concatenated, loaded
 
 pd = pytest.importorskip("pandas", reason="pandas is a development dependency")
 
@@ -188,6 +188,29 @@ class TestLevels:
     def test_a_declared_category_stays_one(self):
         frame = pd.DataFrame({"a": pd.Categorical(["1", "2"] * 5), "b": pd.Categorical([1, 2] * 5)})
         assert TableEncoder().fit(frame).kinds_ == {"a": "category", "b": "category"}
+
+    def test_the_order_of_levels_is_kept(self):
+        """From each library that declares it, and from a list of levels where a file cannot."""
+        pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+        levels, values = ["low", "medium", "high", "extreme"], ["high", "low", None, "medium"] * 10
+        frame = pd.DataFrame({"a": pd.Categorical(values, levels, ordered=True)})
+        enum = pl.DataFrame({"a": pl.Series(values, dtype=pl.Enum(levels))})
+        parts = concatenated([as_table(frame[:13]), as_table(frame[13:])], "TableEncoder")
+        expected = TableEncoder().fit(frame).encoding_
+        column = expected.columns[0]
+        assert (column.levels, column.is_ordered) == (("low", "medium", "high"), True)
+        for table in (enum, pa.Table.from_pandas(frame), parts):
+            assert TableEncoder().fit(table).encoding_ == expected
+        plain = pd.DataFrame({"a": values})
+        assert TableEncoder({"a": levels}).fit(plain).encoding_ == expected
+        assert TableInputs.from_dict(json.loads(json.dumps(expected.to_dict()))) == expected
+        assert not TableEncoder().fit(frame.astype(pd.CategoricalDtype(levels))).encoding_.columns[0].is_ordered
+        numbers = TableEncoder({"n": [3, 1, 2]}).fit(pd.DataFrame({"n": [1, 2, 3] * 10}))
+        assert numbers.encoding_.columns[0].levels == ("3", "1", "2")
+        with pytest.raises(ValueError, match="Column 'a' contains 'high', which is not in the order of its levels"):
+            TableEncoder({"a": ["low", "medium"]}).fit(plain)
+        with pytest.raises(ValueError, match=r"kinds\['a'\] is 'ordered'; it must be one of .* or a list of levels"):
+            TableEncoder({"a": "ordered"}).fit(plain)
 
 
 def forms(frame):

@@ -6,7 +6,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
 from itertools import islice
@@ -336,12 +336,14 @@ class BooleanColumn(Column):
 class CategoryColumn(Column):
     """A categorical column: an indicator for each level, and one for other levels if there were any in fitting.
 
-    `counts` are the numbers of rows of each level in fitting, and last of the other levels.
+    `counts` are the numbers of rows of each level in fitting, and last of the other levels. If the column `is_ordered`,
+    the levels are listed in their order.
     """
 
     levels: tuple[str, ...]
     has_other: bool
     counts: tuple[int, ...]
+    is_ordered: bool = False
 
     kind = "category"
 
@@ -525,6 +527,8 @@ class EncoderParameters:
     ----------
     kinds : dict of str to str
         Kinds of columns that are not inferred.
+    orders : dict of str to list of str
+        Levels of ordered categories, in addition to those whose dtype declares an order.
     min_rows : int
         Smallest number of rows of a category level or a word of a text.
     max_levels, max_words : int
@@ -536,6 +540,7 @@ class EncoderParameters:
     """
 
     kinds: Mapping[str, str]
+    orders: Mapping[str, Sequence[str]]
     min_rows: int
     max_levels: int
     max_words: int
@@ -673,6 +678,8 @@ def _id_reason(cells: Cells, kind: str, values: np.ndarray, n_different: int) ->
 
 def _learn_category(cells: Cells, rules: EncoderParameters) -> tuple[Column | None, str]:
     codes, levels = as_levels(cells)
+    ordered = rules.orders.get(cells.name, cells.order)
+    place = {level: i for i, level in enumerate(ordered)}
     count = np.bincount(codes[codes >= 0], minlength=len(levels))
     order = np.argsort(-count, kind="stable")
     kept = order[count[order] >= rules.min_rows][: rules.max_levels]
@@ -680,14 +687,17 @@ def _learn_category(cells: Cells, rules: EncoderParameters) -> tuple[Column | No
     n_other = len(codes) - n_gaps - int(count[kept].sum())
     if not len(kept) and not n_gaps:
         return None, f"none of its {n_levels} levels occurs in at least {rules.min_rows} rows (min_rows)"
-    shown = sorted(kept.tolist(), key=lambda i: _by_size(levels[i]))
+    if unknown := [levels[i] for i in np.flatnonzero(count) if ordered and levels[i] not in place]:
+        raise ValueError(f"Column {cells.name!r} contains {unknown[0]!r}, which is not in the order of its levels.")
+    shown = sorted(kept.tolist(), key=lambda i: place[levels[i]] if ordered else _by_size(levels[i]))
     counts = [int(count[i]) for i in shown]
     if n_other:
         counts.append(n_other)
     share, note = n_other / (len(codes) - n_gaps), ""
     if share >= MUCH:
         note = f"{len(kept)} of its {n_levels} levels are used; the others, {share:.0%} of the rows, are 'other'"
-    return CategoryColumn(cells.name, n_gaps > 0, tuple(levels[i] for i in shown), n_other > 0, tuple(counts)), note
+    kept_levels = tuple(levels[i] for i in shown)
+    return CategoryColumn(cells.name, n_gaps > 0, kept_levels, n_other > 0, tuple(counts), len(ordered) > 0), note
 
 
 def _learn_text(cells: Cells, rules: EncoderParameters) -> tuple[Column | None, str]:

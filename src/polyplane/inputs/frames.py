@@ -49,6 +49,8 @@ class Cells:
         Whether the numbers have an integer dtype.
     is_declared : bool
         Whether the column has a categorical dtype.
+    order : tuple of str
+        The levels in their order, if the dtype declares one.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Cells:
     levels: tuple[str, ...] = ()
     is_whole: bool = False
     is_declared: bool = False
+    order: tuple[str, ...] = ()
 
     @property
     def is_gap(self) -> np.ndarray:
@@ -471,7 +474,8 @@ def _pandas(frame: Any) -> Columns:
         if isinstance(dtype, np.dtype) and dtype.kind != "O":
             return _array_cells(series.to_numpy(), name, gaps)
         if hasattr(dtype, "categories"):
-            return text_cells(name, series.cat.codes.to_numpy(), series.cat.categories, gaps, is_declared=True)
+            found = text_cells(name, series.cat.codes.to_numpy(), series.cat.categories, gaps, is_declared=True)
+            return replace(found, order=found.levels) if dtype.ordered else found
         kind = dtype.kind
         if kind in "iufb":
             values = series.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -507,7 +511,10 @@ def _polars(frame: Any) -> Columns:
                 series = series.dt.replace_time_zone(None)
             return Cells(name, "date", series.cast(polars.Datetime("us")).to_numpy().astype(DATES))
         if dtype in (polars.Categorical, polars.Enum):
-            return replace(object_cells(name, series.cast(polars.String).to_list(), gaps), is_declared=True)
+            order = text_cells(name, np.zeros(0, int), getattr(dtype, "categories", ()), gaps).levels  # of an Enum
+            return replace(
+                object_cells(name, series.cast(polars.String).to_list(), gaps), is_declared=True, order=order
+            )
         return object_cells(name, series.to_list(), gaps)
 
     return frame.columns, cells
@@ -536,7 +543,8 @@ def _arrow(frame: Any) -> Columns:
             indices = coded.indices.cast(pyarrow.int64())  # those of Polars are unsigned
             codes = indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
             levels = coded.dictionary.to_pylist()
-            return text_cells(name, codes, levels, gaps, is_declared=types.is_dictionary(dtype))
+            found = text_cells(name, codes, levels, gaps, is_declared=types.is_dictionary(dtype))
+            return replace(found, order=found.levels) if found.is_declared and dtype.ordered else found
         return object_cells(name, column.to_pylist(), gaps)
 
     return frame.schema.names, cells
@@ -622,6 +630,7 @@ def concatenated_cells(parts: Sequence[Cells]) -> Cells:
         tuple(place),
         is_whole=all(part.is_whole for part in known),
         is_declared=any(part.is_declared for part in parts),
+        order=known[0].order if len({part.order for part in known}) == 1 else (),
     )
 
 

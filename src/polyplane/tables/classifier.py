@@ -68,8 +68,8 @@ class TableClassifier(PlaneClassifier):
         "squares" is "standard" with the square of each number; "bins" is "robust" with the piecewise-linear bins that
         a small decision tree finds in each column; "steps" replaces each number by indicators of being above the
         splits of such a tree, for scorecards. None: selected among the others on held-out rows for each member.
-    kinds : dict of str to str or None, default=None
-        Kinds of columns that should not be inferred, see `TableEncoder`.
+    kinds : dict of str to str or list of str, or None, default=None
+        Kinds of columns that should not be inferred, and levels of ordered categories, see `TableEncoder`.
     min_rows, max_levels, max_words, decimal, date_format, gaps
         Parameters of the `TableEncoder`.
     n_planes : int or None, default=None
@@ -136,7 +136,7 @@ class TableClassifier(PlaneClassifier):
     n_estimators: int = 8
     _: KW_ONLY
     preparation: str | None = None
-    kinds: Mapping[str, str] | None = None
+    kinds: Mapping[str, str | Sequence[str]] | None = None
     min_rows: int = 5
     max_levels: int = 50
     max_words: int = 300

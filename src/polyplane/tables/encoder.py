@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyplane._prediction import BaseEstimator, TransformerMixin
 from polyplane.inputs.encoding import COLUMNS, Column, DateColumn, EncoderParameters, Feature, NumberColumn, TableInputs
 from polyplane.inputs.formats import date_reader
-from polyplane.inputs.frames import Table, as_table
+from polyplane.inputs.frames import Table, as_table, text_of
 
 #: Strings that mark missing values in files written by pandas, R, SAS and spreadsheets.
 GAPS = (
@@ -42,7 +42,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       "$8,797.47", "43.2%", "12 kg", "1.2M", "(1 234,5)". Numbers that can be read in two ways, such as "8,797" if no
       other value of the column decides, are not: set `decimal`.
     * **Categories** are one-hot encoded. Rare levels, levels beyond the `max_levels` most frequent ones, and levels not
-      seen during fit share one indicator, "other". The encoding does not use the class labels.
+      seen during fit share one indicator, "other". The encoding does not use the class labels. Levels of ordered
+      categories keep their order.
     * **Booleans** are encoded as 0 and 1.
     * **Dates** are encoded as days since 1970 and, if they vary, the year, the month, the day of the week (Monday is 1)
       and the hour. Times are local times; time zones are ignored. In text columns, dates are recognised in ISO 8601
@@ -61,9 +62,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    kinds : dict of str to str or None, default=None
+    kinds : dict of str to str or list of str, or None, default=None
         Kinds of columns that should not be inferred: "number", "category", "boolean", "date" or "text" by column name
-        ("x0", "x1" and so on for arrays).
+        ("x0", "x1" and so on for arrays), or the list of the levels of an ordered category. Ordered categories of
+        pandas, Polars (Enum) and Arrow keep their order.
     min_rows : int, default=5
         Minimum number of rows of a category level or a word; less frequent levels are rare and encoded as "other".
         Smaller values add noise; larger values can remove informative levels of small tables.
@@ -119,7 +121,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
            [39.,  1.,  0.,  0.]])
     """
 
-    kinds: Mapping[str, str] | None = None
+    kinds: Mapping[str, str | Sequence[str]] | None = None
     _: KW_ONLY
     min_rows: int = 5
     max_levels: int = 50
@@ -269,18 +271,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _learn(self, names: Collection[str], learn: Callable[..., TableInputs]) -> Self:
         """Fit the encoding with `learn`, after validating the parameters; list what happens to columns in a warning."""
-        kinds, dates = dict(self.kinds or {}), self.date_format
+        kinds: dict[str, Any] = dict(self.kinds or {})
+        dates = self.date_format
         by_name = {} if dates is None or isinstance(dates, str) else dict(dates)
+        orders = {name: [str(text_of(level)) for level in own] for name, own in kinds.items() if isinstance(own, list)}
+        kinds |= dict.fromkeys(orders, "category")
         for name, kind in kinds.items():
             if kind not in COLUMNS:
-                raise ValueError(f"kinds[{name!r}] is {kind!r}; it must be one of {', '.join(COLUMNS)}.")
+                known = ", ".join(COLUMNS)
+                raise ValueError(
+                    f"kinds[{name!r}] is {kind!r}; it must be one of {known}, or a list of levels in order."
+                )
         for parameter, given in {"kinds": kinds, "date_format": by_name}.items():
             for name in given:
                 if name not in names:
                     raise ValueError(f"{parameter} contains {name!r}, which is not a column of the table.")
         for format in [dates] if isinstance(dates, str) else by_name.values():
             date_reader(format)  # an error if it is invalid
-        rules = EncoderParameters(kinds, self.min_rows, self.max_levels, self.max_words, self.decimal, dates)
+        rules = EncoderParameters(kinds, orders, self.min_rows, self.max_levels, self.max_words, self.decimal, dates)
         encoding = learn(tuple(sorted(self.gaps)), rules)
         _warn(encoding)
         return self._keep(encoding)
