@@ -338,56 +338,59 @@ class PlaneSet:
 
     def pooled(self, scores: Any) -> Any:
         """Compute the scores of the classes from the scores of the planes, shape (n_rows, n_classes)."""
-        pooled = scores if self.n_planes == len(self.indptr) - 1 else self.pooled_in_members(scores)
+        pooled, best = self._in_members(scores)
         if self.pooling == "logsumexp":
-            pooled = self._limited(pooled, scores)
+            pooled = self._limited(pooled, best)
         if self.n_members == 1:
             return pooled
-        xp = namespace(scores)
+        xp, largest = namespace(scores), float(self.member_weight.max())
         apart = xp.reshape(pooled, (-1, self.n_members, self.n_classes))
-        if self._has_equal_members:
-            return xp.sum(apart, axis=1) / self.n_members
-        weight = like(self.member_weight.astype(host_dtype(pooled)), pooled)
-        return xp.sum(apart * weight[:, None], axis=1)
+        # Equal weights are 1, so that equal sums stay equal.
+        weight = like((self.member_weight / largest).astype(host_dtype(pooled)), pooled)
+        total = np.einsum("nmc,m->nc", apart, weight) if xp is np else xp.sum(apart * weight[:, None], axis=1)
+        return total * largest
 
     def pooled_in_members(self, scores: Any) -> Any:
         """Compute the scores of the classes in each member, shape (n_rows, n_members * n_classes), without limits."""
+        return self._in_members(scores)[0]
+
+    def _in_members(self, scores: Any) -> tuple[Any, Any]:
+        """Compute the scores of the classes in each member, and the largest scores of their planes."""
         xp, sizes = namespace(scores), self._sizes
+        if self.n_planes == len(sizes):
+            return scores, scores
         if xp is np:
             best = np.maximum.reduceat(scores, self.indptr[:-1], axis=1)
             if self.pooling == "max":
-                return best
+                return best, best
             parts = np.exp(scores - np.repeat(best, sizes, axis=1))
-            return best + np.log(np.add.reduceat(parts, self.indptr[:-1], axis=1))
+            return best + np.log(np.add.reduceat(parts, self.indptr[:-1], axis=1)), best
         if (sizes == sizes[0]).all():
             return self._pool(xp.reshape(scores, (scores.shape[0], len(sizes), int(sizes[0]))), xp)
-        edges = pairwise(self.indptr.tolist())
-        return xp.stack([self._pool(scores[:, start:stop], xp) for start, stop in edges], axis=1)
+        pairs = [self._pool(scores[:, start:stop], xp) for start, stop in pairwise(self.indptr.tolist())]
+        pooled, best = (xp.stack(part, axis=1) for part in zip(*pairs, strict=True))
+        return pooled, best
 
     @cached_property
     def _sizes(self) -> np.ndarray:
         """Number of planes of each class in each member."""
         return np.diff(self.indptr)
 
-    @cached_property
-    def _has_equal_members(self) -> bool:
-        return bool((self.member_weight == self.member_weight[0]).all())
-
-    def _limited(self, pooled: Any, scores: Any) -> Any:
+    def _limited(self, pooled: Any, best: Any) -> Any:
         """Limit how far class scores lie below the largest plane score of their member."""
-        xp = namespace(scores)
+        xp = namespace(pooled)
         # No class score is below its largest plane, and the largest plane is at most as large as the largest score.
-        if scores.shape[0] == 0 or float(xp.max(pooled) - xp.min(pooled)) <= MAX_LEAD:
+        if pooled.shape[0] == 0 or float(xp.max(pooled) - xp.min(pooled)) <= MAX_LEAD:
             return pooled
-        apart = xp.reshape(pooled, (-1, self.n_members, self.n_classes))
-        edges = pairwise(self.indptr[:: self.n_classes].tolist())
-        top = xp.stack([xp.max(scores[:, start:stop], axis=1) for start, stop in edges], axis=1)
-        return xp.reshape(xp.maximum(apart, top[:, :, None] - MAX_LEAD), pooled.shape)
+        apart, best = (xp.reshape(part, (-1, self.n_members, self.n_classes)) for part in (pooled, best))
+        return xp.reshape(xp.maximum(apart, xp.max(best, axis=2)[:, :, None] - MAX_LEAD), pooled.shape)
 
-    def _pool(self, scores: Any, xp: Any) -> Any:
-        """Pool the scores along the last axis."""
+    def _pool(self, scores: Any, xp: Any) -> tuple[Any, Any]:
+        """Pool the scores along the last axis; return the largest ones, too."""
         best = xp.max(scores, axis=-1)
-        return best if self.pooling == "max" else best + xp.log(xp.sum(xp.exp(scores - best[..., None]), axis=-1))
+        if self.pooling == "max":
+            return best, best
+        return best + xp.log(xp.sum(xp.exp(scores - best[..., None]), axis=-1)), best
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PlaneSet):

@@ -31,6 +31,7 @@ def main():
     """Run cases until the time is up, and list what was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--cases", type=int, default=sys.maxsize, help="the most cases of a kind")
     parser.add_argument("--kind", choices=KINDS, help="one kind alone")
     parser.add_argument("--seed", type=int, help="one case alone, with its traceback")
     parser.add_argument("--first", type=int, default=int(time.time()), help="the first seed; default: the time")
@@ -44,7 +45,7 @@ def main():
     end, seed, cases, findings = time.monotonic() + 60 * options.minutes, options.first, Counter(), []
     with tempfile.NamedTemporaryFile("w", prefix="polyplane-fuzz-", delete=False) as at:  # where a crash would be
         print(f"Cases are noted in {at.name} before they are run.", flush=True)
-        while time.monotonic() < end:
+        while time.monotonic() < end and seed < options.first + options.cases:
             for kind in kinds:
                 if kind in SLOW and seed % 10 and len(kinds) > 1:
                     continue

@@ -465,6 +465,8 @@ def _list_cells(values: Any, name: str, gaps: Collection[str]) -> Cells:
 
 
 def _pandas(frame: Any) -> Columns:
+    from pandas.api.types import infer_dtype
+
     def cells(j: int, name: str, gaps: Collection[str]) -> Cells:
         series = frame.iloc[:, j]
         dtype = series.dtype
@@ -490,6 +492,9 @@ def _pandas(frame: Any) -> Columns:
             return Cells(name, "date", series.to_numpy(dtype=DATES))
         if kind == "m":
             return Cells(name, "number", series.dt.total_seconds().to_numpy(dtype=np.float64, na_value=np.nan))
+        if infer_dtype(series) == "string":
+            codes, levels = series.factorize()
+            return text_cells(name, codes, levels, gaps)
         return object_cells(name, series.tolist(), gaps)
 
     return frame.columns, cells
