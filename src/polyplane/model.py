@@ -439,13 +439,22 @@ def best_temperature(
     """
     weight = np.ones(len(y)) if weight is None else weight / weight.mean()
     own, n_classes = scores[np.arange(len(y)), y], scores.shape[1]
-    low, high = -octaves, octaves
-    for _ in range(30):
-        power = 0.5 * (low + high)
-        expected = (softmax(scores * 2.0**power) * scores).sum(axis=1)
-        slope = weight @ (expected - own) + (expected - scores.mean(axis=1)).mean() * n_classes
+    prior = n_classes / len(y)
+    constant = weight @ own + prior * scores.mean(axis=1).sum()
+    low, high, power = -octaves, octaves, 0.0
+    for _ in range(50):  # Newton's method on the logarithm, between bounds that close in
+        probability = softmax(scores * 2.0**power)
+        expected = (probability * scores).sum(axis=1)
+        spread = (probability * scores * scores).sum(axis=1) - expected * expected
+        slope = (weight + prior) @ expected - constant
         low, high = (low, power) if slope > 0 else (power, high)
-    return float(2.0 ** (-0.5 * (low + high)))
+        change = slope / max(float((weight + prior) @ spread) * 2.0**power * np.log(2.0), 1e-300)
+        last, power = power, float(np.clip(power - change, -octaves, octaves))
+        if not low <= power <= high:
+            power = 0.5 * (low + high)
+        if abs(power - last) < 1e-9:
+            break
+    return float(2.0**-power)
 
 
 def _names(names: Any) -> tuple[str, ...] | None:

@@ -99,7 +99,7 @@ class MemberMethod(SmoothMultiHyperplane):
         one_pass, inputs = rows.one_pass, [visited]
         if one_pass.noise is not None:
             inputs.append(rows.rng.integers(0, NOISE, len(visited)))
-        one_pass.turn, one_pass.renew = state.turn, rows.is_renewed(state.turn, data)
+        one_pass.turn, one_pass.renew = state.turn, rows.planes.is_renewed(state.turn, data)
         with self.products(state) if one_pass.renew else nullcontext():
             probability = one_pass.run(inputs, USUAL_BATCH, paces, averaged_from)
         rows.probability = probability
@@ -122,12 +122,12 @@ class MemberMethod(SmoothMultiHyperplane):
         return {"loss": rows.loss if isinstance(rows, MemberRows) else state.loss}
 
 
-class MemberRows(CandidatePlanes):
-    """What the passes of a run share: the generator, the noise and the arrays of the kernel."""
+class MemberRows:
+    """What the passes of a run share: the generator, the candidate planes, the noise and the arrays of the kernel."""
 
     def __init__(self, method: MemberMethod, state: SmoothState, data: Data) -> None:
         level = method.noise_level(state) * state.tangents.margin
-        super().__init__(data, method.shuffle, level > 0, state.tangents.mask.size)
+        self.planes = CandidatePlanes(data, method.shuffle, level > 0, state.tangents.mask.size)
         self.n_rows, self.probability = len(data.train), np.empty(0)  # of the class of each visited row
         W, noise = state.W, None
         self.rng = np.random.default_rng(state.seed)
@@ -136,7 +136,8 @@ class MemberRows(CandidatePlanes):
             noise *= level
         self.one_pass = CandidatePass(
             data.X, data.y, data.weight.copy(), state.scaling, W, state.adam, np.zeros_like(W), None,
-            decay(USUAL_BATCH), noise=noise, planes=self, turn=0, renew=not self.all_are_candidates, ranks=data.ranks,
+            decay(USUAL_BATCH), noise=noise, planes=self.planes, turn=0, renew=not self.planes.all_are_candidates,
+            ranks=data.ranks,
         )  # fmt: skip
 
     @property

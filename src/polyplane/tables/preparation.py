@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from polyplane.engine.data import FeatureMoments, row_blocks
 from polyplane.engine.state import Array
 from polyplane.features import Features
 from polyplane.files.values import ANY, Listed, Text
@@ -187,21 +188,26 @@ class Preparation:
             knots = tuple(tree_knots(Z[:, j], y, weight, recipe.has_steps) for j in numbers)
         gain = np.ones(len(centre))
         plain = cls(name, is_number, centre, factor, knots, np.empty(0), np.empty(0), gain)
-        more = plain._more(Z, plain._scaled(Z))
-        spread = more.std(axis=0)
+        more = FeatureMoments()
+        for rows in row_blocks(Z):
+            more.add(plain._more(Z[rows], plain._scaled(Z[rows])))
+        spread = np.sqrt(more.variance)
         if recipe.has_bins:
             spread = np.maximum(spread, LEAST_SPREAD)
-        return replace(plain, more_centre=more.mean(axis=0), more_factor=1.0 / np.where(spread > 0, spread, 1.0))
+        return replace(plain, more_centre=more.mean, more_factor=1.0 / np.where(spread > 0, spread, 1.0))
 
     def transform(self, Z: np.ndarray) -> np.ndarray:
         """Prepare encoded rows; the result is float32."""
-        scaled = self._scaled(Z)
-        n_rows, n_scaled = scaled.shape
-        result = np.empty((n_rows, n_scaled + len(self.more_centre)), dtype=np.float32)
-        result[:, :n_scaled] = np.clip(scaled, -LARGEST_FEATURE, LARGEST_FEATURE)
-        if len(self.more_centre):
-            more = (self._more(Z, scaled) - self.more_centre) * self.more_factor
-            result[:, n_scaled:] = np.clip(more, -LARGEST_FEATURE, LARGEST_FEATURE)
+        n_scaled = len(self.centre)
+        result = np.empty((len(Z), n_scaled + len(self.more_centre)), dtype=np.float32)
+        for rows in row_blocks(result):
+            scaled, out = self._scaled(Z[rows]), result[rows]
+            out[:, :n_scaled] = np.clip(scaled, -LARGEST_FEATURE, LARGEST_FEATURE)
+            if len(self.more_centre):
+                more = self._more(Z[rows], scaled)
+                more -= self.more_centre
+                more *= self.more_factor
+                out[:, n_scaled:] = np.clip(more, -LARGEST_FEATURE, LARGEST_FEATURE, out=more)
         if (self.gain != 1.0).any():
             result *= np.append(self.gain, 1.0)[[j for j, _ in self.sources]].astype(np.float32)
         return result
