@@ -79,7 +79,7 @@ class SmoothState(State):
     n_averaged: int = 0
     is_minimum: bool = False  # whether the minimum of the convex problem is reached
     rows: BackoffState | None = None
-    workspace: EpochSampler | OnePlanePerClass | None = workspace()
+    workspace: Any = workspace()  # an `EpochSampler`, a `OnePlanePerClass`, or the rows of a member of a table
 
     own_sizes: ClassVar[tuple[str, ...]] = ("planes",)
 
