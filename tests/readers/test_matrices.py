@@ -63,7 +63,7 @@ def test_columns_are_matched_by_name(file):
         ('1,2,"x', "line 3: column 'label' has a quoted value that does not end"),
         ("1,2,", "line 3: the row has no label"),
         ("1,2\r3,x", "line 3, column 'b': expected a number, found '2\\r3'"),
-        ("1,1e999,x", "line 3: the number '1e999,x' is too large"),
+        ("1,1e999,x", "line 3, column 'b': the number '1e999' is too large"),
     ],
 )
 def test_bad_table_lines(file, line, message):

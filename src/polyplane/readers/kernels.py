@@ -2,111 +2,62 @@
 
 Decimal numbers become the nearest float, as by Python's `float`, without creating Python objects. Most numbers are an
 integer below 2**53 multiplied or divided by a power of ten up to 10**22: both are floats, so one operation rounds
-correctly (Clinger 1990). The others are multiplied by a 128-bit power of five, whose upper bits determine the rounding
-(Lemire 2021, "Number parsing at a gigabyte per second"). The remaining cases, more than 19 digits and the ends of the
-range, are marked as hard, and the caller parses them with `float`.
+correctly (Clinger 1990). Of the others, the digits and the power of ten are sums of two floats each, and so is their
+product, whose error is below 2**-100 of it: this determines the rounding of all but a few numbers. These, and numbers
+of more than 19 digits, are left to `float`.
 """
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from polyplane.kernels.jit import kernel, njit
 from polyplane.readers.rows import LABEL, SKIPPED
-from polyplane.readers.text import (
-    BAD_INDEX,
-    BAD_QUOTE,
-    BAD_VALUE,
-    COLUMN,
-    DONE,
-    EMPTY,
-    FEW_COLUMNS,
-    LARGE_INDEX,
-    LINE,
-    MANY_COLUMNS,
-    N_HARD,
-    N_ROWS,
-    POSITION,
-    Parsed,
-)
-
-#: The outcome of parsing a number.
-GOOD, HARD, BAD = 0, 1, 2
+from polyplane.readers.text import LINE, N_ROWS, N_VALUES, POSITION, Parsed
 
 #: Character codes.
 TAB, NEWLINE, RETURN, SPACE, QUOTE, HASH, PLUS, MINUS, POINT, COLON = (ord(c) for c in '\t\n\r "#+-.:')
 ZERO, UPPER_E, LOWER_E = ord("0"), ord("E"), ord("e")
 
-#: Range of powers of ten for which no result with up to 19 digits is subnormal or infinite.
-MIN_POWER, MAX_POWER = -300, 280
+#: Number of digits that an unsigned integer of 64 bits can hold.
+MAX_DIGITS = 19
+#: Range of powers of ten for which no part of a product with so many digits is subnormal or infinite.
+MIN_POWER, MAX_POWER = -270, 280
+#: Powers of ten as sums of two floats: the nearest float, and the nearest float to the rest.
+POWERS = np.array(
+    [(power, float(Fraction(10) ** q - Fraction(power))) for q in range(-270, 281) for power in [float(f"1e{q}")]]
+)
 EXACT_POWERS = np.array([10.0**q for q in range(23)])
+#: Relative error of a product, with a reserve.
+ERROR = 1e-30
+#: Splits a float into two halves of 26 bits (Dekker 1971).
+SPLITTER = 2.0**27 + 1
 
-
-def _power_of_five(q: int) -> tuple[int, int]:
-    """Return the 128 leading bits of 5**q, in two halves: rounded down, or up if q is negative."""
-    if q >= 0:
-        power = 5**q
-        length = power.bit_length()
-        bits = power << (128 - length) if length <= 128 else power >> (length - 128)
-    else:
-        power = 5**-q
-        bits = (1 << (power.bit_length() + 127)) // power + 1
-    return bits >> 64, bits & (2**64 - 1)
-
-
-FIVES = np.array([_power_of_five(q) for q in range(MIN_POWER, MAX_POWER + 1)], dtype=np.uint64)
-TWOS = np.array([2.0**k for k in range(-1074, 972)])
-
-_U0, _ONE, _U2, _U3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
-_U32, _U63, _LOW = np.uint64(32), np.uint64(63), np.uint64(2**32 - 1)
-_TEN, _FULL, _BELOW = np.uint64(10), np.uint64(2**64 - 1), np.uint64(2**9 - 1)
-_EXACT = np.uint64(2**53)
+_U0, _ONE, _U32, _LOW = np.uint64(0), np.uint64(1), np.uint64(32), np.uint64(2**32 - 1)
+_TEN, _EXACT = np.uint64(10), np.uint64(2**53)
 
 
 @njit
-def _product(a: Any, b: Any) -> Any:
-    """Return the two halves of the 128-bit product."""
-    a_high, a_low, b_high, b_low = a >> _U32, a & _LOW, b >> _U32, b & _LOW
-    low, cross, other, high = a_low * b_low, a_high * b_low, a_low * b_high, a_high * b_high
-    middle = (low >> _U32) + (cross & _LOW) + (other & _LOW)
-    return high + (cross >> _U32) + (other >> _U32) + (middle >> _U32), (middle << _U32) | (low & _LOW)
+def _halves(a: float) -> Any:
+    high = SPLITTER * a
+    high -= high - a
+    return high, a - high
 
 
 @njit
-def _leading_zeros(digits: Any) -> Any:
-    zeros, step = np.uint64(0), _U32
-    while step > _U0:
-        if digits >> (np.uint64(64) - step) == _U0:
-            digits <<= step
-            zeros += step
-        step >>= _ONE
-    return zeros
-
-
-@njit
-def scaled(digits: Any, q: int) -> Any:
-    """Return the float nearest to ``digits * 10**q``, and whether it is certain; `digits` is not 0."""
-    zeros = _leading_zeros(digits)
-    normal = digits << zeros
-    five = q - MIN_POWER
-    high, low = _product(normal, FIVES[five, 0])
-    if high & _BELOW == _BELOW:  # the lower half of the power may carry into the relevant bits
-        carry, _ = _product(normal, FIVES[five, 1])
-        low += carry
-        if low < carry:
-            high += _ONE
-    if low == _FULL and (q < -27 or q > 55):
-        return 0.0, False
-    upper = high >> _U63
-    shift = upper + np.uint64(9)
-    mantissa = high >> shift
-    exactly_between = low <= _ONE and -4 <= q <= 23 and mantissa & _U3 == _ONE and mantissa << shift == high
-    if exactly_between:  # round to even
-        mantissa &= ~_ONE
-    mantissa = (mantissa + (mantissa & _ONE)) >> _ONE
-    # floor(q log2(5)) + q, as the table's powers are scaled to 128 bits
-    exponent = ((217706 * q) >> 16) + 63 + np.int64(upper) - np.int64(zeros) - 52
-    return np.float64(np.int64(mantissa)) * TWOS[exponent + 1074], True
+def scaled(digits: Any, power: float, rest: float) -> float:
+    """Return the float nearest to ``digits * (power + rest)``; infinity if the error of the product is too large."""
+    upper, lower = np.float64(digits >> _U32) * 2.0**32, np.float64(digits & _LOW)
+    a = upper + lower
+    product = a * power
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(power)
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    error += a * rest + (lower - (a - upper)) * power
+    value = product + error
+    error -= value - product
+    is_certain = value + (error - ERROR * value) == value == value + (error + ERROR * value)
+    return value if is_certain else np.inf
 
 
 @njit
@@ -121,22 +72,29 @@ def _digits(text: np.ndarray, at: Any, value: Any) -> Any:
 
 
 @njit
+def _n_leading_zeros(text: np.ndarray, at: Any) -> int:
+    n = 0
+    while text[at] == ZERO or text[at] == POINT:
+        n += text[at] == ZERO
+        at += _ONE
+    return n
+
+
+@njit
 def number(text: np.ndarray, at: Any) -> Any:
     """Parse the decimal number at `at`, which must be followed by a character that is not part of a number.
 
     Returns
     -------
     value : float
-        The number, if the outcome is `GOOD`.
+        The number; infinity if it is left to `float`; NaN if there is no number.
     end : int
         The first position after it.
-    outcome : int
-        `GOOD`, `HARD` (a number, to be parsed by `float`) or `BAD`.
     """
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += _ONE
-    first = at
+    start = first = at
     digits, at = _digits(text, at, _U0)
     n_digits, q = np.int64(at - first), np.int64(0)
     if text[at] == POINT:
@@ -145,15 +103,17 @@ def number(text: np.ndarray, at: Any) -> Any:
         digits, at = _digits(text, at, digits)
         q = -np.int64(at - first)
         n_digits -= q
+    if n_digits > MAX_DIGITS:
+        n_digits -= _n_leading_zeros(text, start)
     if n_digits == 0:
-        return 0.0, at, BAD
+        return np.nan, at
     if text[at] == LOWER_E or text[at] == UPPER_E:
         power, at = _exponent(text, at + _ONE)
         if power == BAD_EXPONENT:
-            return 0.0, at, BAD
+            return np.nan, at
         q += power
-    value, sure = _value(digits, n_digits, q)
-    return -value if negative else value, at, GOOD if sure else HARD
+    value = _value(digits, n_digits, q)
+    return -value if negative else value, at
 
 
 #: An exponent that is missing, and one for longer exponents, whose numbers are left to `float`.
@@ -174,26 +134,20 @@ def _exponent(text: np.ndarray, at: Any) -> Any:
 
 
 @njit
-def _value(digits: Any, n_digits: int, q: int) -> Any:
-    """Return the value of digits times a power of ten, and whether it is certain."""
-    if n_digits > 19:
-        return 0.0, False
+def _value(digits: Any, n_digits: int, q: int) -> float:
+    """Return the value of digits times a power of ten; infinity if it is left to `float`."""
+    if n_digits > MAX_DIGITS:
+        return np.inf
     if digits < _EXACT and -23 < q < 23:
         whole = np.float64(np.int64(digits))
-        return (whole * EXACT_POWERS[q], True) if q >= 0 else (whole / EXACT_POWERS[-q], True)
+        return whole * EXACT_POWERS[q] if q >= 0 else whole / EXACT_POWERS[-q]
     if digits == _U0:
-        return 0.0, True
+        return 0.0
+    if q == 0:
+        return np.float64(digits)
     if q < MIN_POWER or q > MAX_POWER:
-        return 0.0, False
-    return scaled(digits, q)
-
-
-@njit
-def set_aside(out: Parsed, position: int, start: Any, end: Any) -> None:
-    """Record a hard number of the current row for the caller; `position` is that among the values, -1 for a label."""
-    n = out.tally[N_HARD]
-    out.hard[n, 0], out.hard[n, 1], out.hard[n, 2], out.hard[n, 3] = out.tally[N_ROWS], position, start, end
-    out.tally[N_HARD] += 1
+        return np.inf
+    return scaled(digits, POWERS[q - MIN_POWER, 0], POWERS[q - MIN_POWER, 1])
 
 
 @njit
@@ -218,94 +172,78 @@ def _is_qid(text: np.ndarray, at: Any) -> Any:
 
 
 @njit
-def _label(text: np.ndarray, at: Any, row: int, out: Parsed) -> Any:
-    """Parse the label at `at`; return its end."""
-    start = at
-    while not _ends_token(text[at]) and text[at] != COLON:
-        at += _ONE
-    if text[at] == COLON:  # the first feature already, or a qid: the row has no label
-        at = start
-    value, end, outcome = number(text, start)
-    out.labels[row] = value if outcome == GOOD and end == at else np.nan
-    out.spans[row, 0], out.spans[row, 1] = start, at
-    if outcome == HARD and end == at:
-        set_aside(out, -1, start, at)
-    return at
+def _label(text: np.ndarray, start: Any, stop: Any, row: int, out: Parsed) -> Any:
+    """Keep the label with this span; return whether it is in the common form."""
+    value, end = number(text, start)
+    value = value if end == stop else np.nan
+    out.labels[row], out.spans[row, 0], out.spans[row, 1] = value, start, stop
+    return not np.isinf(value)
 
 
 @njit
 def _features(text: np.ndarray, at: Any, p: Any, limit: int, out: Parsed) -> Any:
-    """Parse the features at `at` into positions from `p`; return their end, the next position, and the status."""
+    """Parse the features at `at` into positions from `p`.
+
+    Return their end, the next position, and whether they are in the common form.
+    """
     while True:
         while _is_blank(text[at]):
             at += _ONE
         if text[at] == NEWLINE or text[at] == HASH:
-            break
+            return at, p, True
         start = at
-        j, at = _digits(text, at, _U0)
+        index, at = _digits(text, at, _U0)
         if at == start or text[at] != COLON:
             if not _is_qid(text, start):
-                return start, p, BAD_INDEX
+                return at, p, False
             while not _ends_token(text[at]):
                 at += _ONE
             continue
-        index = np.int64(j)
-        if index > limit or at - start > np.uint64(18):
-            return start, p, LARGE_INDEX
-        start = at + _ONE
-        value, at, outcome = number(text, start)
-        if outcome == BAD or not _ends_token(text[at]):
-            return start, p, BAD_VALUE
-        if outcome == HARD:
-            set_aside(out, p, start, at)
+        if np.int64(index) > limit or at - start > np.uint64(18):
+            return at, p, False
+        value, at = number(text, at + _ONE)
+        if not np.isfinite(value) or not _ends_token(text[at]):
+            return at, p, False
         out.indices[p], out.values[p] = index, value
         p += 1
-    return at, p, DONE
 
 
 @kernel
-def parse_svmlight(text: np.ndarray, size: int, first_line: int, limit: int, out: Parsed) -> int:
-    """Parse complete lines, the last one ended by a newline, into `out`.
+def parse_svmlight(text: np.ndarray, limit: int, out: Parsed) -> None:
+    """Parse lines, from the position in the tally up to the first one that is not in the common form.
 
     Parameters
     ----------
     text : ndarray of uint8
-        The lines.
-    size : int
-        The number of characters.
-    first_line : int
-        The number of the first line.
+        Complete lines, the last one ended by a newline.
     limit : int
         The largest index allowed.
     out : Parsed
         The output arrays, large enough: a value needs four characters, a row two.
-
-    Returns
-    -------
-    status : int
-        `DONE`, or the reason why parsing stopped at the position in the tally.
     """
-    at, stop, line = np.uint64(0), np.uint64(size), first_line
-    row, p, status = 0, 0, DONE
-    out.indptr[0] = 0
-    out.tally[:] = 0
-    while at < stop:
+    at, line = np.uint64(out.tally[POSITION]), out.tally[LINE]
+    row, p = out.tally[N_ROWS], out.tally[N_VALUES]
+    while at < np.uint64(len(text)):
         while _is_blank(text[at]):
             at += _ONE
         if text[at] != NEWLINE and text[at] != HASH:
+            start = at
+            while not _ends_token(text[at]) and text[at] != COLON:
+                at += _ONE
+            if text[at] == COLON:  # the first feature already, or a qid: the row has no label
+                at = start
+            is_label = _label(text, start, at, row, out)
+            at, p, is_common = _features(text, at, p, limit, out)
+            if not (is_label and is_common):
+                return
             out.lines[row] = line
-            at = _label(text, at, row, out)
-            at, p, status = _features(text, at, p, limit, out)
-            if status != DONE:
-                break
             row += 1
-            out.indptr[row], out.tally[N_ROWS] = p, row
+            out.indptr[row] = p
         while text[at] != NEWLINE:
             at += _ONE
         at += _ONE
         line += 1
-    out.tally[LINE], out.tally[POSITION] = line, at
-    return status
+        out.tally[LINE], out.tally[POSITION], out.tally[N_ROWS], out.tally[N_VALUES] = line, at, row, p
 
 
 @njit
@@ -315,7 +253,12 @@ def _ends_line(text: np.ndarray, at: Any) -> Any:
 
 @njit
 def _past_cell(text: np.ndarray, at: Any, delimiter: int) -> Any:
-    """Return the span of the cell at `at` without its quotes, its end, and whether its quotes are closed."""
+    """Return the span of the cell at `at` without its quotes, and the first position after it.
+
+    If its quotes are not closed on the same line, the span ends before it starts.
+    """
+    while text[at] == SPACE:
+        at += _ONE
     if text[at] != QUOTE:
         start = at
         while text[at] != delimiter and not _ends_line(text, at):
@@ -323,106 +266,83 @@ def _past_cell(text: np.ndarray, at: Any, delimiter: int) -> Any:
         stop = at
         while stop > start and text[stop - _ONE] == SPACE:
             stop -= _ONE
-        return start, stop, at, True
+        return start, stop, at
     at += _ONE
     start = at
     while text[at] != QUOTE or text[at + _ONE] == QUOTE:
         if text[at] == NEWLINE:
-            return start, at, at, False
+            return at + _ONE, at, at
         at += _ONE + np.uint64(text[at] == QUOTE)
-    return start, at, at + _ONE, True
+    stop = at
+    at += _ONE
+    while text[at] == SPACE:
+        at += _ONE
+    return start, stop, at
 
 
 @njit
-def _cell(text: np.ndarray, at: Any, delimiter: int, use: int, out: Parsed) -> Any:
-    """Parse the cell at `at`, of any content, according to the use of its column; return its end, and the status."""
-    while text[at] == SPACE:
-        at += _ONE
-    start, stop, end, closed = _past_cell(text, at, delimiter)
-    while text[end] == SPACE:
-        end += _ONE
-    if not closed or (text[end] != delimiter and not _ends_line(text, end)):
-        return start, BAD_QUOTE
-    if use == SKIPPED:
-        return end, DONE
-    if start == stop and use != LABEL:
-        return start, EMPTY
+def _other_cell(text: np.ndarray, at: Any, delimiter: int, use: int, out: Parsed) -> Any:
+    """Parse a cell that is not just a number; return its end, and whether it is in the common form."""
     row = out.tally[N_ROWS]
-    value, past, outcome = number(text, start)
-    if past != stop:
-        outcome = BAD
+    start, stop, at = _past_cell(text, at, delimiter)
+    if start > stop or (text[at] != delimiter and not _ends_line(text, at)):
+        return at, False
     if use == LABEL:
-        out.labels[row] = value if outcome == GOOD else np.nan
-        out.spans[row, 0], out.spans[row, 1] = start, stop
-    elif outcome == BAD:
-        return start, BAD_VALUE
-    else:
-        out.values[row, use] = value
-    if outcome == HARD:
-        set_aside(out, row * out.values.shape[1] + use if use >= 0 else -1, start, stop)
-    return end, DONE
+        return at, _label(text, start, stop, row, out)
+    if use == SKIPPED:
+        return at, True
+    out.values[row, use], end = number(text, start)
+    return at, end == stop and np.isfinite(out.values[row, use])
 
 
 @njit
 def _row(text: np.ndarray, at: Any, delimiter: int, uses: np.ndarray, out: Parsed) -> Any:
-    """Parse the row at `at`; return its end, and the status."""
+    """Parse the row at `at`; return its end, and whether it is in the common form."""
     row, last = out.tally[N_ROWS], len(uses) - 1
     for column in range(len(uses)):
-        use, plain = uses[column], False
-        if use >= 0:  # the common case: a number without quotes or spaces
-            value, end, outcome = number(text, at)
-            plain = outcome == GOOD and (text[end] == delimiter or _ends_line(text, end))
-        if plain:
+        use, is_plain = uses[column], False
+        if use >= 0:  # mostly a number without quotes or spaces
+            value, end = number(text, at)
+            is_plain = np.isfinite(value) and (text[end] == delimiter or _ends_line(text, end))
+        if is_plain:
             out.values[row, use] = value
             at = end
         else:
-            out.tally[COLUMN] = column
-            at, status = _cell(text, at, delimiter, use, out)
-            if status != DONE:
-                return at, status
+            at, is_common = _other_cell(text, at, delimiter, use, out)
+            if not is_common:
+                return at, False
         if column < last:
             if text[at] != delimiter:
-                return at, FEW_COLUMNS
+                return at, False
             at += _ONE
-    return at, DONE if _ends_line(text, at) else MANY_COLUMNS
+    return at, _ends_line(text, at)
 
 
 @kernel
-def parse_delimited(text: np.ndarray, size: int, first_line: int, delimiter: int, uses: np.ndarray, out: Parsed) -> int:
-    """Parse complete lines, the last one ended by a newline, into `out`.
+def parse_delimited(text: np.ndarray, delimiter: int, uses: np.ndarray, out: Parsed) -> None:
+    """Parse lines, from the position in the tally up to the first one that is not in the common form.
 
     Parameters
     ----------
     text : ndarray of uint8
-        The lines.
-    size : int
-        The number of characters.
-    first_line : int
-        The number of the first line.
+        Complete lines, the last one ended by a newline.
     delimiter : int
         The delimiter.
     uses : ndarray of int64
         The use of each column: the index of a feature, `LABEL` or `SKIPPED`.
     out : Parsed
         The output arrays, large enough: a cell needs one character, a feature two.
-
-    Returns
-    -------
-    status : int
-        `DONE`, or the reason why parsing stopped at the position in the tally.
     """
-    at, stop, line, status = np.uint64(0), np.uint64(size), first_line, DONE
-    out.tally[:] = 0
-    while at < stop:
+    at, line = np.uint64(out.tally[POSITION]), out.tally[LINE]
+    while at < np.uint64(len(text)):
         if not _ends_line(text, at):
             out.lines[out.tally[N_ROWS]] = line
-            at, status = _row(text, at, delimiter, uses, out)
-            if status != DONE:
-                break
+            at, is_common = _row(text, at, delimiter, uses, out)
+            if not is_common:
+                return
             out.tally[N_ROWS] += 1
         while text[at] != NEWLINE:
             at += _ONE
         at += _ONE
         line += 1
-    out.tally[LINE], out.tally[POSITION] = line, at
-    return status
+        out.tally[LINE], out.tally[POSITION] = line, at

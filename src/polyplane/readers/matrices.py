@@ -72,15 +72,12 @@ def _parquet_rows(batch: Any, columns: ColumnUses, first: int, options: ReadOpti
 
 
 def _parquet_labels(column: Any, options: ReadOptions, first: int, name: str) -> np.ndarray:
-    from pyarrow import types
-
     numbers = np.full(len(column), np.nan)
     if _is_numeric(column.type):
         numbers = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
     return convert_labels(
         numbers,
         np.asarray(column.is_null(nan_is_null=True)) | np.isinf(numbers),
-        lambda: column.to_pylist() if types.is_integer(column.type) else [None] * len(column),
         lambda: [str(cell) for cell in column.to_pylist()],
         lambda row: f"row {first + row}",
         options,

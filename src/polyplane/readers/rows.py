@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -218,7 +219,6 @@ def _label_column(header: list[str], options: ReadOptions, name: str) -> int | N
 def convert_labels(
     numbers: np.ndarray,
     is_missing: np.ndarray,
-    integers: Callable[[], Sequence[int | None]],
     texts: Callable[[], Sequence[str]],
     where: Callable[[int], str],
     options: ReadOptions,
@@ -234,8 +234,8 @@ def convert_labels(
         The labels as numbers; NaN for a label that is not a number.
     is_missing : ndarray of bool
         Which rows have no label.
-    integers, texts : callable
-        Return the labels as exact integers (None for one that is no integer of at most 20 digits), and as strings.
+    texts : callable
+        Returns the labels as strings.
     where : callable
         Returns the line of a row, for messages.
     options : ReadOptions
@@ -262,7 +262,7 @@ def convert_labels(
         )
     values = numbers
     if (np.abs(numbers) >= MAX_EXACT_INTEGER).any():
-        exact = integers()
+        exact = [_whole(text) for text in texts()]
         if any(value is None or not -(2**63) <= value < 2**63 for value in exact):
             raise MixedLabelsError(
                 f"{name}: labels beyond 2**53 must be 64-bit integers, or be read as strings (labels='text')."
@@ -278,6 +278,12 @@ def convert_labels(
             "as strings (labels='text')."
         )
     return values
+
+
+def _whole(text: str) -> int | None:
+    """Return a label as an exact integer, if it is one with at most 20 digits; a float would lose digits."""
+    label = Decimal(text)
+    return int(label) if label.adjusted() < 20 and label == label.to_integral_value() else None
 
 
 def _is_wasteful(n_bytes: int, n_used: int) -> bool:

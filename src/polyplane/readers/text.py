@@ -1,5 +1,8 @@
 """Numbers in text, read block by block into matrices: svmlight (LIBSVM) rows, and CSV or TSV with a header.
 
+Each line can be parsed in Python, which knows the whole format and says what is wrong with a line. In long texts, lines
+in the common form are parsed by the kernels, about fifty times as fast.
+
 Tables with columns of any kind are read through Arrow (`polyplane.readers.tables`), which does not replace this reader
 of CSV. Of 100,000 rows with 20 numbers, `read_table` takes 4.2 to 5.6 times as long to give a matrix; Arrow's parser
 alone takes 0.9 to 1.5 times as long with one thread (benchmarks/peers/csv_speed.py), but skips lines without an error
@@ -11,8 +14,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,31 +35,24 @@ from polyplane.readers.rows import (
 )
 from polyplane.readers.source import MAX_HEADER_BYTES, InputFile, line_blocks
 
-#: The largest feature index, because of 32-bit indices.
-MAX_INDEX = 2**31 - 2
-#: The entries of a tally: the line, the position and the column where parsing stopped, and the numbers of rows and of
-#: hard numbers.
-LINE, POSITION, COLUMN, N_ROWS, N_HARD = range(5)
-#: The reason why parsing of a block stopped.
-DONE, BAD_VALUE, BAD_INDEX, LARGE_INDEX, EMPTY, FEW_COLUMNS, MANY_COLUMNS, BAD_QUOTE = range(8)
-#: A hard number has at least five characters ("1e281"), and one after it.
-MIN_HARD_LENGTH = 6
+#: The largest feature index, because of 32-bit indices, and a number of digits that any larger index has.
+MAX_INDEX, MAX_INDEX_DIGITS = 2**31 - 2, 18
+#: The entries of a tally: the line and the position where parsing goes on, and the numbers of rows and sparse values.
+LINE, POSITION, N_ROWS, N_VALUES = range(4)
 #: Shorter texts are parsed in plain Python, which is faster than importing Numba and loading the kernels.
 SMALL_TEXT_BYTES = 1 << 16
 #: The message for other encodings, which cannot be detected; with a wrong guess, distinct labels could become equal.
 NOT_UTF8 = "the text is not UTF-8; convert the file first (for instance iconv -f LATIN1 -t UTF-8)"
 
-_NUMBER = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"  # one way to read each number: linear time
-_IS_NUMBER = re.compile(_NUMBER)
-_LINE = re.compile(rb"[ \t\r]*(?:([^\s:#]+)((?:[ \t\r]+\d{1,9}:" + _NUMBER + rb")*)[ \t\r]*)?(?:#.*)?", re.DOTALL)
+_NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")  # one way to read each number: linear time
+_WORD = re.compile(rb"[^ \t\r]+")
 
 
 class Parsed(NamedTuple):
-    """The rows of a block of text, as the kernels write them.
+    """The rows of a block of text.
 
     `values` is a matrix; for sparse rows, CSR with `indices` (in the order of the text) and `indptr`. `labels` is NaN
-    if the label is not a number, `spans` is its position in the text, and `lines` its line. `hard` lists the numbers to
-    parse with `float`: row, position among the values (-1 for a label) and span. `tally` is described above.
+    if the label is not a number, `spans` is its position in the text, and `lines` its line. `tally` is described above.
     """
 
     values: np.ndarray
@@ -65,42 +61,72 @@ class Parsed(NamedTuple):
     labels: np.ndarray
     spans: np.ndarray
     lines: np.ndarray
-    hard: np.ndarray
     tally: np.ndarray
 
+    @classmethod
+    def empty(cls, first_line: int, n_rows: int, n_features: int | None, n_sparse: int = 0) -> Parsed:
+        """Allocate arrays for at most so many rows and sparse values; unused parts need no memory."""
+        return cls(
+            np.empty(n_sparse) if n_features is None else np.empty((n_rows, n_features)),
+            np.empty(n_sparse, dtype=np.int32),
+            np.zeros(n_rows + 1, dtype=np.int64),
+            np.empty(n_rows),
+            np.empty((n_rows, 2), dtype=np.int64),
+            np.empty(n_rows, dtype=np.int64),
+            np.array([first_line, 0, 0, 0]),
+        )
 
-class Block(NamedTuple):
-    """A block of complete lines, parsed, of a file with this name."""
 
-    name: str
-    text: np.ndarray
-    out: Parsed
-    options: ReadOptions
+class Block:
+    """A block of complete lines, of a file with this name, and its rows."""
+
+    def __init__(self, name: str, text: np.ndarray, rows: Parsed, options: ReadOptions) -> None:
+        self.name, self.text, self.rows, self.options = name, text, rows, options
+
+    @cached_property
+    def raw(self) -> bytes:
+        """The text as bytes."""
+        return self.text.tobytes()
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows so far."""
+        return int(self.rows.tally[N_ROWS])
 
     @property
     def lines(self) -> np.ndarray:
         """The line of each row."""
-        return self.out.lines[: self.out.tally[N_ROWS]].copy()
+        return self.rows.lines[: self.n_rows].copy()
 
-    def parse_hard_numbers(self) -> None:
-        """Parse the numbers that the kernel left to `float`."""
-        values = self.out.values.reshape(-1)
-        for row, position, start, stop in map(np.ndarray.tolist, self.out.hard[: self.out.tally[N_HARD]]):
-            value = float(bytes(self.text[start:stop]))
-            if not np.isfinite(value):
-                line, found = self.out.lines[row], word_at(self.text, start)
-                raise ValueError(f"{self.name}, line {line}: the number {found} is too large.")
-            if position < 0:
-                self.out.labels[row] = value
-            else:
-                values[position] = value
+    def parse(self, parse_common: Callable[[], None], parse_line: Callable[[Block, int, bytes], None]) -> None:
+        """Parse all lines: those in the common form by a kernel, the others, and all of short texts, one by one."""
+        tally = self.rows.tally
+        while tally[POSITION] < len(self.text):
+            if len(self.text) > SMALL_TEXT_BYTES:
+                parse_common()
+            start = int(tally[POSITION])
+            if start < len(self.text):
+                stop = self.raw.index(b"\n", start)
+                self.rows.lines[self.n_rows] = tally[LINE]
+                parse_line(self, start, self.raw[start:stop])
+                tally[POSITION], tally[LINE] = stop + 1, tally[LINE] + 1
+
+    def error(self, reason: str, kind: type[ValueError] = ValueError) -> ValueError:
+        """Return the error of the current line."""
+        return kind(f"{self.name}, line {self.rows.tally[LINE]}{reason}.")
+
+    def keep_label(self, word: bytes, start: int) -> None:
+        """Keep the label of the current row, which starts at this position."""
+        value = _number(word)
+        if np.isinf(value):
+            raise self.error(f": {fault_of(word)}")
+        self.rows.labels[self.n_rows], self.rows.spans[self.n_rows] = value, (start, start + len(word))
 
     def labels(self) -> np.ndarray | None:
         """Return the labels, as numbers or as strings."""
         if self.options.labels == "ignore":
             return None
-        lines, n_rows = self.lines, self.out.tally[N_ROWS]
-        spans = self.out.spans[:n_rows]
+        lines, spans = self.lines, self.rows.spans[: self.n_rows]
         is_long = spans[:, 1] - spans[:, 0] > MAX_LABEL_BYTES
         if is_long.any():
             where = f"{self.name}, line {lines[is_long.argmax()]}"
@@ -108,9 +134,8 @@ class Block(NamedTuple):
                 f"{where}: the label has more than {MAX_LABEL_BYTES >> 20} MB, the maximum length of a label."
             )
         return convert_labels(
-            self.out.labels[:n_rows].copy(),
+            self.rows.labels[: self.n_rows].copy(),
             spans[:, 0] == spans[:, 1],
-            lambda: [_whole(self.text, span) for span in spans.tolist()],
             lambda: self._label_texts(spans, lines),
             lambda row: f"line {lines[row]}",
             self.options,
@@ -118,52 +143,33 @@ class Block(NamedTuple):
         )
 
     def _label_texts(self, spans: np.ndarray, lines: np.ndarray) -> list[str]:
-        raw, cells = self.text.tobytes(), []
+        cells = []
         for row, (start, stop) in enumerate(spans.tolist()):
             try:
-                cells.append(raw[start:stop].decode().replace('""', '"'))
+                cells.append(self.raw[start:stop].decode().replace('""', '"'))
             except UnicodeDecodeError:
                 raise ValueError(f"{self.name}, line {lines[row]}, the label: {NOT_UTF8}.") from None
         return cells
 
 
-def _whole(text: np.ndarray, span: list[int]) -> int | None:
-    """Return a label as an exact integer, if it is one with at most 20 digits; a float would lose digits."""
-    label = Decimal(bytes(text[slice(*span)]).decode())
-    if label.adjusted() >= 20 or label != label.to_integral_value():
-        return None
-    return int(label)
+def _number(word: bytes) -> float:
+    """Parse a number, which can be infinite; other words are NaN."""
+    return float(word) if _NUMBER.fullmatch(word) else np.nan
 
 
-def word_at(text: np.ndarray, position: int) -> str:
-    """Return the word at a position, for messages."""
-    word = bytes(text[position : position + 40]).split(b"\n")[0].split()
-    return repr(word[0].decode(errors="replace")[:30]) if word else "nothing"
+def _shown(word: bytes) -> str:
+    """Return a word for messages."""
+    return repr(word.decode(errors="replace")[:30]) if word else "nothing"
 
 
-def not_a_number(found: str) -> str:
-    """Return the error message for a value that is not a number."""
-    bare = found.strip("'").lower().lstrip("+-")
+def fault_of(word: bytes) -> str:
+    """Return what is wrong with a word that is not a finite number."""
+    found, bare = _shown(word), word.decode(errors="replace").lower().lstrip("+-")
+    if _NUMBER.fullmatch(word):
+        return f"the number {found} is too large"
     if bare in ("nan", "inf", "infinity", "na", "null", "none", "?"):
         return f"the value {found} is missing or infinite; impute missing values or drop such rows first"
     return f"expected a number, found {found}"
-
-
-def _allocate(
-    size: int, n_rows: int, values: np.ndarray, indices: np.ndarray | None = None, indptr: np.ndarray | None = None
-) -> Parsed:
-    """Allocate arrays for any block of `size` characters; unused parts need no memory."""
-    none = np.empty(0, dtype=np.int64)
-    return Parsed(
-        values,
-        none if indices is None else indices,
-        none if indptr is None else indptr,
-        np.empty(n_rows),
-        np.empty((n_rows, 2), dtype=np.int64),
-        np.empty(n_rows, dtype=np.int64),
-        np.empty((size // MIN_HARD_LENGTH + 1, 4), dtype=np.int64),
-        np.zeros(5, dtype=np.int64),
-    )
 
 
 def svmlight_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
@@ -179,7 +185,8 @@ def svmlight_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Row
         largest = int(X.indices.max(initial=0))
         n_features = max(n_features, largest + 1 - base)
         if options.n_features is not None and n_features > options.n_features:
-            raise ValueError(_beyond(input_file.name, _line_of(piece, X.indices.argmax()), largest, options))
+            line = _line_of(piece, X.indices.argmax())
+            raise ValueError(f"{input_file.name}, line {line}: {_beyond(largest, options)}.")
         X = sparse.csr_matrix((X.data, X.indices - np.int32(base), X.indptr), shape=(X.shape[0], max(1, n_features)))
         X.has_canonical_format = True
         yield piece._replace(X=X, facts={"format": "svmlight", "zero_based": base == 0})
@@ -188,41 +195,55 @@ def svmlight_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Row
 def _svmlight_blocks(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     """Yield the rows of each block, before it is known whether indices start at 0 or 1."""
     limit = MAX_INDEX if options.n_features is None else options.n_features - (options.zero_based is True)
-    name, line = input_file.name, 1
+    line = 1
     with input_file.open() as file:
-        for text, size in line_blocks(file, name):
-            out = _parse_small_svmlight(text[:size], limit) if line == 1 else None
-            if out is None:
-                out = _parse_svmlight(text, size, line, limit, options, name)
-            line = int(out.tally[LINE])
-            if out.tally[N_ROWS]:
-                block = Block(name, text, out, options)
-                block.parse_hard_numbers()
+        for text, size in line_blocks(file, input_file.name):
+            rows = Parsed.empty(line, size // 2 + 2, None, size // 4 + 2)  # a value needs four characters, a row two
+            block = Block(input_file.name, text[:size], rows, options)
+            block.parse(partial(_parse_svmlight, block.text, limit, rows), partial(_parse_sparse_line, limit))
+            line = int(rows.tally[LINE])
+            if block.n_rows:
                 yield Rows(_sparse_matrix(block), block.labels(), None, block.lines, {})
 
 
-def _parse_svmlight(text: np.ndarray, size: int, line: int, limit: int, options: ReadOptions, name: str) -> Parsed:
+def _parse_svmlight(text: np.ndarray, limit: int, rows: Parsed) -> None:
     from polyplane.readers.kernels import parse_svmlight
 
-    max_values, max_rows = size // 4 + 2, size // 2 + 2  # a value needs four characters, a row two
-    indices, indptr = np.empty(max_values, dtype=np.int32), np.empty(max_rows + 1, dtype=np.int64)
-    out = _allocate(size, max_rows, np.empty(max_values), indices, indptr)
-    status = parse_svmlight(text, size, line, limit, out)
-    if status == DONE:
-        return out
-    line, position = int(out.tally[LINE]), int(out.tally[POSITION])
-    if status == LARGE_INDEX:
-        raise ValueError(_beyond(name, line, int(bytes(text[position : position + 20]).partition(b":")[0]), options))
-    found = word_at(text, position)
-    reason = not_a_number(found) if status == BAD_VALUE else f"expected index:value, found {found}"
-    raise ValueError(f"{name}, line {line}: {reason}.")
+    parse_svmlight(text, limit, rows)
+
+
+def _parse_sparse_line(limit: int, block: Block, start: int, line: bytes) -> None:
+    """Parse a line of svmlight text."""
+    content = line.partition(b"#")[0]
+    words, rows = _WORD.finditer(content), block.rows
+    first = next(words, None)
+    if first is None:
+        return
+    label, row, p = first[0], block.n_rows, int(rows.tally[N_VALUES])
+    if b":" in label:  # a feature, or a qid: the row has no label
+        label, words = b"", _WORD.finditer(content)
+    block.keep_label(label, start + first.start())
+    for word in words:
+        index, colon, number = word[0].partition(b":")
+        if index == b"qid" and colon:
+            continue
+        if not (colon and index.isdigit()):
+            raise block.error(f": expected index:value, found {_shown(word[0])}")
+        if len(index) > MAX_INDEX_DIGITS or int(index) > limit:
+            raise block.error(f": {_beyond(index[:20].decode(), block.options)}")
+        value = _number(number)
+        if not np.isfinite(value):
+            raise block.error(f": {fault_of(number)}")
+        rows.indices[p], rows.values[p] = int(index), value
+        p += 1
+    rows.indptr[row + 1], rows.tally[[N_ROWS, N_VALUES]] = p, (row + 1, p)
 
 
 def _sparse_matrix(block: Block) -> Any:
     """Return the values of a block as a matrix with sorted, distinct indices."""
-    out = block.out
-    indptr = out.indptr[: out.tally[N_ROWS] + 1].copy()
-    values, indices = out.values[: indptr[-1]].astype(block.options.dtype), out.indices[: indptr[-1]].copy()
+    rows = block.rows
+    indptr = rows.indptr[: block.n_rows + 1].copy()
+    values, indices = rows.values[: indptr[-1]].astype(block.options.dtype), rows.indices[: indptr[-1]].copy()
     X = sparse.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, MAX_INDEX + 1))
     if not X.has_canonical_format:
         X.sort_indices()
@@ -254,10 +275,10 @@ def _line_of(piece: Rows, position: Any) -> int:
     return int(piece.lines[np.searchsorted(piece.X.indptr, position, side="right") - 1])
 
 
-def _beyond(name: str, line: int, index: int, options: ReadOptions) -> str:
+def _beyond(index: int | str, options: ReadOptions) -> str:
     if options.n_features is None:
-        return f"{name}, line {line}: feature index {index} is too large."
-    return f"{name}, line {line}: feature index {index} is out of range: {options.n_features} features are expected."
+        return f"feature index {index} is too large"
+    return f"feature index {index} is out of range: {options.n_features} features are expected"
 
 
 def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
@@ -265,7 +286,7 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     name, columns, delimiter, line = input_file.name, None, ",", 1
     with input_file.open() as file:
         for whole, size in line_blocks(file, name):
-            text, out = whole[:size], None
+            text = whole[:size]
             if columns is None:
                 header = re.search(rb"\S[^\n]*", text.data)
                 if header is None:
@@ -283,111 +304,65 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
                 delimiter, names, _ = parse_header(io.StringIO(first), name)
                 columns = choose_columns(names, options, name)
                 line, text = 2 + bytes(text[: header.start()]).count(b"\n"), text[header.end() + 1 :]
-                out = _parse_small_table(text, line, delimiter, columns.uses.tolist())
-            if out is None:
-                out = _parse_delimited(text, line, delimiter, columns, name)
-            line = int(out.tally[LINE])
-            if not out.tally[N_ROWS]:
-                continue
-            block = Block(name, text, out, options)
-            block.parse_hard_numbers()
-            y = block.labels() if columns.label is not None else None
-            X = out.values[: out.tally[N_ROWS]].astype(options.dtype)
-            yield Rows(X, y, columns.names, block.lines, {"format": "csv", "label": columns.label})
+            max_rows = size // (len(columns.uses) + len(columns.names)) + 2  # a cell needs one character, a feature two
+            rows = Parsed.empty(line, max_rows, len(columns.names))
+            block = Block(name, text, rows, options)
+            parse_line = partial(_parse_delimited_line, columns, _cell_pattern(delimiter))
+            block.parse(partial(_parse_delimited, text, delimiter, columns.uses, rows), parse_line)
+            line = int(rows.tally[LINE])
+            if block.n_rows:
+                y = block.labels() if columns.label is not None else None
+                X = rows.values[: block.n_rows].astype(options.dtype)
+                yield Rows(X, y, columns.names, block.lines, {"format": "csv", "label": columns.label})
 
 
-def _parse_delimited(text: np.ndarray, line: int, delimiter: str, columns: ColumnUses, name: str) -> Parsed:
+def _parse_delimited(text: np.ndarray, delimiter: str, uses: np.ndarray, rows: Parsed) -> None:
     from polyplane.readers.kernels import parse_delimited
 
-    size = len(text)
-    max_rows = size // (len(columns.uses) + len(columns.names)) + 2  # a cell needs one character, a feature two
-    out = _allocate(size, max_rows, np.empty((max_rows, len(columns.names))))
-    status = parse_delimited(text, size, line, ord(delimiter), columns.uses, out)
-    if status == DONE:
-        return out
-    where, position = f"{name}, line {int(out.tally[LINE])}", int(out.tally[POSITION])
-    column = columns.header[int(out.tally[COLUMN])]
-    if status in (FEW_COLUMNS, MANY_COLUMNS):
-        amount = "fewer" if status == FEW_COLUMNS else "more"
-        raise ValueError(f"{where}: {amount} columns than the {len(columns.header)} of the header.")
-    if status == BAD_QUOTE:
-        raise ValueError(f"{where}: column {column!r} has a quoted value that does not end on the same line.")
-    if status == EMPTY:
-        raise NotNumbersError(f"{where}: column {column!r} is empty; impute missing values or drop such rows first.")
-    cell = bytes(text[position : position + 60]).split(b"\n")[0].decode(errors="replace")
-    reason = not_a_number(repr(cell.split(delimiter)[0].strip().strip('"')[:30]))
-    hint = "; encode text columns as numbers first (for instance one-hot)" if reason.startswith("expected") else ""
-    raise NotNumbersError(f"{where}, column {column!r}: {reason}{hint}.")
+    parse_delimited(text, ord(delimiter), uses, rows)
 
 
-def _parse_small_svmlight(text: np.ndarray, limit: int) -> Parsed | None:
-    """Parse complete lines; None if they are many or not in the common form, which is left to the kernel."""
-    if len(text) > SMALL_TEXT_BYTES:
-        return None
-    raw, start, indptr = text.tobytes(), 0, [0]
-    values: list[float] = []
-    indices: list[int] = []
-    labels, spans, lines = [], [], []
-    for number, line in enumerate(raw.split(b"\n"), start=1):
-        match = _LINE.fullmatch(line)
-        if match is None:
-            return None
-        if match[1] is not None:
-            for pair in match[2].split():
-                index, _, value = pair.partition(b":")
-                indices.append(int(index))
-                values.append(float(value))
-            indptr.append(len(values))
-            labels.append(_label(match[1]))
-            spans.append((start + match.start(1), start + match.end(1)))
-            lines.append(number)
-        start += len(line) + 1
-    if max(indices, default=0) > limit:
-        return None
-    out = _allocate(0, len(lines), np.array(values), np.array(indices, dtype=np.int32), np.array(indptr))
-    return _filled(out, labels, spans, lines, 1 + raw.count(b"\n"))
+def _cell_pattern(delimiter: str) -> re.Pattern[bytes]:
+    """Return a pattern of a cell, in quotes or not, with the delimiter after it, or the end of the line."""
+    end = re.escape(delimiter).encode()
+    return re.compile(rb' *+(?:"((?:[^"]|"")*+)" *+|((?!")[^' + end + rb"]*+))(" + end + rb"|\Z)")
 
 
-def _parse_small_table(text: np.ndarray, line: int, delimiter: str, uses: Sequence[int]) -> Parsed | None:
-    """Parse complete lines of a table with columns `uses`; `line` is the number of the first line."""
-    if len(text) > SMALL_TEXT_BYTES:
-        return None
-    raw, start = text.tobytes(), 0
-    values, labels, spans, lines = [], [], [], []
-    for number, row in enumerate(raw.split(b"\n"), start=line):
-        cells, position = row.removesuffix(b"\r").split(delimiter.encode()), start
-        start += len(row) + 1
-        if cells == [b""]:
-            continue
-        if len(cells) != len(uses) or b'"' in row or b"\r" in row[:-1]:
-            return None
-        own = [0.0] * (max(uses) + 1)
-        for use, cell in zip(uses, cells, strict=True):
-            bare = cell.strip(b" ")
-            if use == LABEL:
-                labels.append(_label(bare))
-                first = position + len(cell) - len(cell.lstrip(b" "))
-                spans.append((first, first + len(bare)))
-            elif use >= 0:
-                if not _IS_NUMBER.fullmatch(bare):
-                    return None
-                own[use] = float(bare)
-            position += len(cell) + 1
-        values.append(own)
-        lines.append(number)
-    out = _allocate(0, len(lines), np.array(values).reshape(-1, max(uses) + 1))
-    return _filled(out, labels, spans, lines, line + raw.count(b"\n"))
+def _parse_delimited_line(
+    columns: ColumnUses, pattern: re.Pattern[bytes], block: Block, start: int, line: bytes
+) -> None:
+    """Parse a line of delimited text."""
+    line = line.removesuffix(b"\r")
+    if not line:
+        return
+    row, at, expected = block.n_rows, 0, f"columns than the {len(columns.header)} of the header"
+    for column, use in zip(columns.header, columns.uses.tolist(), strict=True):
+        if at > len(line):
+            raise block.error(f": fewer {expected}")
+        cell = pattern.match(line, at)
+        if cell is None:
+            raise block.error(f": column {column!r} has a quoted value that does not end on the same line")
+        group = 2 if cell[1] is None else 1
+        word = cell[1] if group == 1 else cell[2].rstrip(b" ")
+        if use == LABEL:
+            block.keep_label(word, start + cell.start(group))
+        elif use >= 0:
+            block.rows.values[row, use] = _feature(word, column, block)
+        at = cell.end() if cell[3] else len(line) + 1
+    if at <= len(line):
+        raise block.error(f": more {expected}")
+    block.rows.tally[N_ROWS] = row + 1
 
 
-def _label(word: bytes) -> float:
-    return float(word) if _IS_NUMBER.fullmatch(word) else np.nan
-
-
-def _filled(out: Parsed, labels: Any, spans: Any, lines: Any, next_line: int) -> Parsed | None:
-    if not np.isfinite(out.values).all() or np.isinf(labels).any():
-        return None
-    if labels:
-        out.labels[:], out.spans[:] = labels, spans
-    out.lines[:] = lines
-    out.tally[[N_ROWS, LINE]] = len(lines), next_line
-    return out
+def _feature(word: bytes, column: str, block: Block) -> float:
+    """Parse a feature in a column of a table."""
+    if not word:
+        reason = f": column {column!r} is empty; impute missing values or drop such rows first"
+        raise block.error(reason, NotNumbersError)
+    value = _number(word)
+    if not np.isfinite(value):
+        fault = fault_of(word)
+        hint = "; encode text columns as numbers first (for instance one-hot)" if fault.startswith("expected") else ""
+        reason = f", column {column!r}: {fault}{hint}"
+        raise block.error(reason, NotNumbersError if np.isnan(value) else ValueError)
+    return value
