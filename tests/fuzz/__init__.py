@@ -22,6 +22,8 @@ KINDS = {
     "messy": values.messy,
     "programs": values.programs,
     "interrupt": interrupts.interrupt,
+    "forge_other": models.forge_other,
+    "budget": models.budget,
 }
 #: Kinds whose cases take seconds: `make fuzz` runs one for every ten of the others, and the tests run none.
 SLOW = ("interrupt",)
@@ -31,6 +33,9 @@ KEPT = [
     ("forge", 1405),
     ("forge", 1794790022),
     ("forge", 1794791235),
+    ("forge_table", 2002614),
+    ("forge_table", 2002694),
+    ("forge_table", 2004347),
 ]
 
 __all__ = ["KEPT", "KINDS", "SLOW"]

@@ -12,6 +12,7 @@ import os, signal, sys, threading, time
 import numpy as np
 import polyplane
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
 delay, learner = float(sys.argv[1]), getattr(polyplane, sys.argv[2])
 X = np.random.default_rng(0).normal(size=(400, 5))
 y = (np.abs(X[:, 0]) > 0.7).astype(int)
