@@ -183,5 +183,7 @@ def _refusal(model: Any) -> str:
         )
     if isinstance(model, BaseEstimator) and (kind.endswith("SearchCV") or hasattr(model, "best_estimator_")):
         return f"A {kind} cannot be saved: save its best_estimator_ instead."
+    if hasattr(model, "model_"):
+        return f"A {kind} cannot be saved: save its model_, which predicts, instead."
     known = ", ".join([*LEARNERS, "TableClassifier", "CompressedClassifier"])
     return f"save takes a fitted estimator of Polyplane ({known}), or a Pipeline that ends in one, not a {kind}."
