@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import (
 from threadpoolctl import threadpool_limits
 
 import polyplane
+from tests.models import QUICK
 
 SGD_WEIGHTS = "the visits are random, so a weighted row and a repeated row lead to different (equally good) planes"
 
@@ -103,6 +104,15 @@ def test_missing_labels_are_refused_in_the_words_of_scikit_learn(name, labels):
     fit = polyplane.PegasosSVC().fit_stream if name == "fit_stream" else getattr(polyplane, name)().fit
     with pytest.raises(ValueError, match=r"Input y contains NaN\.$"):
         fit([(X, y)]) if name == "fit_stream" else fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, lambda labels: np.array(labels, dtype=object)])
+def test_zero_characters_at_the_end_of_labels_are_kept(kind):
+    """NumPy's strings lose them, and two classes would be one."""
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), kind(["a", "a\0", "b"] * 10)
+    for model in (polyplane.PegasosSVC(max_iter=2), polyplane.TableClassifier(**QUICK)):
+        assert model.fit(X, y).classes_.tolist() == ["a", "a\0", "b"]
+    assert polyplane.PegasosSVC().partial_fit(X, y, classes=["a", "a\0", "b"]).classes_.tolist() == ["a", "a\0", "b"]
 
 
 def test_no_expected_failure_is_out_of_date():

@@ -318,3 +318,16 @@ def test_class_weights_are_finite_and_not_negative(weight):
     model = polyplane.PegasosSVC(class_weight={0: 1.0, 1: weight})
     with pytest.raises(ValueError, match=r"class_weight must be finite and non-negative; the weight of .*1.* is"):
         model.fit(np.eye(2), [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("weight", "dtype"),
+    [(5e-324, "float64"), (1e-300, "float64"), (1e308, "float64"), (1e-30, "float32"), (1e30, "float32")],
+)
+@pytest.mark.parametrize("name", ["MultiHyperplaneClassifier", "PegasosSVC", "SuccessiveLPClassifier"])
+def test_sample_weights_whose_sums_overflow_or_underflow_are_refused(name, weight, dtype):
+    """The messages about planes that are not finite, or those of SciPy, say nothing of weights."""
+    with pytest.raises(
+        ValueError, match=r"^The largest sample weight, .* must be between .*: scale the sample weights"
+    ):
+        getattr(polyplane, name)().fit(np.eye(6, dtype=dtype), [0, 1] * 3, sample_weight=np.full(6, weight))

@@ -24,6 +24,7 @@ from polyplane._array_api import (
     to_numpy,
     widest_float,
 )
+from polyplane.engine.data import LARGEST_VALUE
 from polyplane.features import Features
 from polyplane.inputs.encoding import MatrixInputs
 from polyplane.inputs.frames import is_missing
@@ -156,15 +157,28 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
     """Validate labels: a one-dimensional array, one label per row."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    given = y
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(as_labels(y), warn=True)
     _refuse_missing(y)
-    if y.dtype.kind == "U" and isinstance(given, list | tuple):  # NumPy writes a missing label among texts as "nan"
-        _refuse_missing(np.array(given, dtype=object))
     check_classification_targets(y)
     if len(y) != n_rows:
         check_consistent_length(np.empty((n_rows, 1)), y)
     return np.asarray(y)
+
+
+def as_labels(y: Any) -> Any:
+    """Return labels as they are, but a list as an array that keeps them apart.
+
+    In an array of strings, NumPy writes a missing label as "nan" and omits zero characters at the end.
+    """
+    if not isinstance(y, list | tuple):
+        return y
+    found = np.asarray(y)
+    if found.dtype.kind == "U":
+        objects = np.array(y, dtype=object)
+        _refuse_missing(objects)
+        if any(str(label).endswith("\0") for label in objects.flat):
+            return objects
+    return found
 
 
 def _refuse_missing(y: np.ndarray) -> None:
@@ -216,6 +230,12 @@ def check_weights(
         weight = weight * by_class[codes].astype(dtype)
     if not weight.any():
         raise NoWeightError("All sample weights are zero; at least one row needs a positive weight.")
+    limit = LARGEST_VALUE[dtype.itemsize]
+    if not 1 / limit <= (largest := float(weight.max())) <= limit:
+        raise ValueError(
+            f"The largest sample weight, {largest:.3g}, must be between {1 / limit:.0e} and {limit:.0e} in {dtype}: "
+            "scale the sample weights to a mean near 1."
+        )
     return weight
 
 

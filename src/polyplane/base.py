@@ -22,6 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from polyplane._array_api import describe, host_dtype, is_foreign, is_sparse, like, softmax, take_rows, to_numpy
 from polyplane._prediction import (
     PlanePrediction,
+    as_labels,
     check_classes,
     check_fitted_matrix,
     check_matrix,
@@ -618,7 +619,7 @@ class PlaneClassifier(CommonParameters, PlanePrediction, metaclass=ABCMeta):
             if known is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             return known
-        classes = check_classes(np.asarray(classes))
+        classes = check_classes(np.asarray(as_labels(classes)))
         if known is not None and not np.array_equal(known, classes):
             raise ValueError(f"classes={classes.tolist()} is not the same as on the last call: {known.tolist()}.")
         return classes
