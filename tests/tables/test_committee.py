@@ -42,6 +42,11 @@ def test_preparations_that_cannot_pay_are_not_tried():
     assert preparations_of(EncodedRows(rows.Z, rows.y, rows.weight, np.ones(3, dtype=bool), 2)) == ("standard",)
     wide = EncodedRows(np.ones((4, 300)), rows.y, rows.weight, np.zeros(300, dtype=bool), 2)
     assert "bins" not in preparations_of(wide)
+    coded = replace(rows, Z=np.floor(5 * rows.Z))
+    assert preparations_of(coded)[-1] == "levels"
+    assert "levels" not in preparations_of(replace(coded, ranks=np.zeros((3, 2), dtype=int)))
+    many = replace(coded, Z=np.tile(coded.Z, 20), is_indicator=np.zeros(60, dtype=bool))
+    assert "levels" not in preparations_of(many)
 
 
 def test_what_is_clearly_worse_has_no_part_in_a_committee():
@@ -59,9 +64,20 @@ def test_what_is_clearly_worse_has_no_part_in_a_committee():
 
 def test_weights_of_columns_that_do_not_matter_fall():
     team = select(board(n_features=12), plan(("standard", "robust"), n_members=4))
-    assert all(own.is_weighted for own in team.candidates)
+    assert all(own.weightings for own in team.candidates)
     for gain in team.gains.values():
         assert gain[:2].min() > 2 * gain[2:].max()
+
+
+def test_codes_whose_order_means_nothing_become_levels():
+    """The class says whether three codes include two equal ones: planes over their order cannot know."""
+    Z = np.random.default_rng(0).integers(0, 6, (900, 3)).astype(float)
+    y = (np.diff(np.sort(Z, axis=1), axis=1) == 0).any(axis=1).astype(int)
+    rows = EncodedRows(Z, y, np.ones(900), np.zeros(3, dtype=bool), 2)
+    team = select(rows, plan(preparations_of(rows)))
+    assert team.candidates[0].name == "levels"
+    others = [loss for label, loss in team.losses.items() if "levels" not in label]
+    assert min(team.losses.values()) < 0.5 * min(others)
 
 
 def test_members_are_selected_for_the_loss_of_their_mean():
@@ -116,7 +132,7 @@ def test_few_planes_remain_few_on_many_rows():
     team = select(rows, plan(("standard", "squares"), n_members=3))
     assert max(own.n_planes for own in team.candidates) <= 8
     given = select(rows, plan(n_planes=3, n_members=3))
-    assert given.candidates == [Candidate("standard", False, 3)] * 3
+    assert given.candidates == [Candidate("standard", 0, 3)] * 3
     assert given.weights == [given.weights[0]] * 3
     assert given.losses == {}
 

@@ -6,7 +6,17 @@ import pytest
 
 from polyplane import TableClassifier
 from polyplane.planes import PlaneSet
-from polyplane.tables.preparation import CLIP, LEAST_GAIN, LEAST_SPREAD, RECIPES, Preparation, bin_values, tree_knots
+from polyplane.tables.preparation import (
+    CLIP,
+    LEAST_GAIN,
+    LEAST_SPREAD,
+    RECIPES,
+    Preparation,
+    bin_values,
+    level_knots,
+    level_values,
+    tree_knots,
+)
 
 every_recipe = pytest.mark.parametrize("name", RECIPES)
 INDICATOR = np.array([False, False, True, False])
@@ -100,6 +110,30 @@ class TestMoreFeatures:
         values = np.array([-1.0, 0.5, 1.0, 3.0, 9.0])
         expected = [[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1]]
         assert bin_values(values, np.array([0.0, 1.0, 5.0])).tolist() == expected
+
+    def test_levels_are_the_values_of_enough_rows_if_there_are_few(self):
+        values = np.repeat([3.0, 1.0, 2.0, 7.0], [5, 9, 4, 8])
+        assert level_knots(values).tolist() == [1, 3, 7]
+        assert len(level_knots(values[values != 7])) == 0  # two levels: a line through them says as much
+        assert len(level_knots(np.repeat(np.arange(33.0), 9))) == 0
+
+    def test_a_value_between_two_levels_belongs_to_both_in_part(self):
+        values = np.array([1.0, 3.0, 7.0, 4.0, -5.0, 9.0])
+        expected = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0.75, 0.25], [1, 0, 0], [0, 0, 1]]
+        assert level_values(values, np.array([1.0, 3.0, 7.0])).tolist() == expected
+
+    @every_recipe
+    def test_planes_over_the_features_of_the_model_are_the_same(self, name):
+        """Weighted features, of columns with levels, bins and neither: folded into features of the columns."""
+        Z, y = rows()
+        Z[:, 3] = np.random.default_rng(1).integers(0, 5, len(Z))
+        preparation = Preparation.fit(name, Z, y, INDICATOR).weighted(np.array([1.0, 0.3, 2.0, 0.7]))
+        coef = np.random.default_rng(2).normal(size=(3, preparation.n_prepared))
+        planes = PlaneSet(coef, np.array([0.5, -1.0, 2.0]), np.arange(4))
+        features, folded, intercept = preparation.fold(planes, INDICATOR)
+        Z[:40, 3] += 0.3  # between the levels
+        expected = preparation.transform(Z) @ coef.T + planes.intercept
+        np.testing.assert_allclose(features.transform(Z) @ folded.T + intercept, expected, atol=1e-4)
 
     @every_recipe
     def test_sources_name_every_feature(self, name):

@@ -131,35 +131,28 @@ def read_ahead(items: Iterator[Any], depth: int) -> Generator[Any, None, None]:
     if depth == 0:
         yield from items
         return
-    ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=depth)
-    over, enough = object(), threading.Event()
-
-    def hand_over(item: Any, error: BaseException | None = None) -> bool:
-        while not enough.is_set():
-            try:
-                ready.put((item, error), timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
+    ready: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+    over, room, is_closed = object(), threading.Semaphore(depth), threading.Event()
 
     def work() -> None:
-        try:
-            for item in items:
-                if not hand_over(item):
-                    return
-            hand_over(over)
-        except BaseException as error:  # raised again in the consumer
-            hand_over(over, error)
+        item, error = None, None
+        while item is not over:
+            room.acquire()
+            if is_closed.is_set():
+                return
+            try:
+                item = next(items, over)
+            except BaseException as raised:  # raised again in the consumer
+                item, error = over, raised
+            ready.put((item, error))
 
     threading.Thread(target=work, name="polyplane-reader", daemon=True).start()
     try:
-        while True:
-            item, error = ready.get()
-            if error is not None:
-                raise error
-            if item is over:
-                return
-            yield item
+        while (found := ready.get())[0] is not over:
+            room.release()
+            yield found[0]
+        if found[1] is not None:
+            raise found[1]
     finally:
-        enough.set()
+        is_closed.set()
+        room.release()

@@ -18,8 +18,6 @@ from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
 EXTENSIONS = {
     ".svm": "svmlight",
     ".svmlight": "svmlight",
@@ -136,34 +134,19 @@ def seekable(opened: Any) -> Iterator[Any]:
         yield copy
 
 
-def line_blocks(file: BinaryIO, name: str) -> Iterator[tuple[np.ndarray, int]]:
-    """Yield blocks of complete lines: an array of bytes, valid until the next block, and its size."""
-    buffer, filled = bytearray(BLOCK_BYTES), 0
-    begun = False
-    while True:
-        n_read = file.readinto(memoryview(buffer)[filled:-1])  # type: ignore[attr-defined]
-        filled += n_read
-        if not begun and filled:
-            begun = True
-            if buffer.startswith(b"\xef\xbb\xbf"):  # a byte order mark has no meaning in UTF-8
-                buffer[:filled] = buffer[3:filled] + b"   "
-                filled -= 3
-        if n_read == 0:
-            if filled:
-                buffer[filled] = ord("\n")
-                yield np.frombuffer(buffer, dtype=np.uint8), filled + 1
-            return
-        cut = buffer.rfind(b"\n", 0, filled) + 1
-        if cut:
-            yield np.frombuffer(buffer, dtype=np.uint8), cut
-            buffer[: filled - cut] = buffer[cut:filled]
-            filled -= cut
-        elif filled == len(buffer) - 1:
-            if len(buffer) >= MAX_LINE_BYTES:
+def line_blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yield blocks of complete lines; the last line is ended, too."""
+    mark = codecs.BOM_UTF8  # has no meaning in UTF-8
+    while block := file.read(BLOCK_BYTES).removeprefix(mark):
+        if not block.endswith(b"\n"):
+            rest = file.readline(MAX_LINE_BYTES)
+            if len(rest) == MAX_LINE_BYTES:
                 raise ValueError(
                     f"{name} has a line of more than {MAX_LINE_BYTES >> 20} MB, the maximum length of a line."
                 )
-            buffer = buffer + bytearray(len(buffer))
+            block += rest
+        yield block if block.endswith(b"\n") else block + b"\n"
+        mark = b""
 
 
 class _Pipe(RawIOBase):

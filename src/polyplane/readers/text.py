@@ -15,7 +15,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,13 +80,8 @@ class Parsed(NamedTuple):
 class Block:
     """A block of complete lines, of a file with this name, and its rows."""
 
-    def __init__(self, name: str, text: np.ndarray, rows: Parsed, options: ReadOptions) -> None:
+    def __init__(self, name: str, text: bytes, rows: Parsed, options: ReadOptions) -> None:
         self.name, self.text, self.rows, self.options = name, text, rows, options
-
-    @cached_property
-    def raw(self) -> bytes:
-        """The text as bytes."""
-        return self.text.tobytes()
 
     @property
     def n_rows(self) -> int:
@@ -106,9 +101,9 @@ class Block:
                 parse_common()
             start = int(tally[POSITION])
             if start < len(self.text):
-                stop = self.raw.index(b"\n", start)
+                stop = self.text.index(b"\n", start)
                 self.rows.lines[self.n_rows] = tally[LINE]
-                parse_line(self, start, self.raw[start:stop])
+                parse_line(self, start, self.text[start:stop])
                 tally[POSITION], tally[LINE] = stop + 1, tally[LINE] + 1
 
     def error(self, reason: str, kind: type[ValueError] = ValueError) -> ValueError:
@@ -146,7 +141,7 @@ class Block:
         cells = []
         for row, (start, stop) in enumerate(spans.tolist()):
             try:
-                cells.append(self.raw[start:stop].decode().replace('""', '"'))
+                cells.append(self.text[start:stop].decode().replace('""', '"'))
             except UnicodeDecodeError:
                 raise ValueError(f"{self.name}, line {lines[row]}, the label: {NOT_UTF8}.") from None
         return cells
@@ -197,19 +192,20 @@ def _svmlight_blocks(input_file: InputFile, options: ReadOptions) -> Iterator[Ro
     limit = MAX_INDEX if options.n_features is None else options.n_features - (options.zero_based is True)
     line = 1
     with input_file.open() as file:
-        for text, size in line_blocks(file, input_file.name):
-            rows = Parsed.empty(line, size // 2 + 2, None, size // 4 + 2)  # a value needs four characters, a row two
-            block = Block(input_file.name, text[:size], rows, options)
-            block.parse(partial(_parse_svmlight, block.text, limit, rows), partial(_parse_sparse_line, limit))
+        for text in line_blocks(file, input_file.name):
+            # A value needs four characters, a row two.
+            rows = Parsed.empty(line, len(text) // 2 + 2, None, len(text) // 4 + 2)
+            block = Block(input_file.name, text, rows, options)
+            block.parse(partial(_parse_svmlight, text, limit, rows), partial(_parse_sparse_line, limit))
             line = int(rows.tally[LINE])
             if block.n_rows:
                 yield Rows(_sparse_matrix(block), block.labels(), None, block.lines, {})
 
 
-def _parse_svmlight(text: np.ndarray, limit: int, rows: Parsed) -> None:
+def _parse_svmlight(text: bytes, limit: int, rows: Parsed) -> None:
     from polyplane.readers.kernels import parse_svmlight
 
-    parse_svmlight(text, limit, rows)
+    parse_svmlight(np.frombuffer(text, np.uint8), limit, rows)
 
 
 def _parse_sparse_line(limit: int, block: Block, start: int, line: bytes) -> None:
@@ -285,10 +281,9 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
     """Yield the rows of each block of delimited text."""
     name, columns, delimiter, line = input_file.name, None, ",", 1
     with input_file.open() as file:
-        for whole, size in line_blocks(file, name):
-            text = whole[:size]
+        for text in line_blocks(file, name):
             if columns is None:
-                header = re.search(rb"\S[^\n]*", text.data)
+                header = re.search(rb"\S[^\n]*", text)
                 if header is None:
                     continue
                 if header.end() - header.start() > MAX_HEADER_BYTES:
@@ -303,8 +298,9 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
                     )
                 delimiter, names, _ = parse_header(io.StringIO(first), name)
                 columns = choose_columns(names, options, name)
-                line, text = 2 + bytes(text[: header.start()]).count(b"\n"), text[header.end() + 1 :]
-            max_rows = size // (len(columns.uses) + len(columns.names)) + 2  # a cell needs one character, a feature two
+                line, text = 2 + text.count(b"\n", 0, header.start()), text[header.end() + 1 :]
+            # A cell needs one character, a feature two.
+            max_rows = len(text) // (len(columns.uses) + len(columns.names)) + 2
             rows = Parsed.empty(line, max_rows, len(columns.names))
             block = Block(name, text, rows, options)
             parse_line = partial(_parse_delimited_line, columns, _cell_pattern(delimiter))
@@ -316,10 +312,10 @@ def csv_pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
                 yield Rows(X, y, columns.names, block.lines, {"format": "csv", "label": columns.label})
 
 
-def _parse_delimited(text: np.ndarray, delimiter: str, uses: np.ndarray, rows: Parsed) -> None:
+def _parse_delimited(text: bytes, delimiter: str, uses: np.ndarray, rows: Parsed) -> None:
     from polyplane.readers.kernels import parse_delimited
 
-    parse_delimited(text, ord(delimiter), uses, rows)
+    parse_delimited(np.frombuffer(text, np.uint8), ord(delimiter), uses, rows)
 
 
 def _cell_pattern(delimiter: str) -> re.Pattern[bytes]:

@@ -62,12 +62,14 @@ class TableClassifier(PlaneClassifier):
     n_estimators : int, default=8
         Maximum number of committee members; there are fewer if a candidate with one plane per class, whose training
         does not depend on the seed, is selected several times. With 1, the model is a single `PlaneSet`.
-    preparation : {"standard", "robust", "robust+norm", "squares", "bins", "steps"} or None, default=None
+    preparation : {"standard", "robust", "robust+norm", "squares", "bins", "levels", "steps"} or None, default=None
         Preparation of the encoded features: "standard" scales to zero mean and unit variance; "robust" scales to zero
         median and unit interquartile range, with a smooth clip at 3; "robust+norm" adds the squared norm as a feature;
         "squares" is "standard" with the square of each number; "bins" is "robust" with the piecewise-linear bins that
-        a small decision tree finds in each column; "steps" replaces each number by indicators of being above the
-        splits of such a tree, for scorecards. None: selected among the others on held-out rows for each member.
+        a small decision tree finds in each column; "levels" is "robust" with indicators of the values of numbers with
+        at most 32 different ones, such as codes, ranks and counts; "steps" replaces each number by indicators of being
+        above the splits of such a tree, for scorecards. None: selected among the others on held-out rows for each
+        member.
     kinds : dict of str to str or list of str, or None, default=None
         Kinds of columns that should not be inferred, and levels of ordered categories, see `TableEncoder`.
     min_rows, max_levels, max_words, decimal, date_format, gaps
@@ -81,7 +83,7 @@ class TableClassifier(PlaneClassifier):
     monotonic_cst : dict or array-like of shape (n_columns,), default=None
         Monotone columns, numbers or booleans. For two classes, 1 means that the probability of the second class never
         falls as the column grows, and -1 that it never grows; for more classes, see `MultiHyperplaneClassifier`.
-        Missing values are a level of their own, outside of the order. Preparations with squares are not used.
+        Missing values are a level of their own, outside of the order. Preparations with squares or levels are not used.
     class_weight : dict, "balanced" or None, default=None
         Class weights.
     random_state : int, RandomState or None, default=None
@@ -98,7 +100,8 @@ class TableClassifier(PlaneClassifier):
     encoder_ : TableEncoder
         The fitted encoder; its ``dropped_`` lists the columns that are not used.
     preparation_ : list of str
-        The preparation of each member; "bins, weighted" is "bins" with features weighted by relevance.
+        The preparation of each member; "bins, weighted" is "bins" with features weighted by relevance,
+        and "bins, weighted twice" with more unequal weights.
     model_ : Model
         The fitted model, from columns to class scores.
     members_ : tuple of Member
@@ -293,9 +296,10 @@ class TableClassifier(PlaneClassifier):
         if by_column is None:
             return None
         recipe = RECIPES.get(self.preparation or "standard")
-        if recipe is not None and (recipe.has_squares or recipe.has_norm):
+        if recipe is not None and (recipe.has_squares or recipe.has_norm or recipe.has_levels):
+            what = "levels" if recipe.has_levels else "squares"
             raise ValueError(
-                f"preparation={self.preparation!r} has squares, which are not monotone: use 'standard', 'robust' or "
+                f"preparation={self.preparation!r} has {what}, which are not monotone: use 'standard', 'robust' or "
                 "'bins' with monotonic_cst."
             )
         ranks = np.zeros((inputs.n_encoded, len(classes)), dtype=np.int64)
@@ -465,7 +469,7 @@ class TableClassifier(PlaneClassifier):
                 raise ValueError("the planes of a member do not match its features or the classes")
             if not 0 < member.weight < np.inf:
                 raise ValueError("the weight of a member is not positive")
-        if not members or [text.removesuffix(", weighted") for text in labels] != [m.preparation.name for m in members]:
+        if not members or [text.split(",")[0] for text in labels] != [m.preparation.name for m in members]:
             raise ValueError("preparation_ does not match the members")
         if model.temperature is None:
             raise ValueError("the model has no temperature")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -18,8 +19,12 @@ from polyplane.planes import PlaneSet
 #: number and the third times the square root of the number of rows. (Mean error on 17 tables: 15.7 % with 8 leaves of a
 #: hundredth of the rows, 15.4 % with 16 leaves; on adult 14.1 and 13.4 %.)
 LEAVES, LEAST_ROWS, LEAST_ROOTS = 16, 5, 0.3
-#: Number of rows that a tree is fitted on.
+#: Number of rows that a tree is fitted on, and that levels are found in.
 SAMPLE = 20_000
+
+
+def _sampled(n_rows: int) -> np.ndarray:
+    return np.linspace(0, n_rows - 1, min(n_rows, SAMPLE)).astype(int)
 
 
 #: The number of leaves for steps is this power of the number of rows, 4 of 600 rows and 7 of 20,000, and a leaf has at
@@ -41,7 +46,7 @@ def tree_knots(
     """
     from sklearn.tree import DecisionTreeClassifier
 
-    rows = np.linspace(0, len(values) - 1, min(len(values), SAMPLE)).astype(int)
+    rows = _sampled(len(values))
     leaves, least = LEAVES, LEAST_ROOTS * len(rows) ** 0.5
     if as_steps:
         leaves = max(2, round(len(rows) ** STEP_POWER))
@@ -77,6 +82,27 @@ def bin_values(values: Any, knots: np.ndarray, as_steps: bool = False) -> np.nda
     return np.clip((values[:, None] - low) / width, 0.0, 1.0)
 
 
+#: A number with at most this many different values has levels, and a level has at least the second number of rows.
+MOST_LEVELS, LEAST_LEVEL = 32, 5
+
+
+def level_knots(values: np.ndarray) -> np.ndarray:
+    """Return the levels of a column of few different values; empty if it has more of them, or less than three levels.
+
+    A plane over indicators of levels can be any function of them: numbers are often codes, ranks or counts.
+    """
+    levels, count = np.unique(values[_sampled(len(values))], return_counts=True)
+    knots = levels[count >= LEAST_LEVEL]
+    return knots if len(levels) <= MOST_LEVELS and len(knots) > 2 else np.empty(0)
+
+
+def level_values(values: Any, knots: np.ndarray) -> np.ndarray:
+    """Return the indicator of each level; a value between two levels belongs to both of them in part."""
+    below = bin_values(values, knots)
+    below = np.concatenate([np.ones((len(below), 1)), below, np.zeros((len(below), 1))], axis=1)
+    return below[:, :-1] - below[:, 1:]
+
+
 #: Bound of robustly scaled numbers, approached smoothly.
 CLIP = 3.0
 #: Smallest number that indicators and bins are divided by: the standard deviation of an indicator of half of the rows.
@@ -106,6 +132,8 @@ class Recipe(NamedTuple):
         Whether piecewise-linear bins of each number are added as features.
     has_steps : bool
         Whether the bins are steps, which replace the number.
+    has_levels : bool
+        Whether indicators of the levels of numbers with few different values are added as features.
     """
 
     is_robust: bool = False
@@ -113,6 +141,7 @@ class Recipe(NamedTuple):
     has_squares: bool = False
     has_bins: bool = False
     has_steps: bool = False
+    has_levels: bool = False
 
 
 #: All preparations, the simplest first.
@@ -122,6 +151,7 @@ RECIPES = {
     "robust+norm": Recipe(is_robust=True, has_norm=True),
     "squares": Recipe(has_squares=True),
     "bins": Recipe(is_robust=True, has_bins=True),
+    "levels": Recipe(is_robust=True, has_levels=True),
     "steps": Recipe(has_bins=True, has_steps=True),
 }
 
@@ -133,7 +163,8 @@ _BY_FEATURE, _BY_ADDED = (Array("float64", size, in_place=False) for size in ("f
 class Preparation:
     """Transformation of encoded features to the features that planes are trained on.
 
-    All features are centred and scaled, followed by the bins, squares and norm of the recipe, also centred and scaled.
+    All features are centred and scaled, followed by the bins, levels, squares and norm of the recipe, also centred and
+    scaled.
 
     Parameters
     ----------
@@ -144,7 +175,7 @@ class Preparation:
     centre, factor : ndarray of shape (n_features,)
         Scaling of the features.
     knots : tuple of ndarray
-        Ends of the bins of each number; empty if there are no bins.
+        Ends of the bins, or the levels, of each number; empty if there are none.
     more_centre, more_factor : ndarray
         Scaling of the added features.
     gain : ndarray of shape (n_features,)
@@ -186,13 +217,15 @@ class Preparation:
         if recipe.has_bins:
             numbers = np.flatnonzero(is_number)
             knots = tuple(tree_knots(Z[:, j], y, weight, recipe.has_steps) for j in numbers)
+        if recipe.has_levels:
+            knots = tuple(level_knots(Z[:, j]) for j in np.flatnonzero(is_number))
         gain = np.ones(len(centre))
         plain = cls(name, is_number, centre, factor, knots, np.empty(0), np.empty(0), gain)
         more = FeatureMoments()
         for rows in row_blocks(Z):
             more.add(plain._more(Z[rows], plain._scaled(Z[rows])))
         spread = np.sqrt(more.variance)
-        if recipe.has_bins:
+        if knots:
             spread = np.maximum(spread, LEAST_SPREAD)
         return replace(plain, more_centre=more.mean, more_factor=1.0 / np.where(spread > 0, spread, 1.0))
 
@@ -246,6 +279,12 @@ class Preparation:
             if i >= n_scaled or is_indicator[j]:
                 intercept = intercept - weight * (centres[i] * factors[i])
                 weight = weight * factors[i]
+            if how.startswith("level "):
+                # An indicator is the bin below the level less the bin above it.
+                if how == "level 0":
+                    intercept, before = intercept + weight, weight
+                    continue
+                weight, before = weight - before, weight
             own = self._functions(i, j, how, bool(is_indicator[j]))
             functions += own
             columns += [weight] * len(own)
@@ -262,9 +301,9 @@ class Preparation:
             return [
                 (k, 3, self.centre[k], self.factor[k], -np.inf, np.inf) for k in np.flatnonzero(self.is_number).tolist()
             ]
-        if how.startswith("bin "):
+        if how.startswith(("bin ", "level ")):
             number = np.count_nonzero(self.is_number[:j])
-            k = int(how.removeprefix("bin "))
+            k = int(how.removeprefix("bin ").removeprefix("level ")) - how.startswith("level ")
             low, high = self.knots[number][2 * k if RECIPES[self.name].has_steps else k :][:2]
             return [(j, 0, low, 1.0 / (high - low), 0.0, 1.0)]
         if how == "square":
@@ -283,6 +322,9 @@ class Preparation:
         recipe, numbers = RECIPES[self.name], np.flatnonzero(self.is_number).tolist()
         sources = [(j, "scaled") for j in range(len(self.centre))]
         for j, knots in zip(numbers, self.knots, strict=False):
+            if recipe.has_levels:
+                sources += [(j, f"level {k}") for k in range(len(knots))]
+                continue
             n_bins = len(knots) // 2 if recipe.has_steps else max(len(knots) - 1, 0)
             sources += [(j, f"bin {k}") for k in range(n_bins)]
         sources += [(j, "square") for j in numbers if recipe.has_squares]
@@ -301,7 +343,8 @@ class Preparation:
         """Compute the added features, without scaling."""
         recipe, numbers = RECIPES[self.name], np.flatnonzero(self.is_number)
         pairs = zip(numbers, self.knots, strict=False)
-        parts = [bin_values(Z[:, j], knots, recipe.has_steps) for j, knots in pairs if len(knots)]
+        values = level_values if recipe.has_levels else partial(bin_values, as_steps=recipe.has_steps)
+        parts = [values(Z[:, j], knots) for j, knots in pairs if len(knots)]
         squares = np.square(scaled[:, numbers]) if recipe.has_squares or recipe.has_norm else None
         if recipe.has_squares and squares is not None:
             parts.append(squares)
@@ -311,8 +354,8 @@ class Preparation:
 
     def check(self, sizes: Mapping[str, int]) -> bool:
         """Whether the arrays are consistent; called for preparations from a file."""
-        n_numbers = np.count_nonzero(self.is_number)
-        has_knots = len(self.knots) == (n_numbers if RECIPES[self.name].has_bins else 0)
+        recipe, n_numbers = RECIPES[self.name], np.count_nonzero(self.is_number)
+        has_knots = len(self.knots) == (n_numbers if recipe.has_bins or recipe.has_levels else 0)
         is_sorted = all(len(knots) != 1 and (np.diff(knots) > 0).all() for knots in self.knots)
         numbers = (self.centre, self.factor, self.gain, self.more_centre, self.more_factor, *self.knots)
         is_finite = all(np.isfinite(part).all() for part in numbers)
