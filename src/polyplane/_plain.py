@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 #: Unsafe characters: control characters, line separators, bidirectional overrides, and surrogates, which cannot be
 #: encoded.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return " Did you mean ...?" with the most similar known word, or an empty string if none is similar.
+
+    Examples
+    --------
+    >>> did_you_mean("alhpa", ["alpha", "beta"])
+    " Did you mean 'alpha'?"
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def visible(text: str) -> str:

@@ -10,8 +10,9 @@ import typer
 from typer.testing import CliRunner
 
 from polyplane.__main__ import main
+from polyplane._plain import did_you_mean
 from polyplane.cli import app
-from polyplane.cli.common import PrintedTable, UserError, command, did_you_mean, present, register
+from polyplane.cli.common import PrintedTable, UserError, command, present, register
 
 
 @pytest.fixture

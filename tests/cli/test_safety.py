@@ -123,7 +123,7 @@ def test_errors_of_our_own_and_debug(data, tmp_path, monkeypatch):
     def broken(*_):
         raise AssertionError("it broke")
 
-    monkeypatch.setattr(sys.modules["polyplane.cli.train"], "train_in_memory", broken)
+    monkeypatch.setattr("polyplane.cli.training.train_in_memory", broken)
     arguments = ["train", str(data / "cancer.svm"), "--out", str(tmp_path / "m")]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1

@@ -207,6 +207,11 @@ def present(content: Mapping[str, Any], tables: Iterable[PrintedTable], as_json:
         typer.echo("\n\n".join("\n".join(_tabbed(table)) for table in tables))
 
 
+def present_facts(title: str, facts: Mapping[str, Any], as_json: bool) -> None:
+    """Print the results of a command that are names and values."""
+    present(facts, [PrintedTable(title, (), list(facts.items()))], as_json)
+
+
 def show_number(value: Any) -> str:
     """Format a number with six digits, or a label on one line with escapes for control characters."""
     return f"{value:.6g}" if isinstance(value, float) else visible(str(value))
@@ -216,14 +221,6 @@ def listed(names: Iterable[Any], most: int = 10) -> str:
     """List the first names, and the number of the others."""
     found = [str(name) for name in names]
     return ", ".join(found[:most]) + (f" and {len(found) - most:,} more" if len(found) > most else "")
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return " Did you mean ...?" with the most similar known word, or an empty string if none is similar."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, list(known), n=1, cutoff=0.65)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _sentence(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from polyplane.cli.common import AsJson, PrintedTable, UserError, command, option, present, refuse_overwriting
+from polyplane.cli.common import AsJson, UserError, command, option, present_facts, refuse_overwriting
 from polyplane.cli.data import (
     DataPath,
     FileOptions,
@@ -68,4 +68,4 @@ def compress(
         "planes": fitted.planes.n_planes,
         "held_out_error_percent": round(100 * min(e for e, passes in chosen if passes == max(trials["passes"])), 4),
     }
-    present(facts, [PrintedTable("Compressed", (), list(facts.items()))], as_json)
+    present_facts("Compressed", facts, as_json)

@@ -234,6 +234,13 @@ class LoadedModel:
         numbers = {c.name for c in inputs.columns if c.kind == "number" and c.decimal == "." and c.format.is_plain}
         return typed(table, numbers, inputs.gaps)
 
+    def class_index(self, option: str, label: str | None) -> int | None:
+        """Return the index of the class that an option gives by its label."""
+        labels = [str(known) for known in self.model.classes.tolist()]
+        if label is not None and label not in labels:
+            raise UserError(f"--{option}: unknown label {label!r}; expected one of {', '.join(labels)}.")
+        return None if label is None else labels.index(label)
+
     def feature_names(self, part: FileRows | None) -> list[str] | None:
         """Return the names of a matrix's features, as in training or in the file, or svmlight indices; else None."""
         if self.is_table:

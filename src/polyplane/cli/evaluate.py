@@ -123,19 +123,18 @@ def _certain(loaded: LoadedModel, eps: float, norm: str) -> Callable[[Any], np.n
 
 def _positive(loaded: LoadedModel, positive: str | None, threshold: float | None) -> int | None:
     """Return the index of the positive class; None if there are more than two."""
-    labels = [str(label) for label in loaded.model.classes.tolist()]
-    if len(labels) != 2:
+    n_classes = loaded.model.n_classes
+    if n_classes != 2:
         for name, value in {"positive": positive, "threshold": threshold}.items():
             if value is not None:
-                raise UserError(f"--{name} applies to models of two classes, and this one has {len(labels)}.")
+                raise UserError(f"--{name} applies to models of two classes, and this one has {n_classes}.")
         return None
-    if positive is not None and positive not in labels:
-        raise UserError(f"--positive: unknown label {positive!r}; expected one of {', '.join(labels)}.")
+    index = loaded.class_index("positive", positive)
     if threshold is not None and loaded.model.has_probabilities and not 0 <= threshold <= 1:
         raise UserError(f"--threshold {threshold:g}: expected a probability from 0 to 1.")
     if threshold is not None and threshold != threshold:
         raise UserError("--threshold nan: expected a number.")
-    return 1 if positive is None else labels.index(positive)
+    return 1 if index is None else index
 
 
 def _quality(truth: np.ndarray, scores: np.ndarray, metric: str) -> dict[str, float | None]:

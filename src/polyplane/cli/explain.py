@@ -8,17 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from polyplane.cli.common import (
-    AsJson,
-    PrintedTable,
-    UserError,
-    command,
-    did_you_mean,
-    note,
-    option,
-    present,
-    refuse_overwriting,
-)
+from polyplane._plain import did_you_mean
+from polyplane.cli.common import AsJson, UserError, command, note, option, present, present_facts, refuse_overwriting
 from polyplane.cli.data import DATA_HELP, FileOptions, FileRows, LoadedModel, ModelPath, load_model
 
 #: Maximum number of rows on which rules are checked.
@@ -79,7 +70,7 @@ def explain(
         raise UserError("--title requires --html.")
     if row is not None and html is not None:
         raise UserError("--row and --html cannot be combined: the report selects its own rows to explain.")
-    from polyplane.explain import explain_model
+    from polyplane.explain import explain_model, model_report
 
     refuse_overwriting(html, model, data)
     loaded = load_model(model)
@@ -93,8 +84,10 @@ def explain(
     if first is not None and following is not None:
         note(f"{data}: only the first {first.n_rows:,} rows are used.")
     if html is not None and first is not None:
-        facts = _write_page(loaded, first.labelled(str(data)), html, title)
-        present({"data": data, **facts}, [PrintedTable("Page", (), [("data", data), *facts.items()])], as_json)
+        rows = first.labelled(str(data))
+        y, names = loaded.model.classes[rows.truth], loaded.feature_names(rows)
+        page = model_report(loaded.estimator, rows.X, y, html, title=title, feature_names=names)
+        present_facts("Page", {"data": data, "rows": rows.n_rows, "page": str(page)}, as_json)
         return
     if row is not None and parts is not None and first is not None:
         part, index = _part_with([each for each in (first, following) if each is not None], parts, row, str(data))
@@ -108,15 +101,6 @@ def explain(
         typer.echo(explanation.to_text(top))
 
 
-def _write_page(loaded: LoadedModel, rows: FileRows, html: str, title: str | None) -> dict[str, Any]:
-    """Write a report about labelled rows; return facts about it."""
-    from polyplane.explain import model_report
-
-    y, names = loaded.model.classes[rows.truth], loaded.feature_names(rows)
-    page = model_report(loaded.estimator, rows.X, y, html, title=title, feature_names=names)
-    return {"rows": rows.n_rows, "page": str(page)}
-
-
 def _explain_row(
     loaded: LoadedModel, rows: FileRows, part: FileRows, index: int, target: str | None, freeze: list[str] | None
 ) -> Any:
@@ -128,14 +112,12 @@ def _explain_row(
     for name in freeze or ():
         if name not in known:
             raise UserError(f"--freeze: unknown feature {name!r}.{did_you_mean(name, known)}")
-    labels = {str(label): label for label in model.classes.tolist()}
-    if target is not None and target not in labels:
-        raise UserError(f"--target: unknown label {target!r}; expected one of {', '.join(labels)}.")
-    aims: dict[str, Any] = {"target": None if target is None else labels[target], "frozen": freeze or None}
+    labels, aim = model.classes.tolist(), loaded.class_index("target", target)
+    aims: dict[str, Any] = {"target": None if aim is None else labels[aim], "frozen": freeze or None}
     if not loaded.is_table:
         return explain_row(loaded.estimator, part.X[[index]], X=rows.X, feature_names=names, **aims)
     c = -1 if part.truth is None else int(part.truth[index])
-    truth = None if c < 0 else model.classes.tolist()[c]
+    truth = None if c < 0 else labels[c]
     return explain_row(loaded.estimator, part.X.slice(index, 1), true_label=truth, **aims)
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import PurePath
 from typing import Annotated, Literal
 
-from polyplane.cli.common import AsJson, PrintedTable, UserError, command, option, output, present, refuse_overwriting
+from polyplane.cli.common import AsJson, UserError, command, option, output, present_facts, refuse_overwriting
 from polyplane.cli.data import ModelPath, load_model
 
 Kind = Literal["onnx", "json", "c", "js", "sql"]
@@ -72,7 +72,7 @@ def export(
         file.write(content)
     if out != "-":
         facts = {"model": model, "out": out, "to": kind, "size": len(content)}
-        present(facts, [PrintedTable("Exported", (), list(facts.items()))], as_json)
+        present_facts("Exported", facts, as_json)
 
 
 def _kind(out: str) -> str:

@@ -7,7 +7,7 @@ import time
 from typing import Annotated, Any
 
 from polyplane._plain import visible, visible_json
-from polyplane.cli.common import PrintedTable, UserError, command, option, output, present, refuse_overwriting
+from polyplane.cli.common import UserError, command, option, output, present_facts, refuse_overwriting
 from polyplane.cli.data import (
     DataPath,
     FileOptionsWithId,
@@ -75,7 +75,7 @@ def predict(
     if out != "-":
         seconds = time.perf_counter() - began
         facts = {"data": data, "out": out, "rows": n_rows, "seconds": round(seconds, 3)}
-        present(facts, [PrintedTable("Predicted", (), list(facts.items()))], as_json)
+        present_facts("Predicted", facts, as_json)
 
 
 class Lines:

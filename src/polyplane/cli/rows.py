@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polyplane.cli.common import UserError, did_you_mean, listed, note
+from polyplane._plain import did_you_mean
+from polyplane.cli.common import UserError, listed, note
 
 if TYPE_CHECKING:
     import numpy as np

@@ -53,10 +53,8 @@ def scorecard(
     from polyplane.explain.scorecards import scorecard as scorecard_of
 
     loaded = load_model(model)
-    labels = [str(label) for label in loaded.model.classes.tolist()]
-    if event is not None and event not in labels:
-        raise UserError(f"--event: unknown label {event!r}; expected one of {', '.join(labels)}.")
-    label = None if event is None else loaded.model.classes[labels.index(event)]
+    c = loaded.class_index("event", event)
+    label = None if c is None else loaded.model.classes[c]
     try:
         card = scorecard_of(loaded.model, event=label, points=points, odds=odds, pdo=pdo, is_rounded=not exact)
     except TypeError as error:
@@ -67,7 +65,8 @@ def scorecard(
     if len({*truth.tolist()}) < 2:
         raise UserError(f"{data} has rows of one class only.")
     gini, ks = gini_and_ks(score, truth == card.event)
-    facts = {"event": labels[card.event], "rows": len(score), "gini": gini, "ks": ks, "mean score": float(score.mean())}
+    named = str(loaded.model.classes[card.event])
+    facts = {"event": named, "rows": len(score), "gini": gini, "ks": ks, "mean score": float(score.mean())}
     content: dict[str, Any] = {"model": model, "data": data, **facts, "scorecard": table.to_dict("records")}
     tables = [facts_table("Scorecard", facts), _shown("Points", table)]
     if compare is not None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from polyplane.cli import training
 from polyplane.cli.common import AsJson, UserError, command, note, option, refuse_overwriting
 from polyplane.cli.data import (
     PANEL,
@@ -21,23 +22,7 @@ from polyplane.cli.data import (
 )
 from polyplane.cli.report import Report, tested
 from polyplane.cli.rows import MatrixSource, MoreRows, TableSource
-from polyplane.cli.training import (
-    DEFAULT,
-    TABLE,
-    check_classes,
-    check_learner,
-    check_resumable,
-    cross_validate,
-    learner_names,
-    make,
-    parse_settings,
-    scaling_shown,
-    set_known,
-    set_parameters,
-    train_in_memory,
-    train_on_stream,
-    tune,
-)
+from polyplane.cli.training import DEFAULT, TABLE
 
 ScaleMethod = Literal["none", "standard", "maxabs"]
 
@@ -46,9 +31,10 @@ AUTO, TUNING_TIME, TUNING_SHARE = "auto", 60.0, 0.5
 #: Panels of the options.
 TRAINING, LIMITS = "Training", "Time and memory"
 LEARNER_HELP = (
-    f"One of {', '.join(learner_names())}. Default: {TABLE} for tables (CSV, TSV, Parquet), {DEFAULT} for other data, "
-    "and the learner of the model with --resume."
+    f"One of {', '.join(training.learner_names())}. Default: {TABLE} for tables (CSV, TSV, Parquet), {DEFAULT} for "
+    "other data, and the learner of the model with --resume."
 )
+LEARNER_OPTION = option("NAME", panel=TRAINING, autocompletion=training.learner_names, help=LEARNER_HELP)
 #: The largest number of features: that of 32 bits.
 MOST_FEATURES = 2**31 - 1
 #: Options that `table` does not support, each with the reason and a remedy.
@@ -105,9 +91,9 @@ class TrainOptions(FileOptionsWithId):
     out: Annotated[str, option("FILE", "--out", "-o")] = "model.safetensors"
     test: Annotated[str | None, option("FILE")] = None
     cv: Annotated[int | None, option("K", min=2)] = None
-    learner: Annotated[str | None, option("NAME", panel=TRAINING, autocompletion=learner_names, help=LEARNER_HELP)] = (
-        None
-    )
+    learner: Annotated[
+        str | None, option("NAME", panel=TRAINING, autocompletion=training.learner_names, help=LEARNER_HELP)
+    ] = None
     settings: Annotated[list[str] | None, option("NAME=VALUE", "--set", panel=TRAINING)] = None
     scale: Annotated[ScaleMethod | None, option("METHOD", panel=TRAINING)] = None
     tune: Annotated[str | None, option("[SECONDS]", panel=TRAINING)] = None
@@ -186,7 +172,7 @@ class TrainOptions(FileOptionsWithId):
                 raise UserError(
                     f"--{name} cannot be combined with --resume: the model keeps the settings it was trained with."
                 )
-        check_learner(self.learner)
+        training.check_learner(self.learner)
 
     def check_for_table(self) -> None:
         """Raise an error for options that `table` does not support."""
@@ -216,7 +202,7 @@ def train(options: TrainOptions) -> None:
     Ctrl-C, the model trained so far is written, and the exit code is 130.
     """
     options.check()
-    parameters = parse_settings(options.settings or [])
+    parameters = training.parse_settings(options.settings or [])
     resumed = None if options.resume is None else _resumed(options.resume, options.learner)
     is_table = options.takes_table if resumed is None else resumed.is_table
     if is_table:
@@ -224,12 +210,14 @@ def train(options: TrainOptions) -> None:
     else:
         refuse_table_options(options.given)
     if resumed is None:
-        model = make(TABLE if is_table else options.learner or DEFAULT, parameters, options.seed, options.threads)
+        model = training.make(
+            TABLE if is_table else options.learner or DEFAULT, parameters, options.seed, options.threads
+        )
     else:
         model = copy(resumed.estimator)
-        set_parameters(model, parameters, options.threads)
-        check_resumable(resumed.estimator, parameters)
-    set_known(model, warm_start=resumed is not None)
+        training.set_parameters(model, parameters, options.threads)
+        training.check_resumable(resumed.estimator, parameters)
+    training.set_known(model, warm_start=resumed is not None)
     if options.stream and not model._declaration.streams:
         raise UserError(f"--stream: {name_of(model)} needs all rows in memory; omit --stream, or use another learner.")
     source: Any
@@ -270,29 +258,29 @@ def _run(
     else:
         rows = source.read()
         facts = rows.facts
-    check_classes(model, facts.classes)
+    training.check_classes(model, facts.classes)
     is_surveyed = is_table and facts.n_columns > 0  # in a stream from standard input, the columns are not known yet
     if is_surveyed:
         report.show_read(facts)
     if options.tune is not None:
-        report.tuned = tune(model, rows, options, fixed, show=report.is_live)
+        report.tuned = training.tune(model, rows, options, fixed, show=report.is_live)
         model.set_params(**report.tuned["settings"])
         options = replace(options, scale=report.tuned["scaling"])
     if options.cv is not None:
-        report.cv_errors = cross_validate(options, model, rows)
-    set_known(model, verbose=int(report.is_live))
+        report.cv_errors = training.cross_validate(options, model, rows)
+    training.set_known(model, verbose=int(report.is_live))
     if options.stream:
-        outcome = train_on_stream(options, model, facts, batches)
+        outcome = training.train_on_stream(options, model, facts, batches)
     else:
-        outcome = train_in_memory(options, model, rows)
+        outcome = training.train_in_memory(options, model, rows)
     if is_table and not is_surveyed:
         n_rows = int(model.history_["rows"][-1])
         report.show_read(replace(facts, n_rows=n_rows, n_columns=model.n_features_in_))
-    set_known(model, warm_start=False, verbose=0)
+    training.set_known(model, warm_start=False, verbose=0)
     metadata = {name: value for name, value in facts.metadata.items() if value is not None}
     if not is_table:
         before = {} if resumed is None else resumed.metadata
-        metadata["scaling"] = before.get("scaling") or scaling_shown(model, options.scaling)
+        metadata["scaling"] = before.get("scaling") or training.scaling_shown(model, options.scaling)
     save(model, options.out, metadata=metadata)
     if outcome.interrupted:
         steps = f"{model.n_iter_} step{'s' if model.n_iter_ != 1 else ''}"

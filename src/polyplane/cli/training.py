@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polyplane.cli.common import UserError, did_you_mean, note
+from polyplane._plain import did_you_mean
+from polyplane.cli.common import UserError, note
 from polyplane.cli.data import name_of
 from polyplane.cli.rows import DataFacts, TrainingRows, scaling_by
 from polyplane.learners import LEARNERS, find_learner

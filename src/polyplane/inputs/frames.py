@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
@@ -25,6 +24,7 @@ from typing import Any, Literal
 import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
+from polyplane._plain import did_you_mean
 from polyplane.inputs.formats import DATES, LARGEST_EXACT_INTEGER, PLAIN, NumberFormat, Reader, date_reader
 
 Form = Literal["number", "boolean", "date", "text"]
@@ -576,10 +576,7 @@ def _missing_sentence(missing: list[str], names: tuple[str, ...]) -> str:
     listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
     if len(missing) > 1:
         return f"The table has no columns {listed}, which were present during fit."
-    near = get_close_matches(missing[0], names, n=1)
-    return f"The table has no column {listed}, which was present during fit." + (
-        f" Did you mean {near[0]!r}?" if near else ""
-    )
+    return f"The table has no column {listed}, which was present during fit.{did_you_mean(missing[0], names)}"
 
 
 # Concatenation, column by column.

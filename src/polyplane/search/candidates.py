@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 
+from polyplane._plain import did_you_mean
 from polyplane.base import PlaneClassifier, takes_matrix
 
 ParameterValues = dict[str, Any]
@@ -65,8 +65,7 @@ def draw_candidates(estimator: Any, space: Any, n_iter: int, random_state: Any) 
     names = sorted({name for one in spaces for name in one})
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else f" Its parameters are {', '.join(known)}."
+            hint = did_you_mean(name, known) or f" Its parameters are {', '.join(known)}."
             raise ValueError(f"param_distributions: {name!r} is not a parameter of {type(estimator).__name__}.{hint}")
     are_lists = not any(hasattr(values, "rvs") for one in spaces for values in one.values())
     n_drawn = min(n_iter, len(ParameterGrid(spaces))) if are_lists else n_iter
