@@ -98,10 +98,10 @@ bench: .venv/bench  ## run the benchmarks against other libraries (needs POLYPLA
 
 # make reproduce PAPER=cpm: one paper. ONLY=text: figures whose names contain this text. QUICK=1: fewer repetitions, two
 # experiments at a time (minutes). FRESH=1: measure all figures again. DRY=1: list stale figures and their expected time,
-# and write the report.
-reproduce: .venv/dev  ## measure the stale figures of the papers and write the report (PAPER=cpm, QUICK=1, FRESH=1, DRY=1)
+# and write the report. JOBS=8: eight figures at a time, for errors; times are comparable with one at a time.
+reproduce: .venv/dev  ## measure the stale figures of the papers and write the report (PAPER=cpm, QUICK=1, FRESH=1, DRY=1, JOBS=8)
 	$(TEST_ENV) $(BIN)/python -m benchmarks.harness.reproduce $(PAPER) $(if $(ONLY),--only "$(ONLY)") \
-		$(if $(QUICK),--quick --jobs 2) $(if $(FRESH),--fresh) $(if $(DRY),--dry-run)
+		$(if $(QUICK),--quick --jobs $(or $(JOBS),2),--jobs $(or $(JOBS),1)) $(if $(FRESH),--fresh) $(if $(DRY),--dry-run)
 
 # After make reproduce FRESH=1: compare each figure with that of the last commit, within its standard deviation.
 compare: .venv/dev  ## compare the figures of the papers with those of the last commit (AGAINST=HEAD)

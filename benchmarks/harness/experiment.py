@@ -215,9 +215,9 @@ class Experiment:
     settings: dict[str, Any] = field(default_factory=dict)
     uses: Sequence[str] = ()
 
-    def results(self, quick: bool, only: str = "") -> KeptFigures:
-        """Where its figures are kept; those with `only` in their names are measured."""
-        return KeptFigures(self.script, quick=quick, only=only, uses=self.uses, **self.settings)
+    def results(self, quick: bool, only: str = "", exactly: str = "") -> KeptFigures:
+        """Where its figures are kept; those with `only` in their names are measured, or the one called `exactly`."""
+        return KeptFigures(self.script, quick=quick, only=only, exactly=exactly, uses=self.uses, **self.settings)
 
     def looked_through(self, quick: bool, root: Path | None = None) -> KeptFigures:
         """Its figures with their states; nothing is measured."""

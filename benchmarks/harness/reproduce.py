@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from benchmarks.harness import contents, defaults, report
 from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.results import CURRENT, QUICK, ROOT, STALE, minutes
 
@@ -74,16 +74,12 @@ def experiment(module: str) -> Experiment:
     return found
 
 
-def measure(module: str, quick: bool, fresh: bool, only: str = "") -> str:
+def measure(module: str, quick: bool, only: str = "", exactly: str = "") -> str:
     """Measure the figures that are not current; return the error message, if any."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     one = experiment(module)
     try:
-        results = one.results(quick, only)
-        if fresh:
-            results.path.unlink(missing_ok=True)
-            results = one.results(quick, only)
-        one.measure(results)
+        one.measure(one.results(quick, only, exactly))
     except (FileNotFoundError, ImportError, OSError) as error:
         return f"{one.title}: {error}"
     return ""
@@ -128,8 +124,10 @@ def _duration(took: Counter[str]) -> str:
     return " and ".join(words for kind, words in told.items() if took[kind])
 
 
-def chapters(papers: Sequence[str], quick: bool, root: Path | None = None) -> list[report.Chapter]:
+def chapters(papers: Sequence[str], quick: bool, root: Path | None = None) -> list[Any]:
     """The chapters of the report, from the kept figures, or from those of another checkout, `root`."""
+    from benchmarks.harness import report
+
     return [
         report.Chapter(
             name, citation, [report.section(experiment(module), quick, root) for module in experiments(folder)]
@@ -140,6 +138,8 @@ def chapters(papers: Sequence[str], quick: bool, root: Path | None = None) -> li
 
 def write(papers: Sequence[str], quick: bool) -> None:
     """Write the report and print where."""
+    from benchmarks.harness import report
+
     target = QUICK if quick else ROOT / "docs"
     text = target / ("report.md" if quick else "reproduction.md")
     single_page = (QUICK if quick else ROOT / "build") / ("report.html" if quick else "reproduction.html")
@@ -157,8 +157,10 @@ def write(papers: Sequence[str], quick: bool) -> None:
     print(f"Written: {text.relative_to(ROOT)}, {single_page.relative_to(ROOT)}")
 
 
-def pages(found: Sequence[report.Chapter]) -> dict[str, str]:
+def pages(found: Sequence[Any]) -> dict[str, str]:
     """The pages beside the report, by their files."""
+    from benchmarks.harness import contents, defaults
+
     return {
         "reproduction_contents.md": contents.markdown(dict(zip(PAPERS, found, strict=True)), FOLDERS),
         "reproduction_defaults.md": defaults.markdown(),
@@ -173,35 +175,60 @@ def main() -> int:
     parser.add_argument("--fresh", action="store_true", help="measure again what is current, too")
     parser.add_argument("--only", default="", metavar="TEXT", help="measure only figures with this in their names")
     parser.add_argument("--dry-run", action="store_true", help="only list what is stale, and write the report")
-    parser.add_argument("--jobs", type=int, default=1, help="experiments at a time; times are only fair with 1")
+    parser.add_argument(
+        "--no-report", action="store_true", help="only measure: neither Matplotlib nor pandas is needed"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="figures at a time; times are only fair with 1")
     given = parser.parse_args()
     unknown = [paper for paper in given.papers if paper not in PAPERS]
     if unknown:
         parser.error(f"there is no paper {unknown[0]!r}; choose from {', '.join(PAPERS)}")
     papers = given.papers or list(PAPERS)
     modules = [module for paper in papers for module in experiments(FOLDERS[paper])]
+    if given.fresh and not given.dry_run:
+        for module in modules:
+            experiment(module).results(given.quick).path.unlink(missing_ok=True)
     print(outlook(modules, given.quick), file=sys.stderr)
     failures = [] if given.dry_run else measured(modules, given)
     for failure in filter(None, failures):
         print(f"Not measured. {failure}", file=sys.stderr)
-    write(papers if given.quick else list(PAPERS), given.quick)
+    if not given.no_report:
+        write(papers if given.quick else list(PAPERS), given.quick)
     return 1 if any(failures) else 0
 
 
 def measured(modules: Sequence[str], given: argparse.Namespace) -> list[str]:
-    """Measure, one or several experiments at a time; return the error messages."""
+    """Measure, one or several figures at a time; return the error messages."""
+    failures: list[str] = []
     if given.jobs == 1:
-        failures = []
         for done, module in enumerate(modules):
             print(
                 f"{len(modules) - done} of {len(modules)} experiments left; {_left(modules[done:], given.quick)}",
                 file=sys.stderr,
             )
-            failures.append(measure(module, given.quick, given.fresh, given.only))
+            failures.append(measure(module, given.quick, given.only))
         return failures
+    tried: set[tuple[str, str, str]] = set()
     with ProcessPoolExecutor(given.jobs) as pool:
-        n = len(modules)
-        return list(pool.map(measure, modules, [given.quick] * n, [given.fresh] * n, [given.only] * n))
+        # Some figures depend on others: measured these, they are due, or due again.
+        while tasks := [task for task in due(modules, given.quick, given.only) if task not in tried]:
+            tried.update(tasks)
+            parts, names, _ = zip(*tasks, strict=True)
+            n = len(tasks)
+            failures += pool.map(measure, parts, [given.quick] * n, [given.only] * n, names)
+    return failures
+
+
+def due(modules: Sequence[str], quick: bool, only: str) -> list[tuple[str, str, str]]:
+    """The figures that can be measured, those that took longest first: module, name and digest of the settings."""
+    found: list[tuple[float, tuple[str, str, str]]] = []
+    for module in modules:
+        results = experiment(module).looked_through(quick)
+        for name, key in results.wanted.items():
+            if only in name and name not in results.waiting and results.state(name) != CURRENT:
+                seconds = results.figures.get(name, {}).get("seconds", 0.0)
+                found.append((seconds, (module, name, key.settings)))
+    return [task for _, task in sorted(found, key=lambda pair: -pair[0])]
 
 
 def _left(modules: Sequence[str], quick: bool) -> str:

@@ -5,6 +5,7 @@ The figures of the papers (`KeptFigures`) also have the versions of the methods 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import inspect
 import json
@@ -89,10 +90,10 @@ class Results:
         began = time.perf_counter()
         self.content["environment"] = environment()
         self.figures[name] = measure() | {"seconds": round(time.perf_counter() - began, 2)} | made
-        self.write()
+        self.write(name)
 
-    def write(self) -> None:
-        """Write the file atomically."""
+    def write(self, measured: str = "") -> None:
+        """Write the file atomically, after `measured` has been measured."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         finished = self.path.with_suffix(".part")
         text = json.dumps(self.content, indent=1, sort_keys=True)
@@ -194,6 +195,8 @@ class KeptFigures(Results):
         Another checkout whose figures are read.
     only : str or None, default=""
         Measure only figures with this text in their names; "": all. None: none, `get` only looks them up.
+    exactly : str, default=""
+        Measure only the figure of this name; "": all.
     uses : sequence of str, default=()
         The methods and generators of figures that do not say theirs.
     **settings
@@ -207,6 +210,7 @@ class KeptFigures(Results):
         quick: bool = False,
         root: Path | None = None,
         only: str | None = "",
+        exactly: str = "",
         uses: Sequence[str] = (),
         **settings: Any,
     ) -> None:
@@ -217,20 +221,36 @@ class KeptFigures(Results):
         if self.path.exists():
             before = json.loads(self.path.read_text())
             self.content |= {key: before[key] for key in ("environment", "figures")}
-        self.only = only
+        self.only, self.exactly = only, exactly
         self.uses = uses
         self.wanted: dict[str, Key] = {}
+        self.waiting: set[str] = set()  # for figures that their settings depend on
 
     def get(
         self, name: str, measure: Callable[[], dict[str, Any]], uses: Sequence[str] | None = None
     ) -> dict[str, Any] | Unknown:
         """The figures called `name`, measured now unless they are current."""
         self.wanted[name] = key_of(measure, self.content["settings"], self.uses if uses is None else uses)
-        if self.only is None or self.only not in name:
+        if "?" in json.dumps(plain(measure)):
+            self.waiting.add(name)
+        if self.only is None or self.only not in name or self.exactly not in ("", name):
             return self.figures.get(name, Unknown())
         if self.state(name) != CURRENT:
             self._measure(name, measure, made=self.wanted[name]._asdict() | {"when": date.today().isoformat()})
         return self.figures[name]
+
+    def write(self, measured: str = "") -> None:
+        """Write the file, with what other processes have measured in the meantime."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            if measured and self.path.exists():
+                others = json.loads(self.path.read_text())["figures"]
+                self.content["figures"] = others | {measured: self.figures[measured]}
+            super().write(measured)
+        finally:
+            os.close(folder)  # and with it the lock
 
     def vouch(self, reason: str) -> list[str]:
         """Give the figures asked for the current settings and versions: the changes since do not affect them."""

@@ -3,7 +3,9 @@
 import json
 import tomllib
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -262,6 +264,27 @@ def test_quick_runs_can_be_looked_through_too():
     for paper in reproduce.PAPERS:
         for module in reproduce.experiments(reproduce.FOLDERS[paper]):
             assert reproduce.experiment(module).looked_through(quick=True).wanted
+
+
+def test_figures_are_measured_in_processes_after_those_that_they_depend_on(monkeypatch, tmp_path):
+    def measure(results):
+        chosen = results.get("chosen", partial(one_error, 2.0))
+        results.get("tuned", partial(one_error, chosen["error"]))
+        results.get("other", partial(one_error, 1.0))
+
+    made = Experiment(str(tmp_path / "papers" / "table.py"), "", "", measure, lambda figures: [])
+    monkeypatch.setattr(reproduce, "experiment", lambda module: made)
+    monkeypatch.setattr(reproduce, "ProcessPoolExecutor", ThreadPoolExecutor)
+    given = SimpleNamespace(jobs=3, quick=False, only="")
+    assert {name for _, name, _ in reproduce.due(["made"], False, "")} == {"chosen", "other"}
+    assert reproduce.measured(["made"], given) == [""] * 3
+    kept = made.looked_through(quick=False)
+    assert {name: figure["error"] for name, figure in kept.figures.items()} == {
+        "chosen": 2.0,
+        "tuned": 2.0,
+        "other": 1.0,
+    }
+    assert reproduce.due(["made"], False, "") == []
 
 
 def test_outlook_says_what_is_due_and_how_long_it_took(monkeypatch, tmp_path):
