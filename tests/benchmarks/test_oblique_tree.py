@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
-from benchmarks.papers.polyceptron.oblique_tree import ObliqueTreeClassifier
+from benchmarks.papers.polyceptron.oblique_tree import ObliqueTreeClassifier, _best_push
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier
+
+from tests.reference import oblique_split as reference
 
 
 def diagonal(n_rows, noise=0.0, seed=0):
@@ -11,6 +13,23 @@ def diagonal(n_rows, noise=0.0, seed=0):
     X = rng.uniform(-1, 1, size=(n_rows, 4))
     y = X @ [1.0, -1.0, 0.5, 0.3] > 0.2
     return X, y ^ (rng.random(n_rows) < noise)
+
+
+@pytest.mark.parametrize("step", [None, 0.5])
+def test_a_coefficient_gets_its_best_value(step):
+    """Of two classes, by the twoing rule; with a step, many rows have the same numbers, and zeros."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        n_rows, n_features = rng.integers(8, 40), rng.integers(1, 5)
+        X = rng.normal(size=(n_rows, n_features))
+        X = np.column_stack([X if step is None else np.round(X / step) * step, np.ones(n_rows)])
+        y, plane, m = rng.integers(0, 2, n_rows), rng.normal(size=n_features + 1), rng.integers(n_features + 1)
+        _, push = _best_push(X @ plane, X[:, m].copy(), y, 2)
+        best = reference.best_value(plane, m, X, y, 2)
+        changed = plane.copy()
+        changed[m] += push
+        if best > 0:
+            assert reference.split_value(changed, X, y, 2) == pytest.approx(best, abs=1e-12)
 
 
 def test_one_plane_is_enough_where_one_plane_parts_the_classes():
