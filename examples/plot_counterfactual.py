@@ -16,7 +16,7 @@ from polyplane.explain import RegionsDisplay
 from polyplane.explain.geometry import counterfactual
 
 X, y = make_checkerboard(6000, (3, 3), random_state=0)
-model = MultiHyperplaneClassifier(n_planes=8, random_state=0).fit(X, y)
+model = MultiHyperplaneClassifier(n_planes=8, loss="hinge", random_state=0).fit(X, y)
 
 fig, ax = plt.subplots(figsize=(6, 5.4), layout="constrained")
 RegionsDisplay.from_estimator(model, X, ax=ax, title="Nearest points of the other class; squares: x only")

@@ -13,7 +13,7 @@ from polyplane import MultiHyperplaneClassifier
 from polyplane.explain import PlaneUsageDisplay, PlaneWeightsDisplay
 
 X, y = load_digits(return_X_y=True)
-model = MultiHyperplaneClassifier(n_planes=3, random_state=0).fit(X[:1200], y[:1200])
+model = MultiHyperplaneClassifier(n_planes=3, loss="hinge", random_state=0).fit(X[:1200], y[:1200])
 PlaneWeightsDisplay.from_estimator(model, X[1200:], image_shape=(8, 8), max_planes=15)
 
 # %%

@@ -22,5 +22,5 @@ graph = to_onnx(model[-1])
 print(f"{len(graph.graph.node)} operations, {len(graph.SerializeToString()):,} bytes")
 
 # %%
-# The graph is a matrix product, a maximum over the planes of each class, and an arg max.
+# The graph is a matrix product, the log-sum-exp over the planes of each class, and an arg max.
 print([node.op_type for node in graph.graph.node])

@@ -18,8 +18,8 @@ X, y = make_checkerboard(6000, (4, 4), random_state=0)
 X_test, y_test = make_checkerboard(4000, (4, 4), random_state=1)
 
 models = {
-    "tangent start, one pass": MultiHyperplaneClassifier(n_planes=16, max_iter=1, random_state=0),
-    "tangent start, trained": MultiHyperplaneClassifier(n_planes=16, random_state=0),
+    "tangent start, one pass": MultiHyperplaneClassifier(n_planes=16, loss="hinge", max_iter=1, random_state=0),
+    "tangent start, trained": MultiHyperplaneClassifier(n_planes=16, loss="hinge", random_state=0),
     "no planes (GAMM)": AdaptiveMultiHyperplaneClassifier(max_iter=15, random_state=0),
 }
 fig, panels = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")

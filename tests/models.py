@@ -94,10 +94,11 @@ def of_committee():
     return polyplane.MultiHyperplaneClassifier(2, n_estimators=3, max_iter=10, random_state=0).fit(X, y), X
 
 
-def of_pipeline(*steps, missing=False):
+def of_pipeline(*steps, missing=False, loss="log"):
     X, y = load_iris(return_X_y=True)
     X = with_missing(X) if missing else X
-    return make_pipeline(*steps, polyplane.MultiHyperplaneClassifier(2, random_state=0)).fit(X[:120], y[:120]), X
+    learner = polyplane.MultiHyperplaneClassifier(2, loss=loss, random_state=0)
+    return make_pipeline(*steps, learner).fit(X[:120], y[:120]), X
 
 
 def of_table(preparation):
@@ -144,6 +145,7 @@ KINDS = {
     "committee": lambda: of_committee(),
     "three classes": lambda: of_learner("MultiHyperplaneClassifier", 3),
     "standard scaler": lambda: of_pipeline(StandardScaler()),
+    "margin loss": lambda: of_pipeline(StandardScaler(), loss="hinge"),
     "two scalers": lambda: of_pipeline(RobustScaler(), MinMaxScaler((-2, 3))),
     "clipping scaler": lambda: of_pipeline(MinMaxScaler(clip=True)),
     "imputer alone": lambda: of_pipeline(SimpleImputer(), missing=True),

@@ -57,7 +57,8 @@ def test_sparse_rows_stay_sparse_and_named_columns_are_matched_by_name():
 
 def test_questions_about_a_model():
     assert Model.of(fitted("PegasosSVC")[0]).is_piecewise_linear
-    assert Model.of(fitted("standard scaler")[0]).is_piecewise_linear
+    assert Model.of(fitted("margin loss")[0]).is_piecewise_linear
+    assert not Model.of(fitted("standard scaler")[0]).is_piecewise_linear
     assert not Model.of(fitted("clipping scaler")[0]).is_piecewise_linear
     assert not Model.of(fitted("table, bins")[0]).is_piecewise_linear
     assert Model.of(fitted("PegasosSVC")[0]).is_additive

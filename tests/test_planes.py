@@ -150,3 +150,36 @@ def test_sparse_rows_with_wrong_indices_are_refused(form, part, place, value):
     for method in (planes.predict, planes.scores, planes.class_scores, planes.winners, planes.margins):
         with pytest.raises(ValueError, match=r"ind(ex|ices|ptr)|pointer"):
             method(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_prediction_by_log_sum_exp_is_the_class_with_the_largest_score(dtype):
+    """Only rows where another class comes near are computed in full; equal and almost equal scores are among them."""
+    rng = np.random.default_rng(0)
+    for scale in (0.0, 0.1, 1.0, 30.0):
+        coef, X = rng.normal(size=(12, 3)), rng.normal(size=(3000, 3))
+        coef[6:8] = coef[:2]
+        planes = PlaneSet((scale * coef).astype(dtype), np.zeros(12, dtype), [0, 1, 6, 12], pooling="logsumexp")
+        X = np.concatenate([X, np.zeros((2, 3))]).astype(dtype)
+        expected = np.log([np.exp(X.astype(float) @ planes.of(c)[0].T.astype(float)).sum(axis=1) for c in range(3)])
+        np.testing.assert_allclose(
+            planes.class_scores(X), expected.T, rtol=1e-5 if dtype == np.float32 else 1e-12, atol=1e-5
+        )
+        np.testing.assert_array_equal(planes.predict(X), planes.class_scores(X).argmax(axis=1))
+        assert (planes.predict(X) != planes.replace(pooling="max").predict(X)).any() or scale == 30.0
+
+
+def test_scores_that_are_far_apart_stay_apart():
+    far = PlaneSet(np.array([[-1e3], [-2e3], [0.0]]), np.zeros(3), [0, 2, 3], pooling="logsumexp")
+    np.testing.assert_allclose(far.class_scores(np.ones((1, 1))), [[-1e3, 0.0]])
+    both = PlaneSet.of_members([far, far])
+    np.testing.assert_allclose(both.class_scores(np.ones((1, 1))), [[-1e3, 0.0]])
+
+
+def test_one_plane_decides_where_scores_are_maxima():
+    line = PlaneSet(np.array([[0.0], [1.0]]), np.zeros(2), [0, 1, 2], pooling="logsumexp")
+    assert line.has_winners  # of one plane, the log-sum-exp is its score
+    assert not PlaneSet.of_members([line, line]).has_winners
+    bent = PlaneSet(np.array([[0.0], [1.0], [2.0]]), np.zeros(3), [0, 1, 3], pooling="logsumexp")
+    assert not bent.has_winners
+    assert bent.replace(pooling="max").has_winners

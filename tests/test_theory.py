@@ -23,6 +23,7 @@ from polyplane.theory import (
     polytope_margins,
     tangent_planes,
 )
+from tests.reference.mixture_bound import theorem_5
 
 INSIDE = (np.zeros((1, 2)), np.zeros(1))
 AROUND = (np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]]), np.array([-1.0, -1.0, -1.0, -1.0]))
@@ -184,7 +185,7 @@ class TestMultiHyperplanes:
 
     def test_theorem_3_against_the_formula(self, rows):
         X, y = rows[0], np.digitize(rows[0][:, 0], [-0.5, 0.5])
-        planes = MultiHyperplaneClassifier(3, max_iter=5, random_state=0).fit(X, y).planes_
+        planes = MultiHyperplaneClassifier(3, loss="hinge", max_iter=5, random_state=0).fit(X, y).planes_
         sizes, N = np.diff(planes.indptr), len(y)
         K = sum(sizes[i] * sizes[j] for i in range(3) for j in range(3) if i != j)
         R = max(math.sqrt(x @ x + 1) for x in X)
@@ -198,7 +199,7 @@ class TestMultiHyperplanes:
 
     def test_theorem_3_does_not_depend_on_the_unit_of_length(self, rows):
         X, y = rows
-        planes = MultiHyperplaneClassifier(2, max_iter=5, random_state=0).fit(X, y).planes_
+        planes = MultiHyperplaneClassifier(2, loss="hinge", max_iter=5, random_state=0).fit(X, y).planes_
         once = multi_hyperplane_bound(PlaneSet(planes.coef, 0 * planes.intercept, planes.indptr), X, y, radius=10.0)
         halved = PlaneSet(planes.coef / 2, 0 * planes.intercept, planes.indptr)
         assert multi_hyperplane_bound(halved, 2 * X, y, radius=20.0) == once
@@ -208,22 +209,16 @@ class TestMultiHyperplanes:
 
 
 class TestMixtureBound:
-    def test_against_the_formula(self, rows, mixture):
+    @pytest.mark.parametrize(("gamma", "delta"), [(0.5, 0.05), (2.0, 0.1)])
+    def test_against_the_theorem(self, rows, mixture, gamma, delta):
         X, y = rows[0] / 100, rows[1]  # short rows: the constants are exponential
-        w, b = (-part for part in mixture.of(0))
-        f, sign, gamma, N = X @ w.T + b, np.where(y == 1, 1, -1), 2.0, len(y)
-        gates = np.exp(-gamma * f) / np.exp(-gamma * f).sum(axis=1, keepdims=True)
-        posterior = (gates / (1 + np.exp(-sign[:, None] * f))).sum(axis=1)
-        R, lengths = max(math.sqrt(x @ x) for x in X), np.sqrt((w**2).sum(axis=1))
-        factor = (1 + math.exp(lengths.max() * R)) * math.exp(gamma * (lengths.max() + lengths.min()) * R)
-        c1, c2 = factor * (3 * math.sqrt(2) / math.sqrt(2) + 1), 3 * factor
-        bound = mixture_bound(mixture, X, y, gamma=gamma, delta=0.1)
-        assert bound.loss == pytest.approx(-np.log(posterior).mean())
-        assert bound.log_factor == pytest.approx(math.log(factor))
-        assert bound.capacity == pytest.approx(c1 * lengths.sum() * R / math.sqrt(N))
-        assert bound.confidence == pytest.approx(c2 * math.sqrt(math.log(20) / (2 * N)))
+        W, b = (-part for part in mixture.of(0))
+        printed, proven = theorem_5(W, b, X, np.where(y == 1, 1, -1), gamma, delta)
+        bound = mixture_bound(mixture, X, y, gamma=gamma, delta=delta)
+        assert (bound.bound, bound.proof_bound) == (pytest.approx(printed), pytest.approx(proven))
         assert bound.bound == pytest.approx(bound.loss + bound.capacity + bound.confidence)
-        assert bound.proof_bound == pytest.approx(bound.bound + bound.capacity)
+        factor = bound.confidence / (3 * math.sqrt(math.log(2 / delta) / (2 * len(y))))
+        assert bound.log_factor == pytest.approx(math.log(factor))
 
     def test_the_loss_is_that_of_the_classifier(self, rows):
         X, y = rows

@@ -295,7 +295,7 @@ class PlanePrediction(ClassifierMixin, BaseEstimator):
         Returns
         -------
         y : ndarray of shape (n_rows,)
-            The label of the class whose plane has the highest score.
+            The labels of the classes with the highest scores.
         """
         X = check_fitted_matrix(self, X)
         return labels_of(self.classes_, self.planes_.predict(X, getattr(self, "n_jobs", None)))

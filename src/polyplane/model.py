@@ -181,7 +181,14 @@ class Model:
     @property
     def has_winners(self) -> bool:
         """Whether the class of each row is decided by one plane, the one with the largest score."""
-        return self.planes.n_members == 1 and self.planes.pooling == "max"
+        return self.planes.has_winners
+
+    @property
+    def how_to_get_winners(self) -> str:
+        """What else to do where `has_winners` is required, as the end of a sentence."""
+        if self.planes.n_members > 1 or self.inputs.is_table or self.has_winners:
+            return ""
+        return ", or train with loss='hinge', or set planes_ = planes_.replace(pooling='max') first"
 
     @property
     def is_piecewise_linear(self) -> bool:

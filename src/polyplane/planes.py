@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,12 +29,11 @@ from polyplane._array_api import (
     within_device_memory,
 )
 
-#: Number of scores in a block of rows, which bounds the memory. A block on a device must be large enough for thousands
-#: of threads, and its scores should fit into the cache.
-BLOCK_SCORES, DEVICE_BLOCK_SCORES = 1 << 21, 1 << 23
-#: With "logsumexp", how far a class score can lie below the largest plane score of a member: log(1e30). No member of a
-#: committee can outvote all others by more than this.
-MAX_LEAD = 69.07755278982137
+#: Number of scores in a block of rows, which bounds the memory, and should fit into the cache. A block on a device must
+#: be large enough for thousands of threads.
+BLOCK_SCORES, DEVICE_BLOCK_SCORES = 1 << 18, 1 << 23
+#: How much further below the highest score, relative to it, a plane is considered because of rounding.
+NEARLY_TIED = 1e-5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,8 +46,8 @@ class PlaneSet:
 
     A class without learned planes owns one zero plane. In a committee, each member has planes of all classes, and the
     score of a class is the weighted mean of its scores in the members. With ``pooling="logsumexp"``, the score of a
-    class in a member is :math:`\log \sum_k e^{w_k \cdot x + b_k}`, a smooth maximum, and at least the largest score of
-    the member's planes minus :math:`\log 10^{30}`.
+    class in a member is :math:`\log \sum_k e^{w_k \cdot x + b_k}`, a smooth maximum: at least the largest score of its
+    planes, and at most the logarithm of their number above it.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ class PlaneSet:
             object.__setattr__(self, name, view)
 
     @classmethod
-    def of_classes(cls, classes: Iterable[tuple[Any, Any]]) -> PlaneSet:
+    def of_classes(cls, classes: Iterable[tuple[Any, Any]], pooling: Literal["max", "logsumexp"] = "max") -> PlaneSet:
         """Create a set from one ``(coef, intercept)`` pair per class."""
         coefs, intercepts = zip(*classes, strict=True)
         xp = namespace(coefs[0])
         indptr = np.concatenate([[0], np.cumsum([coef.shape[0] for coef in coefs])])
-        return cls(xp.concat(coefs), xp.concat(intercepts), indptr)
+        return cls(xp.concat(coefs), xp.concat(intercepts), indptr, pooling=pooling)
 
     @classmethod
     def of_members(cls, members: Sequence[PlaneSet], weight: Any = None) -> PlaneSet:
@@ -205,6 +205,11 @@ class PlaneSet:
         return len(self.member_weight)
 
     @property
+    def has_winners(self) -> bool:
+        """Whether the class of each row is decided by one plane, the one with the largest score."""
+        return self.n_members == 1 and (self.pooling == "max" or self.n_planes == self.n_classes)
+
+    @property
     def n_classes(self) -> int:
         """Number of classes."""
         return (len(self.indptr) - 1) // self.n_members
@@ -251,11 +256,23 @@ class PlaneSet:
 
     def predict(self, X: Any, n_jobs: int | None = None) -> Any:
         """Predict the class index of each row: the class with the largest score."""
-        if self.n_members > 1 or self.pooling != "max":
-            scores = self.class_scores(X, n_jobs)
-            return namespace(scores).argmax(scores, axis=1)
-        winners = self.winners(X, n_jobs)
-        return take_rows(like(self.owners, winners), winners)
+        if self.has_winners:
+            winners = self.winners(X, n_jobs)
+            return take_rows(like(self.owners, winners), winners)
+        if self.n_members == 1 and namespace(self.coef) is np:
+            return self._map_blocks(X, self._most_likely, n_jobs)
+        scores = self.class_scores(X, n_jobs)
+        return namespace(scores).argmax(scores, axis=1)
+
+    def _most_likely(self, scores: np.ndarray) -> np.ndarray:
+        """Return the classes with the largest log-sum-exp, computed for rows where another class can have it."""
+        best = scores.argmax(axis=1)
+        found, highest = self.owners[best], scores[np.arange(len(best)), best]
+        lead = math.log(self._sizes.max()) + NEARLY_TIED * (1.0 + np.abs(highest))
+        row, plane = np.divmod(np.flatnonzero(scores > (highest - lead)[:, None]), self.n_planes)
+        close = np.unique(row[self.owners[plane] != found[row]])
+        found[close] = self.pooled(scores[close]).argmax(axis=1)
+        return found
 
     def margins(self, X: Any, y: Any = None, n_jobs: int | None = None) -> Any:
         """Compute the score of each row's class minus the largest score of another class, shape (n_rows,).
@@ -338,9 +355,7 @@ class PlaneSet:
 
     def pooled(self, scores: Any) -> Any:
         """Compute the scores of the classes from the scores of the planes, shape (n_rows, n_classes)."""
-        pooled, best = self._in_members(scores)
-        if self.pooling == "logsumexp":
-            pooled = self._limited(pooled, best)
+        pooled = self.pooled_in_members(scores)
         if self.n_members == 1:
             return pooled
         xp, largest = namespace(scores), float(self.member_weight.max())
@@ -351,46 +366,30 @@ class PlaneSet:
         return total * largest
 
     def pooled_in_members(self, scores: Any) -> Any:
-        """Compute the scores of the classes in each member, shape (n_rows, n_members * n_classes), without limits."""
-        return self._in_members(scores)[0]
-
-    def _in_members(self, scores: Any) -> tuple[Any, Any]:
-        """Compute the scores of the classes in each member, and the largest scores of their planes."""
+        """Compute the scores of the classes in each member, shape (n_rows, n_members * n_classes)."""
         xp, sizes = namespace(scores), self._sizes
         if self.n_planes == len(sizes):
-            return scores, scores
+            return scores
         if xp is np:
             best = np.maximum.reduceat(scores, self.indptr[:-1], axis=1)
             if self.pooling == "max":
-                return best, best
+                return best
             parts = np.exp(scores - np.repeat(best, sizes, axis=1))
-            return best + np.log(np.add.reduceat(parts, self.indptr[:-1], axis=1)), best
+            return best + np.log(np.add.reduceat(parts, self.indptr[:-1], axis=1))
         if (sizes == sizes[0]).all():
             return self._pool(xp.reshape(scores, (scores.shape[0], len(sizes), int(sizes[0]))), xp)
-        pairs = [self._pool(scores[:, start:stop], xp) for start, stop in pairwise(self.indptr.tolist())]
-        pooled, best = (xp.stack(part, axis=1) for part in zip(*pairs, strict=True))
-        return pooled, best
+        edges = pairwise(self.indptr.tolist())
+        return xp.stack([self._pool(scores[:, start:stop], xp) for start, stop in edges], axis=1)
 
     @cached_property
     def _sizes(self) -> np.ndarray:
         """Number of planes of each class in each member."""
         return np.diff(self.indptr)
 
-    def _limited(self, pooled: Any, best: Any) -> Any:
-        """Limit how far class scores lie below the largest plane score of their member."""
-        xp = namespace(pooled)
-        # No class score is below its largest plane, and the largest plane is at most as large as the largest score.
-        if pooled.shape[0] == 0 or float(xp.max(pooled) - xp.min(pooled)) <= MAX_LEAD:
-            return pooled
-        apart, best = (xp.reshape(part, (-1, self.n_members, self.n_classes)) for part in (pooled, best))
-        return xp.reshape(xp.maximum(apart, xp.max(best, axis=2)[:, :, None] - MAX_LEAD), pooled.shape)
-
-    def _pool(self, scores: Any, xp: Any) -> tuple[Any, Any]:
-        """Pool the scores along the last axis; return the largest ones, too."""
+    def _pool(self, scores: Any, xp: Any) -> Any:
+        """Pool the scores along the last axis."""
         best = xp.max(scores, axis=-1)
-        if self.pooling == "max":
-            return best, best
-        return best + xp.log(xp.sum(xp.exp(scores - best[..., None]), axis=-1)), best
+        return best if self.pooling == "max" else best + xp.log(xp.sum(xp.exp(scores - best[..., None]), axis=-1))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PlaneSet):
@@ -460,12 +459,17 @@ class PlaneSet:
 PlaneCommittee = PlaneSet.of_members
 
 
-def check_single(planes: PlaneSet) -> PlaneSet:
-    """Raise an error if `planes` is a committee, where the planes of a single model are required."""
+def check_winners(planes: PlaneSet) -> PlaneSet:
+    """Raise an error if `planes` is a committee or pools by log-sum-exp, where single planes must decide."""
     if planes.n_members > 1:
         raise TypeError(
             f"A single PlaneSet is required, but this committee has {planes.n_members} members: pass one of them, "
             "`planes_.members[i]`."
+        )
+    if not planes.has_winners:
+        raise TypeError(
+            "This function requires class scores that are maxima of planes, and these are their log-sum-exp: pass "
+            "planes_.replace(pooling='max'), or train with loss='hinge'."
         )
     return planes
 

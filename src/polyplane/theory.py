@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
-from polyplane.planes import PlaneSet, check_single
+from polyplane.planes import PlaneSet, check_winners
 
 __all__ = [
     "GrowthRegret",
@@ -633,7 +633,7 @@ def _cross_entropy(scores: np.ndarray, sign: np.ndarray, gamma: float) -> float:
 
 def _check_rows(planes: PlaneSet, X: Any, y: Any) -> tuple[PlaneSet, Any, np.ndarray]:
     """Return the planes as NumPy arrays, the rows, and their class indices, after validation."""
-    check_single(planes)
+    check_winners(planes)
     X = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     y = np.asarray(y)
     if X.ndim != 2 or X.shape[1] != planes.n_features:

@@ -138,7 +138,7 @@ def test_bad_input_is_one_sentence(model, iris, call, sentence):
 
 def test_regions_are_the_predictions():
     X, y = make_checkerboard(2000, (2, 2), random_state=0)
-    model = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(n_planes=2, random_state=0)).fit(3 + X, y)
+    model = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(2, loss="hinge", random_state=0)).fit(3 + X, y)
     display = RegionsDisplay.from_estimator(model, 3 + X, y, margin=1.0)
     left, right, bottom, top = display.box
     assert sum(cell.area for cell in display.cells_) == pytest.approx((right - left) * (top - bottom))
@@ -236,17 +236,24 @@ def test_columns_of_every_model_can_be_drawn(model, iris):
     assert why.base + why.contributions.sum() == pytest.approx(why.difference)
 
 
-@pytest.mark.parametrize("kind", ["committee", "table"])
+@pytest.mark.parametrize("kind", ["committee", "table", "log-loss"])
 def test_rows_that_no_single_plane_decides_have_no_displays_of_planes(kind, iris, table):
     estimator, X = MultiHyperplaneClassifier(2, n_estimators=3, max_iter=5, random_state=0).fit(*iris), iris[0]
     y = iris[1]
-    if kind != "committee":
+    if kind == "table":
         estimator, X, y = table
+    elif kind == "log-loss":
+        estimator = MultiHyperplaneClassifier(2, max_iter=5, random_state=0).fit(*iris)
     for display in (PlaneUsageDisplay, PlaneWeightsDisplay, RegionsDisplay):
         with pytest.raises(TypeError, match=r"requires a model in which one plane decides.*use ImportanceDisplay"):
             display.from_estimator(estimator, X)
     margins = MarginDisplay.from_estimator(estimator, X, y).margins
     assert np.mean(margins > 0) == pytest.approx(estimator.score(X, y))
+    if kind == "log-loss":
+        with pytest.raises(TypeError, match=r"or train with loss='hinge', or set planes_ = planes_\.replace"):
+            RegionsDisplay.from_estimator(estimator, X)
+        estimator.planes_ = estimator.planes_.replace(pooling="max")
+        assert len(PlaneUsageDisplay.from_estimator(estimator, X).usage) == 6
 
 
 def test_regions_need_planes_over_the_columns_themselves(iris):

@@ -403,11 +403,14 @@ TAKES_PLANES = [
 
 
 @pytest.mark.parametrize("function", TAKES_PLANES, ids=lambda function: function.__name__)
-def test_functions_of_one_set_say_so(function):
+def test_functions_of_maxima_of_planes_say_so(function):
     committee, X = fitted("committee")
-    given = {"planes": committee.planes_, "X": X, "x": X[0], "y": np.zeros(150, int)}
-    given |= {"box": (0, 1, 0, 1), "c": 0}
+    given = {"X": X, "x": X[0], "y": np.zeros(150, int), "box": (0, 1, 0, 1), "c": 0}
     known = inspect.signature(function).parameters
-    with pytest.raises(TypeError, match=r"this committee has 3 members: pass one of them, `planes_\.members\[i\]`"):
-        function(**{name: value for name, value in given.items() if name in known})
+    for planes, message in (
+        (committee.planes_, r"this committee has 3 members: pass one of them, `planes_\.members\[i\]`"),
+        (committee.planes_.members[0], r"log-sum-exp: pass planes_\.replace\(pooling='max'\)"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            function(planes, **{name: value for name, value in given.items() if name in known})
     assert len(TAKES_PLANES) >= 10

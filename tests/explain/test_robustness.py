@@ -92,7 +92,7 @@ def test_with_one_plane_per_class_the_bound_is_the_distance_also_for_committees(
 @pytest.mark.parametrize("norm", NORMS)
 def test_attacks_by_projected_gradients_fail_within_the_radius_and_succeed_beyond(norm):
     X, y = make_checkerboard(1500, (3, 3), random_state=0)
-    model = MultiHyperplaneClassifier(8, max_iter=20, random_state=0).fit(X, y).model_
+    model = MultiHyperplaneClassifier(8, loss="hinge", max_iter=20, random_state=0).fit(X, y).model_
     X = X[:40]
     radius = certified_radius(model, X, norm=norm, exact=True)
     for x, r, label in zip(X, radius, model.class_scores(X).argmax(axis=1), strict=True):
@@ -182,7 +182,7 @@ def test_missing_values_do_not_change():
 
 def test_the_robust_error_is_that_of_the_radii(tmp_path):
     X, y = make_checkerboard(400, (3, 3), random_state=0)
-    model = MultiHyperplaneClassifier(6, max_iter=10, random_state=0).fit(X, y)
+    model = MultiHyperplaneClassifier(6, loss="hinge", max_iter=10, random_state=0).fit(X, y)
     radius = np.where(model.predict(X) == y, certified_radius(model, X, norm=1), 0.0)
     eps = [0.0, 0.05, 0.2]
     error = robust_error(model, X, y, eps, norm=1)

@@ -55,10 +55,11 @@ class TestEveryKind:
         assert why.difference == pytest.approx(scores[c] - scores[d], abs=1e-9)
         assert why.base + why.contributions.sum() == pytest.approx(why.difference, abs=1e-9)
         assert (why.probabilities is None) == (not model.has_probabilities)
-        if model.planes.pooling == "logsumexp":
+        if model.inputs.is_table:
             reference = model.class_scores(model.inputs.reference[None])[0] / model.unit
             assert why.base == pytest.approx(reference[c] - reference[d], abs=1e-5)
-        if model.has_winners:
+        assert (why.plane is not None) == (model.has_winners and model.planes.pooling == "max")
+        if why.plane is not None:
             winner = int(model.plane_scores(model.encode(x))[0].argmax())
             assert why.plane == winner - model.planes.indptr[c] + 1
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logsumexp
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
@@ -107,8 +108,9 @@ def test_json(name):
         u = np.where(u < scaling["low"], scaling["low"], np.where(u > scaling["high"], scaling["high"], u))
     u = np.where(np.isnan(Z), scaling["neutral"], u) if "neutral" in scaling else u
     frame = dict(zip(model["features"], u.T, strict=True))
+    assert model["pooling"] == "logsumexp"
     scores = [
-        np.max(
+        logsumexp(
             [p["intercept"] + sum(w * frame[f] for f, w in p["weights"].items()) + 0 * u[:, 0] for p in each["planes"]],
             axis=0,
         )

@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 
+import polyplane
 from polyplane import AdaptiveMultiHyperplaneClassifier, MultiHyperplaneClassifier
 from polyplane.datasets import make_checkerboard
 from polyplane.engine.data import AffineScaling, Data
@@ -254,6 +255,22 @@ def test_overlapping_classes_get_one_plane_each():
     assert MultiHyperplaneClassifier(random_state=0).fit(X, y).planes_.n_planes == 2
     X, y = make_checkerboard(4000, random_state=0)
     assert MultiHyperplaneClassifier(random_state=0).fit(X, y).planes_.n_planes > 30
+
+
+@pytest.mark.parametrize("n_estimators", [1, 2])
+def test_scores_are_pooled_as_trained(n_estimators, tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X, sizes = X[:400], {"n_estimators": n_estimators, "max_iter": 3, "random_state": 0}
+    smooth = MultiHyperplaneClassifier(4, **sizes).fit(X, y[:400])
+    scores = np.mean(
+        [[logsumexp(X @ w.T + b, axis=1) for w, b in map(m.of, range(10))] for m in smooth.planes_.members], 0
+    )
+    np.testing.assert_allclose(smooth.decision_function(X), scores.T, rtol=1e-9)
+    np.testing.assert_array_equal(smooth.predict(X), scores.argmax(axis=0))
+    assert MultiHyperplaneClassifier(4, loss="hinge", **sizes).fit(X, y[:400]).planes_.pooling == "max"
+    smooth.planes_ = smooth.planes_.replace(pooling="max")  # as in files written when the maximum was predicted
+    polyplane.save(smooth, tmp_path / "model")
+    np.testing.assert_array_equal(polyplane.load(tmp_path / "model").predict(X), smooth.predict(X))
 
 
 def test_probabilities_agree_with_predictions():

@@ -59,8 +59,9 @@ def predict(
     loaded = load_model(model)
     if proba and not loaded.model.has_probabilities:
         raise UserError("--proba: this model does not provide probabilities; use --scores for its scores.")
-    if winners and loaded.model.planes.n_members > 1:
-        raise UserError("--winners: this model is a committee, and each of its members has its own winning plane.")
+    if winners and not loaded.model.has_winners:
+        what = "is a committee" if loaded.model.planes.n_members > 1 else "pools the planes of a class by log-sum-exp"
+        raise UserError(f"--winners: this model {what}, and no single plane decides; use --scores.")
     parts = loaded.batches(data, reading.given, labels=False)
     wanted = [name for name, is_wanted in {"score": scores, "proba": proba, "winner": winners}.items() if is_wanted]
     began, n_rows, lines = time.perf_counter(), 0, None

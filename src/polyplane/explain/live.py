@@ -76,7 +76,7 @@ class Live:
                 "unit": model.unit,
                 "labels": [visible(str(label)) for label in model.classes.tolist()],
                 "shown": SHOWN_INPUTS,
-                "soft": model.planes.pooling == "logsumexp",
+                "soft": model.planes.pooling == "logsumexp" and not model.is_additive,
                 "weights": model.planes.member_weight,
             }
         )

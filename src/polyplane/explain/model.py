@@ -371,10 +371,10 @@ def explain_model(
 
     If one of two classes owns a single plane (linear SVMs, polyhedra), the rules are inequalities, each divided by the
     weight of its leading feature. For other models, the rules are the scores of the planes; the plane with the largest
-    score determines the class. Other models (tables, committees, clipped columns) have no rules: they are explained by
-    the importance of their columns and the effects of their values; a single member with several planes per class also
-    by its planes. Importance and effects are attributes of all explanations. The parameters `tolerance` and `digits`
-    apply to rules only.
+    score determines the class. Other models (tables, committees, several planes per class trained by the log-loss,
+    clipped columns) have no rules: they are explained by the importance of their columns and the effects of their
+    values; a single member with several planes per class also by its planes. Importance and effects are attributes of
+    all explanations. The parameters `tolerance` and `digits` apply to rules only.
 
     Parameters
     ----------
@@ -421,7 +421,10 @@ def explain_model(
         raise ValueError(f"digits={digits!r} must be from 1 to 17.")
     model = Model.of(estimator)
     if (tolerance or digits is not None) and not model.is_piecewise_linear:
-        raise TypeError("tolerance and digits cannot be set: they apply to rules, which this model does not have.")
+        raise TypeError(
+            "tolerance and digits cannot be set: they apply to rules, which this model does not have"
+            f"{model.how_to_get_winners}."
+        )
     return ModelExplanation(ModelColumns.of(model, X, feature_names), tolerance, digits, n_typical)
 
 

@@ -315,7 +315,7 @@ def certified_radius(
     if not model.is_piecewise_linear:
         raise TypeError(
             f"exact=True requires class scores that are maxima of planes over the columns; for this {model.learner}, "
-            "only the bound is available."
+            f"only the bound is available: leave exact=False{model.how_to_get_winners}."
         )
     return signed_distance(certificate.model.planes, model.encode(X), **certificate.limits)
 

@@ -371,7 +371,7 @@ def explained_row(
         notes |= _words(inputs, (single[:, c] - single[:, rival]) / model.unit)
     difference = float(scores[c] - scores[rival]) / model.unit
     plane = rival_plane = None
-    if model.has_winners:
+    if model.has_winners and model.planes.pooling == "max":
         best, starts = model.plane_scores(row.z[None].astype(np.float64))[0], model.planes.indptr
         plane, rival_plane = (int(best[starts[i] : starts[i + 1]].argmax()) + 1 for i in (c, rival))
     labels = model.classes.tolist()

@@ -14,7 +14,7 @@ from polyplane.exports.literals import check_text
 from polyplane.exports.view import default_dtype
 from polyplane.features import SMOOTH_BOUND, Features
 from polyplane.model import Model
-from polyplane.planes import MAX_LEAD, PlaneSet
+from polyplane.planes import PlaneSet
 
 #: Version of the operator set for machine learning, which supports strings.
 ML_OPSET = 2
@@ -179,19 +179,14 @@ def _class_scores(graph: Graph, planes: PlaneSet, scores: str, dtype: np.dtype[A
     """Compute the scores of the classes: those of all members, and their mean."""
     counts = np.diff(planes.indptr).astype(np.int64)
     best = pooled = _largest(graph, scores, counts)
-    shape = np.array([0, planes.n_members, planes.n_classes])
-    if planes.pooling == "logsumexp":
-        if (counts > 1).any():
-            owners = np.repeat(np.arange(len(counts)), counts)
-            parts = graph("Exp", graph("Sub", scores, graph("Gather", best, owners, axis=1)))
-            sums = graph("MatMul", parts, (owners[:, None] == np.arange(len(counts))).astype(dtype))
-            pooled = graph("Add", graph("Log", sums), best)
-        top = graph.reduce("ReduceMax", graph("Reshape", best, shape), 2, keepdims=1)
-        pooled = graph("Max", graph("Reshape", pooled, shape), graph("Sub", top, np.array(MAX_LEAD, dtype=dtype)))
-    elif planes.n_members > 1:
-        pooled = graph("Reshape", pooled, shape)
-    else:
+    if planes.pooling == "logsumexp" and (counts > 1).any():
+        owners = np.repeat(np.arange(len(counts)), counts)
+        parts = graph("Exp", graph("Sub", scores, graph("Gather", best, owners, axis=1)))
+        sums = graph("MatMul", parts, (owners[:, None] == np.arange(len(counts))).astype(dtype))
+        pooled = graph("Add", graph("Log", sums), best)
+    if planes.n_members == 1:
         return pooled
+    pooled = graph("Reshape", pooled, np.array([0, planes.n_members, planes.n_classes]))
     weight = planes.member_weight
     if (weight != weight[0]).any():
         pooled = graph("Mul", pooled, (weight * len(weight)).astype(dtype)[:, None])

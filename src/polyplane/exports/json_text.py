@@ -120,7 +120,7 @@ def to_json(model: Any) -> str:
     }
     if fitted.has_probabilities:
         head["temperature"] = fitted.temperature
-    if planes.pooling != "max":
+    if planes.pooling != "max" and not fitted.is_additive:
         head["pooling"] = planes.pooling
     if planes.n_members > 1:
         head["members"] = planes.n_members

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from polyplane._version import __version__
@@ -19,7 +20,7 @@ GROUP = 50
 #: The meanings of the first letters of columns, in the order of the steps.
 LEGEND = (
     "k: key; c: cells; v: numbers; m: missing-value indicators; f: features; p: scores of planes; b: largest plane "
-    "score of each member; s: scores of classes; e: exponentials of the scores"
+    "score of a class; s: scores of classes; e: exponentials of the scores"
 )
 
 
@@ -163,9 +164,10 @@ class _SqlWriter:
         steps.append(self._step("planes", [*self._kept(), *self._usable(), *self._planes()], "features"))
         scored = [f"s{c}" for c in range(len(self.labels))]
         if view.is_soft:
-            # The largest plane score of each member is subtracted before exponentiation.
-            best = (self._greatest([f"p{k}" for k in range(edges[0], edges[-1])]) for edges in view.members)
-            peaks = [self._column(expression, f"b{m}") for m, expression in enumerate(best)]
+            # The largest plane score of a class in a member is subtracted before exponentiation.
+            several = [own for edges in view.members for own in pairwise(edges) if own[1] - own[0] > 1]
+            best = {start: self._greatest([f"p{k}" for k in range(start, stop)]) for start, stop in several}
+            peaks = [self._column(expression, f"b{start}") for start, expression in best.items()]
             planes = [f"p{k}" for k in range(view.n_planes)] + ["usable"] * (not view.is_table)
             steps.append(self._step("peaks", [*self._kept(planes), *peaks], "planes"))
         steps.append(self._step("scores", [*self._kept(), *self._scores()], "peaks" if view.is_soft else "planes"))
@@ -341,7 +343,7 @@ class _SqlWriter:
     def _scores(self) -> list[str]:
         columns, members, weights = [], self.view.members, self.view.member_weights
         for c, label in enumerate(self.labels):
-            parts = [self._member_score(m, range(*edges[c : c + 2])) for m, edges in enumerate(members)]
+            parts = [self._member_score(range(*edges[c : c + 2])) for edges in members]
             if weights is not None:
                 parts = [f"{self.dialect.literal(w)} * ({part})" for w, part in zip(weights, parts, strict=True)]
             score = parts[0] if len(parts) == 1 else f"({_sum_of(parts)}) / {len(parts)}.0"
@@ -350,11 +352,11 @@ class _SqlWriter:
             columns.append(self._column(score, f"s{c}", str(label)))
         return columns
 
-    def _member_score(self, m: int, own: range) -> str:
-        if not self.view.is_soft:
+    def _member_score(self, own: range) -> str:
+        if not self.view.is_soft or len(own) == 1:
             return self._greatest([f"p{k}" for k in own])
-        total = _sum_of([self.dialect("exponential", f"p{k} - b{m}") for k in own])
-        return f"ln({self.dialect.greatest}({total}, 1e-30)) + b{m}"
+        total = _sum_of([self.dialect("exponential", f"p{k} - b{own.start}") for k in own])
+        return f"ln({total}) + b{own.start}"
 
     def _exponentials(self) -> list[str]:
         temperature = self.dialect.literal(self.view.model.temperature)

@@ -169,7 +169,7 @@ class View:
     @property
     def is_soft(self) -> bool:
         """Whether the score of a class is the log-sum-exp, not the maximum, of the scores of its planes."""
-        return self.model.planes.pooling == "logsumexp"
+        return self.model.planes.pooling == "logsumexp" and not self.model.is_additive
 
     @property
     def missing_texts(self) -> tuple[str, ...]:

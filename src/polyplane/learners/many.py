@@ -203,7 +203,8 @@ class Stack(Method[StackState]):
         found = []
         for planes, start in zip(W, self.starts, strict=True):
             own = (planes[c, np.flatnonzero(mask)] for c, mask in enumerate(start.tangents.mask))
-            found.append(PlaneSet.of_classes(start.scaling.to_input_space(p[:, :-1], p[:, -1]) for p in own))
+            unscaled = (start.scaling.to_input_space(p[:, :-1], p[:, -1]) for p in own)
+            found.append(PlaneSet.of_classes(unscaled, pooling="logsumexp"))
         return found
 
 

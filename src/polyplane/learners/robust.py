@@ -23,6 +23,7 @@ from polyplane.inputs.encoding import MatrixInputs
 from polyplane.learners.log_loss import AdamPass, dense_gradient
 from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier, SmoothMultiHyperplane, SmoothState
 from polyplane.model import Model
+from polyplane.planes import PlaneSet
 
 #: Number of planes of other classes that a row is protected from at a time: those with the highest scores.
 RIVALS = 16
@@ -56,6 +57,10 @@ class RobustMultiHyperplane(SmoothMultiHyperplane):
     def is_convex(self, most_planes: int) -> bool:
         """Whether the problem is that of the convex log-loss: it is not."""
         return False
+
+    def planes(self, state: SmoothState) -> PlaneSet:
+        """The model in a state: one plane of the class is trained to be above all others, so scores are maxima."""
+        return super().planes(state).replace(pooling="max")
 
     def _prepared_pass(self, state: SmoothState, data: Data, size: int) -> Any:
         plain: Any = super()._prepared_pass(state, data, size)

@@ -397,7 +397,7 @@ class RegionsDisplay:
     >>> from polyplane.datasets import make_checkerboard
     >>> from polyplane.explain import RegionsDisplay
     >>> X, y = make_checkerboard(3000, (2, 2), random_state=0)
-    >>> model = MultiHyperplaneClassifier(n_planes=2, random_state=0).fit(X, y)
+    >>> model = MultiHyperplaneClassifier(2, loss="hinge", random_state=0).fit(X, y)
     >>> display = RegionsDisplay.from_estimator(model, X, y)
     >>> sorted(cell.c for cell in display.cells_)
     [0, 0, 1, 1]
@@ -637,10 +637,10 @@ class HistoryDisplay:
 def _decided_by_planes(estimator: Any) -> Model:
     """Return the model of an estimator, or raise an error if rows are not decided by single planes."""
     model = Model.of(estimator)
-    if not model.has_winners:
+    if not model.has_winners or model.inputs.is_table:
         members = f" of {model.planes.n_members} members" if model.planes.n_members > 1 else ""
         raise TypeError(
-            f"This display requires a model in which one plane decides the class of a row, which a {model.learner}"
-            f"{members} is not: use ImportanceDisplay, EffectsDisplay or ReasonsDisplay."
+            f"This display requires a model in which one plane decides the class of a row, which this {model.learner}"
+            f"{members} is not: use ImportanceDisplay, EffectsDisplay or ReasonsDisplay{model.how_to_get_winners}."
         )
     return model

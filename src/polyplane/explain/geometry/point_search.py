@@ -13,7 +13,7 @@ from scipy import sparse
 
 from polyplane.explain.geometry.nearest import TOLERANCE, AllowedChange, Region, check_row, least_change
 from polyplane.model import Model
-from polyplane.planes import PlaneSet, check_single
+from polyplane.planes import PlaneSet, check_winners
 
 #: How often the step beyond the boundary is doubled before a region is considered too thin.
 MAX_DOUBLINGS = 40
@@ -182,7 +182,7 @@ class _Search:
         if not 0 <= margin < np.inf:
             raise ValueError(f"margin={margin!r} must be finite and non-negative.")
         self.x = self.row.astype(np.float64)
-        self.is_exact = planes.n_members == 1 and planes.pooling == "max"
+        self.is_exact = planes.has_winners
         self.best: Counterfactual | None = None
         if target == self.before and margin == 0 and allowed.contains(self.row):
             self.take(self.row, target)
@@ -333,7 +333,7 @@ def signed_distance(
     >>> signed_distance(square, [[0.25, 0.5], [4.0, 5.0]], 0)
     array([ 0.25, -5.  ])
     """
-    check_single(planes)
+    check_winners(planes)
     X = X if sparse.issparse(X) else np.asarray(X)
     allowed = AllowedChange.of(planes.n_features, lower, upper, frozen, scale, norm)
     predicted = planes.predict(X)

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 import polyplane.planes
 from polyplane.explain.geometry.nearest import AllowedChange, check_row
-from polyplane.planes import PlaneSet, check_single
+from polyplane.planes import PlaneSet, check_winners
 
 #: A region is treated as empty if the radius of its largest ball, relative to the distances of its walls, is smaller.
 TOO_THIN = 1e-7
@@ -78,7 +78,7 @@ def chebyshev_ball(
     >>> chebyshev_ball(square, 1).radius
     inf
     """
-    check_single(planes)
+    check_winners(planes)
     allowed = AllowedChange.of(planes.n_features, lower, upper)
     if (c is None) == (plane is None):
         raise ValueError("Specify either a class, c, or a plane.")
@@ -123,7 +123,7 @@ def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) 
     >>> redundant_planes(planes)
     array([False,  True, False])
     """
-    check_single(planes)
+    check_winners(planes)
     allowed = AllowedChange.of(planes.n_features, lower, upper)
     alive = np.ones(planes.n_planes, dtype=bool)
     owners, left = planes.owners, np.diff(planes.indptr)
@@ -291,14 +291,14 @@ def plane_slice(planes: PlaneSet, *, features: Any = None, at: Any = None, direc
     (array([[0., 2.],
            [3., 5.]]), array([10., 40.]))
     """
-    check_single(planes)
+    check_winners(planes)
     point = check_row(planes, np.zeros(planes.n_features) if at is None else at).astype(np.float64)
     coef, intercept = planes.coef.astype(np.float64), planes.intercept.astype(np.float64)
     if directions is not None:
         axes = np.asarray(directions, dtype=np.float64)
         if features is not None or axes.shape != (2, planes.n_features):
             raise ValueError(f"Specify either features, or directions of shape (2, {planes.n_features}).")
-        return PlaneSet(coef @ axes.T, intercept + coef @ point, planes.indptr)
+        return planes.replace(coef=coef @ axes.T, intercept=intercept + coef @ point)
     if features is None and planes.n_features != 2:
         raise ValueError(f"The model has {planes.n_features} features: specify two in features, or two directions.")
     pair = np.array([0, 1] if features is None else features)
@@ -306,7 +306,7 @@ def plane_slice(planes: PlaneSet, *, features: Any = None, at: Any = None, direc
         raise ValueError(f"features must be two different indices from 0 to {planes.n_features - 1}.")
     rest = point.copy()
     rest[pair] = 0.0
-    return PlaneSet(coef[:, pair], intercept + coef @ rest, planes.indptr)
+    return planes.replace(coef=coef[:, pair], intercept=intercept + coef @ rest)
 
 
 def cells(planes: PlaneSet, box: Any, *, features: Any = None, at: Any = None, directions: Any = None) -> list[Cell]:
@@ -427,7 +427,7 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
     >>> simplify(planes, X)
     PlaneSet(n_classes=2, n_planes=2, n_features=1, dtype=float64)
     """
-    check_single(planes)
+    check_winners(planes)
     X = X if sparse.issparse(X) else np.asarray(X)
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance={tolerance!r} must be a fraction from 0 to 1.")

@@ -282,15 +282,15 @@ static void PREFIX_classes(const SUM *planes, double *classes)
         classes[c] = 0.0;
     for (m = 0; m < N_MEMBERS; m++) {
         const EDGE *edge = PREFIX_edges + m * NAME_CLASSES;
-        SUM most = planes[edge[0]];
-        for (k = edge[0] + 1; k < edge[NAME_CLASSES]; k++)
-            if (planes[k] > most)
-                most = planes[k];
         for (c = 0; c < NAME_CLASSES; c++) {
+            SUM most = planes[edge[c]];
             REAL sum = 0;
+            for (k = edge[c] + 1; k < edge[c + 1]; k++)
+                if (planes[k] > most)
+                    most = planes[k];
             for (k = edge[c]; k < edge[c + 1]; k++)
                 sum += EXP((REAL)(planes[k] - most));
-            classes[c] += WEIGHT * (log(sum > 1e-30 ? sum : 1e-30) + most);
+            classes[c] += WEIGHT * (log(sum) + most);
         }
     }
     for (c = 0; c < NAME_CLASSES; c++)

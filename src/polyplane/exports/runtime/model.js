@@ -181,14 +181,13 @@ function largestScore(planes, start, end) {
   return most;
 }
 
-// The score of a class in a member: the largest of the scores of its planes, or their log-sum-exp, which is at least
-// the largest score of the member minus log(1e30).
+// The score of a class in a member: the largest of the scores of its planes, or their log-sum-exp.
 function classScore(planes, edges, c) {
-  if (!isSoft) return largestScore(planes, edges[c], edges[c + 1]);
-  const most = largestScore(planes, edges[0], edges[classes.length]);
+  const most = largestScore(planes, edges[c], edges[c + 1]);
+  if (!isSoft) return most;
   let sum = 0;
   for (let k = edges[c]; k < edges[c + 1]; k++) sum += Math.exp(planes[k] - most);
-  return Math.log(Math.max(sum, 1e-30)) + most;
+  return Math.log(sum) + most;
 }
 
 // The score of a class is the weighted mean of its scores in the members.
