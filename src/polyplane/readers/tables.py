@@ -14,9 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from polyplane.inputs.frames import text_of
 from polyplane.readers.rows import MAX_BATCH_VALUES, MAX_EXACT_INTEGER, check_names, header_too_long, parse_header
@@ -28,8 +26,6 @@ NAMED_TABLES = ("excel", "sqlite", "duckdb")
 TABLE_FORMATS = ("csv", "parquet", "arrow", "json", *NAMED_TABLES)
 #: Maximum size of files that are read as a whole, uncompressed.
 MAX_WHOLE_BYTES = 1 << 29
-#: Maximum number of cells whose types are found at a time, unless a column has more, and of bytes in one Arrow array.
-MAX_CELLS, MAX_COMBINED_BYTES = 1 << 16, 1 << 30
 #: Names of an unnamed index column written by pandas: empty, as read again by pandas, or in Parquet.
 _INDEX = re.compile(r"(Unnamed: 0)?|__index_level_\d+__")
 #: A header: the first line outside of quotation marks.
@@ -598,66 +594,26 @@ def typed(table: Any, columns: Collection[str], gaps: Collection[str]) -> Any:
     as fast as Python.
     """
     import pyarrow
+    from pyarrow import types
 
-    found = dict(zip(table.column_names, table.columns, strict=True))
-    for texts in _texts(table, columns, gaps):
-        for name, own in texts.columns(texts.all(_NUMBER)):
-            numbers = _numbers(own)
-            found[name] = found[name] if numbers is None else numbers
-    return pyarrow.table(list(found.values()), names=table.column_names)
-
-
-class _Texts(NamedTuple):
-    """String columns of a table, one after the other: trimmed, with missing values as nulls.
-
-    A call of Arrow takes longer than the work on a short column, so all columns of a wide table share it.
-    """
-
-    names: list[str]
-    cells: Any
-
-    def all(self, pattern: str) -> np.ndarray:
-        """Return for each column whether it has strings, and all of them match a pattern."""
-        from pyarrow import compute
-
-        matches = compute.fill_null(compute.match_substring_regex(self.cells, pattern), True)
-        return self._all(matches) & ~self._all(self.cells.is_null())
-
-    def columns(self, selected: np.ndarray) -> Iterator[tuple[str, Any]]:
-        """Yield the names and the strings of selected columns."""
-        n_rows = len(self.cells) // len(self.names)
-        for j in np.flatnonzero(selected).tolist():
-            yield self.names[j], self.cells.slice(j * n_rows, n_rows)
-
-    def _all(self, flags: Any) -> np.ndarray:
-        """Return for each column whether all flags are set."""
-        return np.logical_and.reduce(np.asarray(flags).reshape(len(self.names), -1), axis=1)
+    found, missing = [], pyarrow.array(sorted(gaps))
+    for field, column in zip(table.schema, table.columns, strict=True):
+        is_text = types.is_string(field.type) or types.is_large_string(field.type)
+        numbers = _numbers(column, missing) if is_text and field.name in columns else None
+        found.append(column if numbers is None else numbers)
+    return pyarrow.table(found, names=table.column_names)
 
 
-def _texts(table: Any, columns: Collection[str], gaps: Collection[str]) -> Iterator[_Texts]:
-    """Yield groups of those columns that are strings."""
-    import pyarrow
-    from pyarrow import compute, types
-
-    n_together = max(1, MAX_CELLS // max(1, table.num_rows))
-    for is_type in (types.is_string, types.is_large_string):
-        names = [field.name for field in table.schema if field.name in columns and is_type(field.type)]
-        for start in range(0, len(names), n_together):
-            own = names[start : start + n_together]
-            chunks = [chunk for name in own for chunk in table.column(name).chunks]
-            cells = pyarrow.chunked_array(chunks, table.schema.field(own[0]).type)
-            if len(own) > 1 and cells.nbytes < MAX_COMBINED_BYTES:
-                cells = cells.combine_chunks()
-            cells = compute.utf8_trim_whitespace(cells)
-            is_missing = compute.is_in(cells, value_set=pyarrow.array(sorted(gaps), cells.type))
-            yield _Texts(own, compute.if_else(is_missing, pyarrow.scalar(None, cells.type), cells))
-
-
-def _numbers(texts: Any) -> Any:
-    """Convert strings to integers or floats; None if one of them is not a number, or all are equal."""
+def _numbers(texts: Any, missing: Any) -> Any:
+    """Convert strings to integers or floats; None if one of them is not a number, or all are equal or missing."""
     import pyarrow
     from pyarrow import compute
 
+    texts = compute.utf8_trim_whitespace(texts)
+    is_missing = compute.is_in(texts, value_set=missing.cast(texts.type))
+    texts = compute.if_else(is_missing, pyarrow.scalar(None, texts.type), texts)
+    if not compute.all(compute.match_substring_regex(texts, _NUMBER), min_count=1).as_py():
+        return None
     if compute.any(compute.match_substring_regex(texts, _INEXACT)).as_py():
         return None
     try:
