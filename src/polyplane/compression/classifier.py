@@ -220,7 +220,8 @@ def compress(
     ----------
     model : estimator or Pipeline
         A fitted estimator of Polyplane, or a pipeline of scalers that ends in one. The compressed model takes rows as
-        the pipeline does, before its scalers. A `TableClassifier` cannot be compressed.
+        the pipeline does, before its scalers. A `TableClassifier` or a model with `monotonic_cst` cannot be
+        compressed.
     X : array-like or sparse matrix of shape (n_rows, n_features)
         The rows that the model was trained on. Sparse rows are converted to dense ones.
     y : array-like of shape (n_rows,)
@@ -263,6 +264,12 @@ def compress(
         raise TypeError(
             "compress takes a fitted learner of Polyplane, or a pipeline of scalers that ends in one and scales each "
             f"feature by a factor, not a {whole.learner} of other features."
+        )
+    learner = model.steps[-1][1] if hasattr(model, "steps") else model
+    if getattr(learner, "monotonic_cst", None) is not None:
+        raise TypeError(
+            "compress does not keep monotone columns, which the rounding of a shared projection can violate: pass a "
+            "model without monotonic_cst."
         )
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     if len(shape) == 2 and shape[1] != whole.n_columns:
