@@ -333,24 +333,32 @@ class Model:
     def directions(self) -> np.ndarray:
         """The proven directions of the probabilities, shape (n_columns, n_classes): 1, -1, or 0 if there is none.
 
-        1 means that the probability of the class never falls as the column grows, missing values and levels aside: in
-        each member, no plane of the class has a smaller weight for a feature of the column than a plane of another
-        class, as with `monotonic_cst`.
+        1 means that the probability of the class never falls as the column grows, missing values aside: in each member,
+        no plane of the class has a smaller weight for a feature of the column than a plane of another class, as with
+        `monotonic_cst`. For ordered categories, these are the differences of the weights of successive levels.
         """
         model, inputs = self.unprojected(), self.inputs
         planes, features = model.planes, model.features
-        is_value = np.ones(inputs.n_encoded, dtype=bool)
+        is_value, coef, rounding = np.ones(inputs.n_encoded, dtype=bool), planes.coef, np.zeros(features.n_features)
         if isinstance(inputs, TableInputs):
             is_value[:] = False
-            pairs = zip(inputs.columns, inputs.places, strict=True)
-            is_value[[own.start for column, own in pairs if column.kind in ("number", "boolean")]] = True
-        edges = [pool.reduceat(planes.coef, planes.indptr[:-1], axis=0) for pool in (np.minimum, np.maximum)]
+            coef = coef.astype(np.float64)
+            for column, own in zip(inputs.columns, inputs.places, strict=True):
+                growing = column.growing or slice(0, 0)
+                is_value[own][growing] = True
+                levels = range(own.start, own.start + growing.stop)
+                if column.kind == "category" and levels:
+                    at = np.concatenate([np.flatnonzero(features.source == j) for j in levels])
+                    is_value[own] &= len(at) == len(levels)  # each level is one feature
+                    coef[:, at[1:]] = np.diff(coef[:, at], axis=1)
+                    rounding[at[1:]] = 1e-12 * np.abs(planes.coef).max()
+        edges = [pool.reduceat(coef, planes.indptr[:-1], axis=0) for pool in (np.minimum, np.maximum)]
         least, most = (edge.reshape(planes.n_members, planes.n_classes, -1) for edge in edges)
         found = np.zeros((int(inputs.column_of_encoded[-1]) + 1, planes.n_classes), dtype=np.int8)
         for c in range(planes.n_classes):
             others = np.arange(planes.n_classes) != c
-            is_up = (least[:, c] >= most[:, others].max(axis=1)).all(axis=0)
-            is_down = (most[:, c] <= least[:, others].min(axis=1)).all(axis=0)
+            is_up = (least[:, c] >= most[:, others].max(axis=1) - rounding).all(axis=0)
+            is_down = (most[:, c] <= least[:, others].min(axis=1) + rounding).all(axis=0)
             for sign, ways in ((1, (is_up, is_down)), (-1, (is_down, is_up))):
                 holds = np.zeros(len(found), dtype=bool)
                 holds[inputs.column_of_encoded[is_value]] = True

@@ -140,6 +140,56 @@ def test_columns_of_tables_are_monotone_and_gaps_are_a_level_of_their_own(prepar
     assert np.abs(np.diff(model.predict_proba(frame.assign(income=[np.nan] * len(frame))))).max() > 0
 
 
+SIZES = ["tiny", "small", "medium", "large", "huge"]
+
+
+def sized_table(n_rows=900, n_classes=3):
+    """A table with sizes, whose classes do not follow their order, and are missing in some rows."""
+    rng = RNG(3)
+    code, other = rng.integers(0, 5, n_rows), rng.normal(size=n_rows)
+    score = np.array([0.0, 2.0, 1.0, 3.0, 2.5])[code] + other + rng.normal(size=n_rows)
+    y = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+    size = np.where(rng.random(n_rows) < 0.1, None, np.array(SIZES, dtype=object)[code])
+    return pd.DataFrame({"size": size, "other": other}), np.array(["a", "b", "c"])[y]
+
+
+@pytest.mark.parametrize("preparation", [None, "bins"])
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_ordered_categories_are_monotone(preparation, is_declared, tmp_path):
+    frame, y = sized_table()
+    kinds = {"size": SIZES}
+    if is_declared:
+        frame["size"] = frame["size"].astype(pd.CategoricalDtype(SIZES, ordered=True))
+        kinds = None
+    params = {"kinds": kinds, "preparation": preparation, "n_planes": 3, "max_iter": 15, "random_state": 0}
+    free = TableClassifier(2, **params).fit(frame, y)
+    model = TableClassifier(2, monotonic_cst={"size": "ordered"}, **params).fit(frame, y)
+    polyplane.save(model, tmp_path / "model.safetensors")
+    loaded = polyplane.load(tmp_path / "model.safetensors")
+    loaded.partial_fit(frame, y)
+    rows = pd.DataFrame({"size": np.tile(SIZES, 300), "other": np.repeat(RNG(0).normal(size=300) * 3, 5)})
+
+    def is_monotone(predict_proba):
+        shares = np.log(predict_proba(rows)).reshape(300, 5, 3)
+        return all(ratio_grows(np.exp(shares[:, j]), np.exp(shares[:, j + 1])) for j in range(4))
+
+    assert not is_monotone(free.predict_proba)
+    for predict_proba in (
+        model.predict_proba,
+        loaded.predict_proba,
+        lambda rows: run_c(model, rows, tmp_path).probabilities,
+        lambda rows: run_node(model, rows, tmp_path).probabilities,
+    ):
+        assert is_monotone(predict_proba)
+    for fitted in (model, loaded):
+        assert fitted.model_.directions[0].tolist() == [-1, 0, 1]
+    assert free.model_.directions[0].tolist() == [0, 0, 0]
+    assert "The probability of class c is non-decreasing in size." in str(explain_model(model))
+    assert model.score(frame, y) > 0.5
+    gaps = model.predict_proba(rows.assign(size=None))
+    assert np.abs(gaps - model.predict_proba(rows.assign(size="tiny"))).max() > 0.01
+
+
 def test_the_model_keeps_its_constraints_in_files_and_when_training_goes_on(tmp_path):
     frame, y = table()
     model = TableClassifier(1, preparation="standard", n_planes=2, max_iter=5, monotonic_cst={"age": -1})
@@ -172,7 +222,7 @@ def test_what_cannot_be_constrained_is_said(constraints, message):
 
 def test_constraints_that_do_not_apply_are_refused():
     frame, y = table(100)
-    with pytest.raises(ValueError, match="'member', which is a category"):
+    with pytest.raises(ValueError, match="'member', which is a category: only numbers, booleans and ordered cat"):
         TableClassifier(monotonic_cst={"member": 1}).fit(frame, y)
     with pytest.raises(ValueError, match="preparation='squares' has squares"):
         TableClassifier(monotonic_cst={"age": 1}, preparation="squares").fit(frame, y)

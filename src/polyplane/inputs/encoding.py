@@ -230,6 +230,11 @@ class Column(ABC):
         own = tuple(Feature(self.name, part, level) for part, level in self._parts())
         return (*own, Feature(self.name, "missing")) if self.has_gaps else own
 
+    @property
+    def growing(self) -> slice | None:
+        """The features whose weights tell how scores change as the column grows; None if it has no order."""
+        return None
+
     def encode(self, cells: Cells, out: np.ndarray) -> None:
         """Write the features of some rows into an array of zeros, shape (n_rows, n_features)."""
         self._encode(cells, out)
@@ -294,6 +299,11 @@ class NumberColumn(Column):
         """How the numbers are written in strings."""
         return NumberFormat(self.decimal, self.thousands, self.unit, self.has_multiples, self.is_accounting)
 
+    @property
+    def growing(self) -> slice:
+        """The number."""
+        return slice(0, 1)
+
     def _parts(self) -> list[tuple[str, str | None]]:
         return [("number", None)]
 
@@ -318,6 +328,11 @@ class BooleanColumn(Column):
     neutral: float
 
     kind = "boolean"
+
+    @property
+    def growing(self) -> slice:
+        """The indicator of true."""
+        return slice(0, 1)
 
     def _parts(self) -> list[tuple[str, str | None]]:
         return [("true", None)]
@@ -350,6 +365,11 @@ class CategoryColumn(Column):
     @cached_property
     def _index(self) -> dict[str, int]:
         return {level: j for j, level in enumerate(self.levels)}
+
+    @property
+    def growing(self) -> slice | None:
+        """The levels after the first one, whose weights count relative to those of the level before."""
+        return slice(1, len(self.levels)) if self.is_ordered else None
 
     def _parts(self) -> list[tuple[str, str | None]]:
         return [("level", level) for level in self.levels] + ([("other", None)] if self.has_other else [])

@@ -22,7 +22,7 @@ from polyplane.engine.data import Data
 from polyplane.engine.run import Limits, Progress, Run
 from polyplane.engine.state import Number, Tuple, Whole
 from polyplane.files.values import Listed, Numbers, Shared, Text, Value
-from polyplane.inputs.encoding import TableInputs
+from polyplane.inputs.encoding import CategoryColumn, TableInputs
 from polyplane.inputs.frames import as_numbers, as_table, concatenated, loaded, positions_of
 from polyplane.learners.monotone import class_ranks
 from polyplane.model import Model
@@ -81,9 +81,10 @@ class TableClassifier(PlaneClassifier):
         Maximum number of passes over the rows (epochs). None: as many as visit 150,000 rows, at least 20 and at most
         60.
     monotonic_cst : dict or array-like of shape (n_columns,), default=None
-        Monotone columns, numbers or booleans. For two classes, 1 means that the probability of the second class never
-        falls as the column grows, and -1 that it never grows; for more classes, see `MultiHyperplaneClassifier`.
-        Missing values are a level of their own, outside of the order. Preparations with squares or levels are not used.
+        Monotone columns: numbers, booleans or ordered categories. For two classes, 1 means that the probability of the
+        second class never falls as the column grows, and -1 that it never grows; for more classes, see
+        `MultiHyperplaneClassifier`. Missing values, and rare or unknown levels, are outside of the order. Preparations
+        with squares or levels are not used.
     class_weight : dict, "balanced" or None, default=None
         Class weights.
     random_state : int, RandomState or None, default=None
@@ -285,7 +286,8 @@ class TableClassifier(PlaneClassifier):
             Z, codes, weight = Z[used], codes[used], weight[used]
         if is_first:
             warn_of_telling_columns(encoder.encoding_, Z, codes)
-        return Data(Z, codes, weight, np.arange(len(codes)), len(classes), ranks=self._ranks(encoder, classes))
+        ranks = self._ranks(encoder, classes)
+        return Data(self._as_steps(Z), codes, weight, np.arange(len(codes)), len(classes), ranks=ranks)
 
     def _ranks(self, encoder: TableEncoder, classes: np.ndarray) -> np.ndarray | None:
         """Return the order of the classes for each encoded number, if columns are monotone."""
@@ -304,20 +306,43 @@ class TableClassifier(PlaneClassifier):
             )
         ranks = np.zeros((inputs.n_encoded, len(classes)), dtype=np.int64)
         for column, own in zip(inputs.columns, inputs.places, strict=True):
-            ranks[own.start] = by_column[inputs.names.index(column.name)]
-            if ranks[own.start].any() and column.kind not in ("number", "boolean"):
+            order = by_column[inputs.names.index(column.name)]
+            if column.growing is not None:
+                ranks[own][column.growing] = order
+            elif order.any():
                 raise ValueError(
-                    f"monotonic_cst names {column.name!r}, which is a {column.kind}: only numbers and booleans can be "
-                    "monotone; convert ordered levels and dates to numbers."
+                    f"monotonic_cst names {column.name!r}, which is a {column.kind}: only numbers, booleans and "
+                    "ordered categories can be monotone; list the levels in order in kinds, or convert dates to "
+                    "numbers."
                 )
         return ranks
+
+    @property
+    def _ordered(self) -> list[slice]:
+        """The places of the levels of monotone ordered categories.
+
+        They are trained as steps: the indicator of a level is 1 for all higher levels, too, so that the order of the
+        weights of each step is that of numbers. The weights of the levels are sums of those of the steps.
+        """
+        inputs, ranks = self.encoder_.encoding_, self._ranks(self.encoder_, self.classes_)
+        return [
+            slice(own.start, own.start + len(column.levels))
+            for column, own in zip(inputs.columns, inputs.places, strict=True)
+            if ranks is not None and isinstance(column, CategoryColumn) and ranks[own].any()
+        ]
+
+    def _as_steps(self, Z: np.ndarray) -> np.ndarray:
+        """Convert, in place, the levels of monotone ordered categories to steps."""
+        for own in self._ordered:
+            Z[:, own] = np.cumsum(Z[:, own][:, ::-1], axis=1)[:, ::-1]
+        return Z
 
     def _held_out(self, X: Any, y: Any, weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encode rows to test on."""
         table = as_table(X, self.encoder_.encoding_.gaps)
         weight = np.ones(table.n_rows) if weight is None else np.asarray(weight, dtype=np.float64)
         codes = encode(check_targets(y, table.n_rows), self.classes_)
-        return self.encoder_.encoding_.encode(table, type(self).__name__), codes, weight
+        return self._as_steps(self.encoder_.encoding_.encode(table, type(self).__name__)), codes, weight
 
     def _new_encoder(self) -> TableEncoder:
         return TableEncoder(**{name: getattr(self, name) for name in ENCODER_PARAMETERS})
@@ -376,6 +401,10 @@ class TableClassifier(PlaneClassifier):
         self.members_, self.temperature_ = members, temperature
         inputs, name = self.encoder_.encoding_, type(self).__name__
         folded = [(*m.preparation.fold(m.planes, inputs.is_indicator), m.planes.indptr) for m in members]
+        for own in self._ordered:
+            for features, coef, *_ in folded:  # an indicator is one feature
+                levels = [np.flatnonzero(features.source == j)[0] for j in range(own.start, own.stop)]
+                coef[:, levels] = np.cumsum(coef[:, levels], axis=1)
         self._model = Model.of_members(
             inputs, folded, self.classes_, weight=[m.weight for m in members], temperature=temperature, learner=name
         )
