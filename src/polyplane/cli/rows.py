@@ -140,38 +140,19 @@ def find_column(names: Sequence[str], option: str, wanted: str | None) -> str | 
     raise UserError(f"--{option} {wanted}: the table has no column {wanted!r}.{hint}")
 
 
-def guess_label(table: Any, missing: Collection[str], data: str) -> str:
-    """Return the only column with a common label name, or else the last one if it clearly contains classes."""
-    names = table.column_names
-    usual = usual_label(names)
-    if usual is not None:
-        return usual
-    counts, _ = count_labels([table.column(len(names) - 1)], missing)
-    _refuse_guess(names[-1], counts, data, names)
-    return str(names[-1])
-
-
 def usual_label(names: Sequence[str]) -> str | None:
     """Return the only column with a common label name."""
-    usual = [name for name in names if _is_usual(name)]
+    from polyplane.readers.rows import USUAL_LABELS
+
+    usual = [name for name in names if name.lower() in USUAL_LABELS]
     return usual[0] if len(usual) == 1 else None
 
 
-def check_guess(name: str | None, counts: Mapping[Any, int], data: str) -> None:
-    """Raise an error if the last column of a numeric table may not contain classes."""
-    if name is not None and not _is_usual(name):
-        _refuse_guess(name, counts, data, [])
-
-
-def _is_usual(name: str) -> bool:
-    from polyplane.readers.rows import USUAL_LABELS
-
-    return name.lower() in USUAL_LABELS
-
-
-def _refuse_guess(name: str, counts: Mapping[Any, int], data: str, names: Sequence[str]) -> None:
+def check_guess(name: str | None, counts: Mapping[Any, int], data: str, names: Sequence[str] = ()) -> None:
+    """Raise an error if a label column that was not named, the last one of a table, may not contain classes."""
     are_numbers = all(_number(label) is not None for label in counts)
-    if not (_are_too_many(counts) or (are_numbers and len(counts) > MOST_NUMBERS)):
+    has_too_many = _are_too_many(counts) or (are_numbers and len(counts) > MOST_NUMBERS)
+    if name is None or usual_label([name]) is not None or not has_too_many:
         return
     columns = f" The columns are {listed(names, 20)}." if names else ""
     raise UserError(
@@ -369,10 +350,13 @@ class TableSource:
         if not table.num_rows:
             raise UserError(f"{name} has no rows.")
         columns = NamedColumns.of(table, self.options.given, parts.index)
-        label = columns.label or guess_label(table.drop_columns(list(columns.others)), self.missing, name)
+        names = [own for own in table.column_names if own not in columns.others]
+        label = columns.label or usual_label(names) or names[-1]
         if label == columns.id:
             raise UserError(f"--id {label}: this is the label column.")
         counts, n_unlabelled = count_labels([table.column(label)], self.missing)
+        if columns.label is None:
+            check_guess(label, counts, name, names)
         check_label(counts, label, f"--label {label}")
         X = columns.features(table, label)
         X = self._typed(X, set(X.column_names))
