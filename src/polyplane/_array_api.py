@@ -201,9 +201,27 @@ def softmax(scores: Any) -> Any:
     return likeness / xp.sum(likeness, axis=1, keepdims=True)
 
 
+def is_torch(array: Any) -> bool:
+    """Whether this is an array of PyTorch."""
+    return not isinstance(array, np.ndarray) and bool(_compat().is_torch_array(array))
+
+
 def is_on_cuda(array: Any) -> bool:
     """Whether this is a PyTorch array on an NVIDIA GPU."""
-    return _compat().is_torch_array(array) and array.device.type == "cuda"
+    return is_torch(array) and array.device.type == "cuda"
+
+
+def on_device(name: str) -> Any:
+    """Return an array without rows on a device of PyTorch, such as "cuda"; an error if there is none."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(f'device={name!r} needs PyTorch: pip install "polyplane[gpu]"') from None
+    try:
+        return torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"device={name!r} is not available to PyTorch here: {reason}") from None
 
 
 @contextmanager

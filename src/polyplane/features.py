@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from polyplane._array_api import is_foreign, like, namespace
+
 #: Bound that smoothly clipped numbers approach.
 SMOOTH_BOUND = 3.0
 #: The functions of a feature, by their code in `Features.op`.
@@ -114,6 +116,8 @@ class Features:
         """Compute the features of encoded rows, shape (n_rows, n_features)."""
         if self.is_identity:
             return Z
+        if is_foreign(Z):
+            return self._on_device(Z)
         # Feature by feature in memory: a function then applies to contiguous numbers.
         u = np.take(np.asarray(Z, dtype=np.float64).T, self.source, axis=0)
         for own, centre, factor in self._scaled:
@@ -127,6 +131,17 @@ class Features:
         if len(limited):
             u[limited] = np.minimum(np.maximum(u[limited], low), high)
         return u.T
+
+    def _on_device(self, Z: Any) -> Any:
+        """Compute the features with arrays of another library, each function for all features."""
+        xp = namespace(Z)
+        centre, factor, low, high, op = (
+            like(part, Z, Z.dtype) for part in (self.centre, self.factor, self.low, self.high, self.op)
+        )
+        u = (xp.take(Z, like(self.source, Z), axis=1) - centre) * factor
+        u = xp.where(op >= 2, u / xp.sqrt(1.0 + (u / SMOOTH_BOUND) ** 2), u)
+        u = xp.where(op % 2 == 1, u * u, u)
+        return xp.minimum(xp.maximum(u, low), high)
 
     def bounds(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute the smallest and the largest value of each feature for encoded numbers within ranges.

@@ -141,8 +141,8 @@ def test_one_plane_of_each_class_is_trained_once():
     """It is the minimum of a convex problem, whatever the seed; several planes are another task for each seed."""
     rows = board(200)
     one, several = (planned(rows, plan(n_planes=n_planes, max_iter=10, n_members=3)) for n_planes in (1, 4))
-    assert [task.seed for task in one.tasks] == [0]
-    assert [task.seed for task in several.tasks] == [0, 1, 2]
+    assert [part.seed for part in one.parts] == [0]
+    assert [part.seed for part in several.parts] == [0, 1, 2]
 
 
 def test_members_are_as_good_as_the_classifier_that_can_be_resumed():

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from polyplane._array_api import astype, at_least, device_of, is_on_cuda, like, namespace, softmax, take_rows
+from polyplane._array_api import astype, at_least, device_of, is_on_cuda, is_torch, like, namespace, softmax, take_rows
 from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.state import Array, MixedWhole, State
 from polyplane.learners.tangents import EpochRandomness, EpochSampler, update_mean
@@ -19,7 +19,13 @@ from polyplane.learners.tangents import EpochRandomness, EpochSampler, update_me
 WORTH_RECORDING = 16
 
 
-def run_steps(step: Callable[..., Any], batches: Sequence[Any], paces: Sequence[tuple[float, ...]], out: Any) -> None:
+def run_steps(
+    step: Callable[..., Any],
+    batches: Sequence[Any],
+    paces: Sequence[tuple[float, ...]],
+    out: Any,
+    recorded: dict[Any, Any] | None = None,
+) -> None:
     """Call ``out[i] = step(*(batch[i] for batch in batches), *paces[i])`` for one `i` after the other.
 
     Parameters
@@ -32,41 +38,72 @@ def run_steps(step: Callable[..., Any], batches: Sequence[Any], paces: Sequence[
         Further arguments of each step. A recorded step gets them as zero-dimensional arrays.
     out : array
         The results of the steps; first axis: steps.
+    recorded : dict or None, default=None
+        Empty at first. It keeps the recorded step for later calls, whose step must use the same arrays.
     """
-    if is_on_cuda(out) and len(paces) >= WORTH_RECORDING:
-        _run_recorded(step, batches, paces, out)
+    if is_on_cuda(out) and len(paces) and (recorded is not None or len(paces) >= WORTH_RECORDING):
+        _run_recorded(step, batches, paces, out, {} if recorded is None else recorded)
         return
     for i, pace in enumerate(paces):
         out[i, ...] = step(*(batch[i, ...] for batch in batches), *pace)
 
 
+class _Recorded(NamedTuple):
+    """A recorded step, and the arrays that it reads and writes."""
+
+    graph: Any
+    stream: Any
+    arrays: list[Any]  # batches, paces and results
+    at: Any  # the number of the next step, on the device
+
+
 def _run_recorded(
-    step: Callable[..., Any], batches: Sequence[Any], paces: Sequence[tuple[float, ...]], out: Any
+    step: Callable[..., Any],
+    batches: Sequence[Any],
+    paces: Sequence[tuple[float, ...]],
+    out: Any,
+    recorded: dict[Any, Any],
 ) -> None:
     import torch
 
-    numbers = torch.tensor(paces, dtype=out.dtype, device=out.device)
-    at = torch.zeros(1, dtype=torch.int64, device=out.device)
+    numbers, n_steps = torch.tensor(paces, dtype=out.dtype, device=out.device), len(paces)
+    arrays = [*batches, numbers, out]
+    kind = tuple(array.shape[1:] for array in arrays)
+    known = recorded.get(kind)
+    if known is not None and len(known.arrays[-1]) >= n_steps:
+        current = torch.cuda.current_stream(out.device)
+        for own, new in zip(known.arrays[:-1], arrays[:-1], strict=True):
+            own[:n_steps].copy_(new)
+        known.at.zero_()
+        known.stream.wait_stream(current)
+        first = 0
+    else:
+        own = [array.clone() for array in arrays]
+        at = torch.zeros(1, dtype=torch.int64, device=out.device)
 
-    def numbered_step() -> None:
-        # The recorded step is the same each time: its number is stored on the device.
-        inputs = [batch.index_select(0, at)[0] for batch in batches]
-        out.index_copy_(0, at, step(*inputs, *numbers.index_select(0, at)[0].unbind())[None])
-        at.add_(1)
+        def numbered_step() -> None:
+            # The recorded step is the same each time: its number is stored on the device.
+            inputs = [array.index_select(0, at)[0] for array in own[:-2]]
+            own[-1].index_copy_(0, at, step(*inputs, *own[-2].index_select(0, at)[0].unbind())[None])
+            at.add_(1)
 
-    stream = torch.cuda.Stream(out.device)
-    stream.wait_stream(torch.cuda.current_stream(out.device))
-    try:
+        stream = torch.cuda.Stream(out.device)
+        stream.wait_stream(torch.cuda.current_stream(out.device))
         with torch.cuda.stream(stream):
             numbered_step()  # not recorded: libraries are initialised on the first call
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, stream=stream):
                 numbered_step()
-            for _ in range(len(paces) - 1):
-                graph.replay()
+        recorded[kind] = known = _Recorded(graph, stream, own, at)
+        first = 1
+    try:
+        with torch.cuda.stream(known.stream):
+            for _ in range(first, n_steps):
+                known.graph.replay()
     finally:
-        # The memory of the graph is released on return, so all steps must have finished, even after an interrupt.
-        stream.synchronize()
+        # The arrays may be used or released next, so all steps must have finished, even after an interrupt.
+        known.stream.synchronize()
+    out.copy_(known.arrays[-1][:n_steps])
 
 
 #: Lower bound of the probability of a row's class; rows below it no longer change the planes of their class.
@@ -98,6 +135,11 @@ class Adam(State):
         xp = namespace(W)
         b1, b2 = decay
         first, second = self.first, self.second
+        if is_torch(W):  # in half as many kernels, whose launches take longer than the sums
+            first.lerp_(gradient, 1 - b1)
+            second.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
+            W.addcdiv_(first * rate, second.sqrt().add_(epsilon), value=-1)
+            return
         first *= b1
         first += (1 - b1) * gradient
         gradient *= gradient
@@ -125,6 +167,14 @@ def decay(size: int) -> tuple[float, float]:
     steps. Halfway between is best, or nearly so, for batches of 1,024 to 16,384 rows on each of five data sets.
     """
     return DECAY[0] ** stretch(size), DECAY[1] ** stretch(size)
+
+
+def add_to_mean(mean: Any, new: Any, share: Any) -> None:
+    """Update a mean in place with an array that makes up a share of it."""
+    if is_torch(mean):
+        mean.lerp_(new, share)
+    else:
+        mean += (new - mean) * share
 
 
 class StepSettings(NamedTuple):
@@ -163,6 +213,7 @@ class AdamPass(Pass):
 
     def __post_init__(self) -> None:
         self._classes = like(np.arange(self.W.shape[0]), self.W)
+        self._recorded: tuple[dict[Any, Any], ...] = ({}, {})
 
     def run(self, inputs: Sequence[Any], size: int, paces: Sequence[StepSettings], averaged_from: int) -> Any:
         """Make all steps, `size` rows each; return the probability of each row's class just before it was learned from.
@@ -176,8 +227,9 @@ class AdamPass(Pass):
         batches = [xp.reshape(array[: whole * size], (whole, size)) for array in inputs]
         out = xp.reshape(probability[: whole * size], (whole, size))
         turn = min(averaged_from, whole)
-        for part, step in ((slice(0, turn), self._step), (slice(turn, whole), self._averaged_step)):
-            run_steps(step, [batch[part, :] for batch in batches], paces[part], out[part, :])
+        steps = (slice(0, turn), self._step), (slice(turn, whole), self._averaged_step)
+        for (part, step), recorded in zip(steps, self._recorded, strict=True):
+            run_steps(step, [batch[part, :] for batch in batches], paces[part], out[part, :], recorded)
         if whole < len(paces):
             step = self._step if averaged_from > whole else self._averaged_step
             probability[whole * size :] = step(*(array[whole * size :] for array in inputs), *paces[-1])
@@ -231,13 +283,18 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
         Weights of the rows, divided by their number.
     """
     xp = namespace(scores)
-    scores -= xp.max(scores, axis=(-2, -1), keepdims=True)
-    scores = xp.exp(scores)
+    if is_torch(scores):  # one kernel instead of five
+        scores = scores.flatten(-2).softmax(-1).view(scores.shape)
+    else:
+        scores -= xp.max(scores, axis=(-2, -1), keepdims=True)
+        scores = xp.exp(scores)
     by_class = xp.sum(scores, axis=-1)
-    total = xp.sum(by_class, axis=-1)
-    probability = xp.sum(by_class * own, axis=-1) / total
+    probability = xp.sum(by_class * own, axis=-1)
+    if not is_torch(scores):
+        total = xp.sum(by_class, axis=-1)
+        probability, weight = probability / total, weight / total
     probability = at_least(probability, LEAST_PROBABILITY)
-    factor = (1.0 - own / probability[..., None]) * (weight / total)[..., None]
+    factor = (1.0 - own / probability[..., None]) * weight[..., None]
     scores *= factor[..., None]
     return scores, probability
 

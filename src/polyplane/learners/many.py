@@ -7,17 +7,19 @@ their rows, as with ``backoff=0``, and the result of one does not depend on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from polyplane._array_api import (
     astype,
+    host_dtype,
     in_threads,
     is_foreign,
     like,
@@ -27,11 +29,11 @@ from polyplane._array_api import (
     within_device_memory,
 )
 from polyplane.base import PlaneClassifier
-from polyplane.engine.data import Data
+from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Limits, Run
 from polyplane.engine.state import Array, State, workspace
-from polyplane.learners.log_loss import EPSILON, USUAL_BATCH, Adam, StepSettings, decay, dense_gradient, run_steps
+from polyplane.learners.log_loss import EPSILON, USUAL_BATCH, Adam, add_to_mean, decay, dense_gradient, run_steps
 from polyplane.learners.multi_hyperplane import (
     STEPS_PER_PASS,
     MultiHyperplaneClassifier,
@@ -43,6 +45,10 @@ from polyplane.planes import PlaneSet
 
 #: Maximum number of scores, and of values of the rows, in a step of a stack; more models form several stacks.
 MOST_SCORES, MOST_NUMBERS = 1 << 29, 1 << 28
+#: Models with fewer scores in a step than this are padded to the same number of planes: launches take longer than sums.
+FEW_SCORES = 1 << 19
+#: Number of rows times features times planes from which the starts are computed on the device.
+WORTH_DEVICE = 1 << 31
 
 
 _BY_MODEL = Array("f", "models", "classes", "planes", "features+1")
@@ -56,8 +62,22 @@ class Job(NamedTuple):
     rows: np.ndarray
 
 
-def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) -> list[PlaneSet]:
-    """Train a model for each job; return the planes, over the rows of X, on the host.
+class Part(NamedTuple):
+    """Models that are trained together, and their positions among all of them."""
+
+    method: Any
+    data: Data
+    seed: int
+    members: list[int]
+
+    def planes(self, state: Any) -> list[PlaneSet]:
+        """The planes of each model, over the rows of X, on the host."""
+        is_stack = isinstance(self.method, Stack)
+        return self.method.planes_of_models(state) if is_stack else [self.method.planes(state).to_numpy()]
+
+
+def parts_of(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) -> list[Part]:
+    """Return the stacks that train a model for each job; a convex problem is solved alone.
 
     Parameters
     ----------
@@ -66,21 +86,29 @@ def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) ->
     jobs : sequence of Job
         The models to train.
     n_jobs : int or None, default=None
-        Number of threads that compute the starts, on the host.
+        Number of threads that compute the starts and draw random numbers, on the host.
     """
-    host = replace(data, X=to_numpy(data.X))
-    starts = shared_starts(host, jobs, n_jobs)
+    n_numbers = len(data.train) * data.X.shape[1] * max(int(np.max(job.method.n_planes or 1)) for job in jobs)
+    near = data if n_numbers > WORTH_DEVICE else replace(data, X=to_numpy(data.X))
+    starts = shared_starts(near, jobs, n_jobs)
     convex = [i for i, job in enumerate(jobs) if job.method.is_convex(starts[i].W.shape[1])]
-    planes = {}
+    parts = []
     for i in convex:
-        method, own = jobs[i].method, replace(data, train=jobs[i].rows)
-        alone = Run(method, seed=jobs[i].seed, choose=choose_n_planes).go(repeat(own, method.max_iter))
-        planes[i] = method.planes(alone.state)
+        method = replace(jobs[i].method, n_planes=1)
+        parts.append(Part(method, replace(data, train=jobs[i].rows), jobs[i].seed, [i]))
     for group in _groups(jobs, starts, set(range(len(jobs))) - set(convex)):
-        stack = Stack(tuple(jobs[i] for i in group), tuple(starts[i] for i in group), host, n_jobs)
+        stack = Stack(tuple(jobs[i] for i in group), tuple(starts[i] for i in group), n_jobs)
+        parts.append(Part(stack, data, 0, group))
+    return parts
+
+
+def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) -> list[PlaneSet]:
+    """Train a model for each job, as `parts_of` groups them; return the planes, over the rows of X, on the host."""
+    planes: dict[int, PlaneSet] = {}
+    for part in parts_of(data, jobs, n_jobs):
         with within_device_memory("Train fewer models together, or fewer rows."):
-            run = Run(stack, tracked=False).go(repeat(data, jobs[group[0]].method.max_iter))
-        planes |= zip(group, stack.planes_of_models(run.state), strict=True)
+            run = Run(part.method, seed=part.seed, tracked=False).go(repeat(part.data, part.method.max_iter))
+            planes |= zip(part.members, part.planes(run.state), strict=True)
     return [planes[i] for i in range(len(jobs))]
 
 
@@ -130,12 +158,13 @@ def _groups(jobs: Sequence[Job], starts: Sequence[SmoothState], chosen: set[int]
     for i in sorted(chosen):
         method, n_rows, start = jobs[i].method, len(jobs[i].rows), starts[i]
         size = min(method.batch_size, max(USUAL_BATCH, n_rows // STEPS_PER_PASS))
-        padded = 1 << (start.W.shape[1] - 1).bit_length()
+        padded = max(1 << (start.W.shape[1] - 1).bit_length(), FEW_SCORES // (size * start.W.shape[0]))
         kind = method.max_iter, method.average_fraction, size, -(-n_rows // size), padded
         by_kind.setdefault(kind, []).append(i)
     groups = []
-    for (*_, size, _, n_planes), members in by_kind.items():
+    for (*_, size, _, _), members in by_kind.items():
         n_classes, _, n_inputs = starts[members[0]].W.shape
+        n_planes = max(starts[i].W.shape[1] for i in members)
         most = max(1, min(MOST_SCORES // (n_classes * n_planes), MOST_NUMBERS // n_inputs) // size)
         groups += [members[first : first + most] for first in range(0, len(members), most)]
     return groups
@@ -151,6 +180,8 @@ class StackState(State):
     epoch: int = 0
     workspace: StackRows | None = workspace()
 
+    is_minimum: ClassVar[bool] = False  # only one plane per class can reach the minimum
+
 
 @dataclass(frozen=True)
 class Stack(Method[StackState]):
@@ -161,49 +192,68 @@ class Stack(Method[StackState]):
     jobs : tuple of Job
         The models.
     starts : tuple of SmoothState
-        The state of each model before the first step, on the host.
-    host : Data
-        The rows that all share, on the host.
+        The state of each model before the first step.
     n_jobs : int or None
         Number of threads that draw random numbers, on the host.
     """
 
     jobs: tuple[Job, ...]
     starts: tuple[SmoothState, ...]
-    host: Data
     n_jobs: int | None = None
 
     traits = Traits(StackState, takes_device_arrays=True)
 
+    @property
+    def max_iter(self) -> int:
+        """Number of passes."""
+        return self.jobs[0].method.max_iter
+
     def start(self, data: Data, seed: Any) -> StackState:
-        """The starts, padded to the same number of planes, on the device of the rows."""
+        """The starts, on the device of the rows."""
+        W = self.padded_starts(data)
+        xp = namespace(W)
+        return StackState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), xp.zeros_like(W))
+
+    def padded_starts(self, data: Data) -> Any:
+        """The planes of all starts, padded to the same number, on the device of the rows."""
         (n_classes, _, n_inputs), n_planes = self.starts[0].W.shape, max(start.W.shape[1] for start in self.starts)
-        padded = np.zeros((len(self.starts), n_classes, n_planes, n_inputs), dtype=self.host.X.dtype)
+        padded = np.zeros((len(self.starts), n_classes, n_planes, n_inputs), dtype=host_dtype(data.X))
         padded[..., -1] = -1e30  # padding never has the highest score
         for own, start in zip(padded, self.starts, strict=True):
-            own[:, : start.W.shape[1]] = start.W
-        W = like(padded, data.X)
-        xp = namespace(W)
-        rows = StackRows(data, self.host, self.jobs, self.starts, W)
-        return StackState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), xp.zeros_like(W), workspace=rows)
+            own[:, : start.W.shape[1]] = to_numpy(start.W)
+        return like(padded, data.X)
 
     def step(self, state: StackState, data: Data) -> StackState:
         """One pass of all models."""
+        if state.workspace is None:
+            anchor = self.padded_starts(data) if any(job.method.alpha for job in self.jobs) else None
+            state = state.replace(workspace=StackRows(data, self.jobs, self.starts, anchor))
         assert state.workspace is not None
         state.workspace.make_pass(state, self.n_jobs)
         return state.replace(epoch=state.epoch + 1)
+
+    def products(self, state: StackState) -> AbstractContextManager[Any]:
+        """Matrix products are those of the device."""
+        return nullcontext()
 
     def planes(self, state: StackState) -> PlaneSet:
         """Of a stack, each model has planes."""
         raise TypeError("A stack has several models: use planes_of_models.")
 
+    def metrics(self, state: StackState) -> Mapping[str, float]:
+        """The mean over the models of the log-loss met in the last pass, and the number of planes of all of them."""
+        assert state.workspace is not None
+        return {"loss": state.workspace.loss, "planes": sum(start.n_planes for start in self.starts)}
+
     def planes_of_models(self, state: StackState) -> list[PlaneSet]:
         """The planes of each model, over the rows of X, on the host."""
-        W = to_numpy(state.mean if self.jobs[0].method.average_fraction > 0 else state.W)
+        assert state.workspace is not None
+        W = to_numpy(state.mean if state.workspace.is_averaged(state.epoch) else state.W)
         found = []
         for planes, start in zip(W, self.starts, strict=True):
             own = (planes[c, np.flatnonzero(mask)] for c, mask in enumerate(start.tangents.mask))
-            unscaled = (start.scaling.to_input_space(p[:, :-1], p[:, -1]) for p in own)
+            scaling = AffineScaling(to_numpy(start.scaling.centre), start.scaling.factor)
+            unscaled = (scaling.to_input_space(p[:, :-1], p[:, -1]) for p in own)
             found.append(PlaneSet.of_classes(unscaled, pooling="logsumexp"))
         return found
 
@@ -211,21 +261,25 @@ class Stack(Method[StackState]):
 class StackRows:
     """What the passes of a stack share: the rows, and the random numbers and settings of each step."""
 
-    def __init__(self, data: Data, host: Data, jobs: Sequence[Job], starts: Sequence[SmoothState], W: Any) -> None:
-        self.jobs, self.starts, self.X, self.host = jobs, starts, data.X, host
+    def __init__(self, data: Data, jobs: Sequence[Job], starts: Sequence[SmoothState], anchor: Any) -> None:
+        self.jobs, self.X = jobs, data.X
+        self.recorded: dict[Any, Any] = {}
         self.n_rows = np.array([len(job.rows) for job in jobs])
-        method, xp = jobs[0].method, namespace(W)
+        method, xp = jobs[0].method, namespace(data.X)
         self.size = min(method.batch_size, max(USUAL_BATCH, int(self.n_rows[0]) // STEPS_PER_PASS))
         self.n_steps = -(-int(self.n_rows[0]) // self.size)
-        self.anchor = xp.asarray(W, copy=True) if any(job.method.alpha for job in jobs) else None
+        self.anchor = anchor
         self.inputs = xp.concat([data.X, xp.ones_like(data.X[:, :1])], axis=1)
-        self.centre = self._to_device([[*start.scaling.centre, 0.0] for start in starts])[:, None, :]
+        self.centre = self._to_device([[*to_numpy(start.scaling.centre), 0.0] for start in starts])[:, None, :]
         factors = [[start.scaling.factor] * data.X.shape[1] + [1.0] for start in starts]
         self.factor = self._to_device(factors)[:, None, :]
-        self.y, self.weight = like(host.y, data.X), like(host.weight, data.X)
-        self.classes = like(np.arange(host.n_classes), data.X)
-        self.n_features = W.shape[3] - 1
-        self.epsilon = EPSILON / self.n_features**0.5
+        self.is_scaled = len({id(job.rows) for job in jobs}) == 1  # all models have the same scaling: once for all
+        if self.is_scaled:
+            self.inputs -= self.centre[0, ...]
+            self.inputs *= self.factor[0, ...]
+        self.y, self.weight = like(data.y, data.X), like(data.weight, data.X)
+        self.classes = like(np.arange(data.n_classes), data.X)
+        self.epsilon = EPSILON / data.X.shape[1] ** 0.5
         self.decay = decay(self.size)
         levels = [
             job.method.noise_level(start) * start.tangents.margin for job, start in zip(jobs, starts, strict=True)
@@ -235,32 +289,50 @@ class StackRows:
         sources = {(id(job.rows), job.seed): job for job in jobs}
         self.model_sources = [list(sources).index((id(job.rows), job.seed)) for job in jobs]
         self.samplers = [
-            (EpochSampler(replace(host, train=job.rows), job.method.shuffle, self.has_noise), job.seed)
+            (EpochSampler(replace(data, train=job.rows), job.method.shuffle, self.has_noise), job.seed)
             for job in sources.values()
         ]
         # The weight of each row in the mean over its batch; 0 for the padding of the last batch.
         index = np.arange(self.n_steps * self.size).reshape(self.n_steps, 1, self.size)
         real = index < self.n_rows[:, None]
         self.shares = self._to_device(real / real.sum(axis=2, keepdims=True))
-        # The step size, the shrinking and the weight in the average of each step: (epochs, 3, steps, models).
-        rates = np.array([_paces_of(job, start, self.size) for job, start in zip(jobs, starts, strict=True)])
+        # The step size, the shrinking and the weight in the average of each step: (epochs, steps, 3, models).
+        rates = _paces_of(jobs, starts, self.size)
         n_averaged = rates[..., 2]
         rates[..., 2] = np.where(n_averaged > 0, 1.0 / np.maximum(n_averaged, 1), 0.0)
-        self.rates = rates.transpose(1, 3, 2, 0)
-        self.out = like(np.empty((self.n_steps, len(jobs)), dtype=host.X.dtype), data.X)
+        self.rates = np.ascontiguousarray(rates.transpose(1, 2, 3, 0))
+        self.probability = like(np.empty((self.n_steps, len(jobs), self.size), dtype=host_dtype(data.X)), data.X)
 
     def _to_device(self, values: Any) -> Any:
         """Copy numbers of each model to the device of the rows."""
-        return like(np.asarray(values, dtype=self.host.X.dtype), self.X)
+        return like(np.asarray(values, dtype=host_dtype(self.X)), self.X)
+
+    def is_averaged(self, epoch: int) -> bool:
+        """Whether the averages contain planes after this number of passes."""
+        return bool(self.rates[:epoch, :, 2].any())
 
     def make_pass(self, state: StackState, n_jobs: int | None) -> None:
         """Update the arrays of a state in one pass; random numbers are drawn in threads, on the host."""
-        drawn = in_threads(lambda source: source[0].draw(source[1], state.epoch, more=False), self.samplers, n_jobs)
-        batches = [self._batches([each.order for each in drawn]), self.shares]
+        xp, more = namespace(self.X), state.epoch + 1 < len(self.rates)
+        drawn = in_threads(lambda source: source[0].draw(source[1], state.epoch, more=more), self.samplers, n_jobs)
+        rows = self._batches([each.order for each in drawn])
+        whole = [rows, self._of(self.y, rows)]
         if self.has_noise:
-            batches.append(self._draw_noise(drawn))
-        batches += [self._to_device(rate) for rate in self.rates[state.epoch]]
-        run_steps(partial(self._step, state), batches, [()] * self.n_steps, self.out)
+            whole.append(self._draw_noise(drawn))
+        self.share = self._of(self.weight, rows) * self.shares
+        batches = [xp.stack(whole, axis=1), self.share, self._to_device(self.rates[state.epoch])]
+        run_steps(partial(self._step, state), batches, [()] * self.n_steps, self.probability, self.recorded)
+
+    @property
+    def loss(self) -> float:
+        """The mean over the models of the log-loss met in the last pass."""
+        xp = namespace(self.X)
+        return -float(xp.sum(self.share * xp.log(self.probability))) / (self.n_steps * len(self.jobs))
+
+    def _of(self, values: Any, rows: Any) -> Any:
+        """The value of each row of an array of indices."""
+        xp = namespace(values)
+        return xp.reshape(xp.take(values, xp.reshape(rows, (-1,))), rows.shape)
 
     def _batches(self, values: Sequence[np.ndarray]) -> Any:
         """The values of each source in the order of the visits, with shape (steps, models, rows)."""
@@ -274,43 +346,54 @@ class StackRows:
     def _draw_noise(self, drawn: Sequence[EpochRandomness]) -> Any:
         tables: list[Any] = [each.noise for each in drawn]
         starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
-        self.noise = like(np.pad(np.concatenate(tables), ((0, 0), (0, 1))), self.X)
+        noise = like(np.pad(np.concatenate(tables), ((0, 0), (0, 1))), self.X)
+        if self.noise is None:
+            self.noise = noise
+        else:
+            self.noise[...] = noise  # recorded steps know this array
         chosen = [each.noise_rows + start for each, start in zip(drawn, starts, strict=True)]
         return self._batches(chosen)
 
-    def _step(self, state: StackState, rows: Any, share: Any, *rest: Any) -> Any:
-        """Train on some rows; return the mean loss of each model."""
-        *noise_rows, rate, shrink, averaged = rest
-        xp, (n_models, n_rows), W = namespace(state.W), rows.shape, state.W
-        flat = xp.reshape(rows, (-1,))
-        x = xp.reshape(xp.take(self.inputs, flat, axis=0), (n_models, n_rows, -1))
-        x -= self.centre
-        x *= self.factor
-        if noise_rows:
-            noise = xp.reshape(xp.take(self.noise, xp.reshape(noise_rows[0], (-1,)), axis=0), x.shape)
+    def _step(self, state: StackState, whole: Any, weight: Any, settings: Any) -> Any:
+        """Train on some rows; return the probability of the class of each row."""
+        rows, y = whole[0, ...], whole[1, ...]
+        rate, shrink, averaged = (settings[i, ...][:, None, None, None] for i in range(3))
+        xp, W = namespace(state.W), state.W
+        x = xp.reshape(xp.take(self.inputs, xp.reshape(rows, (-1,)), axis=0), (*rows.shape, -1))
+        if not self.is_scaled:
+            x -= self.centre
+            x *= self.factor
+        if self.has_noise:
+            noise = xp.reshape(xp.take(self.noise, xp.reshape(whole[2, ...], (-1,)), axis=0), x.shape)
             noise *= self.noise_level
             x += noise
-        own = astype(xp.reshape(xp.take(self.y, flat), rows.shape)[..., None] == self.classes, W.dtype)
-        weight = xp.reshape(xp.take(self.weight, flat), rows.shape) * share
+        own = astype(y[..., None] == self.classes, W.dtype)
         probability, gradient = dense_gradient(W, x, own, weight)
         if self.anchor is not None:
-            W -= shrink[:, None, None, None] * (W - self.anchor)
-        state.adam.step(W, gradient, self.decay, rate[:, None, None, None], self.epsilon)
-        mean = state.mean
-        mean += (W - mean) * averaged[:, None, None, None]
-        return -xp.sum(weight * xp.log(probability), axis=1)
+            W -= shrink * (W - self.anchor)
+        state.adam.step(W, gradient, self.decay, rate, self.epsilon)
+        add_to_mean(state.mean, W, averaged)
+        return probability
 
 
-def _paces_of(job: Job, state: SmoothState, size: int) -> list[list[StepSettings]]:
-    """The settings of the steps of a model, pass by pass."""
-    found, passes = [], job.method.max_iter
-    for done in range(passes):
-        paces, _ = job.method.paces(state, Schedule(passes, done, stream=False), len(job.rows), size)
-        n_averaged = int(paces[-1].n_averaged)
-        adam = state.adam.replace(t=state.adam.t + len(paces))
-        state = state.replace(adam=adam, mean=state.W if n_averaged else None, n_averaged=n_averaged)
-        found.append(paces)
-    return found
+def _paces_of(jobs: Sequence[Job], starts: Sequence[SmoothState], size: int) -> np.ndarray:
+    """The settings of all steps of the models, shape (models, epochs, steps, 3)."""
+    found: dict[Any, np.ndarray] = {}
+    paces = []
+    for job, start in zip(jobs, starts, strict=True):
+        unit, state = start.tangents.step, start
+        key = replace(job.method, n_planes=None), len(job.rows)
+        if key not in found:  # but for the unit of the steps, which are those of all models with the same method
+            passes, own = job.method.max_iter, []
+            for done in range(passes):
+                steps, _ = job.method.paces(state, Schedule(passes, done, stream=False), len(job.rows), size)
+                n_averaged = int(steps[-1].n_averaged)
+                adam = state.adam.replace(t=state.adam.t + len(steps))
+                state = state.replace(adam=adam, mean=state.W if n_averaged else None, n_averaged=n_averaged)
+                own.append(steps)
+            found[key] = np.array(own) / [unit, 1.0, 1.0]
+        paces.append(found[key] * [unit, 1.0, 1.0])
+    return np.array(paces)
 
 
 def fit_many(

@@ -176,10 +176,12 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         advice = f"Use a smaller batch_size than {self.batch_size}, or fewer rows at a time with partial_fit."
         with self.products(state), within_device_memory(advice):
             the_pass = self._prepared_pass(state, data, size)
-            the_pass.weight = astype(sampler.weight * factor, sampler.weight.dtype)
+            the_pass.weight[...] = astype(sampler.weight * factor, sampler.weight.dtype)
             inputs = [rows]
             if drawn.noise is not None:
-                the_pass.noise = like(drawn.noise, state.W)
+                if the_pass.noise is None:
+                    the_pass.noise = like(np.empty_like(drawn.noise), state.W)
+                the_pass.noise[...] = like(drawn.noise, state.W)
                 the_pass.noise *= self.noise_level(state) * state.tangents.margin
                 inputs.append(like(drawn.noise_rows, sampler.y)[: rows.shape[0]])
             probability = the_pass.run(inputs, size, paces, averaged_from)
@@ -204,12 +206,17 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
     def _prepared_pass(self, state: SmoothState, data: Data, size: int) -> AdamPass | CandidatePass:
         sampler = state.workspace
         assert isinstance(sampler, EpochSampler)
+        known = sampler.last_pass
+        if known is not None and known.W is state.W and known.mean is state.mean and known.decay == decay(size):
+            return known  # with its recorded steps
         anchor = state.tangents.planes() if self.alpha else None
+        weight = namespace(sampler.weight).zeros_like(sampler.weight)
         needed = (
-            data.X, sampler.y, sampler.weight, state.scaling, state.W, state.adam, state.mean, anchor, decay(size),
+            data.X, sampler.y, weight, state.scaling, state.W, state.adam, state.mean, anchor, decay(size),
         )  # fmt: skip
         if not isinstance(sampler, CandidatePlanes):
-            return AdamPass(*needed, ranks=data.ranks)
+            sampler.last_pass = AdamPass(*needed, ranks=data.ranks)
+            return sampler.last_pass
         renew = sampler.is_renewed(state.turn, data)
         return CandidatePass(*needed, planes=sampler, turn=state.turn, renew=renew, ranks=data.ranks)
 

@@ -202,6 +202,7 @@ class EpochSampler:
         self._window = min(n_rows, max(LEAST_NOISE_ROWS, min(WINDOW, WINDOW_NUMBERS // n_features)))
         self._noise_shape = (self._window * min(-(-n_rows // WINDOW), WINDOWS), n_features) if noise else None
         self._dtype = host_dtype(kind)
+        self.last_pass: Any = None  # what the passes of a run share
         # While an epoch runs on a device, the host draws the random numbers of the next one.
         self._helper = None if namespace(kind) is np else ThreadPoolExecutor(1)
         self._ahead: tuple[tuple[int, int], Future[EpochRandomness]] | None = None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane._array_api import softmax
+from polyplane._array_api import softmax, to_numpy
 from polyplane.engine.data import Data
 from polyplane.engine.run import Race
 from polyplane.model import best_temperature
@@ -19,6 +19,7 @@ from polyplane.tables.members import (
     MemberTask,
     TableCommittee,
     log_losses,
+    parts_of_tasks,
     smooth_scores,
     train_members,
 )
@@ -154,7 +155,7 @@ class RowSplit:
             own, preparation = list(group), self.training.prepare(name)
             if weightings:
                 preparation = preparation.weighted(self.gain(name, weightings))
-            data, X = self.training.data(preparation), preparation.transform(self.held_out.Z)
+            data, X = self.training.data(preparation), self.held_out.prepared(preparation)
             tasks = [self._task(data, name, candidate.n_planes, self.max_iter) for candidate in own]
             for candidate, planes in zip(own, train_members(tasks, self.plan.n_jobs), strict=True):
                 self.scores[candidate] = scores = smooth_scores(planes, X)
@@ -178,7 +179,7 @@ class RowSplit:
                 data = rows.data(preparation)
                 passes = min(self.plan.max_iter, SHORT)
                 planes = train_members([self._task(data, name, WEIGHING_PLANES, passes)])[0]
-                preparation = preparation.weighted(preparation.relevance(planes, data.X) ** POWER)
+                preparation = preparation.weighted(preparation.relevance(planes, to_numpy(data.X)) ** POWER)
             self._gains[name, weightings] = preparation.gain
         return self._gains[name, weightings]
 
@@ -379,4 +380,5 @@ def committee_to_train(rows: EncodedRows, plan: Plan, team: Team) -> TableCommit
         for own, seed in zip(team.candidates, plan.seeds, strict=False)
     ]
     used = tuple(preparations[own.features] for own in team.candidates)
-    return TableCommittee(tuple(tasks), used, tuple(team.weights), team.temperature, plan.n_jobs)
+    parts = parts_of_tasks(tasks, plan.n_jobs)
+    return TableCommittee(tuple(parts), used, tuple(team.weights), team.temperature, plan.n_jobs)

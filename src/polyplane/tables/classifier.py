@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from polyplane._array_api import on_device
 from polyplane._prediction import check_classes, check_targets, check_weights, encode
 from polyplane._streaming import StreamOptions
 from polyplane.base import Declaration, PlaneClassifier
@@ -91,6 +92,11 @@ class TableClassifier(PlaneClassifier):
         Seed of the random number generator.
     n_jobs : int or None, default=None
         Number of threads; members are trained in parallel.
+    device : str or None, default=None
+        Where the candidates and members are trained: the name of a PyTorch device, such as "cuda". Columns are encoded
+        on the CPU, and the fitted model is the same kind of model, in host memory. Members are trained together, with
+        batches of up to 1,024 rows; the batches after the first rows of a stream are trained on the CPU. None: on the
+        CPU, without PyTorch.
     verbose : int, default=0
         Verbosity; 1 shows progress.
 
@@ -152,6 +158,7 @@ class TableClassifier(PlaneClassifier):
     monotonic_cst: Any = None
     random_state: Any = None
     n_jobs: int | None = None
+    device: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{k: v for k, v in TableEncoder._parameter_constraints.items() if k != "dtype"},
@@ -159,6 +166,7 @@ class TableClassifier(PlaneClassifier):
         "n_planes": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "monotonic_cst": [dict, "array-like", None],
+        "device": [str, None],
     }
     _declaration: ClassVar[Declaration] = Declaration(
         tuning={"n_planes": [None, 1, 4, 16]},
@@ -361,6 +369,10 @@ class TableClassifier(PlaneClassifier):
         seeds = self._seed()
         is_indicator = self.encoder_.encoding_.is_indicator
         rows = EncodedRows(data.X, data.y, data.weight, is_indicator, data.n_classes, data.ranks)
+        if self.device is not None:
+            if data.ranks is not None:
+                raise ValueError("monotonic_cst needs device=None: monotone members are trained on the CPU.")
+            rows = rows.on_device(on_device(self.device))
         max_iter = n_passes(len(rows.y)) if self.max_iter is None else self.max_iter
         names = preparations_of(rows) if self.preparation is None else (self.preparation,)
         plan = Plan(names, self.n_planes, max_iter, seeds, self.n_jobs, self.verbose)

@@ -10,19 +10,32 @@ from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from polyplane._array_api import in_threads
+from polyplane._array_api import (
+    blocks_of,
+    in_threads,
+    is_foreign,
+    like,
+    namespace,
+    take_rows,
+    to_numpy,
+    widest_float,
+    within_device_memory,
+)
 from polyplane.engine.committee import CommitteeState
-from polyplane.engine.data import AffineScaling, Data
+from polyplane.engine.data import DEVICE_BLOCK, AffineScaling, Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.run import Run
 from polyplane.engine.state import Array
 from polyplane.learners.log_loss import NOISE, USUAL_BATCH, CandidatePass, CandidatePlanes, decay, put_in_order
+from polyplane.learners.many import Job, Part, parts_of
 from polyplane.learners.multi_hyperplane import SmoothCommitteeState, SmoothMultiHyperplane, SmoothState
 from polyplane.learners.tangents import Schedule, tangent_start
 from polyplane.model import best_temperature
 from polyplane.planes import PlaneSet
 from polyplane.tables.preparation import RECIPES, Preparation
 
+#: Rows per step on a device.
+DEVICE_BATCH = 1024
 #: Smallest probability, to avoid an infinite log-loss.
 LEAST_PROBABILITY = 1e-30
 
@@ -34,7 +47,10 @@ def log_losses(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Encoded rows, their class indices and sample weights, which features are indicators, and which are monotone."""
+    """Encoded rows, their class indices and sample weights, which features are indicators, and which are monotone.
+
+    `there` are the same rows on a device, where members are then trained; None: on the host.
+    """
 
     Z: np.ndarray
     y: np.ndarray
@@ -42,11 +58,17 @@ class EncodedRows:
     is_indicator: np.ndarray
     n_classes: int
     ranks: np.ndarray | None = None
+    there: Any = None
     _plain: dict[str, Preparation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def take(self, rows: np.ndarray) -> EncodedRows:
         """Return some of the rows."""
-        return EncodedRows(self.Z[rows], self.y[rows], self.weight[rows], self.is_indicator, self.n_classes, self.ranks)
+        there = None if self.there is None else take_rows(self.there, rows)
+        return replace(self, Z=self.Z[rows], y=self.y[rows], weight=self.weight[rows], there=there)
+
+    def on_device(self, kind: Any) -> EncodedRows:
+        """Return the same rows, to be trained on where the array `kind` is."""
+        return replace(self, there=like(self.Z, kind, widest_float(kind)))
 
     def prepare(self, name: str) -> Preparation:
         """Fit a preparation on the rows, once."""
@@ -59,8 +81,26 @@ class EncodedRows:
         weight, ranks = self.weight.astype(np.float32), None
         if self.ranks is not None:  # the features are scaled numbers, which grow with them, and bins
             ranks = self.ranks[[j for j, _ in preparation.sources]]
-        X = preparation.transform(self.Z)
+        X = self.prepared(preparation)
         return Data(X, self.y, weight, np.flatnonzero(weight > 0), self.n_classes, ranks=ranks)
+
+    def prepared(self, preparation: Preparation) -> Any:
+        """Prepare the rows, as float32, where members are trained.
+
+        On a device, a prepared feature is an affine function of the features of a model: that of the planes which have
+        a weight for this feature only.
+        """
+        if self.there is None:
+            return preparation.transform(self.Z)
+        xp, n_prepared = namespace(self.there), preparation.n_prepared
+        one_each = PlaneSet(np.eye(n_prepared), np.zeros(n_prepared), np.arange(n_prepared + 1))
+        features, coef, intercept = preparation.fold(one_each, self.is_indicator)
+        coef, intercept = (like(part, self.there, xp.float32) for part in (coef.T, intercept))
+        parts = []
+        for rows in blocks_of(len(self.y), DEVICE_BLOCK // max(n_prepared, 1)):
+            values = features.transform(self.there[rows, :])
+            parts.append(xp.astype(values, xp.float32) @ coef + intercept)
+        return xp.concat(parts, axis=0)
 
     def noise(self, name: str) -> float | None:
         """Return the noise of training: 0 if most features are indicators or bins, which noise would blur."""
@@ -119,7 +159,7 @@ class MemberMethod(SmoothMultiHyperplane):
     def metrics(self, state: SmoothState) -> Mapping[str, float]:
         """The mean log-loss met in the last pass: computed only if somebody asks for it."""
         rows = state.workspace
-        return {"loss": rows.loss if isinstance(rows, MemberRows) else state.loss}
+        return {"loss": rows.loss if isinstance(rows, MemberRows) else state.loss, "planes": state.n_planes}
 
 
 class MemberRows:
@@ -171,10 +211,14 @@ class MemberTask:
     seed: int
 
     @property
-    def method(self) -> MemberMethod:
-        """The training method."""
-        n_planes = np.clip(self.data.class_counts, 1, self.n_planes)
-        return MemberMethod(n_planes=tuple(n_planes.tolist()), noise=self.noise, max_iter=self.max_iter)
+    def method(self) -> SmoothMultiHyperplane:
+        """The training method: on a device that of stacks, where models are trained with larger batches."""
+        n_planes = tuple(np.clip(self.data.class_counts, 1, self.n_planes).tolist())
+        if is_foreign(self.data.X):
+            return SmoothMultiHyperplane(
+                n_planes=n_planes, noise=self.noise, max_iter=self.max_iter, backoff=0, batch_size=DEVICE_BATCH
+            )
+        return MemberMethod(n_planes=n_planes, noise=self.noise, max_iter=self.max_iter)
 
 
 def train_members(tasks: Sequence[MemberTask], n_jobs: int | None = None) -> list[PlaneSet]:
@@ -188,14 +232,40 @@ def train_members(tasks: Sequence[MemberTask], n_jobs: int | None = None) -> lis
         Number of threads.
     """
 
-    def train(task: MemberTask) -> PlaneSet:
-        method, data = task.method, task.data
-        state = method.start(data, task.seed)
-        with method.products(state):
-            run = Run(method, state, tracked=False).go(repeat(data, task.max_iter))
-        return method.planes(run.state)
+    def train(part: Part) -> list[PlaneSet]:
+        method, data = part.method, part.data
+        state = method.start(data, part.seed)
+        with method.products(state), within_device_memory("Use device=None, or fewer rows."):
+            run = Run(method, state, tracked=False).go(repeat(data, method.max_iter))
+            return part.planes(run.state)
 
-    return in_threads(train, tasks, n_jobs)
+    parts = parts_of_tasks(tasks, n_jobs)
+    return in_order(parts, in_threads(train, parts, n_jobs))
+
+
+def parts_of_tasks(tasks: Sequence[MemberTask], n_jobs: int | None) -> list[Part]:
+    """Return what is trained together: on a device the members with the same rows, otherwise each member alone."""
+    by_rows: dict[int, list[int]] = {}
+    for i, task in enumerate(tasks):
+        by_rows.setdefault(id(task.data.X) if is_foreign(task.data.X) else -i, []).append(i)
+    parts = []
+    for group in by_rows.values():
+        first = tasks[group[0]]
+        if is_foreign(first.data.X):
+            jobs = [Job(tasks[i].method, tasks[i].seed, first.data.train) for i in group]
+            found = parts_of(first.data, jobs, n_jobs)
+            parts += [part._replace(members=[group[i] for i in part.members]) for part in found]
+        else:
+            parts.append(Part(first.method, first.data, first.seed, group))
+    return parts
+
+
+def in_order(parts: Sequence[Part], values: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the values of the members of all parts, in the order of the members."""
+    found = {
+        i: value for part, own in zip(parts, values, strict=True) for i, value in zip(part.members, own, strict=True)
+    }
+    return [found[i] for i in range(len(found))]
 
 
 class Member(NamedTuple):
@@ -216,8 +286,9 @@ def class_scores(members: Sequence[Member], Z: np.ndarray, n_jobs: int | None = 
 
 def smooth_scores(planes: PlaneSet, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
     """Compute the scores of the classes for prepared rows, in float64: the log-sum-exp that training maximises."""
-    scores = planes.replace(pooling="logsumexp").class_scores(X, n_jobs)
-    return np.asarray(scores, dtype=np.float64)
+    there = planes.to(X) if is_foreign(X) else planes
+    scores = there.replace(pooling="logsumexp").class_scores(X, n_jobs)
+    return np.asarray(to_numpy(scores), dtype=np.float64)
 
 
 #: Size of the uniform sample of earlier rows that are visited again.
@@ -258,8 +329,8 @@ class TableCommittee(TableMethod):
 
     Parameters
     ----------
-    tasks : tuple of MemberTask
-        The members to train, each with its prepared rows.
+    parts : tuple of Part
+        The members to train, each with its prepared rows; on a device, those with the same rows together.
     preparations : tuple of Preparation
         The features of each member.
     weights : tuple of float
@@ -270,7 +341,7 @@ class TableCommittee(TableMethod):
         Number of threads; results do not depend on it.
     """
 
-    tasks: tuple[MemberTask, ...]
+    parts: tuple[Part, ...]
     preparations: tuple[Any, ...]
     weights: tuple[float, ...]
     fitted_temperature: float
@@ -280,17 +351,17 @@ class TableCommittee(TableMethod):
 
     def start(self, data: Data, seed: Any) -> SmoothCommitteeState:
         """The tangent planes at the centres of the prepared rows of each member."""
-        starts = in_threads(lambda task: task.method.start(task.data, task.seed), self.tasks, self.n_jobs)
+        starts = in_threads(lambda part: part.method.start(part.data, part.seed), self.parts, self.n_jobs)
         return SmoothCommitteeState(starts)
 
     def step(self, state: SmoothCommitteeState, data: Data) -> SmoothCommitteeState:
         """One pass of each member; those that have converged wait for the others."""
 
         def advance(number: int) -> SmoothState:
-            task, own = self.tasks[number], state.members[number]
-            return own if own.is_minimum else task.method.step(own, task.data)
+            part, own = self.parts[number], state.members[number]
+            return own if own.is_minimum else part.method.step(own, part.data)
 
-        return state.replace(members=in_threads(advance, range(len(self.tasks)), self.n_jobs))
+        return state.replace(members=in_threads(advance, range(len(self.parts)), self.n_jobs))
 
     def done(self, state: SmoothCommitteeState) -> bool:
         """Whether all members have reached the minimum of a convex problem."""
@@ -298,14 +369,14 @@ class TableCommittee(TableMethod):
 
     def metrics(self, state: SmoothCommitteeState) -> Mapping[str, float]:
         """The mean loss of the members, and the number of planes of all of them."""
-        pairs = list(zip(self.tasks, state.members, strict=True))
-        losses = [task.method.metrics(own)["loss"] for task, own in pairs]
-        return {"loss": float(np.mean(losses)), "planes": sum(own.n_planes for own in state.members)}
+        metrics = [part.method.metrics(own) for part, own in zip(self.parts, state.members, strict=True)]
+        losses = [own["loss"] for own, part in zip(metrics, self.parts, strict=True) for _ in part.members]
+        return {"loss": float(np.mean(losses)), "planes": sum(own["planes"] for own in metrics)}
 
     def members(self, state: SmoothCommitteeState) -> tuple[Member, ...]:
         """The features and the planes of each member."""
-        planes = [task.method.planes(own) for task, own in zip(self.tasks, state.members, strict=True)]
-        return tuple(map(Member, self.preparations, planes, self.weights))
+        planes = [part.planes(own) for part, own in zip(self.parts, state.members, strict=True)]
+        return tuple(map(Member, self.preparations, in_order(self.parts, planes), self.weights))
 
     def temperature(self, state: Any) -> float:
         """The temperature of the probabilities."""
