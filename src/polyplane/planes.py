@@ -270,7 +270,9 @@ class PlaneSet:
         found, highest = self.owners[best], scores[np.arange(len(best)), best]
         lead = math.log(self._sizes.max()) + NEARLY_TIED * (1.0 + np.abs(highest))
         row, plane = np.divmod(np.flatnonzero(scores > (highest - lead)[:, None]), self.n_planes)
-        close = np.unique(row[self.owners[plane] != found[row]])
+        is_close = np.zeros(len(best), dtype=bool)
+        is_close[row[self.owners[plane] != found[row]]] = True
+        close = np.flatnonzero(is_close)
         found[close] = self.pooled(scores[close]).argmax(axis=1)
         return found
 
