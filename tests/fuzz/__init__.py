@@ -36,6 +36,7 @@ KEPT = [
     ("forge_table", 2002614),
     ("forge_table", 2002694),
     ("forge_table", 2004347),
+    ("forms", 20984),
 ]
 
 __all__ = ["KEPT", "KINDS", "SLOW"]

@@ -405,3 +405,12 @@ class TestOtherFormats:
         (tmp_path / "x.json").write_text('[{"a": 1, "y": 0}]')
         with pytest.raises(ValueError, match="is in json format; matrices are read from svmlight, csv, parquet files"):
             read(tmp_path / "x.json")
+
+
+def test_a_negative_zero_among_integers_keeps_its_sign(tmp_path):
+    """A column that is declared a category would have another level than in a data frame."""
+    (tmp_path / "x.csv").write_text("a,b\n-0,1\n7,2\n")
+    table = read_table(tmp_path / "x.csv")
+    assert table.to_pydict() == {"a": ["-0", "7"], "b": [1, 2]}
+    assert TableEncoder(min_rows=1).fit_transform(table).tolist() == [[0.0, 1.0], [7.0, 2.0]]
+    assert "a = -0" in TableEncoder(kinds={"a": "category"}, min_rows=1).fit(table).get_feature_names_out()

@@ -40,8 +40,8 @@ _MARKS = {
 #: The same rules as in `TableEncoder`: plain numbers, and strings that would lose leading zeros.
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 _LEADING_ZERO = r"^[+-]?0\d+$"
-#: These, and integers that may be beyond 2^53, which floats would merge.
-_INEXACT = _LEADING_ZERO + r"|^[+-]?\d{16,}$"
+#: These, a zero whose sign integers lose, and integers that may be beyond 2^53, which floats would merge.
+_INEXACT = _LEADING_ZERO + r"|^-0$|^[+-]?\d{16,}$"
 
 
 class TableBatches:
