@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import polyplane
+import polyplane.explain.geometry
 
 PACKAGE = Path(polyplane.__file__).parent
 #: A package may import from itself and from lower floors, also inside functions. `files` is a lower floor than in the
@@ -190,7 +191,8 @@ def run(code):
 
 
 def test_the_package_shows_its_public_names_with_readable_annotations():
-    assert dir(polyplane) == sorted(polyplane.__all__)
+    for package in (polyplane, polyplane.explain, polyplane.explain.geometry):
+        assert dir(package) == sorted(package.__all__)
     assert "(alpha: float = 0.0001, *, " in str(inspect.signature(polyplane.PegasosSVC))
     for public in map(polyplane.__getattr__, ("Model", "PegasosSVC", "PlaneSearchCV", "TableClassifier", "load")):
         shown = pydoc.render_doc(public, renderer=pydoc.plaintext)

@@ -20,8 +20,8 @@ def names_in_stub(package: str, file: str) -> dict[str, str]:
     return homes
 
 
-def imported_on_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package: `homes` are the modules of its names, relative to the package.
+def imported_on_use(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package: `homes` are the modules of its names, relative to it.
 
     The command line starts quickly, and prediction imports nothing but NumPy.
     """
@@ -33,7 +33,7 @@ def imported_on_use(package: str, homes: Mapping[str, str]) -> Callable[[str], A
         setattr(sys.modules[package], name, value)
         return value
 
-    return find
+    return find, lambda: sorted(homes)
 
 
 class _Annotation(str):
