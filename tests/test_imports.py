@@ -190,6 +190,12 @@ def run(code):
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
 
 
+def test_misspelt_names_are_suggested():
+    with pytest.raises(AttributeError) as caught:
+        polyplane.TableClasifier  # noqa: B018
+    assert (caught.value.name, caught.value.obj) == ("TableClasifier", polyplane)
+
+
 def test_the_package_shows_its_public_names_with_readable_annotations():
     for package in (polyplane, polyplane.explain, polyplane.explain.geometry):
         assert dir(package) == sorted(package.__all__)

@@ -14,6 +14,9 @@ def main() -> None:
             raise
         print(MISSING, file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        print("polyplane: interrupted.", file=sys.stderr)
+        sys.exit(130)
     run()
 
 

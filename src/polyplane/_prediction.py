@@ -78,6 +78,10 @@ def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
                 reset=reset,
             )
         except ValueError as error:
+            if str(error).startswith("could not convert string"):
+                raise ValueError(
+                    f"{error}. {type(estimator).__name__} takes numbers only: use TableClassifier for text and dates."
+                ) from None
             if "NaN" not in str(error):
                 raise
             raise ValueError(

@@ -28,7 +28,8 @@ def imported_on_use(package: str, homes: Mapping[str, str]) -> tuple[Callable[[s
 
     def find(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            message = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=sys.modules[package])  # Python suggests a similar name
         value = unquoted(getattr(import_module(f"{package}.{homes[name]}"), name))
         setattr(sys.modules[package], name, value)
         return value

@@ -124,6 +124,21 @@ def test_without_typer_the_sentence_says_what_to_install(capsys, monkeypatch):
     assert capsys.readouterr().err == sentence
 
 
+def test_ctrl_c_while_the_commands_are_imported(capsys, monkeypatch):
+    class Interrupting:
+        def find_spec(self, name, *_):
+            if name == "polyplane.cli":
+                raise KeyboardInterrupt
+
+    for name in [name for name in sys.modules if name.startswith("polyplane.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "polyplane: interrupted.\n"
+
+
 def test_results_are_tables_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     present({}, TABLES, as_json=False)

@@ -99,3 +99,8 @@ def test_missing_values_are_for_tables():
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN, and CuttingPlaneSVC takes no missing values: use TableClassifier"):
         SVM.fit(X, y)
+
+
+def test_texts_are_for_tables():
+    with pytest.raises(ValueError, match=r"'\$8'\. CuttingPlaneSVC takes numbers only: use TableClassifier for text"):
+        SVM.fit([["$8", "1"], ["2", "3"]], [0, 1])

@@ -423,6 +423,8 @@ class TestErrors:
     def test_sparse(self):
         from scipy import sparse
 
+        with pytest.raises(TypeError, match=r"X is 'x\.csv', not a table: read the file first"):
+            TableEncoder().fit("x.csv")
         with pytest.raises(TypeError, match="Sparse input is not supported"):
             TableEncoder().fit(sparse.eye(3).tocsr())
 

@@ -19,6 +19,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -370,6 +371,8 @@ def as_table(X: Any, gaps: Collection[str] = (), *, is_typed: bool = True) -> Ta
     if is_sparse(X):
         raise TypeError("Sparse input is not supported. Convert it with X.toarray().")
     library = type(X).__module__.partition(".")[0]
+    if isinstance(X, str | PathLike):
+        raise TypeError(f"X is {str(X)!r}, not a table: read the file first, for example with pandas.read_csv.")
     if hasattr(X, "collect"):
         raise TypeError(f"{type(X).__name__} is not supported: call its collect() method first.")
     n_given = 0
