@@ -194,11 +194,12 @@ def expit(array: Any) -> Any:
     return scipy_expit(array)
 
 
-def softmax(scores: Any) -> Any:
-    """Compute the softmax of each row."""
+def softmax(scores: Any, axis: int = 1) -> Any:
+    """Compute the softmax along an axis: of each row, unless it is 0."""
     xp = namespace(scores)
-    likeness = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
-    return likeness / xp.sum(likeness, axis=1, keepdims=True)
+    likeness = xp.exp(scores - xp.max(scores, axis=axis, keepdims=True))
+    likeness /= xp.sum(likeness, axis=axis, keepdims=True)
+    return likeness
 
 
 def is_torch(array: Any) -> bool:

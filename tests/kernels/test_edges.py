@@ -26,15 +26,15 @@ def passes_to_skip(score, z, is_outer, margin, length, movement, longest):
 
 
 def candidates_of(scores, y, n_classes):
-    """The candidates that the kernel finds for rows with these scores, in decreasing order."""
+    """The candidates that the kernel finds for rows with these scores."""
     n_rows, n_planes = scores.shape
-    W = np.zeros((n_classes, n_planes // n_classes, n_rows + 1))
+    W = np.zeros((n_classes, n_planes // n_classes, n_rows + 1), dtype=scores.dtype)
     W.reshape(n_planes, -1)[:, :-1] = scores.T  # row i is the i-th unit vector
-    X, weight = np.eye(n_rows), np.ones(n_rows)
+    X, weight = np.eye(n_rows, dtype=W.dtype), np.ones(n_rows, dtype=W.dtype)
     data = Data(X, y, weight, np.arange(n_rows), n_classes)
     rows = CandidatePlanes(data, shuffle=False, noise=False, n_planes=n_planes)
     adam = Adam(np.zeros_like(W), np.zeros_like(W))
-    scaling = AffineScaling(np.zeros(n_rows), 1.0)
+    scaling = AffineScaling(np.zeros(n_rows, dtype=W.dtype), 1.0)
     one = CandidatePass(X, y, weight, scaling, W, adam, None, None, (0.9, 0.99), planes=rows, turn=0, renew=True)
     one.run([np.arange(n_rows)], n_rows, [StepSettings(0.0, 0.0, 1.0)], averaged_from=1)
     return rows.candidates
@@ -62,7 +62,32 @@ def test_candidates_include_a_plane_of_the_class_and_of_another(low):
         for i, (row, label) in enumerate(zip(scores, y, strict=True)):
             assert len({k // 20 == label for k in found[i]}) == 2
             expected = candidates(row.reshape(3, 20, 1), np.ones(1), label, N_CANDIDATES)
-            np.testing.assert_array_equal(found[i], [20 * c + k for c, k in expected])
+            np.testing.assert_array_equal(np.sort(found[i]), np.sort([20 * c + k for c, k in expected]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_planes", [40, 64, 150, 1300])
+def test_candidates_have_the_highest_scores_whatever_their_range(n_planes, dtype):
+    """Half of the planes are padding; scores of 1e-2 to 1e3; whole blocks of planes and the rest."""
+    rng = np.random.default_rng(n_planes)
+    scores = (rng.normal(size=(60, n_planes)) * 10 ** rng.uniform(-2, 3, (60, 1))).astype(dtype)
+    scores[:, rng.permutation(n_planes)[: n_planes // 2]] = -1e30
+    best = np.sort(np.argsort(-scores, axis=1)[:, :N_CANDIDATES], axis=1)
+    y = best[:, 0] // (n_planes // 2)
+    both = (best // (n_planes // 2) != y[:, None]).any(axis=1)  # rows whose candidates are of both classes
+    assert both.sum() > 40
+    np.testing.assert_array_equal(np.sort(candidates_of(scores, y, 2), axis=1)[both], best[both])
+
+
+def test_of_equal_scores_as_many_are_candidates_as_fit():
+    """Three planes are better, all others are equal: these, and others, each once."""
+    for n_planes in (40, 300):
+        scores = np.zeros((20, n_planes))
+        better = n_planes - 1 - np.array([0, 1, n_planes // 2])
+        scores[:, better] = 1.0, 2.0, 1e-6
+        for found in candidates_of(scores, np.arange(20) % 2, 2):
+            assert set(better) <= set(found)
+            assert len(set(found)) == N_CANDIDATES
 
 
 def test_online_polyceptron_updates_on_a_score_of_zero():

@@ -214,16 +214,16 @@ MUTANTS = [
     # The log-loss.
     Mutant(
         "kernels/log_loss.py",
-        "if b == n_blocks or largest[b] >= needed:",
-        "if b == n_blocks or largest[b] > needed:",
+        "        if n_higher >= n:\n",
+        "        if n_higher >= n - 1:\n",
         CANDIDATES,
     ),
     Mutant("kernels/log_loss.py", "    if n_own == 0 or n_own == n:\n", "    if n_own == 0:\n", CANDIDATES),
     Mutant("kernels/log_loss.py", "    if n_own == 0 or n_own == n:\n", "    if n_own == n:\n", CANDIDATES),
     Mutant(
         "kernels/log_loss.py",
-        "while at > 0 and values[at - 1] < value:",
-        "while at > 1 and values[at - 1] < value:",
+        "n_found = _collect(all_scores, low + step, np.inf, candidates, 0)",
+        "n_found = 0",
         CANDIDATES,
     ),
     Mutant(

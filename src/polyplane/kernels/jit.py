@@ -13,6 +13,7 @@ from polyplane.kernels.notice import interrupts_deferred, say_compiling
 with interrupts_deferred():
     from numba import njit, types
     from numba.core.caching import FunctionCache, NullCache
+    from numba.core.cgutils import ir
     from numba.core.registry import cpu_target
     from numba.extending import intrinsic, overload
 
@@ -22,6 +23,7 @@ __all__ = [
     "PART",
     "inlined_part",
     "intrinsic",
+    "ir",
     "kernel",
     "njit",
     "overload",

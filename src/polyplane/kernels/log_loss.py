@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.kernels.jit import PART, inlined_part, kernel, njit, part, summing_part
+from polyplane.kernels.jit import PART, inlined_part, intrinsic, ir, kernel, njit, part, summing_part, types
 from polyplane.kernels.monotone import Order, put_in_order
 from polyplane.kernels.rows import borrowed
 
@@ -18,8 +18,13 @@ NEGLIGIBLE = 1e-3
 LEAST_PROBABILITY = 1e-30
 #: In passes that search the candidates, what the old ones missed is measured on every so many rows.
 SAMPLED = 16
-#: Block size in the search for the highest scores: the maximum of each block is computed first.
-BLOCK = 16
+#: In the search for the highest scores, blocks of this many planes without any of them are skipped.
+BLOCK = 64
+#: Maximum number of steps of the search for the lowest of them.
+SEARCH = 32
+#: The search starts at this distance below the highest score of the old candidates, or 16, 256, ... times as far: the
+#: lowest one can be that of padding, -1e30.
+WIDEST = 64.0
 
 
 class InputRows(NamedTuple):
@@ -68,7 +73,7 @@ class Buffers(NamedTuple):
     gradient: np.ndarray  # (planes, features + 1), 0 between steps
     inputs: np.ndarray  # (rows of a step, features + 1)
     all_scores: np.ndarray  # (rows of a step, planes), if candidates are renewed
-    largest: np.ndarray  # of blocks of planes
+    sizes: np.ndarray  # (planes,), if candidates are renewed
     scores: np.ndarray  # of the candidates
     missed: np.ndarray  # output: the updates of planes that were not candidates, and all updates, of a sample of rows
 
@@ -87,7 +92,7 @@ def train(
     """Make all steps; `weights`, `candidates` and the probabilities are updated in place."""
     rows, visits, candidates, weights, steps, buffers = borrowed((rows, visits, candidates, weights, steps, buffers))
     order = borrowed(order)
-    gradient, inputs, all_scores, largest, scores, missed = buffers
+    gradient, inputs, all_scores, sizes, scores, missed = buffers
     n_planes, W = weights.W.shape[1], weights.W.reshape(-1, weights.W.shape[2])
     for step in range(len(steps.rate)):
         first = step * steps.size
@@ -101,8 +106,8 @@ def train(
             own, x = candidates[row], inputs[i]
             if renew:
                 if (first + i) % SAMPLED == 0:
-                    _measure_missed(all_scores[i], rows.y[row], n_planes, own, rows.weight[row], missed)
-                _find_candidates(all_scores[i], rows.y[row], n_planes, own, scores, largest)
+                    _measure_missed(all_scores[i], rows.y[row], n_planes, own, rows.weight[row], sizes, missed)
+                _find_candidates(all_scores[i], rows.y[row], n_planes, own, scores)
             else:
                 _score(x, W, own, scores)
             weight = rows.weight[row] / n_rows
@@ -128,42 +133,88 @@ def _gather(rows: InputRows, chosen: np.ndarray, starts: np.ndarray, inputs: np.
 
 @part
 def _measure_missed(
-    all_scores: np.ndarray, label: int, n_planes: int, candidates: np.ndarray, weight: float, missed: np.ndarray
+    all_scores: np.ndarray,
+    label: int,
+    n_planes: int,
+    candidates: np.ndarray,
+    weight: float,
+    sizes: np.ndarray,
+    missed: np.ndarray,
 ) -> None:
     """Add the derivatives of the loss with respect to scores: those that the candidates leave out, and all.
 
     With P the probability of the true class, those of its planes sum to 1 - P, and so do those of the other planes.
     """
-    top, total, own = all_scores.max(), 0.0, 0.0
-    for k in range(len(all_scores)):
-        size = np.exp(all_scores[k] - top)
-        total += size
-        if k // n_planes == label:
-            own += size
-    kept, to_own = 0.0, (total - own) / max(own, LEAST_PROBABILITY * total)
+    total, own, kept, first, last = 0.0, 0.0, 0.0, label * n_planes, (label + 1) * n_planes
+    sizes[:] = all_scores
+    _exponentiate(sizes)
+    for k in range(len(sizes)):
+        total += sizes[k]
+        own += sizes[k] if first <= k < last else 0.0
+    to_own = (total - own) / max(own, LEAST_PROBABILITY * total)
     for k in candidates:
-        kept += np.exp(all_scores[k] - top) * (to_own if k // n_planes == label else 1.0)
+        kept += sizes[k] * (to_own if first <= k < last else 1.0)
     missed[0] += weight * (2.0 * (total - own) - kept) / total
     missed[1] += weight * 2.0 * (total - own) / total
 
 
-@njit(**{**PART, "fastmath": True})
-def _largest(values: np.ndarray, start: int) -> Any:
-    """Return the maximum of a block, whose length is a compile-time constant."""
-    largest = values[start]
-    for i in range(1, BLOCK):
-        largest = values[start + i] if values[start + i] > largest else largest
-    return largest
+@summing_part
+def _count(values: np.ndarray, least: float) -> Any:
+    """Count the values that are at least `least`, as numbers of their type, so that many are compared at once."""
+    n, zero, one = values.dtype.type(0), values.dtype.type(0), values.dtype.type(1)
+    for k in range(len(values)):
+        n += one if values[k] >= least else zero
+    return n
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _bits_above(typing_context: Any, values: Any, first: Any, least: Any) -> Any:
+    """Compare a block of values with a bound: bit i of the result tells whether ``values[first + i] >= least``.
+
+    Numba vectorises sums over such comparisons, but no search for their positions.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = context.get_value_type(values.dtype)
+        start = builder.gep(context.make_array(values)(context, builder, value=args[0]).data, [args[1]])
+        block = builder.load(builder.bitcast(start, ir.PointerType(ir.VectorType(number, BLOCK))))
+        block.align = values.dtype.bitwidth // 8
+        bound = builder.insert_element(ir.Constant(block.type, ir.Undefined), args[2], ir.IntType(32)(0))
+        bound = builder.shuffle_vector(bound, bound, ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0] * BLOCK))
+        return builder.bitcast(builder.fcmp_ordered(">=", block, bound), ir.IntType(BLOCK))
+
+    return types.uint64(values, types.intp, values.dtype), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _lowest_bit(typing_context: Any, bits: Any) -> Any:
+    """Return the position of the lowest bit that is set."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.IntType(1)(1))
+
+    return types.uint64(types.uint64), generate
 
 
 @part
-def _insert(value: float, number: int, values: np.ndarray, numbers: np.ndarray) -> None:
-    """Insert a value into the list of the largest values, in decreasing order; the last one is dropped."""
-    at = len(values) - 1
-    while at > 0 and values[at - 1] < value:
-        values[at], numbers[at] = values[at - 1], numbers[at - 1]
-        at -= 1
-    values[at], numbers[at] = value, number
+def _collect(scores: np.ndarray, least: float, below: float, found: np.ndarray, n_found: int) -> int:
+    """Append the planes with scores from `least` up to `below` to those found, until there are enough."""
+    n_scores, least = len(scores), scores.dtype.type(least)
+    for first in range(0, n_scores, BLOCK):
+        if first + BLOCK <= n_scores:
+            bits = _bits_above(scores, first, least)
+            while bits:
+                plane = first + np.int64(_lowest_bit(bits))
+                if scores[plane] < below and n_found < len(found):
+                    found[n_found] = plane
+                    n_found += 1
+                bits &= bits - np.uint64(1)
+        else:
+            for k in range(first, n_scores):
+                if least <= scores[k] < below and n_found < len(found):
+                    found[n_found] = k
+                    n_found += 1
+    return n_found
 
 
 @inlined_part
@@ -173,40 +224,51 @@ def _find_candidates(
     n_planes: int,
     candidates: np.ndarray,
     scores: np.ndarray,
-    largest: np.ndarray,
 ) -> None:
-    """Find the planes with the highest scores, in decreasing order, and their scores.
+    """Find the n planes with the highest scores, and these.
 
-    The n-th largest block maximum is a lower bound of the n-th highest score: blocks below it are skipped. At least one
-    plane of the true class, and one of another class, is always among the candidates.
+    The lowest score of the old candidates, n different planes, is a lower bound of the n-th highest score. It is raised
+    until n planes are above it; of equal scores at the bound, the first ones are taken. At least one plane of the true
+    class, and one of another class, is always among the candidates.
     """
-    n, n_blocks = len(candidates), len(all_scores) // BLOCK
-    scores[:] = -np.inf
-    for b in range(n_blocks):
-        largest[b] = _largest(all_scores, b * BLOCK)
-        if largest[b] > scores[n - 1]:
-            _insert(largest[b], 0, scores, candidates)
-    needed = scores[n - 1]
-    scores[:] = -np.inf
-    for b in range(n_blocks + 1):
-        if b == n_blocks or largest[b] >= needed:
-            for k in range(b * BLOCK, min((b + 1) * BLOCK, len(all_scores))):
-                if all_scores[k] >= needed and all_scores[k] > scores[n - 1]:
-                    _insert(all_scores[k], k, scores, candidates)
-    n_own = 0
-    for j in range(n):
-        n_own += candidates[j] // n_planes == label
+    number, n, low, high = all_scores.dtype.type, len(candidates), all_scores[candidates[0]], all_scores[candidates[0]]
+    for k in candidates:
+        low, high = min(low, all_scores[k]), max(high, all_scores[k])
+    width = number(WIDEST)
+    while high - low > width and _count(all_scores, high - width) < n:
+        width *= number(16)
+    low = max(low, high - width)
+    step, is_bounded, n_above = high - low if high > low else number(1), False, _count(all_scores, low)
+    for _ in range(SEARCH):
+        if n_above == n:
+            break
+        step *= number(0.5 if is_bounded else 2.0)
+        n_higher = _count(all_scores, low + step)
+        if n_higher >= n:
+            low, n_above = low + step, n_higher
+        else:
+            is_bounded = True
+    if n_above == n:
+        _collect(all_scores, low, np.inf, candidates, 0)
+    else:
+        n_found = _collect(all_scores, low + step, np.inf, candidates, 0)
+        _collect(all_scores, low, low + step, candidates, n_found)
+    n_own, least = 0, 0
+    for c in range(n):
+        scores[c] = all_scores[candidates[c]]
+        n_own += label * n_planes <= candidates[c] < (label + 1) * n_planes
+        least = c if scores[c] < scores[least] else least
     if n_own == 0 or n_own == n:
-        candidates[n - 1] = _best(all_scores, label, n_planes, n_own == 0)
-        scores[n - 1] = all_scores[candidates[n - 1]]
+        candidates[least] = _best(all_scores, label, n_planes, n_own == 0)
+        scores[least] = all_scores[candidates[least]]
 
 
 @part
 def _best(all_scores: np.ndarray, label: int, n_planes: int, own: bool) -> int:
     """Return the highest-scoring plane of a class, or of all other classes."""
-    best = -1
+    best, first, last = -1, label * n_planes, (label + 1) * n_planes
     for k in range(len(all_scores)):
-        if (k // n_planes == label) == own and (best < 0 or all_scores[k] > all_scores[best]):
+        if (first <= k < last) == own and (best < 0 or all_scores[k] > all_scores[best]):
             best = k
     return best
 
@@ -230,6 +292,39 @@ def _score(x: np.ndarray, W: np.ndarray, candidates: np.ndarray, scores: np.ndar
         scores[n - 1] = a
 
 
+@part
+def _exponentiate(scores: np.ndarray) -> None:
+    """Replace scores by the exponentials of their differences from the largest: e^x = (e^(x / 128))^128.
+
+    The Taylor series of e^(x / 128) and the seven squarings are computed for several scores at once, unlike a call of
+    `exp`; the relative error is at most 1e-6 for x > -87, and smaller x, which would underflow, count as -87.
+    """
+    number, top = scores.dtype.type, scores[0]
+    for c in range(1, len(scores)):
+        top = max(top, scores[c])
+    for c in range(len(scores)):
+        x = scores[c] - top
+        x = (x if x > number(-87) else number(-87)) * number(1 / 128)
+        value = number(1 / 362880)
+        value = value * x + number(1 / 40320)
+        value = value * x + number(1 / 5040)
+        value = value * x + number(1 / 720)
+        value = value * x + number(1 / 120)
+        value = value * x + number(1 / 24)
+        value = value * x + number(1 / 6)
+        value = value * x + number(1 / 2)
+        value = value * x + number(1)
+        value = value * x + number(1)
+        value *= value
+        value *= value
+        value *= value
+        value *= value
+        value *= value
+        value *= value
+        value *= value
+        scores[c] = value
+
+
 @inlined_part
 def _learn(
     x: np.ndarray,
@@ -245,20 +340,16 @@ def _learn(
     With p the softmax over the candidates and P its sum over those of the true class, the derivative of -log P with
     respect to a score is p for planes of other classes and p (1 - 1 / P) for those of the true class.
     """
-    top = scores[0]
-    for c in range(1, len(candidates)):
-        top = scores[c] if scores[c] > top else top
-    total, own = 0.0, 0.0
+    _exponentiate(scores)
+    total, own, first, last = 0.0, 0.0, label * n_planes, (label + 1) * n_planes
     for c in range(len(candidates)):
-        scores[c] = np.exp(scores[c] - top)
         total += scores[c]
-        if candidates[c] // n_planes == label:
-            own += scores[c]
+        own += scores[c] if first <= candidates[c] < last else 0.0
     probability = own / total if own > LEAST_PROBABILITY * total else LEAST_PROBABILITY
     for c in range(len(candidates)):
         k = candidates[c]
         slope = scores[c] / total
-        if k // n_planes == label:
+        if first <= k < last:
             slope *= 1 - 1 / probability
         if abs(slope) > NEGLIGIBLE:
             amount, total_of_plane = x.dtype.type(slope * weight), gradient[k]

@@ -354,7 +354,7 @@ MOST_LEFT_OUT, SETTLED = 0.45, 3
 #: Candidates are updated in the passes 0, 1, 3, 7 and then every this many passes. Without the late updates, training
 #: fails for some seeds, because the planes have moved in the meantime.
 RENEWED_EVERY = 8
-#: Length of the noise of an epoch; each row gets a random slice of it.
+#: Length of the noise, which is drawn once; in each epoch, each row gets a random slice of it.
 NOISE = 1 << 16
 #: Multiplications after which the kernel returns to Python, so that Ctrl-C is handled.
 MULTIPLICATIONS = 1 << 33
@@ -379,15 +379,15 @@ class CandidatePlanes(EpochSampler):
     def __init__(self, data: Data, shuffle: bool, noise: bool, n_planes: int) -> None:
         super().__init__(data, shuffle, noise)
         self._n_planes = n_planes
+        self._noise: np.ndarray | None = None
         self.missed = 0.0  # part of the gradient that belongs to planes that are not candidates, when last measured
         self._allot(N_CANDIDATES, len(data.y))
 
     def _allot(self, n_candidates: int, n_rows: int) -> None:
         self.all_are_candidates = self._n_planes <= n_candidates
         self.is_new = not self.all_are_candidates
-        self.candidates = np.zeros((n_rows, min(self._n_planes, n_candidates)), dtype=np.int32)
-        if self.all_are_candidates:
-            self.candidates[:] = np.arange(self._n_planes)
+        self.candidates = np.empty((n_rows, min(self._n_planes, n_candidates)), dtype=np.int32)
+        self.candidates[:] = np.arange(self.candidates.shape[1])
 
     def renewed(self, turn: int, missed: float) -> None:
         """Note that the candidates were found anew in a pass, and what part of the gradient the old ones missed."""
@@ -400,10 +400,12 @@ class CandidatePlanes(EpochSampler):
         """Whether to update the candidates."""
         return not self.all_are_candidates and (self.is_new or data.stream or renews(turn))
 
-    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
+    def _draw_noise(self, seed: int, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
         n_features = self._n_features
-        noise = rng.standard_normal(min(len(order) * n_features, NOISE) + n_features, dtype=self._dtype)
-        return EpochRandomness(order, noise, rng.integers(0, len(noise) - n_features + 1, len(order)))
+        if self._noise is None:
+            length = min(len(order) * n_features, NOISE) + n_features
+            self._noise = np.random.default_rng(seed).standard_normal(length, dtype=self._dtype)
+        return EpochRandomness(order, self._noise, rng.integers(0, len(self._noise) - n_features + 1, len(order)))
 
 
 @dataclass
@@ -450,7 +452,7 @@ class CandidatePass(Pass):
                 gradient=np.zeros((W.shape[0] * W.shape[1], W.shape[2]), dtype=W.dtype),
                 inputs=np.empty((size, W.shape[2]), dtype=W.dtype),
                 all_scores=np.empty((size if self.renew else 0, W.shape[0] * W.shape[1]), dtype=W.dtype),
-                largest=np.empty(W.shape[0] * W.shape[1] // kernels.BLOCK, dtype=W.dtype),
+                sizes=np.empty(W.shape[0] * W.shape[1] if self.renew else 0, dtype=W.dtype),
                 scores=np.empty(self.planes.candidates.shape[1], dtype=W.dtype),
                 missed=np.zeros(2),
             )
@@ -540,14 +542,15 @@ class OnePlanePerClass:
 
     Scores are linear along a direction, so the line search of L-BFGS needs no product with the rows: an iteration takes
     one product for the scores of the direction, and one for the gradient. (SciPy's L-BFGS makes two products for each
-    step that it tries, and knows no arrays on devices.)
+    step that it tries, and knows no arrays on devices.) Scores have one row per class: sums over the few classes of
+    each column are vectorised over the columns.
     """
 
     def __init__(self, data: Data, scaling: AffineScaling) -> None:
         kind, y, weight = scaling.centre, data.y[data.train], data.weight[data.train]
         xp, n_classes = namespace(kind), data.n_classes
         self._rows = ScaledRows(data.X, data.train, scaling)
-        self._own = astype(like(y, kind)[:, None] == like(np.arange(n_classes), kind), kind.dtype)
+        self._own = astype(like(y, kind)[None, :] == like(np.arange(n_classes), kind)[:, None], kind.dtype)
         total = float(weight.sum(dtype=np.float64))
         self._weight = like((weight / total).astype(weight.dtype), kind)
         variance = at_least(self._rows.square_sums(self._weight), 1e-12)  # sums to 1
@@ -605,14 +608,17 @@ class OnePlanePerClass:
         xp = namespace(W)
         ridge, bend = (_dot(self._penalty * direction, to) for to in (W, direction))
         enough = FLAT * abs(_dot(self._gradient, direction))
+        ridge -= _dot(xp.sum(self._own * along, axis=0), self._weight)
         low, high, length = 0.0, np.inf, 1.0
         for _ in range(TRIES):
-            P = softmax(self._scores + length * along)
-            mean = xp.sum(P * along, axis=1)
-            slope = _dot(mean - xp.sum(self._own * along, axis=1), self._weight) + ridge + length * bend
+            P = softmax(self._scores + length * along, axis=0)
+            change = P * along
+            mean = xp.sum(change, axis=0)
+            slope = _dot(mean, self._weight) + ridge + length * bend
             if abs(slope) <= enough:
                 break
-            curve = _dot(xp.sum(P * along * along, axis=1) - mean * mean, self._weight) + bend
+            change *= along
+            curve = _dot(xp.sum(change, axis=0) - mean * mean, self._weight) + bend
             low, high = (length, high) if slope < 0 else (low, length)
             length = min(length - slope / curve if curve > 0 else np.inf, 10 * length)
             if not low < length < high:
@@ -620,14 +626,17 @@ class OnePlanePerClass:
         return length
 
     def _scores_of(self, W: Any) -> Any:
-        return self._rows.times(W[:, :-1]) + W[:, -1]
+        scores = namespace(W).matrix_transpose(self._rows.times(W[:, :-1]) + W[:, -1])
+        return np.ascontiguousarray(scores) if isinstance(scores, np.ndarray) else scores
 
     def _loss(self, W: Any, scores: Any) -> tuple[float, Any]:
         """The mean log-loss, and the gradient of the penalised loss."""
-        xp, P = namespace(W), softmax(scores)
-        probability = at_least(xp.sum(P * self._own, axis=1), 1e-30)
-        residual = (P - self._own) * self._weight[:, None]
-        gradient = xp.concat([self._rows.sums(residual), xp.sum(residual, axis=0)[:, None]], axis=1)
+        xp, P = namespace(W), softmax(scores, axis=0)
+        probability = at_least(xp.sum(P * self._own, axis=0), 1e-30)
+        P -= self._own
+        P *= self._weight
+        sums = self._rows.sums(xp.matrix_transpose(P))
+        gradient = xp.concat([sums, xp.sum(P, axis=1)[:, None]], axis=1)
         return -_dot(xp.log(probability), self._weight), gradient + self._penalty * W
 
 

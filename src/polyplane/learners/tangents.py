@@ -218,9 +218,9 @@ class EpochSampler:
     def _draw(self, seed: int, epoch: int) -> EpochRandomness:
         rng = np.random.default_rng([seed, epoch])
         order = rng.permutation(self._train) if self._shuffle else self._train
-        return EpochRandomness(order) if self._noise_shape is None else self._draw_noise(rng, order)
+        return EpochRandomness(order) if self._noise_shape is None else self._draw_noise(seed, rng, order)
 
-    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
+    def _draw_noise(self, seed: int, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
         noise = rng.standard_normal(self._noise_shape, dtype=self._dtype)
         first = np.repeat(rng.integers(0, len(noise), -(-len(order) // WINDOW)), WINDOW)[: len(order)]
         return EpochRandomness(order, noise, (first + np.arange(len(order)) % self._window) % len(noise))
@@ -230,6 +230,8 @@ class EpochSampler:
 ROWS_PER_CENTRE = 256
 #: Number of rows from which gap, spread and margin are estimated.
 SAMPLE = 800
+#: Number of multiplications from which sums of groups of rows take less time as a sparse product.
+LARGE = 100_000
 #: A smaller sum of gap and spread is due to rounding.
 ROUNDING = 1e-5
 
@@ -383,12 +385,12 @@ def sampled(rows: np.ndarray, n_centres: int, rng: np.random.Generator) -> np.nd
 
 
 def _sums_of_groups(X: Any, group: Any, n_groups: int, in_float64: bool) -> tuple[Any, Any]:
-    """Sum of the rows of each group, and their number, by a matrix product."""
+    """Sum of the rows of each group, and their number, by a matrix product, on the host a sparse one if it is large."""
     xp = namespace(X)
-    if in_float64 or sparse.issparse(X):
+    if in_float64 or sparse.issparse(X) or (xp is np and X.size * n_groups > LARGE):
         ones, count = np.ones(len(group), np.float64 if in_float64 else X.dtype), np.bincount(group, minlength=n_groups)
-        parts = (ones, np.argsort(group, kind="stable"), np.append(0, count.cumsum()))
-        return _dense(sparse.csr_array(parts, shape=(n_groups, len(group))) @ X), count.astype(ones.dtype)
+        member = sparse.csc_array((ones, group, np.arange(len(group) + 1)), shape=(n_groups, len(group)))
+        return _dense((member.tocsr() if sparse.issparse(X) else member) @ X), count.astype(ones.dtype)
     member = astype(group[None, :] == like(np.arange(n_groups), group)[:, None], X.dtype)
     return member @ X, xp.sum(member, axis=1)
 
@@ -403,17 +405,20 @@ def _measure(centres: Any, mask: np.ndarray, sample: ScaledRows, y: np.ndarray) 
     The gap is the median absolute difference of the squared distances to the nearest own and the nearest rival centre.
     """
     rows, flat = np.arange(len(y)), namespace(centres).reshape(centres, (-1, centres.shape[2]))
-    products, inner = to_numpy(sample.times(flat)), to_numpy(flat @ flat.T).astype(np.float64)
-    squares = np.diagonal(inner)
-    closeness = (2 * products - squares).reshape(len(y), *mask.shape)
-    closeness[:, ~mask] = -np.inf
+    flat_host = to_numpy(flat)
+    squares = np.square(flat_host).sum(axis=1)
+    closeness = 2 * to_numpy(sample.times(flat))
+    closeness -= np.where(mask.ravel(), squares, np.inf).astype(closeness.dtype)
+    closeness = closeness.reshape(len(y), *mask.shape)
     own = closeness[rows, y]
     best, own_centre = own.max(axis=1), y * mask.shape[1] + own.argmax(axis=1)
     closeness[rows, y] = -np.inf
     rivals = closeness.reshape(len(y), -1)
     rival = rivals.argmax(axis=1)
-    apart = np.sqrt(np.maximum(squares[own_centre] + squares[rival] - 2 * inner[own_centre, rival], 0))
-    gaps = np.abs(best - rivals.max(axis=1))
+    pairs, pair = np.unique(own_centre * len(squares) + rival, return_inverse=True)  # few, if rows have many features
+    first, second = np.divmod(pairs, len(squares))
+    apart = np.linalg.norm(flat_host[first] - flat_host[second], axis=1)[pair]
+    gaps = np.abs(best - rivals[rows, rival])
     spread = max(float((to_numpy(sample.square_norms()) - best).mean()), 0.0)
     return float(np.median(gaps)), spread, float(np.median(gaps / (2 * apart + 1e-12)))
 
