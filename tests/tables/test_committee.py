@@ -8,6 +8,7 @@ import pytest
 
 from polyplane.engine.run import Run
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
+from polyplane.tables import choice
 from polyplane.tables.choice import (
     Candidate,
     Plan,
@@ -34,6 +35,7 @@ def plan(names=("standard",), n_planes=None, max_iter=20, n_members=1):
 
 def test_more_rows_are_passed_over_less_often():
     assert [n_passes(n_rows) for n_rows in (100, 3_000, 10**6)] == [60, 50, 20]
+    assert n_passes(10**6, on_device=True) == 30
 
 
 def test_preparations_that_cannot_pay_are_not_tried():
@@ -135,6 +137,22 @@ def test_few_planes_remain_few_on_many_rows():
     assert given.candidates == [Candidate("standard", 0, 3)] * 3
     assert given.weights == [given.weights[0]] * 3
     assert given.losses == {}
+
+
+def test_smaller_steps_are_compared_on_many_rows(monkeypatch):
+    """Until they are no longer better; the member that is trained makes the steps of the best candidate."""
+    rows, how = board(6000), plan(n_planes=4, max_iter=5)
+    assert select(rows, how).losses == {}
+    monkeypatch.setattr(choice, "STEPS_COMPARED", 4000)
+    for first in (0.3, 30.0):  # much too large
+        monkeypatch.setattr(Plan, "candidates", [Candidate("standard", 0, 4, first)])
+        team = select(rows, how)
+        losses, best = list(team.losses.values()), team.candidates[0]
+        assert len(losses) > 1
+        assert losses[0] == min(losses)
+        assert best.label == next(iter(team.losses))
+        assert committee_to_train(rows, how, team).parts[0].method.eta0 == best.eta0
+    assert best.eta0 < first
 
 
 def test_one_plane_of_each_class_is_trained_once():

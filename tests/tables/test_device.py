@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 
 from polyplane import MultiHyperplaneClassifier, TableClassifier, load, save
+from polyplane.datasets import make_checkerboard
 from polyplane.engine.run import Run
 from polyplane.learners import log_loss
 from polyplane.learners.many import Part
@@ -201,3 +203,31 @@ def test_steps_of_a_classifier_are_recorded_once(graphs, backoff):
         replayed = model.fit(X, y).coef_.numpy()
     assert Graph.made == 2  # with and without an average
     np.testing.assert_allclose(plain, replayed, rtol=1e-3, atol=1e-3 * np.abs(plain).max())
+
+
+def test_a_committee_on_a_device_is_a_stack(graphs):
+    import torch
+
+    X, y = make_classification(900, 8, n_informative=6, n_classes=3, random_state=0)
+    X, model = X.astype(np.float32), MultiHyperplaneClassifier(4, n_estimators=3, backoff=0, max_iter=8, random_state=0)
+    expected = clone(model).fit(X, y)
+    graphs()
+    with config_context(array_api_dispatch=True):
+        model.fit(torch.asarray(X), y)
+    assert Graph.made == 1
+    scale = np.abs(expected.coef_).max()
+    np.testing.assert_allclose(model.to_numpy().coef_, expected.coef_, rtol=1e-4, atol=1e-4 * scale)
+    np.testing.assert_allclose(model.history_["loss"], expected.history_["loss"], rtol=0.05)
+
+
+def test_the_number_of_planes_on_a_device_is_that_of_the_host(monkeypatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    X, y = make_checkerboard(1500, random_state=0)
+    linear = (X[:, 0] > 0).astype(int)
+    for labels in (y, linear):
+        expected = MultiHyperplaneClassifier(max_iter=2, random_state=0).fit(X, labels)
+        with config_context(array_api_dispatch=True):
+            found = MultiHyperplaneClassifier(max_iter=2, random_state=0)
+            found.fit(array_api_strict.asarray(X, device=array_api_strict.Device("device1")), labels)
+        assert found.planes_.coef.shape == expected.planes_.coef.shape
+    assert expected.planes_.n_planes == 2

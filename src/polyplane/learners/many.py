@@ -40,15 +40,13 @@ from polyplane.learners.multi_hyperplane import (
     SmoothMultiHyperplane,
     SmoothState,
 )
-from polyplane.learners.tangents import EpochRandomness, EpochSampler, Schedule, choose_n_planes
+from polyplane.learners.tangents import EpochRandomness, EpochSampler, Schedule, choose_n_planes, near_host
 from polyplane.planes import PlaneSet
 
 #: Maximum number of scores, and of values of the rows, in a step of a stack; more models form several stacks.
 MOST_SCORES, MOST_NUMBERS = 1 << 29, 1 << 28
 #: Models with fewer scores in a step than this are padded to the same number of planes: launches take longer than sums.
 FEW_SCORES = 1 << 19
-#: Number of rows times features times planes from which the starts are computed on the device.
-WORTH_DEVICE = 1 << 31
 
 
 _BY_MODEL = Array("f", "models", "classes", "planes", "features+1")
@@ -88,14 +86,13 @@ def parts_of(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) -> list
     n_jobs : int or None, default=None
         Number of threads that compute the starts and draw random numbers, on the host.
     """
-    n_numbers = len(data.train) * data.X.shape[1] * max(int(np.max(job.method.n_planes or 1)) for job in jobs)
-    near = data if n_numbers > WORTH_DEVICE else replace(data, X=to_numpy(data.X))
+    near = near_host(data, max(int(np.max(job.method.n_planes or 1)) for job in jobs))
     starts = shared_starts(near, jobs, n_jobs)
     convex = [i for i, job in enumerate(jobs) if job.method.is_convex(starts[i].W.shape[1])]
     parts = []
     for i in convex:
         method = replace(jobs[i].method, n_planes=1)
-        parts.append(Part(method, replace(data, train=jobs[i].rows), jobs[i].seed, [i]))
+        parts.append(Part(method, replace(near, train=jobs[i].rows), jobs[i].seed, [i]))
     for group in _groups(jobs, starts, set(range(len(jobs))) - set(convex)):
         stack = Stack(tuple(jobs[i] for i in group), tuple(starts[i] for i in group), n_jobs)
         parts.append(Part(stack, data, 0, group))
@@ -243,7 +240,7 @@ class Stack(Method[StackState]):
     def metrics(self, state: StackState) -> Mapping[str, float]:
         """The mean over the models of the log-loss met in the last pass, and the number of planes of all of them."""
         assert state.workspace is not None
-        return {"loss": state.workspace.loss, "planes": sum(start.n_planes for start in self.starts)}
+        return {"loss": float(state.workspace.losses.mean()), "planes": sum(start.n_planes for start in self.starts)}
 
     def planes_of_models(self, state: StackState) -> list[PlaneSet]:
         """The planes of each model, over the rows of X, on the host."""
@@ -324,10 +321,11 @@ class StackRows:
         run_steps(partial(self._step, state), batches, [()] * self.n_steps, self.probability, self.recorded)
 
     @property
-    def loss(self) -> float:
-        """The mean over the models of the log-loss met in the last pass."""
+    def losses(self) -> np.ndarray:
+        """The mean log-loss of each model in the last pass."""
         xp = namespace(self.X)
-        return -float(xp.sum(self.share * xp.log(self.probability))) / (self.n_steps * len(self.jobs))
+        sums = [xp.sum(xp.sum(each, axis=2), axis=0) for each in (self.share * xp.log(self.probability), self.share)]
+        return -to_numpy(sums[0] / sums[1])
 
     def _of(self, values: Any, rows: Any) -> Any:
         """The value of each row of an array of indices."""

@@ -57,6 +57,8 @@ from polyplane.learners.tangents import (
 )
 from polyplane.planes import PlaneSet
 
+#: Largest number of values of rows on a device, which a stack copies, for which a committee is trained as a stack.
+MOST_STACKED = 1 << 26
 #: Minimum number of steps per pass with larger batches than usual: fewer steps would train too slowly.
 STEPS_PER_PASS = 64
 
@@ -455,6 +457,7 @@ class SmoothCommitteeState(CommitteeState):
     """The states of members that are trained with the log-loss."""
 
     members: list[SmoothState]
+    workspace: Any = workspace()
 
 
 @dataclass(frozen=True)
@@ -468,6 +471,44 @@ class SmoothCommittee(Committee[SmoothCommitteeState]):
         is_convex = self.member.is_convex(int(np.max(self.member.n_planes))) and data.ranks is None
         is_convex &= not (data.stream or data.is_part)
         return super().start(data, seed[:1] if is_convex else seed)  # the others would find the same minimum
+
+    def step(self, state: SmoothCommitteeState, data: Data) -> SmoothCommitteeState:
+        """One pass of each member; on a device, from the first pass on, with common matrix products."""
+        if state.workspace is None:
+            first, one = state.members[0], self.member
+            is_stack = is_foreign(data.X) and len(state.members) > 1 and not (data.stream or data.is_part)
+            is_stack &= data.X.shape[0] * data.X.shape[1] <= MOST_STACKED
+            if not is_stack or first.turn or first.adam.t or one.is_convex(first.W.shape[1]) or data.ranks is not None:
+                return super().step(state, data)
+            state = self._as_stack(state, data)
+        stack, rows = state.workspace
+        method, members = stack.jobs[0].method, []
+        with within_device_memory("Use a smaller batch_size, or fewer members."):
+            stack_state = stack.step(rows, data)
+        made, turn = stack_state.workspace, (rows.epoch + 1) % method.max_iter
+        for m, (own, loss) in enumerate(zip(state.members, made.losses.tolist(), strict=True)):
+            adam = own.adam.replace(t=own.adam.t + made.n_steps)
+            mean = stack_state.mean[m, ...] if made.is_averaged(stack_state.epoch) else None
+            n_averaged = int(np.count_nonzero(made.rates[: stack_state.epoch, :, 2, m]))
+            members.append(
+                own.replace(adam=adam, mean=mean, n_averaged=n_averaged, epoch=own.epoch + 1, turn=turn, loss=loss)
+            )
+        if turn == 0:  # steps are large again, and new averages begin
+            return state.replace(members=members, workspace=None)
+        return state.replace(members=members, workspace=(stack, stack_state))
+
+    def _as_stack(self, state: SmoothCommitteeState, data: Data) -> SmoothCommitteeState:
+        """The state whose arrays are parts of those of a stack of all members."""
+        from polyplane.learners.many import Job, Stack
+
+        jobs = tuple(Job(replace(self.member, backoff=0), own.seed, data.train) for own in state.members)
+        stack = Stack(jobs, tuple(state.members), self.n_jobs)
+        rows = stack.start(data, None)
+        members = [
+            own.replace(W=rows.W[m, ...], adam=Adam(rows.adam.first[m, ...], rows.adam.second[m, ...]))
+            for m, own in enumerate(state.members)
+        ]
+        return state.replace(members=members, workspace=(stack, rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from polyplane._array_api import (
     at_least,
     at_most,
     host_dtype,
+    is_foreign,
     kind_of,
     like,
     namespace,
@@ -430,6 +431,18 @@ S = TypeVar("S", bound=Any)
 ADJUSTABLE = frozenset({"eta0", "backoff", "max_iter", "average_fraction", "shuffle"})
 
 
+#: Number of rows times features times planes from which the starts of rows on a device are computed there.
+WORTH_DEVICE = 1 << 31
+
+
+def near_host(data: Data, n_planes: int) -> Data:
+    """Return rows on a device in host memory, if they are few: launches would take longer than the sums of a start."""
+    X = data.X
+    if not is_foreign(X) or X.shape[0] * X.shape[1] * n_planes > WORTH_DEVICE:
+        return data
+    return replace(data, X=to_numpy(X))
+
+
 @dataclass(frozen=True)
 class TangentMethod(Method[S]):
     """Training from the tangent planes at the k-means centres of each class, with step sizes that decrease to 0."""
@@ -458,9 +471,14 @@ class TangentMethod(Method[S]):
     def start(self, data: Data, seed: int) -> S:
         """The state before the first step."""
         with within_device_memory("Train on fewer rows at a time with partial_fit."):
-            scaling = AffineScaling.common(data.X, data.training_weight)
             n_planes = self._planes_per_class(data)
-            return self.begin(tangent_start(data, n_planes, scaling, self.scale, seed), scaling, seed)
+            near = near_host(data, int(n_planes.max()))
+            scaling = AffineScaling.common(near.X, near.training_weight)
+            tangents = tangent_start(near, n_planes, scaling, self.scale, seed)
+            if near is not data:
+                tangents = tangents.replace(centres=like(tangents.centres, data.X))
+                scaling = scaling._replace(centre=like(scaling.centre, data.X))
+            return self.begin(tangents, scaling, seed)
 
     def _planes_per_class(self, data: Data) -> np.ndarray:
         assert self.n_planes is not None, "the number of planes is chosen before training"
@@ -552,6 +570,8 @@ def choose_n_planes(method: Any, data: Data, seed: Any) -> Choice:
         def losses(levels: Sequence[int], quarter: int) -> list[np.ndarray]:
             held_out = rows[quarter::4]
             sample = replace(data, train=np.setdiff1d(rows, held_out), stream=False)
+            if is_foreign(data.X) and hasattr(trial, "noise"):
+                return [_calibrated_losses(planes, data, held_out) for planes in _stacked(trial, sample, levels, seed)]
             runs = [run_from_tangents(trial, sample, _limit(sample, level), scaling, seed) for level in levels]
             return [_calibrated_losses(trial.planes(run.state), data, held_out) for run in runs]
 
@@ -566,6 +586,16 @@ def choose_n_planes(method: Any, data: Data, seed: Any) -> Choice:
             n_planes = np.minimum(most, 1 + (level - 1) * len(data.train) // len(rows))
     chosen = replace(method, n_planes=tuple(n_planes.tolist()))
     return Choice(chosen, {"n_planes": float(n_planes.max())}, race.table(lambda level: {"n_planes": level}))
+
+
+def _stacked(trial: Any, sample: Data, levels: Sequence[int], seed: int) -> list[PlaneSet]:
+    """The planes for each number of planes, trained as a stack on a device."""
+    from polyplane.learners.many import Job, train_stacked
+
+    own, rows = np.arange(len(sample.train)), sample.train
+    data = replace(sample, X=take_rows(sample.X, rows), y=sample.y[rows], weight=sample.weight[rows], train=own)
+    jobs = [Job(replace(trial, n_planes=tuple(_limit(data, level).tolist())), seed, own) for level in levels]
+    return [planes.to(data.X) for planes in train_stacked(data, jobs)]
 
 
 def _limit(data: Data, n_planes: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from polyplane.engine.data import Data
 from polyplane.engine.run import Race
 from polyplane.model import best_temperature
 from polyplane.tables.members import (
+    ETA0,
     EncodedRows,
     MemberTask,
     TableCommittee,
@@ -55,22 +56,29 @@ FOLDS = ((2000, 4), (4000, 2))
 LAST_SAMPLE, GROWTH, MOST_HELD_OUT = 25_000, 4, 8000
 #: Smallest relative decrease of the log-loss for which four times as many planes are worth their time.
 GAIN_OF_PLANES = 0.01
+#: Number of training rows from which smaller steps are compared. (covtype, bins, a third of the step size, error on
+#: held-out training rows: 60,000 rows and 64 planes 12.9 instead of 12.6 %, 265,000 rows and 256 planes 6.5 instead of
+#: 8.2 %.)
+STEPS_COMPARED = 100_000
 #: Default number of passes: as many as give this number of row visits, within bounds; and the number of passes over all
 #: samples but the last.
 VISITS, PASSES, SHORT = 150_000, (20, 60), 20
+#: Smallest default number of passes on a device. (covtype, 256 planes: 6.8 % error after 20 passes, 6.4 % after 40.)
+DEVICE_PASSES = 30
 
 
-def n_passes(n_rows: int) -> int:
+def n_passes(n_rows: int, on_device: bool = False) -> int:
     """Return the default number of passes, which decreases with the number of rows."""
-    return int(np.clip(VISITS // n_rows, *PASSES))
+    return int(np.clip(VISITS // n_rows, DEVICE_PASSES if on_device else PASSES[0], PASSES[1]))
 
 
 class Candidate(NamedTuple):
-    """A kind of member: a preparation, how often its features are weighted by relevance, and planes per class."""
+    """A kind of member: a preparation, how often its features are weighted by relevance, planes, step size."""
 
     name: str
     weightings: int
     n_planes: int
+    eta0: float = ETA0
 
     @property
     def features(self) -> str:
@@ -80,7 +88,8 @@ class Candidate(NamedTuple):
     @property
     def label(self) -> str:
         """Name for display."""
-        return f"{self.features}, {self.n_planes} plane{'s' * (self.n_planes > 1)}"
+        steps = f", steps {self.eta0:.2g}" if self.eta0 != ETA0 else ""
+        return f"{self.features}, {self.n_planes} plane{'s' * (self.n_planes > 1)}{steps}"
 
 
 class Plan(NamedTuple):
@@ -156,7 +165,7 @@ class RowSplit:
             if weightings:
                 preparation = preparation.weighted(self.gain(name, weightings))
             data, X = self.training.data(preparation), self.held_out.prepared(preparation)
-            tasks = [self._task(data, name, candidate.n_planes, self.max_iter) for candidate in own]
+            tasks = [self._task(data, name, each.n_planes, self.max_iter, each.eta0) for each in own]
             for candidate, planes in zip(own, train_members(tasks, self.plan.n_jobs), strict=True):
                 self.scores[candidate] = scores = smooth_scores(planes, X)
                 probability = softmax(scores / best_temperature(scores, y, self.held_out.weight))
@@ -183,8 +192,8 @@ class RowSplit:
             self._gains[name, weightings] = preparation.gain
         return self._gains[name, weightings]
 
-    def _task(self, data: Data, name: str, n_planes: int, max_iter: int) -> MemberTask:
-        return MemberTask(data, n_planes, self.training.noise(name), max_iter, self.plan.seeds[0])
+    def _task(self, data: Data, name: str, n_planes: int, max_iter: int, eta0: float = ETA0) -> MemberTask:
+        return MemberTask(data, n_planes, self.training.noise(name), max_iter, self.plan.seeds[0], eta0)
 
 
 class Team(NamedTuple):
@@ -285,6 +294,7 @@ def select(rows: EncodedRows, plan: Plan) -> Team:
     for number in range(len(parts)):
         left = race.run(left, [parts[number]])
         if len(parts) == 1:
+            left += _smaller_steps(race, left, parts[number])
             new = _more_planes(race, _leaders(race, left, parts[number], LEADERS[-1]), parts[number])
             left = list(dict.fromkeys(left + new))
         left = race.near_best(left, OUT_OF_THE_RACE, parts[: number + 1])
@@ -319,6 +329,20 @@ def _weighted_twice(race: Race[Candidate], tried: list[Candidate], part: RowSpli
         if own.weightings and n_planes in numbers
     ]
     return race.run(again, [part])
+
+
+def _smaller_steps(race: Race[Candidate], tried: list[Candidate], part: RowSplit) -> list[Candidate]:
+    """Compare the leaders of many rows with a third of the step size, as long as this is better."""
+    new: list[Candidate] = []
+    near = race.near_best(tried, OUT_OF_THE_RACE, [part]) if len(part.training.y) > STEPS_COMPARED else []
+    for best in _leaders(race, near, part, LEADERS[-1]):
+        while best.n_planes > 1:
+            less = best._replace(eta0=best.eta0 / 3)
+            new += race.run([less], [part])
+            if race.mean(less, part) > race.mean(best, part):
+                break
+            best = less
+    return new
 
 
 def _more_planes(race: Race[Candidate], leaders: list[Candidate], part: RowSplit) -> list[Candidate]:
@@ -376,7 +400,7 @@ def committee_to_train(rows: EncodedRows, plan: Plan, team: Team) -> TableCommit
             preparations[own.features] = preparation
             data[own.features] = rows.data(preparations[own.features])
     tasks = [
-        MemberTask(data[own.features], own.n_planes, rows.noise(own.name), plan.max_iter, seed)
+        MemberTask(data[own.features], own.n_planes, rows.noise(own.name), plan.max_iter, seed, own.eta0)
         for own, seed in zip(team.candidates, plan.seeds, strict=False)
     ]
     used = tuple(preparations[own.features] for own in team.candidates)

@@ -77,10 +77,10 @@ class TableClassifier(PlaneClassifier):
         Parameters of the `TableEncoder`.
     n_planes : int or None, default=None
         Number of planes per class, in each member. None: selected on held-out rows for each member, from 1, 2, 4, 8, 16
-        and 32, and more if these are better.
+        and 32, and more if these are better. With more than 200,000 rows, so is the size of the steps.
     max_iter : int or None, default=None
-        Maximum number of passes over the rows (epochs). None: as many as visit 150,000 rows, at least 20 and at most
-        60.
+        Maximum number of passes over the rows (epochs). None: as many as visit 150,000 rows, at least 20 (on a device
+        30) and at most 60.
     monotonic_cst : dict or array-like of shape (n_columns,), default=None
         Monotone columns: numbers, booleans or ordered categories. For two classes, 1 means that the probability of the
         second class never falls as the column grows, and -1 that it never grows; for more classes, see
@@ -124,7 +124,7 @@ class TableClassifier(PlaneClassifier):
         Training history, one value per batch. Available after `fit_stream` and `partial_fit`.
     choice_ : dict of str to float
         The held-out log-loss of each candidate, such as "bins, weighted, 16 planes": first of those that were trained
-        on the last sample or fold, the best first. Empty if `preparation` and `n_planes` are given.
+        on the last sample or fold, the best first. Empty if nothing was compared.
     n_features_in_ : int
         Number of columns seen during fit.
     feature_names_in_ : ndarray of shape (n_columns,)
@@ -373,7 +373,7 @@ class TableClassifier(PlaneClassifier):
             if data.ranks is not None:
                 raise ValueError("monotonic_cst needs device=None: monotone members are trained on the CPU.")
             rows = rows.on_device(on_device(self.device))
-        max_iter = n_passes(len(rows.y)) if self.max_iter is None else self.max_iter
+        max_iter = n_passes(len(rows.y), self.device is not None) if self.max_iter is None else self.max_iter
         names = preparations_of(rows) if self.preparation is None else (self.preparation,)
         plan = Plan(names, self.n_planes, max_iter, seeds, self.n_jobs, self.verbose)
         team = select(rows, plan)

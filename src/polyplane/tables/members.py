@@ -34,6 +34,8 @@ from polyplane.model import best_temperature
 from polyplane.planes import PlaneSet
 from polyplane.tables.preparation import RECIPES, Preparation
 
+#: Initial step size, unless a smaller one is better.
+ETA0 = 0.3
 #: Rows per step on a device.
 DEVICE_BATCH = 1024
 #: Smallest probability, to avoid an infinite log-loss.
@@ -202,6 +204,8 @@ class MemberTask:
         Number of passes over the rows.
     seed : int
         Seed of the centres, the order of the rows and the noise.
+    eta0 : float, default=0.3
+        Initial step size.
     """
 
     data: Data
@@ -209,16 +213,16 @@ class MemberTask:
     noise: float | None
     max_iter: int
     seed: int
+    eta0: float = ETA0
 
     @property
     def method(self) -> SmoothMultiHyperplane:
         """The training method: on a device that of stacks, where models are trained with larger batches."""
         n_planes = tuple(np.clip(self.data.class_counts, 1, self.n_planes).tolist())
+        how: dict[str, Any] = {"noise": self.noise, "max_iter": self.max_iter, "eta0": self.eta0}
         if is_foreign(self.data.X):
-            return SmoothMultiHyperplane(
-                n_planes=n_planes, noise=self.noise, max_iter=self.max_iter, backoff=0, batch_size=DEVICE_BATCH
-            )
-        return MemberMethod(n_planes=n_planes, noise=self.noise, max_iter=self.max_iter)
+            return SmoothMultiHyperplane(n_planes=n_planes, **how, backoff=0, batch_size=DEVICE_BATCH)
+        return MemberMethod(n_planes=n_planes, **how)
 
 
 def train_members(tasks: Sequence[MemberTask], n_jobs: int | None = None) -> list[PlaneSet]:
