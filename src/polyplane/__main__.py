@@ -9,15 +9,16 @@ def main() -> None:
     """Run the command line."""
     try:
         from polyplane.cli import main as run
+
+        run()
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
         print(MISSING, file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # outside of a command
         print("polyplane: interrupted.", file=sys.stderr)
         sys.exit(130)
-    run()
 
 
 if __name__ == "__main__":
