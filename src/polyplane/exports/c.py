@@ -63,22 +63,21 @@ def to_c(model: Any, dtype: str | None = None, *, name: str = "model") -> str:
     >>> [line for line in text.splitlines() if line.startswith("int iris_predict")]
     ['int iris_predict(const float *x, float *scores);', 'int iris_predict(const float *x, float *scores)']
     """
-    view = View.of(model, dtype, (*FLOATS, "int8"))
+    view, whole = View.of(model, dtype, (*FLOATS, "int8")), Model.of(model)
     view.refuse("C", ["text"])
     literals.check_c_identifier(name)
-    compressed = Model.of(model)
-    if compressed.projection is not None and dtype in (None, "int8"):
-        writer = _Compressed(replace(view, dtype="int8"), name, compressed)
-        if writer.is_array and (np.diff(compressed.features.source) > 0).all():
-            return writer.text()
+    is_compressed = whole.projection is not None and dtype in (None, "int8") and _is_array(view)
+    if is_compressed and (np.diff(whole.features.source) > 0).all():
+        return _CWriter(replace(view, dtype="int8"), name, whole).text()
     return _CWriter(view, name).text()
 
 
 class _Tables:
-    """Constant tables as C code; counts the bytes of numbers (`n_bytes`) and of strings (`n_text`)."""
+    """Constant tables as C code; keeps their names, and counts the bytes of numbers and of strings."""
 
     def __init__(self) -> None:
         self.text = ""
+        self.names: set[str] = set()
         self.n_bytes = self.n_text = 0
 
     def add(self, name: str, kind: str, values: Any) -> None:
@@ -86,11 +85,11 @@ class _Tables:
         self.n_bytes += SIZES[kind] * len(values)
         formats = {"double": literals.real, "float": lambda v: f"{literals.real(v, 'float32')}f"}
         literal: Any = formats.get(kind, lambda v: str(int(v)))
-        self.text += _array(f"static const {kind} ", name, [literal(value) for value in values])
+        self._add(f"static const {kind} ", name, [literal(value) for value in values])
 
     def add_texts(self, name: str, texts: Sequence[str]) -> None:
         """Add an array of strings."""
-        self.text += _array("static const char *const ", name, [literals.c_string(text) for text in texts])
+        self._add("static const char *const ", name, [literals.c_string(text) for text in texts])
         self._count(texts)
 
     def add_labels(self, classes: np.ndarray) -> None:
@@ -100,14 +99,20 @@ class _Tables:
             self._count(classes.tolist())
         else:
             self.n_bytes += 8 * len(labels)
-        self.text += "\n" + _array(kind, "labels", labels)
+        self.text += "\n"
+        self._add(kind, "labels", labels)
+
+    def _add(self, kind: str, name: str, values: list[str]) -> None:
+        self.names.add(name)
+        self.text += f"{kind}PREFIX_{name}[{len(values)}] = {{\n{literals.wrapped(values, '    ')}\n}};\n"
 
     def _count(self, texts: Sequence[Any]) -> None:
         self.n_text += sum(len(str(text).encode()) + 1 + POINTER for text in texts)
 
 
-def _array(kind: str, name: str, values: list[str]) -> str:
-    return f"{kind}PREFIX_{name}[{len(values)}] = {{\n{literals.wrapped(values, '    ')}\n}};\n"
+def _is_array(view: View) -> bool:
+    """Whether rows are arrays of numbers, with at most one feature each, and not structs."""
+    return not view.is_table and not view.features.op.any() and bool((np.diff(view.features.source) > 0).all())
 
 
 def _index_type(largest: int) -> str:
@@ -129,57 +134,87 @@ def _label_literals(classes: np.ndarray) -> tuple[str, list[str]]:
 
 
 class _CWriter:
-    """Writes the tables and functions of a view."""
+    """Writes a view as the tables and words that the program in the folder `runtime` needs.
 
-    def __init__(self, view: View, name: str) -> None:
-        self.view, self.name = view, name
+    The projection of a `compressed` model, and its planes over projected features, are written as tables of bytes.
+    """
+
+    def __init__(self, view: View, name: str, compressed: Model | None = None) -> None:
+        self.view, self.name, self.compressed = view, name, compressed
         self.real = "double" if view.dtype == "float64" else "float"
-        self.element = "signed char" if view.dtype == "int8" else self.real
-        self.tables, self.parts = _Tables(), literals.sections("model.c")
+        # Weights in float32 are summed in double, since sums in float would lose one or two more digits.
+        self.sums = "double" if view.dtype == "float32" else self.real
+        self.tables, self.is_array = _Tables(), _is_array(view)
         self.fields = literals.c_names(column.name for column in view.columns)
-        self.kinds = {column.kind for column in view.columns}
-        self.has_text = bool(self.kinds & {"category", "date"})
-        #: Whether rows are arrays of numbers, with at most one feature each, and not structs.
-        source, op = view.features.source, view.features.op
-        self.is_array = not view.is_table and not op.any() and bool((np.diff(source) > 0).all())
         #: The features, by one-byte weights multiplied by their units.
         self.features = view.features
-        self.has_limits = bool(np.isfinite([view.features.low, view.features.high]).any())
-        #: Whether the planes have scales, which their sums are multiplied by.
-        self.has_scales = view.dtype == "int8"
-        self.buffers = ["SUM planes[NAME_PLANES];"]
 
     def text(self) -> str:
         """Return the text of the file."""
-        self._add_weights()
+        view, tables = self.view, self.tables
+        self._add_planes()
         self._add_features()
-        self._add_texts()
-        self.tables.add_labels(self.view.model.classes)
-        head = self._about() + self._declarations() + (self._part("sum") if self.view.dtype == "float32" else "")
-        parts = (head, "\n", self.tables.text, self._functions(), self._predict(), self._part("end of file"))
-        return self._filled("".join(parts))
+        kinds = {column.kind for column in view.columns}
+        if kinds & {"category", "date"} and view.missing_texts:
+            tables.add_texts("missing_texts", view.missing_texts)
+        for column, field in zip(view.columns, self.fields, strict=True):
+            if column.levels:
+                tables.add_texts(f"levels_{field}", column.levels)
+        tables.add_labels(view.model.classes)
+        facts = {*tables.names, *kinds, view.dtype, view.model.planes.pooling, "array" if self.is_array else "struct"}
+        facts |= {"probabilities"} if view.model.has_probabilities else set()
+        words = self._words()
+        text = re.sub(r"\b[A-Z_]+\b", lambda found: words.get(found[0], found[0]), literals.selected("model.c", facts))
+        return self._filled(text)
 
-    def _part(self, name: str) -> str:
-        return "\n" * (name not in ("about", "declarations", "missing texts")) + self.parts[name].rstrip("\n") + "\n"
+    def _words(self) -> dict[str, str]:
+        """Return the parts of the program that depend on the columns, and the figures of its first comment."""
+        view, tables = self.view, self.tables
+        names = [column.name for column in view.columns] if view.is_table else column_names(view.model)
+        more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        example, row, third = "REAL row[NAME_FEATURES] = {...};", "const REAL *x", view.model.has_probabilities
+        if not self.is_array:
+            fields = ", ".join([f".{field} = ..." for field in self.fields[:3]] + ["..."] * (len(self.fields) > 3))
+            example, row = f"struct PREFIX_row row = {{{fields}}};", "const struct PREFIX_row *row"
+        pairs = list(zip(view.columns, self.fields, strict=True))
+        numbers = 0 if self.compressed is None else SIZES["float"] * self.compressed.planes.n_features
+        numbers += view.n_planes * SIZES["float" if view.dtype == "int8" else "double"]
+        return {
+            "LEARNER": view.model.learner,
+            "VERSION": __version__,
+            "EXAMPLE": example,
+            "CALL": f"{'' if self.is_array else '&'}row, NULL{', NULL' * third}",
+            "COLUMNS": ", ".join(map(literals.c_comment, names[:SHOWN])) + more,
+            "N_BYTES": str(tables.n_bytes),
+            "DTYPE": view.dtype,
+            "N_TEXT": str(tables.n_text),
+            "N_STACK": str(numbers + view.model.n_classes * SIZES["double"]),
+            "TABLES": tables.text.rstrip("\n"),
+            "LABELS": f"{_label_literals(view.model.classes)[0]}PREFIX_labels[NAME_CLASSES]",
+            "SIGNATURE": f"int PREFIX_predict({row}, REAL *scores{', REAL *probabilities' * third})",
+            "STRUCT": "" if self.is_array else self._struct(),
+            "ROWS": "" if self.is_array else "\n".join(self._row(*pair) for pair in pairs),
+        }
 
     def _filled(self, text: str) -> str:
+        """Replace the words in capitals; string literals may contain text of the model, and are not changed."""
         view = self.view
         words = {
             "PREFIX": self.name,
             "NAME": self.name.upper(),
             "REAL": self.real,
-            # Weights in float32 are summed in double, since sums in float would lose one or two more digits.
             "SUM": f"{self.name.upper()}_SUM" if view.dtype == "float32" else self.real,
-            "ELEMENT": self.element,
+            "ELEMENT": "signed char" if view.dtype == "int8" else self.real,
             "EDGE": _index_type(view.n_planes),
             "EXP": "exp" if self.real == "double" else "expf",
             "N_CLASSES": str(view.model.n_classes),
             "N_PLANES": str(view.n_planes),
+            "N_FEATURES": str(view.model.n_columns),
+            "N_RANK": "" if self.compressed is None else str(self.compressed.planes.n_features),
             "N_MEMBERS": str(len(view.members)),
             "N_MISSING_TEXTS": str(len(view.missing_texts)),
             "TEMPERATURE": literals.real(view.model.temperature or 1.0),
         }
-        # String literals may contain text of the model: they are not changed.
         pattern = re.compile(r'"(?:[^"\\]|\\.)*"|\b(PREFIX|NAME)_|\b(' + "|".join(words) + r")\b", flags=re.DOTALL)
 
         def replaced(found: re.Match[str]) -> str:
@@ -189,176 +224,73 @@ class _CWriter:
 
         return pattern.sub(replaced, text)
 
-    # The comment and the declarations.
-
-    def _about(self) -> str:
-        view = self.view
-        names = [column.name for column in view.columns] if view.is_table else column_names(view.model)
-        shown = ", ".join(map(literals.c_comment, names[:SHOWN]))
-        more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        words = {
-            "LEARNER": view.model.learner,
-            "VERSION": __version__,
-            "EXAMPLE": self._example(),
-            "CALL": f"{'' if self.is_array else '&'}row, NULL{', NULL' if view.model.has_probabilities else ''}",
-            "COLUMNS": shown + more,
-            "N_BYTES": str(self.tables.n_bytes),
-            "DTYPE": view.dtype,
-            "N_TEXT": str(self.tables.n_text),
-            "N_STACK": str(self._stack()),
-        }
-        return re.sub("|".join(words), lambda found: words[found[0]], self._part("about"))
-
-    def _stack(self) -> int:
-        sums = SIZES["float" if self.view.dtype == "int8" else "double"]
-        return self.view.n_planes * sums + self.view.model.n_classes * SIZES["double"]
-
-    def _example(self) -> str:
-        if self.is_array:
-            return "REAL row[NAME_FEATURES] = {...};"
-        shown = ", ".join(f".{field} = ..." for field in self.fields[:3])
-        return f"struct PREFIX_row row = {{{shown}{', ...' if len(self.fields) > 3 else ''}}};"
-
-    def _signature(self) -> str:
-        rows = "const REAL *x" if self.is_array else "const struct PREFIX_row *row"
-        third = ", REAL *probabilities" if self.view.model.has_probabilities else ""
-        return f"int PREFIX_predict({rows}, REAL *scores{third})"
-
-    def _declarations(self) -> str:
-        labels = f"{_label_literals(self.view.model.classes)[0]}PREFIX_labels[NAME_CLASSES]"
-        head, tail = self._part("declarations").split("GIVEN")
-        return head + self._given() + tail.replace("LABELS", labels).replace("SIGNATURE", self._signature())
-
-    def _given(self) -> str:
-        """Return the declaration of rows: the number of features, or a struct."""
-        if self.is_array:
-            return f"#define NAME_FEATURES {self.view.model.n_columns}\n"
-        pairs = list(zip(self.view.columns, self.fields, strict=True))
-        types = {"category": "const char *", "date": "const char *"}
-        lines = [(f"{types.get(column.kind, 'double ')}{field};", column) for column, field in pairs]
-        width = max(len(line) for line, _ in lines)
-        text = "\nstruct PREFIX_row {\n"
-        for line, column in lines:
-            expected = EXPECTED[column.kind].format(len(column.levels))
-            if unit := getattr(column.format, "unit", ""):
-                expected = expected.replace("a number", f"a number ({literals.c_comment(unit)})")
-            text += f"    {line:<{width}} /* {literals.c_comment(column.name)}: {expected} */\n"
-        return f"{text}}};\n"
-
     # Tables.
 
-    def _add_weights(self) -> None:
-        view, weights = self.view, self.view.weights
-        if self.has_scales:
-            weights, scales, self.features = view.quantized()
-            self.tables.add("scales", self.real, scales)
-        self.spans = view.spans(weights)
-        self.tables.add("weights", self.element, weights.ravel() if self.spans is None else self.spans.values)
-        if self.spans is not None:
-            self.tables.add("offsets", _index_type(self.spans.offsets[-1]), self.spans.offsets)
-            self.tables.add("starts", _index_type(view.n_planes), self.spans.starts)
-        self._add_planes("double" if view.dtype == "float32" else self.real)
+    def _add_planes(self) -> None:
+        view, tables, weights = self.view, self.tables, self.view.weights
+        if self.compressed is not None:
+            projection: Any = self.compressed.projection
+            if projection.matrix is not None:
+                tables.add("projection", "signed char", projection.matrix.T.ravel())
+            tables.add("units", "float", projection.scale)
+            weights, spans = self.compressed.planes.coef.T, None
+        else:
+            if view.dtype == "int8":
+                weights, scales, self.features = view.quantized()
+                tables.add("scales", self.real, scales)
+            spans = view.spans(weights)
+        element = "signed char" if view.dtype == "int8" else self.real
+        tables.add("weights", element, weights.ravel() if spans is None else spans.values)
+        if spans is not None:
+            tables.add("offsets", _index_type(spans.offsets[-1]), spans.offsets)
+            tables.add("starts", _index_type(view.n_planes), spans.starts)
+        tables.add("intercepts", self.sums, view.intercept)
+        tables.add("edges", _index_type(view.n_planes), view.model.planes.indptr)
+        if view.member_weights is not None:
+            tables.add("member_weights", "double", view.member_weights)
 
-    def _add_planes(self, kind: str) -> None:
-        self.tables.add("intercepts", kind, self.view.intercept)
-        self.tables.add("edges", _index_type(self.view.n_planes), self.view.model.planes.indptr)
-        if self.view.member_weights is not None:
-            self.tables.add("member_weights", "double", self.view.member_weights)
-
-    def _add_features(self, centre_type: str = "double") -> None:
+    def _add_features(self) -> None:
         """Add the tables of the features; an array of numbers does not need those that have no effect."""
-        features, tables = self.features, self.tables
-        if not self.is_array:
-            if features.n_features:
-                tables.add("centres", centre_type, features.centre)
-                tables.add("factors", self.real, features.factor)
-            return
-        if features.n_features < self.view.model.n_columns:
-            bits = np.isin(np.arange(self.view.model.n_columns), features.source)
+        features, tables, n_columns = self.features, self.tables, self.view.model.n_columns
+        if self.is_array and features.n_features < n_columns:
+            bits = np.isin(np.arange(n_columns), features.source)
             tables.add("kept", "unsigned char", np.packbits(bits, bitorder="little"))
-        if features.centre.any():
-            tables.add("centres", centre_type, features.centre)
-        if (features.factor != 1.0).any():
+        if features.centre.any() if self.is_array else features.n_features:
+            tables.add("centres", "double" if self.compressed is None else "float", features.centre)
+        if (features.factor != 1.0).any() if self.is_array else features.n_features:
             tables.add("factors", self.real, features.factor)
-        if self.has_limits:
+        if self.is_array and np.isfinite([features.low, features.high]).any():
             tables.add("lows", "double", [self._limit(value) for value in features.low])
             tables.add("highs", "double", [self._limit(value) for value in features.high])
-        if self.view.columns[0].may_be_missing:
+        if self.is_array and self.view.columns[0].may_be_missing:
             tables.add("neutrals", "double", [column.numbers[0].neutral for column in self.view.columns])
-
-    def _add_texts(self) -> None:
-        if self.has_text and self.view.missing_texts:
-            self.tables.add_texts("missing_texts", self.view.missing_texts)
-        for column, field in zip(self.view.columns, self.fields, strict=True):
-            if column.levels:
-                self.tables.add_texts(f"levels_{field}", column.levels)
 
     def _limit(self, value: float) -> float:
         """Return a limit as a finite number, which sums in float can hold."""
         largest = 1.7e308 if self.real == "double" else 3e38
         return min(max(float(value), -largest), largest)
 
-    # Functions.
+    # Rows with a field for each column.
 
-    def _functions(self) -> str:
-        parts = {
-            "add": self.spans is None,
-            "add spans": self.spans is not None,
-            "features": not self.is_array and self.view.features.n_features > 0,
-            "text": self.has_text,
-            "category": "category" in self.kinds,
-            "date": "date" in self.kinds,
-            "max": not self.view.is_soft,
-            "logsumexp": self.view.is_soft,
-        }
-        text = "".join(self._part(name) for name, is_used in parts.items() if is_used)
-        weight = "" if self.view.member_weights is None else "PREFIX_member_weights[m] * "
-        missing_texts = self._part("missing texts") if self.view.missing_texts else ""
-        return text.replace("WEIGHT * ", weight).replace("MISSING_TEXTS", missing_texts, 1)
+    def _struct(self) -> str:
+        pairs = list(zip(self.view.columns, self.fields, strict=True))
+        types = {"category": "const char *", "date": "const char *"}
+        lines = [(f"{types.get(column.kind, 'double ')}{field};", column) for column, field in pairs]
+        width = max(len(line) for line, _ in lines)
+        text = "struct PREFIX_row {\n"
+        for line, column in lines:
+            expected = EXPECTED[column.kind].format(len(column.levels))
+            if unit := getattr(column.format, "unit", ""):
+                expected = expected.replace("a number", f"a number ({literals.c_comment(unit)})")
+            text += f"    {line:<{width}} /* {literals.c_comment(column.name)}: {expected} */\n"
+        return f"{text}}};"
 
-    def _predict(self) -> str:
-        lines = [*self.buffers, "double classes[NAME_CLASSES];", "int k, c, winner = 0;"]
-        if self.is_array:
-            lines.append("int j, f = 0;")
-        elif self.kinds & {"number", "boolean"}:
-            lines.append("double x;")
-        if "date" in self.kinds:
-            lines += ["double parts[5]; /* days since 1970, year, month, day of week, hour */", "int missing;"]
-        declared = "".join(f"    {line}\n" for line in lines)
-        end = (self._part("end int8").lstrip("\n") if self.has_scales else "") + self._part("end")
-        end += self._part("probabilities").lstrip("\n") if self.view.model.has_probabilities else ""
-        begin = self._part("begin int8" if self.has_scales else "begin")
-        return f"\n{self._signature()}\n{{\n{declared}{begin}{self._rows()}{end}    return winner;\n}}\n"
-
-    def _rows(self) -> str:
-        if self.is_array:
-            return self._array_loop("PREFIX_add(planes, f, (SUM)u);")
-        pairs = zip(self.view.columns, self.fields, strict=True)
-        return "".join(self._category(*pair) if pair[0].kind == "category" else self._numbers(*pair) for pair in pairs)
-
-    def _array_loop(self, add: str) -> str:
-        """Return the loop over an array of numbers, which ends with the statement `add` for the feature u."""
-        features, may_be_missing = self.features, self.view.columns[0].may_be_missing
-        lines = ["double u = x[j];", "if (isinf(u))" if may_be_missing else "if (!isfinite(u))", "    return -1;"]
-        if features.n_features < self.view.model.n_columns:
-            lines += ["if (!(PREFIX_kept[j / 8] >> (j % 8) & 1))", "    continue;"]
-        if may_be_missing:
-            lines += ["if (isnan(u))", "    u = PREFIX_neutrals[f];"]
-        if features.centre.any():
-            lines.append("u -= PREFIX_centres[f];")
-        if (features.factor != 1.0).any():
-            lines.append("u *= PREFIX_factors[f];")
-        if self.has_limits:
-            lines.append("u = u < PREFIX_lows[f] ? PREFIX_lows[f] : u > PREFIX_highs[f] ? PREFIX_highs[f] : u;")
-        body = "".join(f"        {line}\n" for line in (*lines, add, "f++;"))
-        return f"    for (j = 0; j < NAME_FEATURES; j++) {{\n{body}    }}\n"
-
-    def _category(self, column: ColumnView, field: str) -> str:
-        levels = f"PREFIX_levels_{field}" if column.levels else "NULL"
-        rows = ", ".join("-1" if row is None else str(row) for row in (column.first, column.other, column.missing))
-        return f"\n    PREFIX_category(planes, row->{field}, {levels}, {len(column.levels)}, {rows});\n"
-
-    def _numbers(self, column: ColumnView, field: str) -> str:
+    def _row(self, column: ColumnView, field: str) -> str:
+        """Return the statements that add a field to the scores of the planes."""
+        if column.kind == "category":
+            levels = f"PREFIX_levels_{field}" if column.levels else "NULL"
+            rows = ", ".join("-1" if row is None else str(row) for row in (column.first, column.other, column.missing))
+            return f"\n    PREFIX_category(planes, row->{field}, {levels}, {len(column.levels)}, {rows});"
         if column.kind == "date":
             names = {number.part: f"parts[{DATE_PARTS.index(number.part)}]" for number in column.numbers}
             lines = [f"missing = PREFIX_date(row->{field}, parts);", "if (missing < 0)", "    return -1;"]
@@ -382,52 +314,4 @@ class _CWriter:
                 op = f"NAME_{run.op.replace(' ', '_').upper()}"
                 given = f"{names[number.part]}, {op}, {run.start}, {run.stop}, {low}, {high}"
                 lines.append(f"PREFIX_features(planes, {given});")
-        return "\n" + "".join(f"    {line}\n" for line in lines)
-
-
-class _Compressed(_CWriter):
-    """Writes a model whose projection, and planes over projected features, are tables of bytes."""
-
-    def __init__(self, view: View, name: str, model: Model) -> None:
-        super().__init__(view, name)
-        projection: Any = model.projection
-        self.projection = projection
-        self.coef, self.has_scales, self.spans = model.planes.coef, False, None
-        if projection.matrix is not None:
-            self.buffers.append("SUM projected[NAME_RANK];")
-
-    def _add_weights(self) -> None:
-        if self.projection.matrix is not None:
-            self.tables.add("projection", "signed char", self.projection.matrix.T.ravel())
-        self.tables.add("units", "float", self.projection.scale)
-        self.tables.add("weights", "signed char", self.coef.T.ravel())
-        self._add_planes("float")
-
-    def _add_features(self, centre_type: str = "float") -> None:
-        super()._add_features(centre_type)
-
-    def _given(self) -> str:
-        return f"{super()._given()}#define NAME_RANK {len(self.projection.scale)}\n"
-
-    def _functions(self) -> str:
-        functions = super()._functions()
-        if self.projection.matrix is None:
-            return functions
-        words = {
-            "planes": "values",
-            "PREFIX_add": "PREFIX_project",
-            "weights": "projection",
-            "NAME_PLANES": "NAME_RANK",
-        }
-        project = re.sub("|".join(words), lambda found: words[found[0]], self._part("add"))
-        comment = "/* Adds value times the projection of a feature to the projected values. */\n"
-        return f"{functions}\n{comment}{project.partition('*/')[2].lstrip()}"
-
-    def _stack(self) -> int:
-        return super()._stack() + SIZES["float"] * len(self.projection.scale)
-
-    def _rows(self) -> str:
-        if self.projection.matrix is None:
-            return self._array_loop("PREFIX_add(planes, f, (float)u * PREFIX_units[f]);")
-        loop = self._array_loop("PREFIX_project(projected, f, (float)u);")
-        return f"{self.parts['begin project']}{loop}{self.parts['project']}"
+        return "\n" + "\n".join(f"    {line}" for line in lines)

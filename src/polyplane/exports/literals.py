@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -21,6 +21,26 @@ _LONGEST_C = 4095
 def runtime(file: str) -> str:
     """Return the text of a file of the folder `runtime`."""
     return (files("polyplane.exports") / "runtime" / file).read_text(encoding="utf-8")
+
+
+def selected(file: str, facts: Collection[str]) -> str:
+    """Return the lines of a file of the folder `runtime` that are used, without the comment at its start.
+
+    Lines between the comments ``@ if NAMES`` and ``@ end`` are used if one of the names is among the facts; between
+    ``@ else`` and ``@ end``, if none is.
+    """
+    lines, levels = [], [True]
+    for line in runtime(file).partition("\n\n")[2].splitlines(keepends=True):
+        found = re.fullmatch(r"/\* @ (if|else|end)([\w ]*) \*/\n", line)
+        if found is None:
+            lines += [line] if all(levels) else []
+        elif found[1] == "if":
+            levels.append(any(name in facts for name in found[2].split()))
+        elif found[1] == "else":
+            levels[-1] = not levels[-1]
+        else:
+            levels.pop()
+    return "".join(lines)
 
 
 @cache

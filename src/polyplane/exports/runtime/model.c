@@ -1,7 +1,6 @@
-/* The runtime of exported C programs. Each part begins with a comment of its name, and is used if a model needs it;
-   words in capitals (PREFIX, NAME, REAL, SUM and others) are replaced for each model. */
+/* The program of exported models. The lines after a comment "@ if" are used if the model has one of the named tables or
+   traits, those after "@ else" if not, until "@ end". Words in capitals (PREFIX, REAL, TABLES and others) are replaced. */
 
-/* @ about */
 /*
  * A LEARNER as C99, written by polyplane VERSION.
  *
@@ -19,14 +18,21 @@
  * Memory: N_BYTES bytes of constant tables (DTYPE), N_TEXT of texts
  * with pointers of 32 bits, about N_STACK bytes of stack. Nothing is allocated.
  */
-
-/* @ declarations */
 #ifndef NAME_DECLARED
 #define NAME_DECLARED
 
 #define NAME_CLASSES N_CLASSES
 #define NAME_PLANES N_PLANES
-GIVEN
+/* @ if array */
+#define NAME_FEATURES N_FEATURES
+/* @ else */
+
+STRUCT
+/* @ end */
+/* @ if units */
+#define NAME_RANK N_RANK
+/* @ end */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -41,25 +47,18 @@ SIGNATURE;
 #ifndef NAME_DECLARATIONS
 #include <math.h>
 #include <string.h>
+/* @ if float32 */
 
-/* @ sum */
 /* The type of sums. If double is slow, as on a microcontroller with single precision only, define NAME_SUM as float:
    scores then lose about one digit. */
 #ifndef NAME_SUM
 #define NAME_SUM double
 #endif
+/* @ end */
 
-/* @ add */
-/* Adds value times the weights of a feature to the scores of the planes. */
-static void PREFIX_add(SUM *planes, int feature, SUM value)
-{
-    const ELEMENT *weight = PREFIX_weights + (size_t)feature * NAME_PLANES;
-    int k;
-    for (k = 0; k < NAME_PLANES; k++)
-        planes[k] += value * weight[k];
-}
+TABLES
+/* @ if offsets */
 
-/* @ add spans */
 /* Adds value times the weights of a feature to the scores of the planes that use it. */
 static void PREFIX_add(SUM *planes, int feature, SUM value)
 {
@@ -69,18 +68,20 @@ static void PREFIX_add(SUM *planes, int feature, SUM value)
     while (weight < end)
         *planes++ += value * *weight++;
 }
+/* @ else */
 
-/* @ add projection */
-/* Adds value times the projection of a feature to the projected values. */
-static void PREFIX_project(SUM *projected, int feature, SUM value)
+/* Adds value times the weights of a feature to the scores of the planes. */
+static void PREFIX_add(SUM *planes, int feature, SUM value)
 {
-    const signed char *weight = PREFIX_projection + (size_t)feature * NAME_RANK;
+    const ELEMENT *weight = PREFIX_weights + (size_t)feature * NAME_PLANES;
     int k;
-    for (k = 0; k < NAME_RANK; k++)
-        projected[k] += value * weight[k];
+    for (k = 0; k < NAME_PLANES; k++)
+        planes[k] += value * weight[k];
 }
+/* @ end */
+/* @ if struct */
+/* @ if centres */
 
-/* @ features */
 /* Adds the features of x with the indices `first` to `last`, exclusive: functions of (x - centre) * factor. */
 enum { NAME_VALUE, NAME_SQUARE, NAME_SMOOTH, NAME_SMOOTH_SQUARE };
 static void PREFIX_features(SUM *planes, double x, int op, int first, int last, double low, double high)
@@ -97,8 +98,10 @@ static void PREFIX_features(SUM *planes, double x, int op, int first, int last, 
         PREFIX_add(planes, j, (SUM)(u < low ? low : u > high ? high : u));
     }
 }
+/* @ end */
+/* @ end */
+/* @ if category date */
 
-/* @ text */
 /* Returns the number of bytes of the UTF-8 whitespace character at the start of a text of n bytes, or 0. */
 static size_t PREFIX_blank(const char *text, size_t n)
 {
@@ -144,18 +147,19 @@ static const char *PREFIX_trim(const char *text, size_t *length)
                 text = words[w];
         }
     *length = n;
-MISSING_TEXTS    return text;
-}
-
-/* @ missing texts */
+/* @ if missing_texts */
     {
         size_t i;
         for (i = 0; i < N_MISSING_TEXTS; i++)
             if (strlen(PREFIX_missing_texts[i]) == n && memcmp(PREFIX_missing_texts[i], text, n) == 0)
                 return NULL;
     }
+/* @ end */
+    return text;
+}
+/* @ end */
+/* @ if category */
 
-/* @ category */
 /* Adds the feature of a category: first + i for level i, `other` for an unknown level, `missing` for a missing value.
    A negative index means that there is no such feature. */
 static void PREFIX_category(SUM *planes, const char *text, const char *const *levels, int n,
@@ -177,8 +181,9 @@ static void PREFIX_category(SUM *planes, const char *text, const char *const *le
     if (other >= 0)
         PREFIX_add(planes, other, 1);
 }
+/* @ end */
+/* @ if date */
 
-/* @ date */
 /* Returns the value of n digits, or -1 if a character is not a digit. */
 static int PREFIX_digits(const char *text, int n)
 {
@@ -253,27 +258,9 @@ static int PREFIX_date(const char *text, double *parts)
     parts[4] = hour;
     return 0;
 }
+/* @ end */
+/* @ if logsumexp */
 
-/* @ max */
-/* The score of a class is the mean over the members of the largest score of its planes. */
-static void PREFIX_classes(const SUM *planes, double *classes)
-{
-    int c, m, k;
-    for (c = 0; c < NAME_CLASSES; c++) {
-        classes[c] = 0.0;
-        for (m = 0; m < N_MEMBERS; m++) {
-            const EDGE *edge = PREFIX_edges + m * NAME_CLASSES + c;
-            SUM best = planes[edge[0]];
-            for (k = edge[0] + 1; k < edge[1]; k++)
-                if (planes[k] > best)
-                    best = planes[k];
-            classes[c] += WEIGHT * best;
-        }
-        classes[c] /= N_MEMBERS;
-    }
-}
-
-/* @ logsumexp */
 /* The score of a class is the mean over the members of the log-sum-exp of the scores of its planes. */
 static void PREFIX_classes(const SUM *planes, double *classes)
 {
@@ -290,34 +277,133 @@ static void PREFIX_classes(const SUM *planes, double *classes)
                     most = planes[k];
             for (k = edge[c]; k < edge[c + 1]; k++)
                 sum += EXP((REAL)(planes[k] - most));
-            classes[c] += WEIGHT * (log(sum) + most);
+/* @ if member_weights */
+            classes[c] += PREFIX_member_weights[m] * (log(sum) + most);
+/* @ else */
+            classes[c] += (log(sum) + most);
+/* @ end */
         }
     }
     for (c = 0; c < NAME_CLASSES; c++)
         classes[c] /= N_MEMBERS;
 }
+/* @ else */
 
-/* @ begin */
-    for (k = 0; k < NAME_PLANES; k++)
-        planes[k] = (SUM)PREFIX_intercepts[k];
+/* The score of a class is the mean over the members of the largest score of its planes. */
+static void PREFIX_classes(const SUM *planes, double *classes)
+{
+    int c, m, k;
+    for (c = 0; c < NAME_CLASSES; c++) {
+        classes[c] = 0.0;
+        for (m = 0; m < N_MEMBERS; m++) {
+            const EDGE *edge = PREFIX_edges + m * NAME_CLASSES + c;
+            SUM best = planes[edge[0]];
+            for (k = edge[0] + 1; k < edge[1]; k++)
+                if (planes[k] > best)
+                    best = planes[k];
+/* @ if member_weights */
+            classes[c] += PREFIX_member_weights[m] * best;
+/* @ else */
+            classes[c] += best;
+/* @ end */
+        }
+        classes[c] /= N_MEMBERS;
+    }
+}
+/* @ end */
+/* @ if projection */
 
-/* @ begin int8 */
+/* Adds value times the projection of a feature to the projected values. */
+static void PREFIX_project(SUM *values, int feature, SUM value)
+{
+    const signed char *weight = PREFIX_projection + (size_t)feature * NAME_RANK;
+    int k;
+    for (k = 0; k < NAME_RANK; k++)
+        values[k] += value * weight[k];
+}
+/* @ end */
+
+SIGNATURE
+{
+    SUM planes[NAME_PLANES];
+/* @ if projection */
+    SUM projected[NAME_RANK];
+/* @ end */
+    double classes[NAME_CLASSES];
+    int k, c, winner = 0;
+/* @ if array */
+    int j, f = 0;
+/* @ else */
+/* @ if number boolean */
+    double x;
+/* @ end */
+/* @ end */
+/* @ if date */
+    double parts[5]; /* days since 1970, year, month, day of week, hour */
+    int missing;
+/* @ end */
+
+/* @ if scales */
     for (k = 0; k < NAME_PLANES; k++)
         planes[k] = 0;
-
-/* @ end int8 */
+/* @ else */
     for (k = 0; k < NAME_PLANES; k++)
-        planes[k] = planes[k] * PREFIX_scales[k] + PREFIX_intercepts[k];
-
-/* @ begin project */
+        planes[k] = (SUM)PREFIX_intercepts[k];
+/* @ end */
+/* @ if projection */
     for (k = 0; k < NAME_RANK; k++)
         projected[k] = 0;
 
-/* @ project */
+/* @ end */
+/* @ if array */
+    for (j = 0; j < NAME_FEATURES; j++) {
+        double u = x[j];
+/* @ if neutrals */
+        if (isinf(u))
+/* @ else */
+        if (!isfinite(u))
+/* @ end */
+            return -1;
+/* @ if kept */
+        if (!(PREFIX_kept[j / 8] >> (j % 8) & 1))
+            continue;
+/* @ end */
+/* @ if neutrals */
+        if (isnan(u))
+            u = PREFIX_neutrals[f];
+/* @ end */
+/* @ if centres */
+        u -= PREFIX_centres[f];
+/* @ end */
+/* @ if factors */
+        u *= PREFIX_factors[f];
+/* @ end */
+/* @ if lows */
+        u = u < PREFIX_lows[f] ? PREFIX_lows[f] : u > PREFIX_highs[f] ? PREFIX_highs[f] : u;
+/* @ end */
+/* @ if projection */
+        PREFIX_project(projected, f, (float)u);
+/* @ else */
+/* @ if units */
+        PREFIX_add(planes, f, (float)u * PREFIX_units[f]);
+/* @ else */
+        PREFIX_add(planes, f, (SUM)u);
+/* @ end */
+/* @ end */
+        f++;
+    }
+/* @ else */
+ROWS
+/* @ end */
+/* @ if projection */
     for (k = 0; k < NAME_RANK; k++)
         PREFIX_add(planes, k, projected[k] * PREFIX_units[k]);
-
 /* @ end */
+/* @ if scales */
+    for (k = 0; k < NAME_PLANES; k++)
+        planes[k] = planes[k] * PREFIX_scales[k] + PREFIX_intercepts[k];
+/* @ end */
+
     PREFIX_classes(planes, classes);
     for (c = 1; c < NAME_CLASSES; c++)
         if (classes[c] > classes[winner])
@@ -325,8 +411,7 @@ static void PREFIX_classes(const SUM *planes, double *classes)
     if (scores != NULL)
         for (c = 0; c < NAME_CLASSES; c++)
             scores[c] = (REAL)classes[c];
-
-/* @ probabilities */
+/* @ if probabilities */
     if (probabilities != NULL) {
         REAL sum = 0;
         for (c = 0; c < NAME_CLASSES; c++) {
@@ -336,6 +421,8 @@ static void PREFIX_classes(const SUM *planes, double *classes)
         for (c = 0; c < NAME_CLASSES; c++)
             probabilities[c] /= sum;
     }
+/* @ end */
+    return winner;
+}
 
-/* @ end of file */
 #endif /* NAME_DECLARATIONS */
