@@ -18,8 +18,6 @@ FIRST_CONSTRAINTS = 32
 #: A solution much longer than the limits is computed in a larger unit: in units of about its length, the last component
 #: of the residual, the inverse of 1 plus the squared length, is not small. Factor between units, and their number.
 MIN_RESIDUAL, FAR, MAX_UNITS = 0.01, 1e5, 3
-#: Multipliers for the lower bound of the distance to a half-space within a box, relative to the one without the box.
-MULTIPLIERS = 2.0 ** (np.arange(15) / 2)
 #: The norms of changes, the metric that is the dual norm of a difference of weights, and the order of the dual norm.
 DUALS = {1: ("chebyshev", np.inf), 2: ("euclidean", 2), np.inf: ("cityblock", 1)}
 
@@ -144,11 +142,9 @@ class Region:
 
         If there is none, the point is None and the distance infinite.
         """
-        bounds, farthest = self._half_spaces(x, margin)
+        bounds = self._half_spaces(x, margin)
         scale, free = self.allowed.scale, self.allowed.free
         lower, upper = (((edge - x) / scale)[free] for edge in (self.allowed.lower, self.allowed.upper))
-        if self.allowed.norm == 2 and (np.isfinite(lower).any() or np.isfinite(upper).any()):
-            bounds = np.maximum(bounds, self._half_spaces_in_box(x, margin, farthest, lower, upper))
         best, change = np.inf, None
         for i in np.argsort(bounds, kind="stable"):
             if bounds[i] >= best or bounds[i] == np.inf:
@@ -162,34 +158,15 @@ class Region:
         point[free] += change * scale[free]
         return point, best
 
-    def _half_spaces(self, x: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for each plane of `own`, the distance to its farthest half-space and the rival that defines it."""
+    def _half_spaces(self, x: np.ndarray, margin: float) -> np.ndarray:
+        """Return, for each plane of `own`, a lower bound of the distance to its farthest half-space."""
         ours, theirs = (coef @ x + intercept for coef, intercept in (self.own_planes, self.rival_planes))
         missing = theirs - ours[:, None] + margin
         missing[self.beaten] = 0.0
         # If the length is 0, no change affects the difference; `_project` checks its sign.
         ways = np.divide(np.maximum(missing, 0.0), self.lengths, out=np.zeros_like(missing), where=self.lengths > 0)
-        farthest = ways.argmax(axis=1)
-        return ways[np.arange(len(ways)), farthest] * (1.0 - 1e-12), farthest
-
-    def _half_spaces_in_box(
-        self, x: np.ndarray, margin: float, rivals: np.ndarray, lower: np.ndarray, upper: np.ndarray
-    ) -> np.ndarray:
-        """Return lower bounds of the same distances within the box: values of the dual of one constraint."""
-        free = self.allowed.free
-        difference = self.own_planes[0] - self.rival_planes[0][rivals]
-        missing = margin - difference @ x - (self.own_planes[1] - self.rival_planes[1][rivals])
-        normals = difference[:, free] * self.allowed.scale[free]
-        square = np.einsum("ij,ij->i", normals, normals)
-        start = np.divide(np.maximum(missing, 0.0), square, out=np.zeros_like(square), where=square > 1e-100)
-        best = np.zeros(len(normals))
-        for factor in MULTIPLIERS:
-            multiplier = factor * start
-            change = np.clip(multiplier[:, None] * normals, lower, upper)
-            left = missing - np.einsum("ij,ij->i", normals, change)
-            best = np.maximum(best, 0.5 * np.einsum("ij,ij->i", change, change) + multiplier * left)
-        bound: np.ndarray = np.sqrt(2.0 * best) * (1.0 - 1e-9)
-        return bound
+        bounds: np.ndarray = ways.max(axis=1) * (1.0 - 1e-12)
+        return bounds
 
     def _project(
         self, x: np.ndarray, i: int, margin: float, box: tuple[np.ndarray, np.ndarray], ceiling: float

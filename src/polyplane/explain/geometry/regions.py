@@ -15,8 +15,6 @@ from polyplane.planes import PlaneSet, check_winners
 
 #: A region is treated as empty if the radius of its largest ball, relative to the distances of its walls, is smaller.
 TOO_THIN = 1e-7
-#: Number of walls that a linear program starts with, and number that is added at a time.
-FIRST_WALLS = 32
 #: Number of best planes stored for each row; when only one of them remains, the row is scored again.
 STORED_PLANES = 6
 
@@ -160,9 +158,7 @@ def _surely_winning(planes: PlaneSet, allowed: AllowedChange) -> np.ndarray:
 
 def _ball(planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> Ball | None:
     """Compute the largest ball in which plane `p` scores higher than the rivals (a mask); None if there is none."""
-    program = _Program.of(planes, p, rivals, allowed)
-    if program is None:
-        return None
+    program = _Program(planes, p, rivals, allowed)
     center, radius = program.solve(1.0)
     if radius >= 1.0 - TOO_THIN:  # a very large ball fits: check whether the region is unbounded
         largest, radius = program.solve(np.inf)
@@ -172,64 +168,46 @@ def _ball(planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) 
 
 def _wins_somewhere(planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> bool:
     """Return whether any ball fits: finding a small one is faster than finding the largest."""
-    program = _Program.of(planes, p, rivals, allowed)
-    return program is not None and program.solve(1e3 * TOO_THIN)[1] > TOO_THIN
+    return _Program(planes, p, rivals, allowed).solve(1e3 * TOO_THIN)[1] > TOO_THIN
 
 
 class _Program:
-    """Linear program of the largest ball, with constraint generation: few of many walls are active.
+    """Linear program of the largest ball where plane `p` exceeds the rivals.
 
     Lengths are scaled so that the distances of the walls from 0 are at most 1.
     """
 
-    def __init__(self, normals: np.ndarray, offsets: np.ndarray, allowed: AllowedChange) -> None:
-        below, above = np.isfinite(allowed.lower), np.isfinite(allowed.upper)
-        edges = np.concatenate([-allowed.lower[below], allowed.upper[above]])
-        size = float(np.abs(np.concatenate([offsets, edges])).max(initial=0.0))
-        self.unit = max(size, float(np.finfo(np.float32).tiny)) if size > 0 else 1.0
-        self.normals, self.offsets, self.edges = normals, offsets / self.unit, edges / self.unit
-        eye = sparse.eye_array(normals.shape[1], format="csr")
-        self.box = sparse.vstack([-eye[below], eye[above]], format="csr")
-
-    @classmethod
-    def of(cls, planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> _Program | None:
-        """Return the program of the region where plane `p` exceeds the rivals; None if a parallel rival exceeds it."""
+    def __init__(self, planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> None:
         normals = planes.coef[rivals].astype(np.float64) - planes.coef[p]
         offsets = planes.intercept[p] - planes.intercept[rivals].astype(np.float64)
         lengths = np.sqrt(np.einsum("ij,ij->i", normals, normals))
         flat = lengths == 0
         first = np.arange(planes.n_planes)[rivals][flat] > p
-        if ((offsets[flat] < 0) | (offsets[flat] == 0) & ~first).any():
-            return None
-        return cls(normals[~flat] / lengths[~flat, None], offsets[~flat] / lengths[~flat], allowed)
+        #: Whether a parallel rival exceeds the plane everywhere.
+        self.is_empty = bool(((offsets[flat] < 0) | (offsets[flat] == 0) & ~first).any())
+        below, above = np.isfinite(allowed.lower), np.isfinite(allowed.upper)
+        eye = sparse.eye_array(planes.n_features, format="csr")
+        walls = sparse.csr_array(normals[~flat] / lengths[~flat, None])
+        rows = sparse.vstack([walls, -eye[below], eye[above]])
+        self.rows = sparse.hstack([rows, np.ones((rows.shape[0], 1))], format="csr")
+        limits = np.concatenate([offsets[~flat] / lengths[~flat], -allowed.lower[below], allowed.upper[above]])
+        size = float(np.abs(limits).max(initial=0.0))
+        self.unit = max(size, float(np.finfo(np.float32).tiny)) if size > 0 else 1.0
+        self.limits = limits / self.unit
 
     def solve(self, most: float) -> tuple[np.ndarray, float]:
         """Return centre and radius of the largest ball with radius up to `most`; infinite if unbounded."""
-        n_walls = len(self.offsets)
-        met = np.arange(n_walls) if most == np.inf else np.argsort(self.offsets, kind="stable")[:FIRST_WALLS]
-        while True:
-            found = self._with(met, most)
-            if found.status == 3:
-                return np.zeros(self.normals.shape[1]), np.inf
-            if found.status != 0:
-                raise ArithmeticError(f"A linear program failed: {found.message}")
-            center, radius = found.x[:-1], float(found.x[-1])
-            over = self.normals @ center + radius - self.offsets
-            over[met] = 0.0
-            new = np.argsort(-over, kind="stable")[:FIRST_WALLS]
-            new = new[over[new] > 0.01 * TOO_THIN]
-            if not len(new):
-                return center, radius
-            met = np.concatenate([met, new])
-
-    def _with(self, met: np.ndarray, most: float) -> Any:
-        rows = sparse.vstack([sparse.csr_array(self.normals[met]), self.box], format="csr")
-        rows = sparse.hstack([rows, np.ones((rows.shape[0], 1))], format="csr")
-        n_features = self.normals.shape[1]
+        n_features = self.rows.shape[1] - 1
+        if self.is_empty:
+            return np.zeros(n_features), -np.inf
         goal = np.append(np.zeros(n_features), -1.0)
         bounds = [(None, None)] * n_features + [(None, None if most == np.inf else most)]
-        limits = np.concatenate([self.offsets[met], self.edges])
-        return linprog(goal, A_ub=rows, b_ub=limits, bounds=bounds, method="highs-ds")
+        found = linprog(goal, A_ub=self.rows, b_ub=self.limits, bounds=bounds, method="highs-ds")
+        if found.status == 3:
+            return np.zeros(n_features), np.inf
+        if found.status != 0:
+            raise ArithmeticError(f"A linear program failed: {found.message}")
+        return found.x[:-1], float(found.x[-1])
 
 
 @dataclass(frozen=True, eq=False)
