@@ -11,7 +11,7 @@ from scipy import sparse
 from polyplane._plain import plain
 from polyplane.explain.columns import CellValue, ModelColumns
 from polyplane.explain.effects import ColumnEffect, Effects
-from polyplane.explain.rules import PlaneRule, RoundedPlanes, Rules
+from polyplane.explain.rules import PlaneRule, Rules
 from polyplane.explain.text import Explanation, data_frame, listed, quoted, signed
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
@@ -97,7 +97,8 @@ class ModelExplanation(Effects, Explanation):
             )
             for p, c in enumerate(planes.owners.tolist() if has_planes else [])
         )
-        self._written = Rules.of(described, tolerance, digits) if model.is_piecewise_linear else None
+        #: The rounded planes of the rules, and the effect of rounding; None without rules.
+        self.rounded = Rules.of(described, tolerance, digits) if model.is_piecewise_linear else None
 
     @property
     def score_name(self) -> str:
@@ -141,7 +142,7 @@ class ModelExplanation(Effects, Explanation):
 
     def typical_rows(self) -> list[int]:
         """Return typical rows, alternating between the planes or classes."""
-        groups = [rule.typical for rule in self.busiest()] if self._written is not None else self.typical
+        groups = [rule.typical for rule in self.busiest()] if self.rounded is not None else self.typical
         return [i for rank in range(3) for rows in groups for i in rows[rank : rank + 1]]
 
     def class_weights(self) -> np.ndarray:
@@ -161,12 +162,7 @@ class ModelExplanation(Effects, Explanation):
     @property
     def inside(self) -> int | None:
         """The class that is predicted if all inequalities hold; None if rules are scores, or without rules."""
-        return None if self._written is None else self._written.inside
-
-    @property
-    def rounded(self) -> RoundedPlanes | None:
-        """The rounded planes of the rules, and the effect of rounding."""
-        return None if self._written is None else self._written.rounded
+        return None if self.rounded is None else self.rounded.inside
 
     @property
     def planes(self) -> PlaneSet:
@@ -175,16 +171,16 @@ class ModelExplanation(Effects, Explanation):
 
     def rule(self, plane: int, top: int | None = None) -> str:
         """Return the rule of a plane as text, with its `top` leading terms; if None, with all."""
-        if self._written is None:
+        if self.rounded is None:
             raise ValueError("This model has no rules: its planes are not linear in the columns of the rows.")
-        return self._written.rule(plane, top)
+        return self.rounded.rule(plane, top)
 
     # Text, dict and frame.
 
     def to_text(self, top: int | None = None) -> str:
         """Return the explanation as text, with the `top` leading terms or most important columns; if None, with all."""
-        if self._written is not None:
-            return "\n".join([*self._rule_lines(self._written, top), "", *self.monotone(), self._written.note()])
+        if self.rounded is not None:
+            return "\n".join([*self._rule_lines(self.rounded, top), "", *self.monotone(), self.rounded.note()])
         members = f"{self.n_members} members" if self.n_members > 1 else "one member"
         scores = "Scores are in log-odds. " if self.score_name == "log-odds" else ""
         lines = [
@@ -323,11 +319,11 @@ class ModelExplanation(Effects, Explanation):
     def _rule_dict(self, plane: PlaneRule) -> dict[str, Any]:
         told = {"class": plane.label, "number": plane.number, "plane": plane.plane, "base": plane.base}
         told |= {"share": plane.share, "typical_rows": plane.typical}
-        if self._written is not None:
-            coef = self._written.rounded.planes.coef[plane.plane]
-            told["rule"] = self._written.rule(plane.plane)
+        if self.rounded is not None:
+            coef = self.rounded.planes.coef[plane.plane]
+            told["rule"] = self.rounded.rule(plane.plane)
             told["weights"] = {self.columns[j]: coef[j] for j in np.flatnonzero(coef)}
-            told["offset"] = self._written.rounded.planes.intercept[plane.plane]
+            told["offset"] = self.rounded.planes.intercept[plane.plane]
         return told
 
     def to_frame(self, column: str | None = None) -> Any:
@@ -339,7 +335,7 @@ class ModelExplanation(Effects, Explanation):
             parts = {"part": [part for part, _, _ in rows]} if len(effects) > 1 else {}
             by_class = {str(self.classes[c]): [effect[c] for _, _, effect in rows] for c in self.shown_classes()}
             return data_frame({**parts, "value": [value for _, value, _ in rows], **by_class})
-        if self._written is None:
+        if self.rounded is None:
             order = self.by_importance()
             return data_frame({"column": [self.columns[j] for j in order], "importance": self.importance[order]})
         return data_frame(
@@ -347,7 +343,7 @@ class ModelExplanation(Effects, Explanation):
                 "class": [plane.label for plane in self.rules],
                 "plane": [plane.number for plane in self.rules],
                 "share": [np.nan if plane.share is None else plane.share for plane in self.rules],
-                "rule": [self._written.rule(plane.plane) for plane in self.rules],
+                "rule": [self.rounded.rule(plane.plane) for plane in self.rules],
                 "typical_rows": [list(plane.typical) for plane in self.rules],
             }
         )

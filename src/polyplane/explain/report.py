@@ -298,41 +298,10 @@ def _robustness(page: Markup, columns: ModelColumns) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Reliability:
-    """Predicted probabilities and observed frequencies by bin.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_bins,)
-        Number of rows in each bin.
-    predicted, observed : ndarray
-        Mean predicted probability and observed frequency of the event in each bin that is not empty.
-    """
-
-    counts: np.ndarray
-    predicted: np.ndarray
-    observed: np.ndarray
-
-    @classmethod
-    def of(cls, probability: np.ndarray, happened: np.ndarray) -> Reliability:
-        """Compute the bins, given the probability of an event in each row and whether it occurred."""
-        from sklearn.calibration import calibration_curve
-
-        observed, predicted = calibration_curve(happened, probability, n_bins=BINS, pos_label=True)
-        # The same bins as those of scikit-learn, which does not return their sizes.
-        bins = np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], probability)
-        return cls(np.bincount(bins, minlength=BINS), predicted, observed)
-
-    @property
-    def error(self) -> float:
-        """Expected calibration error: mean difference of predicted and observed frequency, weighted by rows."""
-        sizes = self.counts[self.counts > 0]
-        return float(np.abs(self.predicted - self.observed) @ sizes / sizes.sum())
-
-
 def _reliability(page: Markup, predictions: Predictions) -> None:
     """Add a reliability curve; the event is the rarer of two classes, or that the predicted class is correct."""
+    from sklearn.calibration import calibration_curve
+
     assert predictions.probabilities is not None
     if len(predictions.labels) == 2:
         c = predictions.rare[0]
@@ -341,12 +310,15 @@ def _reliability(page: Markup, predictions: Predictions) -> None:
     else:
         event, happened = "the predicted class", predictions.truth == predictions.predicted
         values = predictions.probabilities.max(axis=1)
-    found = Reliability.of(values, happened)
+    observed, predicted = calibration_curve(happened, values, n_bins=BINS, pos_label=True)
+    # The same bins as those of scikit-learn, which does not return their sizes.
+    counts = np.bincount(np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], values), minlength=BINS)
+    error = float(np.abs(predicted - observed) @ counts[counts > 0] / counts.sum())
     page.add("h2", "Probabilities")
     with page.group("reliability"):
-        page.figure(draw_reliability(found.counts, found.predicted, found.observed), "Reliability curve")
+        page.figure(draw_reliability(counts, predicted, observed), "Reliability curve")
         with page.group(""):
-            page.add("p", f"Expected calibration error: {100 * found.error:.1f} %", "lead")
+            page.add("p", f"Expected calibration error: {100 * error:.1f} %", "lead")
             page.add(
                 "p",
                 f"Horizontal axis: predicted probability of {event}, in {BINS} bins. Vertical axis: fraction of these "

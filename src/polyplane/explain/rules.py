@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,89 +57,133 @@ class PlaneRule:
 
 
 @dataclass(frozen=True, eq=False)
-class RoundedPlanes:
-    """Planes rounded for display.
+class Rules:
+    """The planes of a piecewise linear model as rules over its columns, rounded for display.
 
     Parameters
     ----------
+    columns : ModelColumns
+        The columns, and the rows that rounding was checked on, if any.
+    inside : int or None
+        The class that is predicted if all inequalities hold: the one of two classes that owns a single plane. If None,
+        the class of the plane with the largest score is predicted.
+    influence : ndarray of shape (n_columns,)
+        Typical size of each column: terms are sorted by weight times this size.
     planes : PlaneSet
         The rounded planes.
     digits : int
         Significant digits of the weights.
     offset_digits : int
         Significant digits of the offsets.
-    dropped : int
+    dropped : int, default=0
         Number of omitted terms.
-    changed : float or None
+    changed : float or None, default=None
         Fraction of the rows whose predicted class changes; None without rows.
     """
 
+    columns: ModelColumns
+    inside: int | None
+    influence: np.ndarray
     planes: PlaneSet
     digits: int
     offset_digits: int
-    dropped: int
-    changed: float | None
+    dropped: int = 0
+    changed: float | None = None
+
+    @classmethod
+    def of(cls, columns: ModelColumns, tolerance: float, digits: int | None) -> Rules:
+        """Round the planes of a model to the fewest digits, and omit the smallest terms.
+
+        Predictions for the rows may change for a fraction of them, the tolerance. Without rows, no terms are omitted,
+        and the number of digits is fixed.
+        """
+        planes, influence, X = columns.model.flat().planes, columns.influence, columns.Z
+        sizes = np.diff(planes.indptr)
+        # If both classes own one plane it is the first, so that the rule describes the second.
+        inside = int(sizes.argmin()) if planes.n_classes == 2 and sizes.min() == 1 else None
+        exact = planes if inside is None else inequalities(planes, inside, influence)
+        exact = PlaneSet(exact.coef.astype(np.float64), exact.intercept.astype(np.float64), exact.indptr)
+        rules = partial(cls, columns, inside, influence)
+        if X is None or X.shape[0] == 0:
+            places = UNCHECKED_DIGITS if digits is None else digits
+            rounded = PlaneSet(round_to(exact.coef, places), round_to(exact.intercept, places), exact.indptr)
+            return rules(rounded, places, places)
+        predicted, n_rows = exact.predict(X), X.shape[0]
+        mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+
+        def changed(planes: PlaneSet, allowed: float) -> float | None:
+            """Return the fraction of rows whose predicted class changes with other planes; None if it is too large."""
+            count = 0
+            for start in range(0, n_rows, BLOCK_ROWS):
+                block = slice(start, start + BLOCK_ROWS)
+                count += int(np.count_nonzero(planes.predict(X[block]) != predicted[block]))
+                if count > allowed * n_rows * (1 + 1e-12):
+                    return None
+            return count / n_rows
+
+        terms = np.abs(exact.coef) * influence
+        if inside is not None:  # each plane is an inequality of its own: its terms are compared with each other only
+            terms = terms / np.maximum(terms.max(axis=1, keepdims=True), np.finfo(float).tiny)
+        # Omitting terms uses at most half of the tolerance; rounding uses the rest.
+        fewer, dropped = _drop_terms(exact, terms, mean, lambda planes: changed(planes, tolerance / 2) is not None)
+        for places in range(2, 9) if digits is None else [digits]:
+            coef = round_to(fewer.coef, places)
+            offsets = fewer.intercept + (fewer.coef - coef) @ mean  # keeps the score of the mean row
+            for offset_places in range(places, places + 3):
+                candidate = PlaneSet(coef, round_to(offsets, offset_places), exact.indptr)
+                forced = digits is not None and offset_places == places + 2
+                share = changed(candidate, 1.0 if forced else tolerance)
+                if share is not None:
+                    return rules(candidate, places, offset_places, dropped, share)
+        return rules(exact, 17, 17, 0, 0.0)
+
+    @property
+    def own_plane(self) -> int | None:
+        """Index of the only plane of the class inside."""
+        return None if self.inside is None else int(self.planes.indptr[self.inside])
+
+    def rule(self, plane: int, top: int | None = None) -> str:
+        """Return the rule of a plane as text, with its `top` leading terms; if None, with all."""
+        coef, intercept, n_planes = self.planes.coef[plane], float(self.planes.intercept[plane]), self.planes.n_planes
+        if self.inside is None:
+            terms = sum_of_terms(coef, self.columns.names, self.influence, self.digits, top)
+            sign = " - " if intercept < 0 else " + "
+            return f"{terms}{sign}{number(abs(intercept), self.offset_digits)}"
+        if plane == self.own_plane:
+            return "all of these hold" if n_planes > 2 else "otherwise"
+        limit = -intercept
+        # The first class wins ties. A single rule describes its own class, several rules the class inside.
+        holds, broken = ("<=", ">") if self.inside == 0 else ("<", ">=")
+        relation = holds if n_planes > 2 else broken
+        leading = int(np.abs(coef * self.influence).argmax())
+        if coef[leading] < 0:
+            coef, limit = -coef, -limit
+            relation = MIRRORED[relation]
+        terms = sum_of_terms(coef, self.columns.names, self.influence, self.digits, top)
+        return f"{terms} {relation} {number(limit + 0.0, self.offset_digits)}"
+
+    def note(self) -> str:
+        """Return the effect of rounding, in a sentence."""
+        digits = f"Numbers are rounded to {self.digits} digits"
+        if self.columns.Z is None or self.changed is None:
+            return f"{digits}; pass rows to check their effect on predictions."
+        terms = "small term is" if self.dropped == 1 else "small terms are"
+        left = f", {self.dropped} {terms} omitted" if self.dropped else ""
+        kept = 100 * (1 - self.changed)
+        share = "all" if self.changed == 0 else f"{kept:.1f} % of the"
+        return f"{digits}{left}: for {share} {self.columns.Z.shape[0]} rows, the prediction is that of the exact model."
 
 
-def round_planes(
-    planes: PlaneSet,
-    X: Any,
-    influence: np.ndarray,
-    tolerance: float = 0.0,
-    digits: int | None = None,
-    *,
-    apart: bool = False,
-) -> RoundedPlanes:
-    """Round planes to the fewest digits, and omit the smallest terms, without changing predictions on some rows.
-
-    Parameters
-    ----------
-    planes : PlaneSet
-        The planes.
-    X : matrix of shape (n_rows, n_features) or None
-        The rows. If None, no terms are omitted, and the number of digits is fixed.
-    influence : ndarray of shape (n_features,)
-        Scale of each feature: the size of a term is its weight times the scale.
-    tolerance : float, default=0.0
-        Fraction of the rows whose predicted class may change.
-    digits : int, default=None
-        Number of digits. If None, the fewest digits within the tolerance.
-    apart : bool, default=False
-        Whether each plane is an inequality of its own, whose terms are compared with each other only.
-    """
-    exact = PlaneSet(planes.coef.astype(np.float64), planes.intercept.astype(np.float64), planes.indptr)
-    if X is None or X.shape[0] == 0:
-        places = UNCHECKED_DIGITS if digits is None else digits
-        rounded = PlaneSet(round_to(exact.coef, places), round_to(exact.intercept, places), planes.indptr)
-        return RoundedPlanes(rounded, places, places, 0, None)
-    predicted, n_rows = exact.predict(X), X.shape[0]
-    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-
-    def changed(planes: PlaneSet, allowed: float) -> float | None:
-        """Return the fraction of rows whose predicted class changes with other planes; None if it is too large."""
-        count = 0
-        for start in range(0, n_rows, BLOCK_ROWS):
-            block = slice(start, start + BLOCK_ROWS)
-            count += int(np.count_nonzero(planes.predict(X[block]) != predicted[block]))
-            if count > allowed * n_rows * (1 + 1e-12):
-                return None
-        return count / n_rows
-
-    sizes = np.abs(exact.coef) * influence
-    if apart:
-        sizes = sizes / np.maximum(sizes.max(axis=1, keepdims=True), np.finfo(float).tiny)
-    # Omitting terms uses at most half of the tolerance; rounding uses the rest.
-    fewer, dropped = _drop_terms(exact, sizes, mean, lambda planes: changed(planes, tolerance / 2) is not None)
-    for places in range(2, 9) if digits is None else [digits]:
-        coef = round_to(fewer.coef, places)
-        offsets = fewer.intercept + (fewer.coef - coef) @ mean  # keeps the score of the mean row
-        for offset_places in range(places, places + 3):
-            candidate = PlaneSet(coef, round_to(offsets, offset_places), planes.indptr)
-            forced = digits is not None and offset_places == places + 2
-            share = changed(candidate, 1.0 if forced else tolerance)
-            if share is not None:
-                return RoundedPlanes(candidate, places, offset_places, dropped, share)
-    return RoundedPlanes(exact, 17, 17, 0, 0.0)
+def inequalities(planes: PlaneSet, inside: int, influence: np.ndarray) -> PlaneSet:
+    """Return equivalent planes: a zero plane and the differences to it, scaled to a leading weight of 1."""
+    (own, own_offset), (coef, intercept) = planes.of(inside), planes.of(1 - inside)
+    coef, intercept = coef.astype(np.float64) - own, intercept.astype(np.float64) - own_offset
+    leading = np.abs(coef * influence).argmax(axis=1)
+    unit = np.abs(coef[np.arange(len(coef)), leading])
+    unit = np.where(unit > 0, unit, 1.0)
+    around = (coef / unit[:, None], intercept / unit)
+    nothing = (np.zeros((1, planes.n_features)), np.zeros(1))
+    return PlaneSet.of_classes([nothing, around] if inside == 0 else [around, nothing])
 
 
 def _drop_terms(
@@ -174,87 +219,3 @@ def round_to(values: np.ndarray, digits: int) -> np.ndarray:
     shift = digits - 1 - powers
     factor = 10.0 ** np.clip(shift, -200, 200)  # 10 ** 309 overflows
     return np.where(np.abs(shift) > 200, values, np.round(values * factor) / factor)
-
-
-@dataclass(frozen=True, eq=False)
-class Rules:
-    """The planes of a piecewise linear model as rules over its columns, rounded for display.
-
-    Parameters
-    ----------
-    columns : ModelColumns
-        The columns, and the rows that rounding was checked on, if any.
-    inside : int or None
-        The class that is predicted if all inequalities hold: the one of two classes that owns a single plane. If None,
-        the class of the plane with the largest score is predicted.
-    rounded : RoundedPlanes
-        The rounded planes of the rules, and the effect of rounding.
-    influence : ndarray of shape (n_columns,)
-        Typical size of each column: terms are sorted by weight times this size.
-    """
-
-    columns: ModelColumns
-    inside: int | None
-    rounded: RoundedPlanes
-    influence: np.ndarray
-
-    @classmethod
-    def of(cls, columns: ModelColumns, tolerance: float, digits: int | None) -> Rules:
-        """Round the planes of a model, with the same predictions for its rows but for a fraction of them."""
-        planes, influence = columns.model.flat().planes, columns.influence
-        sizes = np.diff(planes.indptr)
-        # If both classes own one plane it is the first, so that the rule describes the second.
-        inside = int(sizes.argmin()) if planes.n_classes == 2 and sizes.min() == 1 else None
-        exact = planes if inside is None else inequalities(planes, inside, influence)
-        rounded = round_planes(exact, columns.Z, influence, tolerance, digits, apart=inside is not None)
-        return cls(columns, inside, rounded, influence)
-
-    @property
-    def own_plane(self) -> int | None:
-        """Index of the only plane of the class inside."""
-        return None if self.inside is None else int(self.rounded.planes.indptr[self.inside])
-
-    def rule(self, plane: int, top: int | None = None) -> str:
-        """Return the rule of a plane as text, with its `top` leading terms; if None, with all."""
-        planes, n_planes = self.rounded.planes, self.rounded.planes.n_planes
-        coef, intercept = planes.coef[plane], float(planes.intercept[plane])
-        digits, offset_digits = self.rounded.digits, self.rounded.offset_digits
-        if self.inside is None:
-            terms = sum_of_terms(coef, self.columns.names, self.influence, digits, top)
-            sign = " - " if intercept < 0 else " + "
-            return f"{terms}{sign}{number(abs(intercept), offset_digits)}"
-        if plane == self.own_plane:
-            return "all of these hold" if n_planes > 2 else "otherwise"
-        limit = -intercept
-        # The first class wins ties. A single rule describes its own class, several rules the class inside.
-        holds, broken = ("<=", ">") if self.inside == 0 else ("<", ">=")
-        relation = holds if n_planes > 2 else broken
-        leading = int(np.abs(coef * self.influence).argmax())
-        if coef[leading] < 0:
-            coef, limit = -coef, -limit
-            relation = MIRRORED[relation]
-        terms = sum_of_terms(coef, self.columns.names, self.influence, digits, top)
-        return f"{terms} {relation} {number(limit + 0.0, offset_digits)}"
-
-    def note(self) -> str:
-        """Return the effect of rounding, in a sentence."""
-        digits = f"Numbers are rounded to {self.rounded.digits} digits"
-        if self.columns.Z is None or self.rounded.changed is None:
-            return f"{digits}; pass rows to check their effect on predictions."
-        terms = "small term is" if self.rounded.dropped == 1 else "small terms are"
-        left = f", {self.rounded.dropped} {terms} omitted" if self.rounded.dropped else ""
-        kept = 100 * (1 - self.rounded.changed)
-        share = "all" if self.rounded.changed == 0 else f"{kept:.1f} % of the"
-        return f"{digits}{left}: for {share} {self.columns.Z.shape[0]} rows, the prediction is that of the exact model."
-
-
-def inequalities(planes: PlaneSet, inside: int, influence: np.ndarray) -> PlaneSet:
-    """Return equivalent planes: a zero plane and the differences to it, scaled to a leading weight of 1."""
-    (own, own_offset), (coef, intercept) = planes.of(inside), planes.of(1 - inside)
-    coef, intercept = coef.astype(np.float64) - own, intercept.astype(np.float64) - own_offset
-    leading = np.abs(coef * influence).argmax(axis=1)
-    unit = np.abs(coef[np.arange(len(coef)), leading])
-    unit = np.where(unit > 0, unit, 1.0)
-    around = (coef / unit[:, None], intercept / unit)
-    nothing = (np.zeros((1, planes.n_features)), np.zeros(1))
-    return PlaneSet.of_classes([nothing, around] if inside == 0 else [around, nothing])
