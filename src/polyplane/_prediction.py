@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -24,34 +24,13 @@ from polyplane._array_api import (
     to_numpy,
     widest_float,
 )
+from polyplane._sklearn import BaseEstimator, ClassifierMixin
 from polyplane.engine.data import LARGEST_VALUE
 from polyplane.features import Features
 from polyplane.inputs.encoding import MatrixInputs
 from polyplane.inputs.frames import is_missing
 from polyplane.model import Model, decision
 from polyplane.planes import PlaneSet
-
-if TYPE_CHECKING:
-    # scikit-learn has no annotations, and of a class with an unknown base type checkers accept any argument.
-    class BaseEstimator:
-        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-        def set_params(self, **params: Any) -> Self: ...
-        def get_metadata_routing(self) -> Any: ...
-        def set_fit_request(self, **requests: Any) -> Self: ...
-        def set_partial_fit_request(self, **requests: Any) -> Self: ...
-        def set_score_request(self, **requests: Any) -> Self: ...
-        def _validate_params(self) -> None: ...
-        def __sklearn_tags__(self) -> Any: ...
-
-    class ClassifierMixin:
-        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
-
-    class TransformerMixin:
-        def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any: ...
-        def set_output(self, *, transform: str | None = None) -> Self: ...
-
-else:
-    from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin  # noqa: F401
 
 
 def check_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Any:

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polyplane._array_api import one_blas_thread, softmax
-from polyplane._prediction import BaseEstimator, ClassifierMixin
+from polyplane._sklearn import BaseEstimator, ClassifierMixin
 from polyplane.base import PlaneClassifier
 from polyplane.dask.methods import Relay, check_method, on_cluster, placeholder
 from polyplane.dask.partitions import Cluster, connected_client, explain_lost_cluster, labelled, scatter

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polyplane.exports.graph import Graph, add_outputs, import_package
-from polyplane.exports.table_graph import encode, inputs_of
+from polyplane.exports.graph import Graph, add_outputs, encode, import_package, inputs_of
 from polyplane.inputs.frames import as_table
 from polyplane.learners import LEARNERS, find_learner
 from polyplane.model import Model

@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyplane._prediction import BaseEstimator, ClassifierMixin, check_classes, check_targets, check_weights, encode
+from polyplane._prediction import check_classes, check_targets, check_weights, encode
+from polyplane._sklearn import BaseEstimator, ClassifierMixin
 from polyplane.base import CONSTRAINTS
 from polyplane.engine.data import Data
 from polyplane.engine.run import Progress, Run

@@ -22,7 +22,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from polyplane._array_api import to_numpy
-from polyplane._prediction import BaseEstimator, ClassifierMixin, check_classes, check_matrix, check_targets, to_host
+from polyplane._prediction import check_classes, check_matrix, check_targets, to_host
+from polyplane._sklearn import BaseEstimator, ClassifierMixin
 from polyplane.base import takes_matrix
 from polyplane.engine.run import Progress, Race
 from polyplane.search.candidates import declared_space, draw_candidates, full_passes, plan_rungs

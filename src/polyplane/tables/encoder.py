@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from polyplane._prediction import BaseEstimator, TransformerMixin
+from polyplane._sklearn import BaseEstimator, TransformerMixin
 from polyplane.inputs.encoding import COLUMNS, Column, DateColumn, EncoderParameters, Feature, NumberColumn, TableInputs
 from polyplane.inputs.formats import date_reader
 from polyplane.inputs.frames import Table, as_table, text_of
