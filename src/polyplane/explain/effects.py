@@ -222,16 +222,8 @@ class Effects:
         """Standard deviation of the contribution of each column to the score of each class."""
         if self._Z is None:
             return np.array([self._estimated(j) for j in range(len(self.columns))])
-        count, total, squares = 0, 0.0, 0.0
-        size = max(1, MAX_NUMBERS // (len(self.columns) * self._model.n_classes))
-        for start in range(0, self._Z.shape[0], size):
-            parts = leads(self._model.contributions(self._Z[start : start + size], self._reference) / self._model.unit)
-            count, total, squares = (
-                count + len(parts),
-                total + parts.sum(axis=0),
-                squares + np.square(parts).sum(axis=0),
-            )
-        return np.sqrt(np.maximum(squares / count - np.square(total / count), 0.0))
+        parts = leads(self._model.contributions(self._Z, self._reference) / self._model.unit)
+        return np.asarray(parts.std(axis=0))
 
     @cached_property
     def importance(self) -> np.ndarray:

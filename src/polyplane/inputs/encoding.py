@@ -438,8 +438,12 @@ class DateColumn(Column):
 
     def of_day(self, day: float) -> np.ndarray:
         """Return a date as days since 1970, and its parts."""
-        date = np.array([np.datetime64(0, "us") + np.timedelta64(round(day * 86_400e6), "us")])
-        return np.concatenate([days(date), *(date_part(date, part) for part in self.parts)]).astype(np.float64)
+        return self.of_days(np.array([day]))[0]
+
+    def of_days(self, values: np.ndarray) -> np.ndarray:
+        """Return dates as days since 1970, and their parts, shape (n_dates, 1 + n_parts)."""
+        dates = np.datetime64(0, "us") + np.round(values * 86_400e6).astype(np.int64).astype("timedelta64[us]")
+        return np.stack([days(dates), *(date_part(dates, part) for part in self.parts)], axis=1).astype(np.float64)
 
 
 def is_number(value: Any) -> bool:

@@ -10,16 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from polyplane.features import Features
-from polyplane.inputs.encoding import (
-    BooleanColumn,
-    CategoryColumn,
-    Column,
-    DateColumn,
-    NumberColumn,
-    TableInputs,
-    date_part,
-    days,
-)
+from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, TableInputs, days
 from polyplane.model import Model
 
 #: Largest number of integers that are tabulated one by one.
@@ -149,10 +140,7 @@ class ColumnScores:
             case CategoryColumn():
                 rows[np.arange(len(values)), values.astype(int)] = 1.0
             case DateColumn(parts=parts):
-                dates = np.datetime64(0, "us") + np.round(values * 86_400e6).astype(np.int64).astype("timedelta64[us]")
-                rows[:, 0] = days(dates)
-                for k, part in enumerate(parts, start=1):
-                    rows[:, k] = date_part(dates, part)
+                rows[:, : 1 + len(parts)] = self.column.of_days(values)
             case _:
                 rows[:, 0] = values
         return rows

@@ -10,14 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.explain.columns import decoded
-from polyplane.explain.geometry.changes import (
-    Bounds,
-    Changes,
-    ModelScores,
-    RowColumn,
-    free_columns,
-    root_changes,
-)
+from polyplane.explain.geometry.changes import Bounds, Changes, ModelScores, RowColumn, free_columns, root_changes
 from polyplane.inputs.encoding import BooleanColumn, TableInputs
 from polyplane.model import Model
 

@@ -15,8 +15,6 @@ from polyplane.planes import PlaneSet, check_winners
 
 #: A region is treated as empty if the radius of its largest ball, relative to the distances of its walls, is smaller.
 TOO_THIN = 1e-7
-#: Number of best planes stored for each row; when only one of them remains, the row is scored again.
-STORED_PLANES = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,15 +421,14 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
 
 
 class _Ranking:
-    """The best remaining planes of each row."""
+    """The best and the second-best of the remaining planes of each row."""
 
     def __init__(self, planes: PlaneSet, X: Any) -> None:
         self.planes, self.X, self.owners = planes, X, planes.owners
         self.alive = np.ones(planes.n_planes, dtype=bool)
         self.left = np.diff(planes.indptr)
         self.norms = np.linalg.norm(planes.coef.astype(np.float64), axis=1)
-        self.depth = min(STORED_PLANES, planes.n_planes)
-        self.best = np.empty((X.shape[0], self.depth), dtype=np.int32)
+        self.best = np.empty((X.shape[0], 2), dtype=np.int32)
         self._rank(np.arange(X.shape[0]))
 
     def least_missed(self, aim: np.ndarray, allowed: int) -> int | None:
@@ -449,27 +446,20 @@ class _Ranking:
         return int(candidates[order[0]])
 
     def remove(self, plane: int) -> None:
-        """Remove a plane; the planes ranked after it move up."""
+        """Remove a plane, and score the rows again that it was among the best of."""
         self.alive[plane] = False
         self.left[self.owners[plane]] -= 1
-        rows, places = np.nonzero(self.best == plane)
-        for place in np.unique(places):
-            moved = rows[places == place]
-            self.best[moved, place:-1] = self.best[moved, place + 1 :]
-            self.best[moved, -1] = -1
-        self._rank(rows[self.best[rows, 1] < 0])
+        self._rank(np.flatnonzero((self.best == plane).any(axis=1)))
 
     def _rank(self, rows: np.ndarray) -> None:
         """Score rows on the remaining planes, in blocks."""
         alive = np.flatnonzero(self.alive)
-        depth = min(self.depth, len(alive))
         coef, intercept = np.ascontiguousarray(self.planes.coef[alive].T), self.planes.intercept[alive]
         size = max(1, polyplane.planes.BLOCK_SCORES // len(alive))
         for start in range(0, len(rows), size):
             block = rows[start : start + size]
             scores = self.X[block] @ coef + intercept
-            self.best[block] = -1
-            for place in range(depth):  # ties are resolved in favour of the first plane, as in prediction
+            for place in range(2):  # ties are resolved in favour of the first plane, as in prediction
                 winners = scores.argmax(axis=1)
                 self.best[block, place] = alive[winners]
                 scores[np.arange(len(block)), winners] = -np.inf
