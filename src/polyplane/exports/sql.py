@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -77,6 +77,10 @@ def to_sql(
     return _SqlWriter(view, DIALECTS[dialect], table, (key,) if isinstance(key, str) else tuple(key)).text()
 
 
+#: A selected column: its expression, its name (empty if unchanged), and a comment.
+Selected = tuple[str, str, str]
+
+
 @dataclass(frozen=True)
 class Dialect:
     """The SQL dialect of a database; how it reads cells is in a file of its name in the folder `runtime`.
@@ -146,37 +150,37 @@ class _SqlWriter:
         while table.lower().startswith(self.prefix):
             self.prefix = f"_{self.prefix}"
         self.keys = [f"k{i}" for i in range(len(self.key))]
+        self.steps: list[str] = []
+        self.source = ""
         #: The columns that steps before the planes pass on: the strings of categories.
         self.texts = [f"c{j}" for j, column in enumerate(view.columns) if column.kind == "category"]
         self.labels = [label_value(label) for label in view.model.classes.tolist()]
 
     def text(self) -> str:
         """Return the query."""
-        view, source = self.view, f"{self._name(self.table)} AS r"
-        steps = []
+        view, rows = self.view, f"{self._name(self.table)} AS r"
         if any(column.kind != "number" or self.dialect.name == "sqlite" for column in view.columns):
-            steps.append(self._step("whitespace", [self._column(self.dialect("whitespace", ""), "characters")]))
-            source += f" CROSS JOIN {self.prefix}whitespace AS w"
-        steps.append(self._step("cells", self._cells(), source))
-        steps.append(self._step("known", [*self._kept(), *self._known()], "cells"))
-        steps.append(self._step("numbers", [*self._kept(self.texts), *self._numbers()], "known"))
-        steps.append(self._step("features", [*self._kept(self.texts), *self._features()], "numbers"))
-        steps.append(self._step("planes", [*self._kept(), *self._usable(), *self._planes()], "features"))
-        scored = [f"s{c}" for c in range(len(self.labels))]
+            self._add("whitespace", [], [(self.dialect("whitespace", ""), "characters", "")])
+            rows += f" CROSS JOIN {self.source} AS w"
+        self.source = rows
+        self._add("cells", [], self._cells())
+        self._add("known", self.keys, self._known())
+        self._add("numbers", self.keys + self.texts, self._numbers())
+        self._add("features", self.keys + self.texts, self._features())
+        self._add("planes", self.keys, self._planes())
         if view.is_soft:
             # The largest plane score of a class in a member is subtracted before exponentiation.
             several = [own for edges in view.members for own in pairwise(edges) if own[1] - own[0] > 1]
-            best = {start: self._greatest([f"p{k}" for k in range(start, stop)]) for start, stop in several}
-            peaks = [self._column(expression, f"b{start}") for start, expression in best.items()]
+            best = ((self._greatest([f"p{k}" for k in range(*own)]), f"b{own[0]}", "") for own in several)
             planes = [f"p{k}" for k in range(view.n_planes)] + ["usable"] * (not view.is_table)
-            steps.append(self._step("peaks", [*self._kept(planes), *peaks], "planes"))
-        steps.append(self._step("scores", [*self._kept(), *self._scores()], "peaks" if view.is_soft else "planes"))
-        largest = self._column(self._greatest(scored), "best", "the largest score")
-        steps.append(self._step("best", [*self._kept(scored), largest], "scores"))
+            self._add("peaks", self.keys + planes, best)
+        self._add("scores", self.keys, self._scores())
+        scored = [f"s{c}" for c in range(len(self.labels))]
+        self._add("best", self.keys + scored, [(self._greatest(scored), "best", "the largest score")])
         if view.model.has_probabilities:
-            steps.append(self._step("exponentials", [*self._kept([*scored, "best"]), *self._exponentials()], "best"))
-        last = self._result() + f"\nFROM {self.prefix}{'exponentials' if view.model.has_probabilities else 'best'}"
-        return f"{self._about()}WITH\n" + ",\n".join(steps) + "\n" + last + "\n"
+            self._add("exponentials", [*self.keys, *scored, "best"], self._exponentials())
+        steps = ",\n".join(self.steps)
+        return f"{self._about()}WITH\n{steps}\n{self._select([], self._result())}\n"
 
     def _about(self) -> str:
         title = f"A {self.view.model.learner} as a query for {self.dialect.title}, written by polyplane {__version__}."
@@ -186,27 +190,26 @@ class _SqlWriter:
         lines += ["", *textwrap.wrap(f"Columns: {LEGEND}.", 110)]
         return "".join(f"-- {line}".rstrip() + "\n" for line in lines)
 
-    def _step(self, name: str, columns: Iterable[str], source: str = "") -> str:
-        source = source if " AS r" in source or not source else f"{self.prefix}{source}"
-        text = "  SELECT\n" + ",\n".join(columns) + (f"\n  FROM {source}" if source else "")
-        return f"{self.prefix}{name} AS MATERIALIZED (\n{text}\n)"
+    def _add(self, name: str, kept: Sequence[str], columns: Iterable[Selected]) -> None:
+        """Add a step, which selects from the one before it: columns that are kept, and new ones."""
+        self.steps.append(f"{self.prefix}{name} AS MATERIALIZED (\n  {self._select(kept, columns, '  ')}\n)")
+        self.source = f"{self.prefix}{name}"
 
-    def _kept(self, more: Iterable[str] = ()) -> list[str]:
-        names = ", ".join((*self.keys, *more))
-        return [f"    {names}"] if names else []
-
-    @staticmethod
-    def _column(expression: str, name: str, comment: str = "") -> str:
-        return f"    {expression} AS {name}" + (f" {sql_comment(comment)}" if comment else "")
+    def _select(self, kept: Sequence[str], columns: Iterable[Selected], indent: str = "") -> str:
+        lines = [f"    {', '.join(kept)}"] if kept else []
+        for expression, name, comment in columns:
+            alias = f" AS {name}" if name else ""
+            lines.append(f"    {expression}{alias}" + (f" {sql_comment(comment)}" if comment else ""))
+        return "SELECT\n" + ",\n".join(lines) + (f"\n{indent}FROM {self.source}" if self.source else "")
 
     def _name(self, text: str) -> str:
         return sql_name(text, self.dialect.name)
 
     # The steps.
 
-    def _cells(self) -> list[str]:
+    def _cells(self) -> Iterator[Selected]:
         """Select the keys, and the cells as numbers, after an imputer those that are missing as well, or as strings."""
-        columns = [f"    r.{self._name(name)} AS {k}" for name, k in zip(self.key, self.keys, strict=True)]
+        yield from ((f"r.{self._name(name)}", k, "") for name, k in zip(self.key, self.keys, strict=True))
         for j, column in enumerate(self.view.columns):
             cell = f"r.{self._name(column.name)}"
             if column.kind == "number":
@@ -219,12 +222,11 @@ class _SqlWriter:
                 expression = self.dialect("boolean", self.dialect("category", cell))
             else:
                 expression = self.dialect("text" if column.kind == "date" else "category", cell, column.levels)
-            columns.append(self._column(expression, f"c{j}"))
-        return columns
+            yield expression, f"c{j}", ""
 
-    def _known(self) -> list[str]:
+    def _known(self) -> Iterator[Selected]:
         """Replace missing values, invalid numbers and invalid dates by NULL."""
-        columns, largest = [], repr(self.view.largest)
+        largest = repr(self.view.largest)
         for j, column in enumerate(self.view.columns):
             cell = f"c{j}"
             if column.kind == "number":
@@ -234,12 +236,10 @@ class _SqlWriter:
                 cell = f"CASE WHEN {cell} NOT IN ({missing}) THEN {cell} END"
             if column.kind == "date":
                 cell = self.dialect("timestamp", cell)
-            columns.append(self._column(cell, f"c{j}", column.name))
-        return columns
+            yield cell, f"c{j}", column.name
 
-    def _numbers(self) -> list[str]:
+    def _numbers(self) -> Iterator[Selected]:
         """Compute the numbers of each column, with missing values replaced, and indicators of missing values."""
-        columns = []
         for j, column in enumerate(self.view.columns):
             for i, number in enumerate(column.numbers):
                 part = self.dialect(number.part, f"c{j}") if column.kind == "date" else f"c{j}"
@@ -247,23 +247,18 @@ class _SqlWriter:
                 if self.view.is_table:
                     filled = f"CASE WHEN c{j} IS NULL THEN {self.dialect.literal(number.neutral)} ELSE {part} END"
                 name = column.name if column.kind == "number" else f"{column.name} ({number.part})"
-                columns.append(self._column(filled, f"v{j}_{i}", name))
+                yield filled, f"v{j}_{i}", name
             if column.numbers and column.missing is not None:
-                missing = f"CASE WHEN c{j} IS NULL THEN 1.0 ELSE 0.0 END"
-                columns.append(self._column(missing, f"m{j}", f"{column.name} is missing"))
-        return columns
+                yield f"CASE WHEN c{j} IS NULL THEN 1.0 ELSE 0.0 END", f"m{j}", f"{column.name} is missing"
 
-    def _features(self) -> list[str]:
-        columns = []
+    def _features(self) -> Iterator[Selected]:
         for j, column in enumerate(self.view.columns):
             for i, number in enumerate(column.numbers):
                 for run in self.view.runs(number):
                     for f in range(run.start, run.stop):
-                        feature = self._feature(f"v{j}_{i}", f, run)
-                        columns.append(self._column(feature, f"f{f}", f"{column.name}, {run.op}"))
+                        yield self._feature(f"v{j}_{i}", f, run), f"f{f}", f"{column.name}, {run.op}"
             if column.numbers and column.missing is not None:
-                columns.append(f"    m{j}")
-        return columns
+                yield f"m{j}", "", ""
 
     def _feature(self, number: str, f: int, run: FeatureRange) -> str:
         """Return a feature of a number as an expression."""
@@ -289,23 +284,18 @@ class _SqlWriter:
         )
         return f"CASE{cases} ELSE {value} END" if cases else value
 
-    def _usable(self) -> list[str]:
-        """Compute whether all numbers of a matrix are valid; invalid cells of tables are missing values."""
-        if self.view.is_table:
-            return []
-        numbers = [f"f{f}" for f in range(self.view.features.n_features)]
-        return [self._column(f"{_sum_of(numbers)} IS NOT NULL", "usable", "all numbers are valid")]
-
-    def _planes(self) -> list[str]:
+    def _planes(self) -> Iterator[Selected]:
+        """Compute the scores of the planes, and for a matrix whether all numbers are valid."""
         view, planes = self.view, self.view.model.planes
-        columns = []
+        if not view.is_table:  # invalid cells of tables are missing values
+            numbers = [f"f{f}" for f in range(view.features.n_features)]
+            yield f"{_sum_of(numbers)} IS NOT NULL", "usable", "all numbers are valid"
         for k, intercept in enumerate(view.intercept):
             comment = f"a plane of {self.labels[planes.owners[k]]!s}"
             if planes.n_members > 1:
                 comment += f", member {sum(k >= edges[-1] for edges in view.members) + 1}"
             own = [term for j in range(len(view.columns)) for term in self._terms(j, k)]
-            columns.append(self._column(_sum_of([self.dialect.literal(intercept), *own]), f"p{k}", comment))
-        return columns
+            yield _sum_of([self.dialect.literal(intercept), *own]), f"p{k}", comment
 
     def _terms(self, j: int, k: int) -> list[str]:
         """Return the terms of column j in the score of plane k."""
@@ -340,17 +330,14 @@ class _SqlWriter:
     def _digits(self, weight: float) -> str:
         return self.dialect.literal(weight, self.view.dtype)
 
-    def _scores(self) -> list[str]:
-        columns, members, weights = [], self.view.members, self.view.member_weights
+    def _scores(self) -> Iterator[Selected]:
+        members, weights = self.view.members, self.view.member_weights
         for c, label in enumerate(self.labels):
             parts = [self._member_score(range(*edges[c : c + 2])) for edges in members]
             if weights is not None:
                 parts = [f"{self.dialect.literal(w)} * ({part})" for w, part in zip(weights, parts, strict=True)]
             score = parts[0] if len(parts) == 1 else f"({_sum_of(parts)}) / {len(parts)}.0"
-            if self._usable():
-                score = f"CASE WHEN usable THEN {score} END"
-            columns.append(self._column(score, f"s{c}", str(label)))
-        return columns
+            yield score if self.view.is_table else f"CASE WHEN usable THEN {score} END", f"s{c}", str(label)
 
     def _member_score(self, own: range) -> str:
         if not self.view.is_soft or len(own) == 1:
@@ -358,23 +345,21 @@ class _SqlWriter:
         total = _sum_of([self.dialect("exponential", f"p{k} - b{own.start}") for k in own])
         return f"ln({total}) + b{own.start}"
 
-    def _exponentials(self) -> list[str]:
+    def _exponentials(self) -> Iterator[Selected]:
         temperature = self.dialect.literal(self.view.model.temperature)
-        return [
-            self._column(self.dialect("exponential", f"(s{c} - best) / {temperature}"), f"e{c}")
-            for c in range(len(self.labels))
-        ]
+        for c in range(len(self.labels)):
+            yield self.dialect("exponential", f"(s{c} - best) / {temperature}"), f"e{c}", ""
 
-    def _result(self) -> str:
+    def _result(self) -> Iterator[Selected]:
         cases = "\n".join(f"      WHEN s{c} THEN {_label(label)}" for c, label in enumerate(self.labels))
-        columns = [f"    {k} AS {self._name(name)}" for k, name in zip(self.keys, self.key, strict=True)]
-        columns.append(f"    CASE best\n{cases}\n    END AS label")
+        yield from ((k, self._name(name), "") for k, name in zip(self.keys, self.key, strict=True))
+        yield f"CASE best\n{cases}\n    END", "label", ""
         names = self._class_names()
-        columns += [f"    s{c} AS {self._name(f'score_{name}')}" for c, name in enumerate(names)]
+        yield from ((f"s{c}", self._name(f"score_{name}"), "") for c, name in enumerate(names))
         if self.view.model.has_probabilities:
             total = _sum_of([f"e{c}" for c in range(len(names))])
-            columns += [f"    e{c} / ({total}) AS {self._name(f'probability_{name}')}" for c, name in enumerate(names)]
-        return "SELECT\n" + ",\n".join(columns)
+            for c, name in enumerate(names):
+                yield f"e{c} / ({total})", self._name(f"probability_{name}"), ""
 
     def _class_names(self) -> list[str]:
         """Return the labels, or the class indices if the labels are not suitable as column names."""
