@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from polyplane._plain import did_you_mean
 from polyplane.features import Features
 from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, NumberColumn, TableInputs, days
 from polyplane.model import Model
@@ -374,8 +374,7 @@ def _check_names(inputs: TableInputs, parameter: str, names: Collection[str]) ->
     ordered = {column.name for column in inputs.columns if isinstance(column, NumberColumn | DateColumn)}
     for name in names:
         if name not in inputs.names:
-            near = get_close_matches(str(name), inputs.names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(str(name), inputs.names)
             raise ValueError(f"{parameter} names {name!r}, which is not a column of the table.{hint}")
         if parameter != "frozen" and name not in ordered and name not in inputs.dropped:
             raise ValueError(f"{parameter} names {name!r}, which is not a number or a date.")
