@@ -75,8 +75,8 @@ def to_c(model: Any, dtype: str | None = None, *, name: str = "model") -> str:
 class _Tables:
     """Constant tables as C code; keeps their names, and counts the bytes of numbers and of strings."""
 
-    def __init__(self) -> None:
-        self.text = ""
+    def __init__(self, prefix: str) -> None:
+        self.prefix, self.text = prefix, ""
         self.names: set[str] = set()
         self.n_bytes = self.n_text = 0
 
@@ -104,7 +104,7 @@ class _Tables:
 
     def _add(self, kind: str, name: str, values: list[str]) -> None:
         self.names.add(name)
-        self.text += f"{kind}PREFIX_{name}[{len(values)}] = {{\n{literals.wrapped(values, '    ')}\n}};\n"
+        self.text += f"{kind}{self.prefix}_{name}[{len(values)}] = {{\n{literals.wrapped(values, '    ')}\n}};\n"
 
     def _count(self, texts: Sequence[Any]) -> None:
         self.n_text += sum(len(str(text).encode()) + 1 + POINTER for text in texts)
@@ -144,7 +144,7 @@ class _CWriter:
         self.real = "double" if view.dtype == "float64" else "float"
         # Weights in float32 are summed in double, since sums in float would lose one or two more digits.
         self.sums = "double" if view.dtype == "float32" else self.real
-        self.tables, self.is_array = _Tables(), _is_array(view)
+        self.tables, self.is_array = _Tables(name), _is_array(view)
         self.fields = literals.c_names(column.name for column in view.columns)
         #: The features, by one-byte weights multiplied by their units.
         self.features = view.features
@@ -161,25 +161,41 @@ class _CWriter:
             if column.levels:
                 tables.add_texts(f"levels_{field}", column.levels)
         tables.add_labels(view.model.classes)
-        facts = {*tables.names, *kinds, view.dtype, view.model.planes.pooling, "array" if self.is_array else "struct"}
+        facts = {*tables.names, *kinds, view.dtype, "array" if self.is_array else "struct"}
+        facts |= {"logsumexp"} if view.is_soft else set()
         facts |= {"probabilities"} if view.model.has_probabilities else set()
-        words = self._words()
-        text = re.sub(r"\b[A-Z_]+\b", lambda found: words.get(found[0], found[0]), literals.selected("model.c", facts))
-        return self._filled(text)
+        words, program = self._words(), literals.selected("model.c", facts)
+        return re.sub(r"\b(?:PREFIX|NAME)(?=_)|\b[A-Z_]+\b", lambda found: words.get(found[0], found[0]), program)
 
     def _words(self) -> dict[str, str]:
-        """Return the parts of the program that depend on the columns, and the figures of its first comment."""
-        view, tables = self.view, self.tables
+        """Return what the words in capitals of the program stand for."""
+        view, tables, prefix, upper = self.view, self.tables, self.name, self.name.upper()
         names = [column.name for column in view.columns] if view.is_table else column_names(view.model)
         more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        example, row, third = "REAL row[NAME_FEATURES] = {...};", "const REAL *x", view.model.has_probabilities
+        example, row = f"{self.real} row[{upper}_FEATURES] = {{...}};", f"const {self.real} *x"
         if not self.is_array:
             fields = ", ".join([f".{field} = ..." for field in self.fields[:3]] + ["..."] * (len(self.fields) > 3))
-            example, row = f"struct PREFIX_row row = {{{fields}}};", "const struct PREFIX_row *row"
+            example, row = f"struct {prefix}_row row = {{{fields}}};", f"const struct {prefix}_row *row"
+        third, outputs = view.model.has_probabilities, f"{self.real} *scores"
+        outputs += f", {self.real} *probabilities" * third
         pairs = list(zip(view.columns, self.fields, strict=True))
-        numbers = 0 if self.compressed is None else SIZES["float"] * self.compressed.planes.n_features
-        numbers += view.n_planes * SIZES["float" if view.dtype == "int8" else "double"]
+        rank = 0 if self.compressed is None else self.compressed.planes.n_features
+        stack = view.n_planes * SIZES["float" if view.dtype == "int8" else "double"] + rank * SIZES["float"]
         return {
+            "PREFIX": prefix,
+            "NAME": upper,
+            "REAL": self.real,
+            "SUM": f"{upper}_SUM" if view.dtype == "float32" else self.real,
+            "ELEMENT": "signed char" if view.dtype == "int8" else self.real,
+            "EDGE": _index_type(view.n_planes),
+            "EXP": "exp" if self.real == "double" else "expf",
+            "N_CLASSES": str(view.model.n_classes),
+            "N_PLANES": str(view.n_planes),
+            "N_FEATURES": str(view.model.n_columns),
+            "N_RANK": str(rank),
+            "N_MEMBERS": str(len(view.members)),
+            "N_MISSING_TEXTS": str(len(view.missing_texts)),
+            "TEMPERATURE": literals.real(view.model.temperature or 1.0),
             "LEARNER": view.model.learner,
             "VERSION": __version__,
             "EXAMPLE": example,
@@ -188,41 +204,13 @@ class _CWriter:
             "N_BYTES": str(tables.n_bytes),
             "DTYPE": view.dtype,
             "N_TEXT": str(tables.n_text),
-            "N_STACK": str(numbers + view.model.n_classes * SIZES["double"]),
+            "N_STACK": str(stack + view.model.n_classes * SIZES["double"]),
             "TABLES": tables.text.rstrip("\n"),
-            "LABELS": f"{_label_literals(view.model.classes)[0]}PREFIX_labels[NAME_CLASSES]",
-            "SIGNATURE": f"int PREFIX_predict({row}, REAL *scores{', REAL *probabilities' * third})",
+            "LABELS": f"{_label_literals(view.model.classes)[0]}{prefix}_labels[{upper}_CLASSES]",
+            "SIGNATURE": f"int {prefix}_predict({row}, {outputs})",
             "STRUCT": "" if self.is_array else self._struct(),
             "ROWS": "" if self.is_array else "\n".join(self._row(*pair) for pair in pairs),
         }
-
-    def _filled(self, text: str) -> str:
-        """Replace the words in capitals; string literals may contain text of the model, and are not changed."""
-        view = self.view
-        words = {
-            "PREFIX": self.name,
-            "NAME": self.name.upper(),
-            "REAL": self.real,
-            "SUM": f"{self.name.upper()}_SUM" if view.dtype == "float32" else self.real,
-            "ELEMENT": "signed char" if view.dtype == "int8" else self.real,
-            "EDGE": _index_type(view.n_planes),
-            "EXP": "exp" if self.real == "double" else "expf",
-            "N_CLASSES": str(view.model.n_classes),
-            "N_PLANES": str(view.n_planes),
-            "N_FEATURES": str(view.model.n_columns),
-            "N_RANK": "" if self.compressed is None else str(self.compressed.planes.n_features),
-            "N_MEMBERS": str(len(view.members)),
-            "N_MISSING_TEXTS": str(len(view.missing_texts)),
-            "TEMPERATURE": literals.real(view.model.temperature or 1.0),
-        }
-        pattern = re.compile(r'"(?:[^"\\]|\\.)*"|\b(PREFIX|NAME)_|\b(' + "|".join(words) + r")\b", flags=re.DOTALL)
-
-        def replaced(found: re.Match[str]) -> str:
-            if found[1]:
-                return f"{words[found[1]]}_"
-            return words[found[2]] if found[2] else found[0]
-
-        return pattern.sub(replaced, text)
 
     # Tables.
 
@@ -277,7 +265,7 @@ class _CWriter:
         types = {"category": "const char *", "date": "const char *"}
         lines = [(f"{types.get(column.kind, 'double ')}{field};", column) for column, field in pairs]
         width = max(len(line) for line, _ in lines)
-        text = "struct PREFIX_row {\n"
+        text = f"struct {self.name}_row {{\n"
         for line, column in lines:
             expected = EXPECTED[column.kind].format(len(column.levels))
             if unit := getattr(column.format, "unit", ""):
@@ -288,12 +276,12 @@ class _CWriter:
     def _row(self, column: ColumnView, field: str) -> str:
         """Return the statements that add a field to the scores of the planes."""
         if column.kind == "category":
-            levels = f"PREFIX_levels_{field}" if column.levels else "NULL"
+            levels = f"{self.name}_levels_{field}" if column.levels else "NULL"
             rows = ", ".join("-1" if row is None else str(row) for row in (column.first, column.other, column.missing))
-            return f"\n    PREFIX_category(planes, row->{field}, {levels}, {len(column.levels)}, {rows});"
+            return f"\n    {self.name}_category(planes, row->{field}, {levels}, {len(column.levels)}, {rows});"
         if column.kind == "date":
             names = {number.part: f"parts[{DATE_PARTS.index(number.part)}]" for number in column.numbers}
-            lines = [f"missing = PREFIX_date(row->{field}, parts);", "if (missing < 0)", "    return -1;"]
+            lines = [f"missing = {self.name}_date(row->{field}, parts);", "if (missing < 0)", "    return -1;"]
         else:
             names = {number.part: "x" for number in column.numbers}
             refused = (
@@ -304,14 +292,14 @@ class _CWriter:
         known = [(names[part], neutral) for part, neutral, _ in column.numbers if neutral is not None]
         filled = [f"    {name} = {literals.real(neutral)};" for name, neutral in known]
         if column.missing is not None:
-            filled.append(f"    PREFIX_add(planes, {column.missing}, 1);")
+            filled.append(f"    {self.name}_add(planes, {column.missing}, 1);")
         missing = "if (missing)" if column.kind == "date" else "if (isnan(x))"
         if filled:
             lines += [f"{missing} {{", *filled, "}"] if len(filled) > 1 else [missing, *filled]
         for number in column.numbers:
             for run in self.view.runs(number):
                 low, high = literals.real(self._limit(run.low)), literals.real(self._limit(run.high))
-                op = f"NAME_{run.op.replace(' ', '_').upper()}"
+                op = f"{self.name.upper()}_{run.op.replace(' ', '_').upper()}"
                 given = f"{names[number.part]}, {op}, {run.start}, {run.stop}, {low}, {high}"
-                lines.append(f"PREFIX_features(planes, {given});")
+                lines.append(f"{self.name}_features(planes, {given});")
         return "\n" + "\n".join(f"    {line}" for line in lines)

@@ -45,8 +45,8 @@ def selected(file: str, facts: Collection[str]) -> str:
 
 @cache
 def sections(file: str) -> dict[str, str]:
-    """Return the parts of a file of the folder `runtime`, each after a line with a comment ``@ name``."""
-    _, *parts = re.split(r"^(?:/\*|--) @ ([\w ]+?)(?: \*/)?\n", runtime(file), flags=re.MULTILINE)
+    """Return the parts of a file of the folder `runtime`, each after a line with a comment ``-- @ name``."""
+    _, *parts = re.split(r"^-- @ ([\w ]+)\n", runtime(file), flags=re.MULTILINE)
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
