@@ -18,7 +18,7 @@ from polyplane import (
 )
 from polyplane.datasets import make_loans
 from polyplane.explain import explain_row, live, model_report
-from polyplane.explain.report import Reliability
+from polyplane.explain.report import reliability
 
 #: Edits by the inputs of the page, one after the other; after each, what the page holds and shows.
 EDITS = """(edits) => edits.map(([column, how, value]) => {
@@ -329,21 +329,22 @@ def test_reliability_is_that_of_each_bin(tmp_path):
     rng = np.random.default_rng(0)
     probability = np.append(rng.random(500), [0.0, 1.0])
     happened = rng.random(502) < probability**2
-    found, error = Reliability.of(probability, happened), 0.0
+    counts, _, _, found = reliability(probability, happened)
+    error = 0.0
     for i in range(10):
         inside = (probability >= i / 10) & ((probability < (i + 1) / 10) | (i == 9))
-        assert found.counts[i] == inside.sum()
+        assert counts[i] == inside.sum()
         error += inside.mean() * abs(probability[inside].mean() - happened[inside].mean())
-    assert found.error == pytest.approx(error)
-    assert Reliability.of(np.array([0.75, 0.75, 0.75, 0.75]), np.array([1, 1, 1, 0])).error == 0.0
+    assert found == pytest.approx(error)
+    assert reliability(np.array([0.75, 0.75, 0.75, 0.75]), np.array([1, 1, 1, 0]))[3] == 0.0
 
 
 def test_the_calibration_error_of_a_model_is_on_its_page(loans):
     path, model, X = loans
     y = make_loans(900, random_state=0)[1][600:]
-    found = Reliability.of(model.predict_proba(X)[:, 0], y == "default")
+    *_, error = reliability(model.predict_proba(X)[:, 0], y == "default")
     text = path.read_text(encoding="utf-8")
-    assert f"Expected calibration error: {100 * found.error:.1f} %" in text
+    assert f"Expected calibration error: {100 * error:.1f} %" in text
     assert "predicted probability of class default, in 10 bins" in text
 
 

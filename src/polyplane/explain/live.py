@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from polyplane._plain import plain, visible
 from polyplane.explain.columns import ModelColumns
-from polyplane.explain.markup import Markup, live_scripts
+from polyplane.explain.markup import live_scripts
 from polyplane.explain.model import ModelExplanation
 from polyplane.explain.row import RowExplanation
 from polyplane.exports import to_javascript
@@ -20,12 +20,18 @@ NAME, MAX_BYTES, MAX_COLUMNS = "polyplaneModel", 2_000_000, 1000
 SHOWN_INPUTS, MAX_INPUTS = 12, 60
 
 
-@dataclass(frozen=True)
-class Live:
-    """A model within the page.
+def left_out(why: str) -> tuple[str, dict[str, Any], str]:
+    """Return the section of a page without the model, as `live_section` does."""
+    return "", {}, f"Values cannot be changed on this page: {why}."
 
-    Parameters
-    ----------
+
+def live_section(
+    columns: ModelColumns, told: ModelExplanation, explained: Sequence[RowExplanation]
+) -> tuple[str, dict[str, Any], str]:
+    """Return the section with inputs for the most important columns.
+
+    Returns
+    -------
     script : str
         The model in JavaScript; empty if it is omitted.
     data : dict
@@ -33,73 +39,51 @@ class Live:
     note : str
         Note to the reader, or the reason why the model is omitted.
     """
+    model, n_columns = columns.model, len(columns.names)
+    if n_columns > MAX_COLUMNS:
+        return left_out(f"the model has {n_columns:,} columns, more than {MAX_COLUMNS:,}")
+    inputs: Any = model.inputs
+    try:
+        if not inputs.is_table:
+            model = replace(model.flat(), inputs=replace(inputs, given_names=tuple(columns.names)))
+        script = to_javascript(model, name=NAME)
+    except ValueError as error:  # a name or a label that cannot be written in JavaScript
+        return left_out(visible(str(error)).rstrip("."))
+    size = len(script.encode())
+    if size > MAX_BYTES:
+        return left_out(f"the model needs {size / 1e6:.1f} MB in JavaScript, more than {MAX_BYTES / 1e6:g} MB")
+    names = list(inputs.names if inputs.is_table else columns.names)
+    positions = [names.index(name) for name in columns.names] if inputs.is_table else range(n_columns)
 
-    script: str
-    data: dict[str, Any]
-    note: str
+    def cells(values: Sequence[Any]) -> list[Any]:
+        row: list[Any] = [None] * len(names)
+        for position, value in zip(positions, values, strict=True):
+            row[position] = value
+        return row
 
-    @classmethod
-    def left_out(cls, why: str) -> Live:
-        """Return the section of a page without the model."""
-        return cls("", {}, f"Values cannot be changed on this page: {why}.")
-
-    @classmethod
-    def of(cls, columns: ModelColumns, told: ModelExplanation, explained: Sequence[RowExplanation]) -> Live:
-        """Return the section with inputs for the most important columns."""
-        model, n_columns = columns.model, len(columns.names)
-        if n_columns > MAX_COLUMNS:
-            return cls.left_out(f"the model has {n_columns:,} columns, more than {MAX_COLUMNS:,}")
-        inputs: Any = model.inputs
-        try:
-            if not inputs.is_table:
-                model = replace(model.flat(), inputs=replace(inputs, given_names=tuple(columns.names)))
-            script = to_javascript(model, name=NAME)
-        except ValueError as error:  # a name or a label that cannot be written in JavaScript
-            return cls.left_out(visible(str(error)).rstrip("."))
-        size = len(script.encode())
-        if size > MAX_BYTES:
-            return cls.left_out(f"the model needs {size / 1e6:.1f} MB in JavaScript, more than {MAX_BYTES / 1e6:g} MB")
-        names = list(inputs.names if inputs.is_table else columns.names)
-        positions = [names.index(name) for name in columns.names] if inputs.is_table else range(n_columns)
-
-        def cells(values: Sequence[Any]) -> list[Any]:
-            row: list[Any] = [None] * len(names)
-            for position, value in zip(positions, values, strict=True):
-                row[position] = value
-            return row
-
-        data = plain(
-            {
-                "inputs": [_input(columns, j, explained) for j in told.by_importance()[:MAX_INPUTS]],
-                "rows": [cells(why.values) for why in explained],
-                "reference": cells(columns.reference.values),
-                "unit": model.unit,
-                "labels": [visible(str(label)) for label in model.classes.tolist()],
-                "shown": SHOWN_INPUTS,
-                "soft": model.planes.pooling == "logsumexp" and not model.is_additive,
-                "weights": model.planes.member_weight,
-            }
-        )
-        grown = size + len(live_scripts().encode()) + len(json.dumps(data))
-        note = (
-            "Change the values of a row: the model is part of this page and predicts as you type. "
-            f"This section has {grown / 1000:,.0f} kB, of which {size / 1000:,.0f} kB are the model. "
-            f"Sliders cover the range of the {'training rows' if inputs.is_table else 'rows of this page'}."
-        )
-        if abs(model.unit - 1.0) >= 0.005:
-            note += f" Log-odds are differences of scores divided by {model.unit:.2f}, the calibration temperature."
-        if n_columns > MAX_INPUTS:
-            note += (
-                f" The {MAX_INPUTS} most important of {n_columns} columns can be changed; the others keep their values."
-            )
-        return cls(script, data, note)
-
-    def add(self, page: Markup) -> None:
-        """Add the section."""
-        page.add("h2", "Try it")
-        page.add("p", self.note, "quiet")
-        if self.script:
-            page.live()
+    data = plain(
+        {
+            "inputs": [_input(columns, j, explained) for j in told.by_importance()[:MAX_INPUTS]],
+            "rows": [cells(why.values) for why in explained],
+            "reference": cells(columns.reference.values),
+            "unit": model.unit,
+            "labels": [visible(str(label)) for label in model.classes.tolist()],
+            "shown": SHOWN_INPUTS,
+            "soft": model.planes.pooling == "logsumexp" and not model.is_additive,
+            "weights": model.planes.member_weight,
+        }
+    )
+    grown = size + len(live_scripts().encode()) + len(json.dumps(data))
+    note = (
+        "Change the values of a row: the model is part of this page and predicts as you type. "
+        f"This section has {grown / 1000:,.0f} kB, of which {size / 1000:,.0f} kB are the model. "
+        f"Sliders cover the range of the {'training rows' if inputs.is_table else 'rows of this page'}."
+    )
+    if abs(model.unit - 1.0) >= 0.005:
+        note += f" Log-odds are differences of scores divided by {model.unit:.2f}, the calibration temperature."
+    if n_columns > MAX_INPUTS:
+        note += f" The {MAX_INPUTS} most important of {n_columns} columns can be changed; the others keep their values."
+    return script, data, note
 
 
 def _input(columns: ModelColumns, j: int, explained: Sequence[RowExplanation]) -> dict[str, Any]:

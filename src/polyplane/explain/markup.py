@@ -61,9 +61,12 @@ class Markup:
         self.add("p", reference, "quiet")
         self._parts.append(_page_file("picker.html"))
 
-    def live(self) -> None:
+    def live(self, note: str, has_inputs: bool) -> None:
         """Add the section in which the values of a row can be changed."""
-        self._parts.append(_page_file("live.html"))
+        self.add("h2", "Try it")
+        self.add("p", note, "quiet")
+        if has_inputs:
+            self._parts.append(_page_file("live.html"))
 
     def table(
         self,

@@ -17,7 +17,7 @@ from polyplane._prediction import encode
 from polyplane.explain.columns import ModelColumns, Row
 from polyplane.explain.confusion import ConfusionMatrix
 from polyplane.explain.drawings import COLOURS, draw_effect, draw_reliability
-from polyplane.explain.live import Live
+from polyplane.explain.live import left_out, live_section
 from polyplane.explain.markup import Markup, assemble
 from polyplane.explain.model import ModelExplanation
 from polyplane.explain.robustness import Certificate
@@ -110,7 +110,8 @@ def model_report(
     told = ModelExplanation(columns, ROUNDED if model.is_piecewise_linear else 0.0)
     chosen = predictions.choose(told.typical_rows(), n_rows)
     explained = _explained_rows(columns, X, chosen, predictions)
-    live = Live.left_out("the features are pixels") if image_shape else Live.of(columns, told, explained)
+    live = left_out("the features are pixels") if image_shape else live_section(columns, told, explained)
+    script, inputs, note = live
     name = getattr(y, "name", None)
     headline = title or _default_title(predictions.labels, name if isinstance(name, str) else "")
     page = Markup()
@@ -130,12 +131,12 @@ def model_report(
         _effects(page, told, predictions)
     _errors(page, predictions, chosen)
     page.picker(_about_reference(model))
-    live.add(page)
+    page.live(note, bool(script))
     rows = [_row(predictions, i, why, image_shape) for i, why in zip(chosen, explained, strict=True)]
-    data = {"rows": rows, "words": _words(explained[0].is_told_in_odds), "image_shape": image_shape, "live": live.data}
+    data = {"rows": rows, "words": _words(explained[0].is_told_in_odds), "image_shape": image_shape, "live": inputs}
     data["planes"] = _pictures(told) if image_shape else None
     with replace_file(path) as file:
-        file.write(assemble(page, headline, json.dumps(plain(data)), live.script).encode())
+        file.write(assemble(page, headline, json.dumps(plain(data)), script).encode())
     return Path(path)
 
 
@@ -298,10 +299,22 @@ def _robustness(page: Markup, columns: ModelColumns) -> None:
         )
 
 
-def _reliability(page: Markup, predictions: Predictions) -> None:
-    """Add a reliability curve; the event is the rarer of two classes, or that the predicted class is correct."""
+def reliability(probability: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Return the number of rows of each bin of the probability of an event, and whether it is reliable.
+
+    For each bin that is not empty, these are the mean predicted probability and the observed frequency of the event;
+    the expected calibration error is the mean difference of the two over the rows.
+    """
     from sklearn.calibration import calibration_curve
 
+    observed, predicted = calibration_curve(happened, probability, n_bins=BINS, pos_label=True)
+    # The same bins as those of scikit-learn, which does not return their sizes.
+    counts = np.bincount(np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], probability), minlength=BINS)
+    return counts, predicted, observed, float(np.abs(predicted - observed) @ counts[counts > 0] / counts.sum())
+
+
+def _reliability(page: Markup, predictions: Predictions) -> None:
+    """Add a reliability curve; the event is the rarer of two classes, or that the predicted class is correct."""
     assert predictions.probabilities is not None
     if len(predictions.labels) == 2:
         c = predictions.rare[0]
@@ -310,10 +323,7 @@ def _reliability(page: Markup, predictions: Predictions) -> None:
     else:
         event, happened = "the predicted class", predictions.truth == predictions.predicted
         values = predictions.probabilities.max(axis=1)
-    observed, predicted = calibration_curve(happened, values, n_bins=BINS, pos_label=True)
-    # The same bins as those of scikit-learn, which does not return their sizes.
-    counts = np.bincount(np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], values), minlength=BINS)
-    error = float(np.abs(predicted - observed) @ counts[counts > 0] / counts.sum())
+    counts, predicted, observed, error = reliability(values, happened)
     page.add("h2", "Probabilities")
     with page.group("reliability"):
         page.figure(draw_reliability(counts, predicted, observed), "Reliability curve")
