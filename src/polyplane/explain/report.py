@@ -300,10 +300,10 @@ def _robustness(page: Markup, columns: ModelColumns) -> None:
 
 
 def reliability(probability: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Return the number of rows of each bin of the probability of an event, and whether it is reliable.
+    """Return how often an event happened, by bins of its probability.
 
-    For each bin that is not empty, these are the mean predicted probability and the observed frequency of the event;
-    the expected calibration error is the mean difference of the two over the rows.
+    Returns the number of rows in each bin, the mean predicted probability and the observed frequency of the event in
+    each bin that is not empty, and the mean difference of the two over the rows: the expected calibration error.
     """
     from sklearn.calibration import calibration_curve
 

@@ -409,57 +409,38 @@ def simplify(planes: PlaneSet, X: Any, tolerance: float = 0.0, *, y: Any = None)
         raise ValueError(f"tolerance={tolerance!r} must be a fraction from 0 to 1.")
     if planes.n_planes == planes.n_classes:
         return planes
-    ranking = _Ranking(planes, X)
-    predicted = planes.owners[ranking.best[:, 0]]
+    owners, alive, left = planes.owners, np.ones(planes.n_planes, dtype=bool), np.diff(planes.indptr)
+    norms = np.linalg.norm(planes.coef.astype(np.float64), axis=1)
+    best = np.empty((X.shape[0], 2), dtype=np.int32)  # the best and the second-best remaining plane of each row
+
+    def rank(rows: np.ndarray) -> None:
+        """Score rows on the remaining planes, in blocks."""
+        remaining = np.flatnonzero(alive)
+        coef, intercept = np.ascontiguousarray(planes.coef[remaining].T), planes.intercept[remaining]
+        size = max(1, polyplane.planes.BLOCK_SCORES // len(remaining))
+        for start in range(0, len(rows), size):
+            block = rows[start : start + size]
+            scores = X[block] @ coef + intercept
+            for place in range(2):  # ties are resolved in favour of the first plane, as in prediction
+                winners = scores.argmax(axis=1)
+                best[block, place] = remaining[winners]
+                scores[np.arange(len(block)), winners] = -np.inf
+
+    rank(np.arange(X.shape[0]))
+    predicted = owners[best[:, 0]]
     aim = predicted if y is None else np.asarray(y)
     if aim.shape != predicted.shape:
         raise ValueError(f"y must contain one class for each of the {len(predicted)} rows.")
     allowed = int(tolerance * len(aim) * (1 + 1e-12)) + int(np.count_nonzero(aim != predicted))
-    while (plane := ranking.least_missed(aim, allowed)) is not None:
-        ranking.remove(plane)
-    return planes.prune(ranking.alive)
-
-
-class _Ranking:
-    """The best and the second-best of the remaining planes of each row."""
-
-    def __init__(self, planes: PlaneSet, X: Any) -> None:
-        self.planes, self.X, self.owners = planes, X, planes.owners
-        self.alive = np.ones(planes.n_planes, dtype=bool)
-        self.left = np.diff(planes.indptr)
-        self.norms = np.linalg.norm(planes.coef.astype(np.float64), axis=1)
-        self.best = np.empty((X.shape[0], 2), dtype=np.int32)
-        self._rank(np.arange(X.shape[0]))
-
-    def least_missed(self, aim: np.ndarray, allowed: int) -> int | None:
-        """Return the plane to remove next; None if no plane can be removed."""
-        first, second = self.best[:, 0], self.best[:, 1]
-        right, then = self.owners[first] == aim, self.owners[second] == aim
-        n_planes = self.planes.n_planes
-        lost = np.bincount(first, right.astype(np.float64) - then, minlength=n_planes)
-        wins = np.bincount(first, minlength=n_planes)
-        may_go = self.alive & (self.left[self.owners] > 1) & (np.count_nonzero(~right) + lost <= allowed)
-        candidates = np.flatnonzero(may_go)
-        if not len(candidates):
-            return None
-        order = np.lexsort((self.norms[candidates], wins[candidates], lost[candidates]))
-        return int(candidates[order[0]])
-
-    def remove(self, plane: int) -> None:
-        """Remove a plane, and score the rows again that it was among the best of."""
-        self.alive[plane] = False
-        self.left[self.owners[plane]] -= 1
-        self._rank(np.flatnonzero((self.best == plane).any(axis=1)))
-
-    def _rank(self, rows: np.ndarray) -> None:
-        """Score rows on the remaining planes, in blocks."""
-        alive = np.flatnonzero(self.alive)
-        coef, intercept = np.ascontiguousarray(self.planes.coef[alive].T), self.planes.intercept[alive]
-        size = max(1, polyplane.planes.BLOCK_SCORES // len(alive))
-        for start in range(0, len(rows), size):
-            block = rows[start : start + size]
-            scores = self.X[block] @ coef + intercept
-            for place in range(2):  # ties are resolved in favour of the first plane, as in prediction
-                winners = scores.argmax(axis=1)
-                self.best[block, place] = alive[winners]
-                scores[np.arange(len(block)), winners] = -np.inf
+    while True:
+        first, second = best.T
+        right, then = owners[first] == aim, owners[second] == aim
+        lost = np.bincount(first, right.astype(np.float64) - then, minlength=planes.n_planes)
+        wins = np.bincount(first, minlength=planes.n_planes)
+        may_go = np.flatnonzero(alive & (left[owners] > 1) & (np.count_nonzero(~right) + lost <= allowed))
+        if not len(may_go):
+            return planes.prune(alive)
+        plane = may_go[np.lexsort((norms[may_go], wins[may_go], lost[may_go]))[0]]
+        alive[plane] = False
+        left[owners[plane]] -= 1
+        rank(np.flatnonzero((best == plane).any(axis=1)))
