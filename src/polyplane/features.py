@@ -75,17 +75,14 @@ class Features:
     ) -> Features:
         """Create features; scalars apply to all of them, and `op` is a name or a sequence of names."""
         source = np.asarray(source, dtype=np.intp)
-        names = [op] * len(source) if isinstance(op, str) else op
-        codes = np.array([OPS.index(name) for name in names], dtype=np.uint8)
+        codes = np.uint8(OPS.index(op)) if isinstance(op, str) else np.array([OPS.index(name) for name in op], np.uint8)
         numbers = [np.broadcast_to(np.asarray(n, dtype=np.float64), source.shape) for n in (centre, factor, low, high)]
-        return cls(n_inputs, source, codes, *numbers)
+        return cls(n_inputs, source, np.broadcast_to(codes, source.shape), *numbers)
 
     @classmethod
     def identity(cls, n_inputs: int) -> Features:
         """Return the features that are the encoded columns themselves."""
-        zero = np.zeros(1, dtype=np.uint8)
-        numbers = [np.broadcast_to(np.float64(n), (n_inputs,)) for n in (0.0, 1.0, -np.inf, np.inf)]
-        return cls(n_inputs, np.arange(n_inputs), np.broadcast_to(zero, (n_inputs,)), *numbers)
+        return cls.of(np.arange(n_inputs), n_inputs=n_inputs)
 
     @property
     def n_features(self) -> int:

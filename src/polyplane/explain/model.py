@@ -72,6 +72,7 @@ class ModelExplanation(Effects, Explanation):
     ) -> None:
         super().__init__(described)
         model, Z, planes = described.model, described.Z, self._model.planes
+        self._of_column: dict[str, list[ColumnEffect]] = {}
         self.learner, self.classes = model.learner, model.classes.tolist()
         self.dropped = dict(described.inputs.dropped) if model.inputs.is_table else {}
         self.n_members, self.n_rows = planes.n_members, None if Z is None else int(Z.shape[0])
@@ -114,10 +115,6 @@ class ModelExplanation(Effects, Explanation):
     def effects(self) -> tuple[ColumnEffect, ...]:
         """Effects of the values of all columns."""
         return tuple(effect for name in self.columns for effect in self.of_column(name))
-
-    @cached_property
-    def _of_column(self) -> dict[str, list[ColumnEffect]]:
-        return {}
 
     def of_column(self, column: str) -> list[ColumnEffect]:
         """Return the effects of a column: one, or one for each part of a date."""
@@ -205,7 +202,7 @@ class ModelExplanation(Effects, Explanation):
                 "Importance is the standard deviation of a column's contribution, estimated from the counts of levels "
                 "and the spread of numbers in training; pass rows to compute it on them."
             )
-        return f"Importance is the standard deviation of a column's contribution over {self._n_sampled:,} rows."
+        return f"Importance is the standard deviation of a column's contribution over {self._Z.shape[0]:,} rows."
 
     def monotone(self) -> list[str]:
         """Return a sentence for each class and direction in which it is proven to change with columns.
@@ -222,17 +219,13 @@ class ModelExplanation(Effects, Explanation):
                     sentences.append(f"The probability of class {label} is {word} in {', '.join(names)}.")
         return sentences
 
-    @property
-    def _n_sampled(self) -> int:
-        return 0 if self._Z is None else int(self._Z.shape[0])
-
     def about_effects(self, brackets: bool = True) -> str:
         """Return a definition of the effects, in a sentence; `brackets` adds the meaning of numbers in brackets."""
         if self.is_additive:
             return "Effects are relative to the reference value; the score is exactly their sum."
         if self.n_rows is None:
             return "Effects are relative to the reference value, with all other columns at their reference values."
-        means = f"Effects are relative to the reference value, averaged over {self._n_sampled:,} rows"
+        means = f"Effects are relative to the reference value, averaged over {self._Z.shape[0]:,} rows"
         return means + ("; in brackets, the range of the middle 80 % of the rows if it is wide." if brackets else ".")
 
     def _rule_lines(self, rules: Rules, top: int | None) -> list[str]:

@@ -128,7 +128,8 @@ def redundant_planes(planes: PlaneSet, *, lower: Any = None, upper: Any = None) 
     for p in np.flatnonzero(~winning)[::-1]:
         rivals = alive.copy()
         rivals[p] = False
-        if left[owners[p]] > 1 and not _wins_somewhere(planes, int(p), rivals, allowed):
+        # The plane wins somewhere if any ball fits: finding a small one is faster than finding the largest.
+        if left[owners[p]] > 1 and _Program(planes, int(p), rivals, allowed).solve(1e3 * TOO_THIN)[1] <= TOO_THIN:
             alive[p] = False
             left[owners[p]] -= 1
     return ~alive
@@ -162,11 +163,6 @@ def _ball(planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) 
         largest, radius = program.solve(np.inf)
         center = largest if radius < np.inf else program.solve(1.0 / program.unit)[0]
     return Ball(center * program.unit, radius * program.unit, p) if radius > TOO_THIN else None
-
-
-def _wins_somewhere(planes: PlaneSet, p: int, rivals: np.ndarray, allowed: AllowedChange) -> bool:
-    """Return whether any ball fits: finding a small one is faster than finding the largest."""
-    return _Program(planes, p, rivals, allowed).solve(1e3 * TOO_THIN)[1] > TOO_THIN
 
 
 class _Program:
