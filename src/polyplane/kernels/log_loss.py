@@ -86,12 +86,11 @@ def train(
     weights: Weights,
     steps: AdamSteps,
     buffers: Buffers,
-    order: Order,
+    order: Order | None,
     renew: bool,
 ) -> None:
     """Make all steps; `weights`, `candidates` and the probabilities are updated in place."""
     rows, visits, candidates, weights, steps, buffers = borrowed((rows, visits, candidates, weights, steps, buffers))
-    order = borrowed(order)
     gradient, inputs, all_scores, sizes, scores, missed = buffers
     n_planes, W = weights.W.shape[1], weights.W.reshape(-1, weights.W.shape[2])
     for step in range(len(steps.rate)):
@@ -146,7 +145,8 @@ def _measure_missed(
     With P the probability of the true class, those of its planes sum to 1 - P, and so do those of the other planes.
     """
     total, own, kept, first, last = 0.0, 0.0, 0.0, label * n_planes, (label + 1) * n_planes
-    sizes[:] = all_scores
+    for k in range(len(sizes)):  # an assignment of slices would compile the text of its error, for a second
+        sizes[k] = all_scores[k]
     _exponentiate(sizes)
     for k in range(len(sizes)):
         total += sizes[k]
@@ -361,7 +361,7 @@ def _learn(
 # A sum of two products can be fused in two ways, and newly compiled code can differ from cached code in this; without
 # this option, "fastmath" would be inherited from the caller.
 @njit(**{**PART, "fastmath": False})
-def _adam(weights: Weights, gradient: np.ndarray, steps: AdamSteps, step: int, order: Order) -> None:
+def _adam(weights: Weights, gradient: np.ndarray, steps: AdamSteps, step: int, order: Order | None) -> None:
     """Take a step of Adam, reset the gradient to 0, put the weights in order, and update the averaged planes."""
     W, first, second = weights.W.reshape(-1), weights.first.reshape(-1), weights.second.reshape(-1)
     slope, number = gradient.reshape(-1), W.dtype.type
@@ -377,7 +377,8 @@ def _adam(weights: Weights, gradient: np.ndarray, steps: AdamSteps, step: int, o
         second[i] = b2 * second[i] + a2 * slope[i] * slope[i]
         W[i] -= rate * first[i] / (np.sqrt(second[i]) + epsilon)
         slope[i] = 0
-    put_in_order(weights.W.reshape(-1, weights.W.shape[2]), weights.W.shape[1], order)
+    if order is not None:  # else this is not compiled
+        put_in_order(weights.W.reshape(-1, weights.W.shape[2]), weights.W.shape[1], borrowed(order))
     if steps.n_averaged[step] > 0:
         mean, share = weights.mean.reshape(-1), number(1 / steps.n_averaged[step])
         for i in range(len(W)):

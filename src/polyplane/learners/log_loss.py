@@ -458,21 +458,20 @@ class CandidatePass(Pass):
             )
             rows = kernels.InputRows(self.X, self.scaling.centre, self.scaling.factor, self.y, self.weight, noise)
             weights = kernels.Weights(W, self.adam.first, self.adam.second, mean, anchor)
-            parts = rows, weights, buffers, order_of(self.ranks, W)
+            parts = rows, weights, buffers, None if self.ranks is None else order_of(self.ranks, W)
             self._parts = None if self.renew else parts  # the number of candidates may change
             return parts
         return self._parts
 
 
-def order_of(ranks: np.ndarray | None, W: np.ndarray) -> Any:
+def order_of(ranks: np.ndarray, W: np.ndarray) -> Any:
     """Return the order of the classes as the argument of kernels, for planes of shape (classes, planes, features+1)."""
     from polyplane.kernels.monotone import Order
 
     n_planes = W.shape[0] * W.shape[1]
-    used = np.flatnonzero(ranks.any(axis=1)) if ranks is not None else np.zeros(0, dtype=np.int64)
-    own = ranks[used] if ranks is not None else np.zeros((0, W.shape[0]), dtype=np.int64)
+    used = np.flatnonzero(ranks.any(axis=1))
     planes = np.tile(np.arange(n_planes), (len(used), 1))
-    return Order(used, own, planes, np.empty(n_planes, dtype=W.dtype), np.empty(n_planes, dtype=np.int64))
+    return Order(used, ranks[used], planes, np.empty(n_planes, dtype=W.dtype), np.empty(n_planes, dtype=np.int64))
 
 
 def put_in_order(ranks: np.ndarray, *planes: np.ndarray | None) -> None:
