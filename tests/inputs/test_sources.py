@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from pandas._libs.parsers import STR_NA_VALUES
 
-from polyplane import TableClassifier
+from polyplane import TableClassifier, TableEncoder
 from polyplane.readers import read_table
 from polyplane.tables.encoder import ColumnsWarning
 
@@ -154,3 +155,20 @@ def test_frames_of_pandas_with_periods_durations_and_complex_numbers():
     assert model.encoder_.transform(frame)[1, 0] == 18293  # 2020-02-01
     with pytest.raises(ValueError, match=r"'x' contains complex numbers"):
         TableClassifier().fit(frame.assign(x=frame["x"] * 1j), y)
+
+
+@pytest.mark.parametrize("mark", sorted(STR_NA_VALUES))
+def test_what_pandas_takes_as_missing_is_missing_in_files(mark, tmp_path):
+    """One string in a column of numbers that is not taken as missing would make it a category."""
+    rng, path = np.random.default_rng(0), tmp_path / "rows.csv"
+    cells = [[f"{value:.3f}", level] for value, level in zip(rng.normal(size=60), rng.choice([*"ab"], 60), strict=True)]
+    for i in range(0, 60, 7):
+        cells[i][i % 2] = mark
+    path.write_text("\n".join(["size,kind", *(",".join(row) for row in cells)]) + "\n")
+    by_us, by_pandas = (TableEncoder().fit(rows) for rows in (read_table(path), pd.read_csv(path)))
+    assert [(column.kind, column.has_gaps) for column in by_us.encoding_.columns] == [
+        ("number", True),
+        ("category", True),
+    ]
+    for rows in (read_table(path), pd.read_csv(path)):
+        np.testing.assert_array_equal(by_us.transform(rows), by_pandas.transform(rows))
