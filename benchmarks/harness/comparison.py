@@ -30,6 +30,8 @@ NAMES = {
     "MLP": "`MLPClassifier`",
     "LogisticRegression": "`LogisticRegression`",
 }
+#: Names in the tables of all models, which would be too wide for a page.
+SHORT = {"TableClassifier": "ours", "RandomForest": "Forest", "LogisticRegression": "Logistic"}
 OURS = "TableClassifier"
 LEVEL = 0.05
 #: Mean figures of a model: on which table, of which model, which figure.
@@ -201,7 +203,7 @@ def extremes(tables: Tables, n_worst: int = 10) -> str:
     return (
         f"Against the *best* of the {len(models)} others on each table, in points of error. The {n_worst} worst "
         f"tables: {worst}. `TableClassifier` alone is best on {len(ahead)} of {len(rows)} tables"
-        f"{': ' + ', '.join(ahead[:n_worst]) if ahead else ''}{', ...' if len(ahead) > n_worst else ''}."
+        f"{': ' + ', '.join(ahead[:n_worst]) if ahead else ''}{' and others' if len(ahead) > n_worst else ''}."
     )
 
 
@@ -213,7 +215,7 @@ def by_table(tables: Tables) -> list[str]:
         shown = {model: f"{table[model]['error']:.1f}" for model in models if model in table}
         least = min(shown.values(), key=float)
         rows.append([name, *(f"**{e}**" if (e := shown.get(model, "")) == least else e for model in models)])
-    return markdown_table(["error, %", *models], rows)
+    return markdown_table(["error, %", *(SHORT.get(model, model) for model in models)], rows)
 
 
 def rank_figure(tables: Tables) -> Any:
