@@ -68,11 +68,6 @@ class Part(NamedTuple):
     seed: int
     members: list[int]
 
-    def planes(self, state: Any) -> list[PlaneSet]:
-        """The planes of each model, over the rows of X, on the host."""
-        is_stack = isinstance(self.method, Stack)
-        return self.method.planes_of_models(state) if is_stack else [self.method.planes(state).to_numpy()]
-
 
 def parts_of(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) -> list[Part]:
     """Return the stacks that train a model for each job; a convex problem is solved alone.
@@ -105,7 +100,7 @@ def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) ->
     for part in parts_of(data, jobs, n_jobs):
         with within_device_memory("Train fewer models together, or fewer rows."):
             run = Run(part.method, seed=part.seed, tracked=False).go(repeat(part.data, part.method.max_iter))
-            planes |= zip(part.members, part.planes(run.state), strict=True)
+            planes |= zip(part.members, part.method.planes_of_models(run.state), strict=True)
     return [planes[i] for i in range(len(jobs))]
 
 

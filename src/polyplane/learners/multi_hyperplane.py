@@ -259,6 +259,10 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             (state.scaling.to_input_space(planes[:, :-1], planes[:, -1]) for planes in own), pooling="logsumexp"
         )
 
+    def planes_of_models(self, state: SmoothState) -> list[PlaneSet]:
+        """The planes of the only model, on the host, as those of a stack of models."""
+        return [self.planes(state).to_numpy()]
+
 
 def _mean_to_add_to(state: SmoothState, averaged_from: int, n_steps: int) -> Any:
     """The average to update in a pass: a new one if averaging starts in this pass, or None if it has not started."""

@@ -241,7 +241,7 @@ def train_members(tasks: Sequence[MemberTask], n_jobs: int | None = None) -> lis
         state = method.start(data, part.seed)
         with method.products(state), within_device_memory("Use device=None, or fewer rows."):
             run = Run(method, state, tracked=False).go(repeat(data, method.max_iter))
-            return part.planes(run.state)
+            return part.method.planes_of_models(run.state)  # type: ignore[no-any-return]
 
     parts = parts_of_tasks(tasks, n_jobs)
     return in_order(parts, in_threads(train, parts, n_jobs))
@@ -379,7 +379,7 @@ class TableCommittee(TableMethod):
 
     def members(self, state: SmoothCommitteeState) -> tuple[Member, ...]:
         """The features and the planes of each member."""
-        planes = [part.planes(own) for part, own in zip(self.parts, state.members, strict=True)]
+        planes = [part.method.planes_of_models(own) for part, own in zip(self.parts, state.members, strict=True)]
         return tuple(map(Member, self.preparations, in_order(self.parts, planes), self.weights))
 
     def temperature(self, state: Any) -> float:
