@@ -118,13 +118,8 @@ def exported(model: Any, to: str, stem: str, options: dict[str, Any]) -> bytes:
         content: bytes = to_onnx(model, **given).SerializeToString()
         return content
     if to == "c":
-        given = {"name": _c_name(stem), **given}
+        name = re.sub(r"[^A-Za-z0-9]+", "_", stem).strip("_")  # an identifier from the name of the file
+        given = {"name": name if name[:1].isalpha() else f"model_{name}".rstrip("_"), **given}
     write: Any = {"c": to_c, "js": to_javascript, "sql": to_sql, "json": to_json}[to]
     text = write(model, **given)
     return (text if text.endswith("\n") else f"{text}\n").encode()
-
-
-def _c_name(stem: str) -> str:
-    """Derive a C identifier from a file name."""
-    name = re.sub(r"[^A-Za-z0-9]+", "_", stem).strip("_")
-    return name if name[:1].isalpha() else f"model_{name}".rstrip("_")

@@ -174,7 +174,7 @@ def inputs_of(encoding: TableInputs, dtype: np.dtype[Any]) -> list[TableInput]:
         name = column.name
         if column.kind == "text":
             raise ValueError(f"Column {name!r} is free text, which ONNX models do not read: train without the column.")
-        if not _is_possible(name):
+        if name == "" or "\0" in name or not is_unicode(name):  # onnxruntime does not accept this name
             name = f"column {encoding.names.index(name)}"
             while name in taken:
                 name += "_"
@@ -182,11 +182,6 @@ def inputs_of(encoding: TableInputs, dtype: np.dtype[Any]) -> list[TableInput]:
         kind: Any = dtype if column.kind == "number" else DOUBLE if column.kind == "date" else np.dtype(object)
         inputs.append(TableInput(name, column, kind))
     return inputs
-
-
-def _is_possible(name: str) -> bool:
-    """Whether onnxruntime accepts this name of an input."""
-    return name != "" and "\0" not in name and is_unicode(name)
 
 
 def encode(graph: Graph, encoding: TableInputs, inputs: list[TableInput]) -> str:

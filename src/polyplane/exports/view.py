@@ -140,13 +140,15 @@ class View:
         model = Model.of(estimator).unprojected()
         coef = model.planes.coef.astype(np.float64)
         intercept = model.planes.intercept.astype(np.float64)
-        is_indicator = np.array([part in INDICATORS for part in _parts(model)])
+        inputs: Any = model.inputs
+        parts = [each.part for each in inputs.features] if inputs.is_table else ["number"] * inputs.n_encoded
+        is_indicator = np.isin(parts, INDICATORS)
         own = is_indicator[model.features.source]
         # The values of an indicator are 0 and 1, so each of its features is affine.
-        ends = np.repeat([[0.0], [1.0]], model.inputs.n_encoded, axis=1)
+        ends = np.repeat([[0.0], [1.0]], inputs.n_encoded, axis=1)
         at_zero, at_one = model.features.take(own).transform(ends)
         intercept += coef[:, own] @ at_zero
-        indicators = np.zeros((model.inputs.n_encoded, len(coef)))
+        indicators = np.zeros((inputs.n_encoded, len(coef)))
         np.add.at(indicators, model.features.source[own], (coef[:, own] * (at_one - at_zero)).T)
         source, op, *_, low, high = model.features.keys().T
         order = np.lexsort((high, low, op, source))
@@ -273,12 +275,6 @@ def unique_names(names: Sequence[str]) -> list[str]:
     """Return the names; duplicates get their index as a suffix."""
     times = Counter(names)
     return [f"{name}#{j}" if times[name] > 1 else name for j, name in enumerate(names)]
-
-
-def _parts(model: Model) -> list[str]:
-    """Return the part of its column that each encoded number is."""
-    inputs: Any = model.inputs
-    return [feature.part for feature in inputs.features] if inputs.is_table else ["number"] * inputs.n_encoded
 
 
 def _columns(model: Model, source: np.ndarray, indicator: np.ndarray) -> tuple[ColumnView, ...]:
