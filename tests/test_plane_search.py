@@ -91,12 +91,12 @@ class TestResults:
 
     def test_the_default_setting_competes(self, rows):
         search = searched(n_iter=2).fit(*rows)
-        assert search.cv_results_["params"][0] == {"eta0": 0.3, "scale": 2.5}
+        assert search.cv_results_["params"][0] == {"eta0": None, "scale": 2.5}
         assert len({str(params) for params in search.cv_results_["params"]}) == 2
 
     def test_a_small_grid_is_searched_whole(self, rows):
-        search = PlaneSearchCV(MACHINE, {"eta0": [0.1, 0.3]}, factor=None, cv=2).fit(*rows)
-        assert search.cv_results_["params"] == [{"eta0": 0.3}, {"eta0": 0.1}]
+        search = PlaneSearchCV(MACHINE, {"eta0": [0.1, None]}, factor=None, cv=2).fit(*rows)
+        assert search.cv_results_["params"] == [{"eta0": None}, {"eta0": 0.1}]
 
     def test_distributions_and_lists_of_spaces(self, rows):
         space = [{"eta0": stats.loguniform(0.01, 1)}, {"n_planes": [1, 3]}]
@@ -174,7 +174,7 @@ class TestWhatComesIn:
         X, y = rows
         search, dense = (searched(n_iter=3).fit(each, y) for each in (sparse.csr_array(X), X))
         np.testing.assert_allclose(
-            search.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"], atol=0.02
+            search.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"], atol=0.03
         )
 
     @pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.8"), reason="float64 in scikit-learn 1.7")
@@ -235,7 +235,7 @@ class TestWhatComesIn:
 
         monkeypatch.setattr(trials, "fit_many", counted)
         machine = make_pipeline(StandardScaler(), clone(MACHINE))
-        space = {"multihyperplaneclassifier__eta0": [0.1, 0.3, 1.0]}
+        space = {"multihyperplaneclassifier__eta0": [0.1, None, 1.0]}
         PlaneSearchCV(machine, space, cv=2, factor=None, refit=False).fit(*rows)
         assert n_machines == [3, 3]
 

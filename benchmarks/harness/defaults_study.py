@@ -112,7 +112,6 @@ STUDIES = {
     "MultiHyperplaneClassifier": Study(
         {
             "scale": [1.0, 5.0, 10.0],
-            "eta0": [0.1, 1.0],
             "noise": [0.0, 0.1, 0.4],
             "loss": ["hinge"],
             "alpha": [1e-5, 1e-4, 1e-3],

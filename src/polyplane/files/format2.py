@@ -21,6 +21,8 @@ from polyplane.planes import PlaneSet
 
 #: Learners with probabilities, if their parameter `loss` is "log".
 PROBABILISTIC = ("CommitteeClassifier", "MultiHyperplaneClassifier", "PolyhedralMixtureClassifier")
+#: The step size of states of training with the log-loss, which had none of their own: that of their method counts.
+USUAL_STEP = 0.3
 #: Parts of a description that keep their meaning.
 KEPT = ("parameters", "training")
 #: Bytes of a member of a table, of each of its features, and of the knots of a number, besides those of the arrays.
@@ -66,6 +68,10 @@ def _learner(node: dict[str, Any], old: Unpacker) -> tuple[dict[str, Any], dict[
         fitted["history_"] = node["history"]
     name = "MultiHyperplaneClassifier" if name == "CommitteeClassifier" else name
     estimator = {"class": name, **{key: node.get(key) for key in KEPT}, "fitted": fitted}
+    state = part_of(node, "training").get("state", {}) if node.get("training") is not None else {}
+    for own in (state, *state.get("members", ())):
+        if "adam" in own:
+            own["eta0"] = USUAL_STEP
     _, n_features = old.array(planes["coef"], "planes.coef").shape
     planes = _planes(planes, planes.get("members") or 1, old)
     return _model(node, n_features, planes, learner=name, temperature=1.0 if has_probabilities else None), estimator

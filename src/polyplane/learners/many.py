@@ -114,7 +114,8 @@ def shared_starts(
     memory = {} if memory is None else memory
 
     def choose(job: Job) -> Any:
-        return choose_n_planes(job.method, replace(host, train=job.rows), job.seed).method.n_planes
+        found = choose_n_planes(job.method, replace(host, train=job.rows), job.seed).method
+        return {"n_planes": found.n_planes, "eta0": found.step_size}
 
     def start(job: Job) -> SmoothState:
         return replace(job.method, scale=1.0).start(replace(host, train=job.rows), job.seed)
@@ -122,9 +123,9 @@ def shared_starts(
     def source(job: Job) -> tuple[Any, ...]:
         return id(job.rows), job.seed, job.method.n_planes
 
-    trials = [(*source(job), None if job.method.n_planes else job.method.trial) for job in jobs]
+    trials = [(*source(job), job.method.eta0, None if job.method.n_planes else job.method.trial) for job in jobs]
     chosen = _each_once(choose, jobs, trials, n_jobs, memory)
-    jobs = [job._replace(method=replace(job.method, n_planes=n)) for job, n in zip(jobs, chosen, strict=True)]
+    jobs = [job._replace(method=replace(job.method, **own)) for job, own in zip(jobs, chosen, strict=True)]
     starts = _each_once(start, jobs, [source(job) for job in jobs], n_jobs, memory)
     scaled = []
     for job, begun in zip(jobs, starts, strict=True):
@@ -375,7 +376,7 @@ def _paces_of(jobs: Sequence[Job], starts: Sequence[SmoothState], size: int) -> 
     paces = []
     for job, start in zip(jobs, starts, strict=True):
         unit, state = start.tangents.step, start
-        key = replace(job.method, n_planes=None), len(job.rows)
+        key = replace(job.method, n_planes=None), start.eta0, len(job.rows)
         if key not in found:  # but for the unit of the steps, which are those of all models with the same method
             passes, own = job.method.max_iter, []
             for done in range(passes):

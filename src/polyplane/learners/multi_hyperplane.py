@@ -46,6 +46,7 @@ from polyplane.learners.log_loss import (
 from polyplane.learners.monotone import class_ranks
 from polyplane.learners.tangents import (
     ADJUSTABLE,
+    USUAL_STEP,
     BackoffState,
     EpochSampler,
     Schedule,
@@ -80,6 +81,7 @@ class SmoothState(State):
     mean: Annotated[Any, _WEIGHTS] | None = None  # average over the last steps
     n_averaged: int = 0
     is_minimum: bool = False  # whether the minimum of the convex problem is reached
+    eta0: float = USUAL_STEP  # the initial step size, chosen with the number of planes
     rows: BackoffState | None = None
     workspace: Any = workspace()  # an `EpochSampler`, a `OnePlanePerClass`, or the rows of a member of a table
 
@@ -121,7 +123,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         """The state before the first step, from given planes."""
         W = tangents.planes()
         xp = namespace(W)
-        return SmoothState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), tangents, scaling, seed)
+        return SmoothState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), tangents, scaling, seed, eta0=self.step_size)
 
     def _backoff_state(self, state: SmoothState, data: Data) -> BackoffState:
         """The back-off state; when a schedule starts, steps are large again, so no row is skipped."""
@@ -232,13 +234,14 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
     def paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[StepSettings], int]:
         """The settings of each step, and the first step after which planes are averaged."""
         unit = state.tangents.step / (state.W.shape[2] - 1) ** 0.5
+        eta0 = state.eta0 if self.eta0 is None else self.eta0
         b1, b2 = decay(size)
         paces: list[StepSettings] = []
         averaged_from, t, n_averaged = 0, state.adam.t, state.n_averaged if state.mean is not None else 0
         for first in range(0, n_rows, size):
             fraction = first / n_rows
             t += 1
-            rate = self.eta0 * stretch(size) * schedule.rate(fraction)
+            rate = eta0 * stretch(size) * schedule.rate(fraction)
             if schedule.averages(fraction, self.average_fraction):
                 n_averaged = min(n_averaged + 1, schedule.window)
             else:
@@ -430,7 +433,7 @@ class MarginMultiHyperplane(TangentMethod[MarginState]):
         length = -(-len(order) // CHECKS_PER_EPOCH)
         for piece in np.split(order, range(length, len(order), length)):
             first, last = (
-                self.eta0 * state.unit_step * schedule.rate(visited / len(order))
+                self.step_size * state.unit_step * schedule.rate(visited / len(order))
                 for visited in (n_visited, n_visited + len(piece))
             )
             steps = StepSize(first, (first - last) / len(piece))
@@ -577,15 +580,18 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     ----------
     n_planes : int or None, default=None
         Planes of each class (b). None: small models with 1, 2, 4, 16 and up to 64 planes (96 for two classes) are
-        compared on held-out training rows first; one plane is used unless more are clearly better.
+        compared on held-out training rows first, with more than 2,000 rows on growing samples, and with more planes
+        where these are best; one plane is used unless more are clearly better.
     loss : {"log", "hinge"}, default="log"
         The loss function.
     alpha : float or None, default=None
         Log-loss: strength of a penalty on the distance of the planes from their start. None: no penalty.
     scale : float, default=2.5
         Curvature of the paraboloid of the start, relative to an estimate from the data.
-    eta0 : float, default=0.3
-        Initial step size, relative to the distance from a row to the nearest centre of its class.
+    eta0 : float or None, default=None
+        Initial step size, relative to the distance from a row to the nearest centre of its class. None: with the
+        log-loss, 0.3 or 0.1, chosen together with `n_planes` where that is None; otherwise 0.3. Smaller steps fit
+        noise in the labels less.
     noise : float or None, default=None
         Log-loss: standard deviation of the noise added to rows in training, relative to their distance from the
         decision boundary. None: 0.2, less in few dimensions, none in two, and none with one plane per class.
@@ -679,7 +685,7 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     loss: str = "log"
     alpha: float | None = None
     scale: float = 2.5
-    eta0: float = 0.3
+    eta0: float | None = None
     noise: float | None = None
     batch_size: int | None = None
     backoff: int = 31
@@ -694,6 +700,7 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
         "standardize": ["boolean", StrOptions({"auto"})],
         "loss": [StrOptions({"log", "hinge"})],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
+        "eta0": [Interval(Real, 0, None, closed="neither"), None],
         "monotonic_cst": [dict, "array-like", None],
     }
     _declaration: ClassVar[Declaration] = Declaration(
@@ -701,7 +708,7 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
             "n_planes": [None, 1, 2, 4, 8, 16, 32, 64],
             "alpha": [None, 1e-3, 3e-3, 1e-2, 3e-2, 0.1],
             "noise": [None, 0.0, 0.1, 0.2, 0.4],
-            "eta0": [0.3, 0.03, 0.1, 1.0],
+            "eta0": [None, 0.03, 0.1, 0.3, 1.0],
             "scale": [2.5, 0.6, 1.0, 1.6, 4.0, 6.0, 10.0],
         },
         choose=choose_n_planes,
@@ -718,7 +725,7 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
                     f"{name}={getattr(self, name)!r} belongs to the log-loss and means nothing for loss='hinge'; leave "
                     "it at None."
                 )
-        margin = self._method_of(MarginMultiHyperplane)
+        margin = self._method_of(MarginMultiHyperplane, eta0=USUAL_STEP if self.eta0 is None else self.eta0)
         return margin if self.n_estimators == 1 else MarginCommittee(margin, self.n_estimators, self.n_jobs)
 
     def _validated(self, X: Any, *others: Any, **options: Any) -> Data:
