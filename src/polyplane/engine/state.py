@@ -19,7 +19,7 @@ import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -69,18 +69,17 @@ class Array:
         self.mixed, self.scaled_by = mixed, scaled_by
 
 
-class Number:
+class Number(NamedTuple):
     """Any number; if `mixed`, it is averaged over partitions."""
 
-    def __init__(self, mixed: bool = False) -> None:
-        self.mixed = mixed
+    mixed: bool = False
 
 
-class Whole:
+class Whole(NamedTuple):
     """An integer from 0 to `below` - 1, where `below` is a number or the name of a size."""
 
-    def __init__(self, below: int | str = 2**62, mixed: bool = False) -> None:
-        self.below, self.mixed = below, mixed
+    below: int | str = 2**62
+    mixed: bool = False
 
 
 class Flag:
@@ -99,32 +98,29 @@ class Prototype:
     """An array without rows, with the library, device and dtype of the training rows."""
 
 
-class Maybe:
+class Maybe(NamedTuple):
     """A kind, or None."""
 
-    def __init__(self, kind: Any) -> None:
-        self.kind = kind
+    kind: Any
 
 
-class Tuple:
+class Tuple(NamedTuple):
     """A fixed number of kinds, as a tuple or as the NamedTuple that `build` returns."""
 
-    def __init__(self, kinds: tuple[Any, ...], build: Callable[..., Any] = lambda *parts: parts) -> None:
-        self.kinds, self.build = kinds, build
+    kinds: tuple[Any, ...]
+    build: Callable[..., Any] = lambda *parts: parts
 
 
-class Many:
+class Many(NamedTuple):
     """A non-empty list of one kind."""
 
-    def __init__(self, kind: Any) -> None:
-        self.kind = kind
+    kind: Any
 
 
-class Record:
+class Record(NamedTuple):
     """A nested state."""
 
-    def __init__(self, state: Any) -> None:
-        self.state = state
+    state: Any
 
 
 #: A seed; below 2**31, because scikit-learn draws 32-bit integers.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -173,11 +173,13 @@ def _pieces(input_file: InputFile, options: ReadOptions) -> Iterator[Rows]:
         raise ValueError(f"{input_file.name} has no rows.")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Batches:
     """Iterable over the batches of a file, returned by `batches`; it can be iterated over repeatedly."""
 
-    def __init__(self, input_file: InputFile, options: ReadOptions, batch_size: int | None) -> None:
-        self.input_file, self.options, self.batch_size = input_file, options, batch_size
+    input_file: InputFile
+    options: ReadOptions
+    batch_size: int | None
 
     def __iter__(self) -> Iterator[Rows]:
         return regroup(_pieces(self.input_file, self.options), self.batch_size)

@@ -12,6 +12,7 @@ import secrets
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ _LEADING_ZERO = r"^[+-]?0\d+$"
 _INEXACT = _LEADING_ZERO + r"|^-0$|^[+-]?\d{16,}$"
 
 
+@dataclass(eq=False, repr=False)
 class TableBatches:
     """Iterable over the batches of a table, returned by `table_batches`; it can be iterated over repeatedly.
 
@@ -53,29 +55,24 @@ class TableBatches:
         Index columns written by pandas, omitted unless `keep_index`. Available once the first batch has been read.
     """
 
-    def __init__(
-        self,
-        input_file: InputFile,
-        batch_size: int | None,
-        format: str | None,
-        encoding: str | None,
-        columns: Collection[str] | None,
-        keep_index: bool,
-        table: str | None,
-    ) -> None:
-        self.input_file, self.batch_size = input_file, batch_size
-        self.format = format or input_file.format()
+    input_file: InputFile
+    batch_size: int | None
+    format: str
+    encoding: str | None
+    columns: Collection[str] | None
+    keep_index: bool
+    table: str | None
+    index: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        name = self.input_file.name
         if self.format not in TABLE_FORMATS:
             raise ValueError(
-                f"{input_file.name} is in {self.format} format; tables are read from CSV, TSV, Parquet, Arrow, Excel, "
+                f"{name} is in {self.format} format; tables are read from CSV, TSV, Parquet, Arrow, Excel, "
                 "JSON, SQLite and DuckDB files."
             )
-        if table is not None and self.format not in NAMED_TABLES:
-            raise ValueError(
-                f"table={table!r}: {input_file.name} is in {self.format} format, which has a single table."
-            )
-        self.encoding, self.columns, self.keep_index, self.table = encoding, columns, keep_index, table
-        self.index: tuple[str, ...] = ()
+        if self.table is not None and self.format not in NAMED_TABLES:
+            raise ValueError(f"table={self.table!r}: {name} is in {self.format} format, which has a single table.")
 
     def __iter__(self) -> Iterator[Any]:
         import_pyarrow(self.input_file.name)
@@ -249,6 +246,7 @@ def table_batches(
     except LookupError:  # also of encodings that are not of text, such as base64
         raise ValueError(f"encoding={encoding!r} is not a known encoding; common ones are utf-8 and latin-1.") from None
     input_file = path if isinstance(path, InputFile) else InputFile(path)
+    format = format or input_file.format()
     return TableBatches(input_file, batch_size, format, encoding, columns, keep_index, table)
 
 
