@@ -91,11 +91,13 @@ def test_it_is_legible_in_light_and_dark_and_fits_a_phone(hostile, opened, schem
     assert abs(brightness[0] - brightness[1]) > 0.7
 
 
-def test_pixels_become_pictures(tmp_path, opened):
+@pytest.mark.parametrize(("loss", "n_pictures"), [("hinge", 20), ("log", 10)])
+def test_pixels_become_pictures(loss, n_pictures, tmp_path, opened):
+    """Of the planes that decide rows, or of the classes."""
     X, y = load_digits(return_X_y=True)
-    model = MultiHyperplaneClassifier(n_planes=2, max_iter=10, random_state=0).fit(X[:900], y[:900])
+    model = MultiHyperplaneClassifier(2, loss=loss, max_iter=10, random_state=0).fit(X[:900], y[:900])
     page = opened(model_report(model, X[900:], y[900:], tmp_path / "digits.html", n_rows=4, image_shape=(8, 8)))
-    assert page.locator("#planes canvas").count() == 20
+    assert page.locator("#planes canvas").count() == n_pictures
     shown = page.evaluate(
         "Array.from(document.querySelector('#why canvas').getContext('2d').getImageData(0, 0, 8, 8).data)"
     )
