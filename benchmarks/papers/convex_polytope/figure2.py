@@ -157,8 +157,8 @@ EXPERIMENT = Experiment(
         "As in the paper, every visit is processed (no back-off), the entropy is free, and lambda = 1 / (C T) with "
         "the same C for all K and T, here the one with the smallest error on 10,000 held-out training rows at K = 16 "
         "and T = 960,000. Five orders of the rows, seeds 0 to 4, as many runs as in the paper. The paper uses "
-        "MNIST8m-2, here it is MNIST-2. The text of the paper does not give its values of K and T; here T is a number of "
-        "complete passes."
+        "MNIST8m-2, here it is MNIST-2. The text of the paper does not give its values of K and T; here T is a number "
+        "of complete passes."
     ),
     measure=measure,
     tables=tables,
