@@ -37,6 +37,24 @@ def test_pipelines_predict_as_in_python(files):
     assert found["accuracy"] == pytest.approx(np.mean(model.predict(X) == y))
 
 
+def test_models_without_an_estimator(files, tmp_path):
+    """What `save` writes of a `Model`: it is described and predicts, but does not train."""
+    folder, model, X, _ = files
+    polyplane.save(polyplane.Model.of(model), tmp_path / "m")
+    found = json.loads(run("info", tmp_path / "m", "--json").stdout)
+    assert (found["learner"], found["estimator"], found["parameters"]) == ("polyhedral-mixture", "Model", {})
+    assert "polyhedral-mixture" in run("info", tmp_path / "m").stdout
+    assert run("predict", tmp_path / "m", folder / "rows.csv").stdout.split() == [str(y) for y in model.predict(X)]
+    said = refused("train", folder / "rows.csv", "--resume", tmp_path / "m", "--out", tmp_path / "new")
+    assert said.endswith("does not contain the state that resuming needs; train again on all rows.")
+    frame, y = pd.DataFrame({"a": np.arange(40.0), "b": ["u", "v"] * 20}), ["x", "y"] * 20
+    table = polyplane.TableClassifier(1, preparation="standard", n_planes=1, max_iter=2).fit(frame, y)
+    polyplane.save(table.model_, tmp_path / "t")
+    assert [column["kind"] for column in json.loads(run("info", tmp_path / "t", "--json").stdout)["columns"]] == [
+        "number", "category"
+    ]  # fmt: skip
+
+
 def test_pipelines_are_described_and_explained(files):
     folder, _, _, _ = files
     about = json.loads(run("info", folder / "model", "--json").stdout)

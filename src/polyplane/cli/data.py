@@ -288,10 +288,11 @@ def learner_of(estimator: Any) -> Any:
 
 
 def name_of(estimator: Any) -> str:
-    """Return the name of an estimator on the command line."""
-    name = type(learner_of(estimator)).__name__
+    """Return the name of an estimator on the command line; of a `Model`, that of the estimator that it was."""
+    own = learner_of(estimator)
+    name = str(getattr(own, "learner", type(own).__name__))
     others = {"TableClassifier": "table", "CompressedClassifier": "compressed"}
-    return others.get(name) or LEARNERS[name].replace("_", "-")
+    return others.get(name) or LEARNERS.get(name, name).replace("_", "-")
 
 
 def load_model(path: str) -> LoadedModel:

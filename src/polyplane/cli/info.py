@@ -56,13 +56,13 @@ def describe(path: str, found: ModelFile) -> dict[str, Any]:
         "temperature": model.temperature,
     }
     if inputs.is_table:
-        content["preparation"] = "; ".join(dict.fromkeys(estimator.preparation_))
+        content["preparation"] = "; ".join(dict.fromkeys(getattr(estimator, "preparation_", ()))) or None
         content["columns"] = [
             {"column": column.name, "kind": column.kind, "gaps": column.has_gaps, "features": len(column.features)}
             for column in inputs.columns
         ]
         content |= {"dropped": dict(inputs.dropped), "notes": dict(inputs.notes)}
-    content["parameters"] = plain(estimator.get_params(deep=False))
+    content["parameters"] = {} if estimator is model else plain(estimator.get_params(deep=False))
     content["metadata"] = {name: _short(value) for name, value in found.metadata.items()}
     return content
 
@@ -83,8 +83,9 @@ def _tables(content: dict[str, Any]) -> list[PrintedTable]:
     tables = [
         facts_table(f"Model {content['file']}", facts),
         PrintedTable("Classes", ("label", "planes"), [tuple(entry.values()) for entry in content["classes"]]),
-        PrintedTable("Parameters", ("parameter", "value"), list(content["parameters"].items())),
     ]
+    if content["parameters"]:
+        tables.append(PrintedTable("Parameters", ("parameter", "value"), list(content["parameters"].items())))
     if "columns" in content:
         entries = [entry | {"gaps": "yes" if entry["gaps"] else "no"} for entry in content["columns"][:MOST_NAMES]]
         rows = [tuple(entry.values()) for entry in entries]

@@ -241,7 +241,7 @@ def _resumed(path: str, learner: str | None) -> LoadedModel:
         )
     if learner not in (None, name_of(loaded.estimator)):
         raise UserError(f"--learner {learner}: {path} was trained with {name_of(loaded.estimator)}; omit --learner.")
-    if not loaded.estimator._is_resumable:
+    if not getattr(loaded.estimator, "_is_resumable", False):
         raise UserError(f"--resume: {path} does not contain the state that resuming needs; train again on all rows.")
     return loaded
 
