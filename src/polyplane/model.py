@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane._array_api import blocks_of, in_threads, is_sparse, softmax
-from polyplane.features import Features, Projection
+from polyplane.features import Features, Projection, columns_of
 from polyplane.inputs.encoding import Column, MatrixInputs, NumberColumn, Range, TableInputs
 from polyplane.planes import PlaneSet
 
@@ -208,9 +208,11 @@ class Model:
 
     def transform(self, Z: Any) -> Any:
         """Compute what the planes are linear in, for encoded rows."""
-        if is_sparse(Z) and not self.features.is_identity:
-            Z = Z.toarray()
-        values = self.features.transform(Z)
+        features = self.features
+        if is_sparse(Z) and not features.is_identity:  # they may use few of millions of columns
+            used, source = np.unique(features.source, return_inverse=True)
+            Z, features = columns_of(Z, used), features.replace(source=source, n_inputs=len(used))
+        values = features.transform(Z)
         return values if self.projection is None else self.projection.transform(values)
 
     def plane_scores(self, Z: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import polyplane
 from polyplane import Model, PlaneSet, serving
@@ -564,6 +565,22 @@ def test_columns_that_no_array_has_take_no_memory(path, n_columns):
     peak, refused = memory_of_loading(path, path.read_bytes())
     assert not refused
     assert peak < BESIDES // 8
+
+
+def test_sparse_rows_of_very_many_columns_take_the_memory_of_those_that_count():
+    """They were made dense: 16 TB for two rows."""
+    X = np.random.default_rng(1).normal(size=(50, 4)) * (np.random.default_rng(2).random((50, 4)) < 0.5)
+    wide = sparse.csr_array(X)
+    wide = sparse.csr_array((wide.data, wide.indices.astype(np.int64), wide.indptr), shape=(50, 2**40))
+    model, few = compressed_of(2**40)._model, compressed_of(4)._model
+    expected = few.class_scores(few.encode(X))
+    tracemalloc.start()
+    try:
+        scores = model.class_scores(model.encode(wide))
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    assert np.array_equal(scores, expected)
 
 
 def compressed_of(n_columns):
