@@ -354,7 +354,8 @@ MOST_LEFT_OUT, SETTLED = 0.45, 3
 #: Candidates are updated in the passes 0, 1, 3, 7 and then every this many passes. Without the late updates, training
 #: fails for some seeds, because the planes have moved in the meantime.
 RENEWED_EVERY = 8
-#: Length of the noise, which is drawn once; in each epoch, each row gets a random slice of it.
+#: Length of the noise of an epoch; each row gets a random slice of it. With the same noise in all epochs, errors are
+#: larger (ijcnn1 1.64 instead of 1.45 %).
 NOISE = 1 << 16
 #: Multiplications after which the kernel returns to Python, so that Ctrl-C is handled.
 MULTIPLICATIONS = 1 << 33
@@ -379,7 +380,6 @@ class CandidatePlanes(EpochSampler):
     def __init__(self, data: Data, shuffle: bool, noise: bool, n_planes: int) -> None:
         super().__init__(data, shuffle, noise)
         self._n_planes = n_planes
-        self._noise: np.ndarray | None = None
         self.missed = 0.0  # part of the gradient that belongs to planes that are not candidates, when last measured
         self._allot(N_CANDIDATES, len(data.y))
 
@@ -400,12 +400,10 @@ class CandidatePlanes(EpochSampler):
         """Whether to update the candidates."""
         return not self.all_are_candidates and (self.is_new or data.stream or renews(turn))
 
-    def _draw_noise(self, seed: int, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
+    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
         n_features = self._n_features
-        if self._noise is None:
-            length = min(len(order) * n_features, NOISE) + n_features
-            self._noise = np.random.default_rng(seed).standard_normal(length, dtype=self._dtype)
-        return EpochRandomness(order, self._noise, rng.integers(0, len(self._noise) - n_features + 1, len(order)))
+        noise = rng.standard_normal(min(len(order) * n_features, NOISE) + n_features, dtype=self._dtype)
+        return EpochRandomness(order, noise, rng.integers(0, len(noise) - n_features + 1, len(order)))
 
 
 @dataclass

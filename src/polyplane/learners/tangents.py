@@ -219,9 +219,9 @@ class EpochSampler:
     def _draw(self, seed: int, epoch: int) -> EpochRandomness:
         rng = np.random.default_rng([seed, epoch])
         order = rng.permutation(self._train) if self._shuffle else self._train
-        return EpochRandomness(order) if self._noise_shape is None else self._draw_noise(seed, rng, order)
+        return EpochRandomness(order) if self._noise_shape is None else self._draw_noise(rng, order)
 
-    def _draw_noise(self, seed: int, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
+    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
         noise = rng.standard_normal(self._noise_shape, dtype=self._dtype)
         first = np.repeat(rng.integers(0, len(noise), -(-len(order) // WINDOW)), WINDOW)[: len(order)]
         return EpochRandomness(order, noise, (first + np.arange(len(order)) % self._window) % len(noise))
