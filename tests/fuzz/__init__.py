@@ -37,6 +37,7 @@ KEPT = [
     ("forge_table", 2002694),
     ("forge_table", 2004347),
     ("forms", 20984),
+    ("forge_other", 7004169),
 ]
 
 __all__ = ["KEPT", "KINDS", "SLOW"]

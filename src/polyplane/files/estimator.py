@@ -156,6 +156,8 @@ def _restore_training(estimator: Any, model: Model, nodes: dict[str, Any], unpac
     """Restore the state, validated against the planes and the numeric parameters of its method."""
     from polyplane.engine.method import settings_of, with_settings
 
+    if not hasattr(estimator, "_method"):  # it is made from another model
+        raise mismatch("training")
     method, changed = estimator._method(estimator.classes_), part_of(nodes, "changed")
     if not changed.keys() <= settings_of(method).keys():
         raise DamagedError("contains a changed parameter that its learner does not have")
