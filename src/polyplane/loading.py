@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     from polyplane.base import PlaneClassifier
 
 __all__ = ["load", "read_model", "save"]
+
+#: The modules of the estimators that are not among the learners.
+OTHERS = {
+    "TableClassifier": "polyplane.tables.classifier",
+    "CompressedClassifier": "polyplane.compression.classifier",
+    "RobustPlaneClassifier": "polyplane.learners.robust",
+}
 
 
 def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None) -> None:
@@ -162,15 +170,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
 
 def _find(name: str) -> Any:
     """Return the class of estimators with a name; None for an unknown name."""
-    if name == "TableClassifier":
-        from polyplane.tables.classifier import TableClassifier
-
-        return TableClassifier
-    if name == "CompressedClassifier":
-        from polyplane.compression.classifier import CompressedClassifier
-
-        return CompressedClassifier
-    return find_learner(name)
+    return getattr(import_module(OTHERS[name]), name) if name in OTHERS else find_learner(name)
 
 
 def _refusal(model: Any) -> str:
@@ -183,7 +183,5 @@ def _refusal(model: Any) -> str:
         )
     if isinstance(model, BaseEstimator) and (kind.endswith("SearchCV") or hasattr(model, "best_estimator_")):
         return f"A {kind} cannot be saved: save its best_estimator_ instead."
-    if hasattr(model, "model_"):
-        return f"A {kind} cannot be saved: save its model_, which predicts, instead."
-    known = ", ".join([*LEARNERS, "TableClassifier", "CompressedClassifier"])
+    known = ", ".join([*LEARNERS, *OTHERS])
     return f"save takes a fitted estimator of Polyplane ({known}), or a Pipeline that ends in one, not a {kind}."

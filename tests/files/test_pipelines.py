@@ -198,12 +198,6 @@ class TestRefusal:
                 polyplane.save(found, tmp_path / "m")
         polyplane.save(model.best_estimator_, tmp_path / "m")
 
-    def test_of_a_robust_classifier(self, tmp_path):
-        model = polyplane.RobustPlaneClassifier(0.1, n_planes=1, max_iter=2).fit(np.eye(4), [0, 1, 0, 1])
-        with pytest.raises(TypeError, match="A RobustPlaneClassifier cannot be saved: save its model_, which predicts"):
-            polyplane.save(model, tmp_path / "m")
-        polyplane.save(model.model_, tmp_path / "m")
-
 
 @pytest.fixture(scope="module")
 def saved(path):

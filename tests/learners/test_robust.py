@@ -7,16 +7,15 @@ from sklearn.datasets import load_digits
 import polyplane
 from polyplane import MultiHyperplaneClassifier, RobustPlaneClassifier
 from polyplane.explain import certified_radius, robust_error
-from polyplane.kernels.robust import Perturbation, Rivals, ScoredRows, add_worst_cases
+from polyplane.kernels.robust import Perturbation, RowBuffers, ScoredRows, add_worst_cases
 
 
-def worst_loss(W, n_planes, x, half, y, weight, radius, order):
-    """The mean loss of the worst cases, as it is written."""
+def worst_loss(W, shares, n_planes, x, half, y, weight, radius, order):
+    """The mean loss of the worst cases, as it is written, for given weights of the planes."""
     total = 0.0
     for i, row in enumerate(x):
         own = np.arange(len(W)) // n_planes == y[i]
-        j = np.flatnonzero(own)[(W[own] @ row).argmax()]
-        apart = W[~own] - W[j]
+        apart = W[~own] - shares[i, own] @ W[own] / shares[i, own].sum()
         dual = {
             0: np.abs(apart) @ half[i],
             1: np.abs(apart[:, :-1]).max(axis=1),
@@ -33,11 +32,12 @@ def test_the_gradient_is_that_of_the_loss(order):
     W, n_planes, x = rng.normal(size=(6, 5)), 2, rng.normal(size=(7, 5))
     x[:, -1] = 1.0
     half, y, weight = rng.uniform(size=(7, 5)) * [1, 1, 1, 1, 0], rng.integers(0, 3, 7), rng.uniform(0.1, 1.0, 7)
-    gradient, out, buffers = np.zeros_like(W), np.empty(7), Rivals(np.zeros(4, dtype=np.int64), np.zeros(4))
+    gradient, out, of_row = np.zeros_like(W), np.empty(7), np.zeros((2, 5))
+    buffers = RowBuffers(np.zeros(4, dtype=np.int64), np.zeros(4), np.zeros(2), *of_row)
     add_worst_cases(
         W, n_planes, ScoredRows(x, half, y, weight, x @ W.T), Perturbation(0.3, order), buffers, gradient, out
     )
-    arguments = (n_planes, x, half, y, weight, 0.3, order)
+    arguments = (np.exp(x @ W.T), n_planes, x, half, y, weight, 0.3, order)
     for k, j in np.ndindex(*W.shape):
         step = np.zeros_like(W)
         step[k, j] = 1e-6
@@ -70,19 +70,36 @@ def test_robust_errors_are_smaller_than_without(digits, norm, eps, share):
         assert (robust.predict(changed) == robust.predict(rows))[certain].all()
 
 
-def test_the_fitted_model_can_be_saved_and_exported(digits, tmp_path):
+@pytest.mark.parametrize("norm", ["inf", 2])
+def test_the_fitted_model_can_be_saved(digits, tmp_path, norm):
     X, y, X_test, _ = digits
-    model = RobustPlaneClassifier(0.1, n_planes=4, max_iter=3, random_state=0).fit(X, y)
+    params = {"norm": norm, "n_planes": 4, "n_bins": 3, "max_iter": 3, "random_state": 0}
+    model = RobustPlaneClassifier(0.1, **params).fit(X, y)
     assert model.model_.learner == "RobustPlaneClassifier"
-    polyplane.save(model.estimator_, tmp_path / "model.safetensors")
+    polyplane.save(model, tmp_path / "model.safetensors")
     loaded = polyplane.load(tmp_path / "model.safetensors")
-    assert (loaded.predict(X_test) == model.predict(X_test)).all()
+    assert loaded.get_params() == model.get_params()
+    assert (loaded.predict_proba(X_test) == model.predict_proba(X_test)).all()
     assert (model.model_.predict(X_test) == model.predict(X_test)).all()
-    assert (
-        model.predict_proba(X_test).argmax(axis=1).tolist() == model.decision_function(X_test).argmax(axis=1).tolist()
-    )
-    again = RobustPlaneClassifier(0.1, n_planes=4, max_iter=3, random_state=0).fit(X, y)
-    assert (again.estimator_[-1].planes_.coef == model.estimator_[-1].planes_.coef).all()
+    scores = model.decision_function(X_test)
+    assert (model.predict_proba(X_test).argmax(axis=1) == scores.argmax(axis=1)).all()
+    again = RobustPlaneClassifier(0.1, **params).fit(X, y)
+    assert (again.model_.planes.coef == model.model_.planes.coef).all()
+
+
+def test_bins_divide_the_range_that_changes_do_not_leave():
+    """Rows whose class depends on the distance to the middle of the range: no clipped plane separates them."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([0.0, 0.5, 1.0], size=(400, 2))
+    y = (X[:, 0] == 0.5).astype(int)
+    errors = {
+        n_bins: robust_error(
+            RobustPlaneClassifier(0.1, n_planes=1, n_bins=n_bins, random_state=0).fit(X, y), X, y, 0.1, norm="inf"
+        )
+        for n_bins in (1, 4)
+    }
+    assert errors[1] > 0.2
+    assert errors[4] == 0.0
 
 
 @pytest.mark.parametrize(

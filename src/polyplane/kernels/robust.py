@@ -28,11 +28,14 @@ class Perturbation(NamedTuple):
     order: int
 
 
-class Rivals(NamedTuple):
-    """Preallocated arrays: the planes of other classes with the highest scores, and by how much these can lead."""
+class RowBuffers(NamedTuple):
+    """Preallocated arrays for one row."""
 
-    rivals: np.ndarray
-    leads: np.ndarray
+    rivals: np.ndarray  # the planes of other classes with the highest scores
+    leads: np.ndarray  # by how much they can lead
+    shares: np.ndarray  # of the planes of the own class
+    own: np.ndarray  # the mean of the planes of the own class
+    total: np.ndarray  # the derivative of the loss by it, with the opposite sign
 
 
 @kernel
@@ -41,23 +44,26 @@ def add_worst_cases(
     n_planes: int,
     batch: ScoredRows,
     ball: Perturbation,
-    buffers: Rivals,
+    buffers: RowBuffers,
     gradient: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Add the gradient of the mean log-loss of the worst cases; `out` are the smallest probabilities of the classes.
 
     The loss of a row is the logarithm of 1 plus the sum of the exponentials of the largest leads that planes of other
-    classes can have over the best plane of its class; the derivative of a lead is the row where it is attained.
+    classes can have over a mean of the planes of its class, weighted by the softmax of their scores; the derivative of
+    a lead is the row where it is attained. The weights are considered constant.
     """
     W, batch, buffers, gradient, out = borrowed((W, batch, buffers, gradient, out))
-    rivals, leads = buffers
+    rivals, leads, shares, own, point_of_own = buffers
     for i in range(len(batch.x)):
         x, half, scores = batch.x[i], batch.half[i], batch.scores[i]
-        own = _find(scores, batch.y[i], n_planes, rivals, leads)
+        first = batch.y[i] * n_planes
+        _find(scores, first, first + n_planes, rivals, leads)
+        _mix(W, scores, first, shares, own)
         top = 0.0
         for c in range(len(rivals)):
-            leads[c] = _largest_lead(W[rivals[c]], W[own], x, half, ball)
+            leads[c] = _largest_lead(W[rivals[c]], own, x, half, ball)
             top = max(top, leads[c])
         total = np.exp(-top)
         out[i] = total
@@ -65,29 +71,53 @@ def add_worst_cases(
             leads[c] = np.exp(leads[c] - top)
             total += leads[c]
         out[i] /= total
+        point_of_own[:] = 0
         for c in range(len(rivals)):
             share = leads[c] / total
             if share > NEGLIGIBLE:
                 amount = x.dtype.type(share * batch.weight[i])
-                _add(amount, W[rivals[c]], W[own], x, half, ball, gradient[rivals[c]], gradient[own])
+                _add(amount, W[rivals[c]], own, x, half, ball, gradient[rivals[c]], point_of_own)
+        for j in range(n_planes):
+            if shares[j] > 0:
+                _add_multiple(gradient[first + j], -shares[j], point_of_own)
 
 
 @inlined_part
-def _find(scores: np.ndarray, label: int, n_planes: int, rivals: np.ndarray, values: np.ndarray) -> int:
-    """Find the planes of other classes with the highest scores; return the best plane of the own class."""
+def _find(scores: np.ndarray, first: int, end: int, rivals: np.ndarray, values: np.ndarray) -> None:
+    """Find the planes with the highest scores, except for those of the own class, from `first` to `end`."""
     values[:] = -np.inf
-    rivals[:] = 0 if label else n_planes
-    own = label * n_planes
+    rivals[:] = 0 if first else end
     for k in range(len(scores)):
-        if label * n_planes <= k < (label + 1) * n_planes:
-            own = k if scores[k] > scores[own] else own
-        elif scores[k] > values[-1]:
+        if not first <= k < end and scores[k] > values[-1]:
             at = len(values) - 1
             while at > 0 and values[at - 1] < scores[k]:
                 values[at], rivals[at] = values[at - 1], rivals[at - 1]
                 at -= 1
             values[at], rivals[at] = scores[k], k
-    return own
+
+
+@summing_part
+def _mix(W: np.ndarray, scores: np.ndarray, first: int, shares: np.ndarray, own: np.ndarray) -> None:
+    """Compute the weights of the planes of the own class, without negligible ones, and their mean."""
+    top, total = scores[first], shares[0] * 0
+    for j in range(len(shares)):
+        top = max(top, scores[first + j])
+    for j in range(len(shares)):
+        shares[j] = np.exp(scores[first + j] - top)
+        shares[j] = shares[j] if shares[j] > NEGLIGIBLE else 0
+        total += shares[j]
+    own[:] = 0
+    for j in range(len(shares)):
+        shares[j] /= total
+        if shares[j] > 0:
+            _add_multiple(own, shares[j], W[first + j])
+
+
+@summing_part
+def _add_multiple(out: np.ndarray, factor: float, row: np.ndarray) -> None:
+    """Add a multiple of a row to another one."""
+    for j in range(len(out)):
+        out[j] += factor * row[j]
 
 
 @summing_part
@@ -118,19 +148,19 @@ def _add(
     half: np.ndarray,
     ball: Perturbation,
     gradient: np.ndarray,
-    own_gradient: np.ndarray,
+    total: np.ndarray,
 ) -> None:
-    """Add the derivative of the largest lead of a rival over a plane: the row where it is attained."""
+    """Add the derivative of the largest lead of a rival over a plane, the row where it is attained, to both arrays."""
     last = len(x) - 1
     if ball.order == 0:
         for j in range(len(x)):
             point = amount * (x[j] + (half[j] if rival[j] > own[j] else -half[j]))
             gradient[j] += point
-            own_gradient[j] -= point
+            total[j] += point
         return
     for j in range(len(x)):
         gradient[j] += amount * x[j]
-        own_gradient[j] -= amount * x[j]
+        total[j] += amount * x[j]
     if ball.order == 2:
         length = x[0] * 0
         for j in range(last):
@@ -139,11 +169,11 @@ def _add(
             step = x.dtype.type(amount * ball.radius / np.sqrt(length))
             for j in range(last):
                 gradient[j] += step * (rival[j] - own[j])
-                own_gradient[j] -= step * (rival[j] - own[j])
+                total[j] += step * (rival[j] - own[j])
         return
     largest = 0
     for j in range(last):
         largest = j if abs(rival[j] - own[j]) > abs(rival[largest] - own[largest]) else largest
     step = x.dtype.type(amount * ball.radius * np.sign(rival[largest] - own[largest]))
     gradient[largest] += step
-    own_gradient[largest] -= step
+    total[largest] += step

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import repeat
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyplane._prediction import check_classes, check_targets, check_weights, encode
 from polyplane._sklearn import BaseEstimator, ClassifierMixin
-from polyplane.base import CONSTRAINTS
+from polyplane.base import CONSTRAINTS, Declaration
 from polyplane.engine.data import Data
 from polyplane.engine.run import Progress, Run
 from polyplane.features import Features
 from polyplane.inputs.encoding import MatrixInputs
 from polyplane.learners.log_loss import AdamPass, dense_gradient
-from polyplane.learners.multi_hyperplane import MultiHyperplaneClassifier, SmoothMultiHyperplane, SmoothState
+from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane, SmoothState
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 
@@ -43,13 +42,30 @@ class RobustMultiHyperplane(SmoothMultiHyperplane):
     clean: float = 0.2  # share of the loss of the rows themselves
     low: float = 0.0  # with the infinity norm, the range of the rows
     high: float = 1.0
+    n_bins: int = 1  # and the number of parts of this range
+
+    @property
+    def bins(self) -> tuple[np.ndarray, float]:
+        """The lower ends of the parts of the range that no change of `eps` can leave, and their width."""
+        width = (self.high - self.low - 2 * self.eps) / self.n_bins
+        return self.low + self.eps + width * np.arange(self.n_bins), width
 
     def features(self, X: Any, change: float = 0.0) -> Any:
-        """Return the features of rows after a change of all columns; with the infinity norm they are clipped."""
+        """Return the features of rows after a change of all columns."""
         if self.order:
             return X
-        number = X.dtype.type
-        return np.clip((X - number(self.low + self.eps - change)) / number(self.high - self.low - 2 * self.eps), 0, 1)
+        low, width = self.bins
+        start = (low - change).astype(X.dtype)
+        return np.clip((X[:, :, None] - start) / X.dtype.type(width), 0, 1).reshape(len(X), -1)
+
+    def fitted_features(self, n_columns: int) -> Features:
+        """Return the features as part of a model."""
+        if self.order:
+            return Features.identity(n_columns)
+        low, width = self.bins
+        source = np.repeat(np.arange(n_columns), self.n_bins)
+        centre = np.tile(low, n_columns)
+        return Features.of(source, centre=centre, factor=1.0 / width, low=0.0, high=1.0, n_inputs=n_columns)
 
     def start(self, data: Data, seed: int) -> SmoothState:
         """The tangent planes over the features."""
@@ -67,6 +83,7 @@ class RobustMultiHyperplane(SmoothMultiHyperplane):
         plain: Any = super()._prepared_pass(state, data, size)
         given = {name: value for name, value in vars(plain).items() if not name.startswith("_")}
         grown = min(1.0, (state.turn + 1) / (GROWTH * self.max_iter))
+        given["anchor"] = np.zeros_like(state.W) if self.alpha else None
         return RobustPass(**given, method=self, radius=self.eps * grown)
 
 
@@ -78,7 +95,7 @@ class RobustPass(AdamPass):
     radius: float = 0.0
 
     def _gradient(self, rows: Any, noise_rows: Any = None) -> tuple[Any, Any]:
-        from polyplane.kernels.robust import Perturbation, Rivals, ScoredRows, add_worst_cases
+        from polyplane.kernels.robust import Perturbation, RowBuffers, ScoredRows, add_worst_cases
 
         W, method, X, n_rows = self.W, self.method, self.X[rows], len(rows)
         flat, factor = W.reshape(-1, W.shape[2]), W.dtype.type(self.scaling.factor)
@@ -93,7 +110,8 @@ class RobustPass(AdamPass):
             x[:, :-1] = (0.5 * (low + high) - self.scaling.centre) * factor
             half[:, :-1] = 0.5 * (high - low) * factor
         n_rivals = min(RIVALS, len(flat) - W.shape[1])
-        buffers = Rivals(np.zeros(n_rivals, dtype=np.int64), np.zeros(n_rivals))
+        of_row, shares = np.zeros_like(x[:2]), np.zeros(W.shape[1], dtype=W.dtype)
+        buffers = RowBuffers(np.zeros(n_rivals, dtype=np.int64), np.zeros(n_rivals), shares, *of_row)
         batch = ScoredRows(x, half, self.y[rows], W.dtype.type(1 - method.clean) * weight, x @ flat.T)
         ball, worst = Perturbation(float(self.radius * factor), method.order), np.empty_like(probability)
         add_worst_cases(flat, W.shape[1], batch, ball, buffers, gradient.reshape(flat.shape), worst)
@@ -104,20 +122,23 @@ class RobustPass(AdamPass):
 class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
     r"""Multi-hyperplane machine whose predictions are certain after small changes of the rows.
 
-    The best plane j of the class of a row is trained to have a larger score than all planes k of other classes after
-    any change of the row by at most `eps`. The worst case of their difference is known,
+    A mean :math:`\bar s` of the planes of the class of a row, weighted by the softmax of their scores at the row, is
+    trained to have a larger score than all planes k of other classes after any change of the row by at most `eps`. The
+    worst case of their difference is known,
 
-    .. math:: l_k(x) = \max_{\|\delta\| \le \varepsilon} \big(s_k(x + \delta) - s_j(x + \delta)\big)
-              = s_k(x) - s_j(x) + \varepsilon \, \|w_k - w_j\|_*
+    .. math:: l_k(x) = \max_{\|\delta\| \le \varepsilon} \big(s_k(x + \delta) - \bar s(x + \delta)\big)
+              = s_k(x) - \bar s(x) + \varepsilon \, \|w_k - \bar w\|_*
 
-    with the dual norm, and :math:`\log(1 + \sum_k e^{l_k})` is an upper bound of the log-loss of all changed rows. A
-    mean of this and of the log-loss of the rows themselves is minimised like that of `MultiHyperplaneClassifier`; the
-    distance grows in the first part of the passes. `certified_radius` and `robust_error` of `polyplane.explain` compute
-    what is certain about the fitted model.
+    with the dual norm. Since a mean is at most the maximum, :math:`\log(1 + \sum_k e^{l_k})` is an upper bound of the
+    log-loss of all changed rows. A mean of this and of the log-loss of the rows themselves is minimised like that of
+    `MultiHyperplaneClassifier`; the distance grows in the first part of the passes. `certified_radius` and
+    `robust_error` of `polyplane.explain` compute what is certain about the fitted model.
 
     With ``norm="inf"``, rows are clipped: with all values of the training rows between a and b, the planes are
     functions of :math:`(x - a - \varepsilon) / (b - a - 2 \varepsilon)`, limited to 0 and 1. A value at the end of the
-    range, such as the background of an image, then does not change if it moves by `eps`.
+    range, such as the background of an image, then does not change if it moves by `eps`. With `n_bins`, this range is
+    divided, and each part is a feature that rises from 0 to 1 in it: scores are then piecewise-linear functions of each
+    column, as with steps of boosted trees.
 
     Parameters
     ----------
@@ -127,8 +148,12 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
         The norm of the change: the sum of the absolute values, the root of the sum of squares, or the largest one.
     n_planes : int, default=32
         Planes of each class.
+    n_bins : int, default=1
+        With ``norm="inf"``, the number of features of each column. More help for tables of a few columns.
     clean : float, default=0.2
         Share of the log-loss of the rows themselves, from 0 to 1.
+    alpha : float, default=1e-3
+        Planes shrink by this fraction times the step size in each step; larger values prevent overfitting.
     eta0 : float, default=0.3
         Initial step size, as in `MultiHyperplaneClassifier`.
     max_iter : int, default=60
@@ -142,8 +167,6 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    estimator_ : MultiHyperplaneClassifier or Pipeline
-        The fitted model, for `polyplane.save` and `polyplane.export`; with ``norm="inf"`` after a scaler that clips.
     model_ : Model
         The fitted model, from columns to class scores.
     classes_ : ndarray of shape (n_classes,)
@@ -178,7 +201,9 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
     _: KW_ONLY
     norm: Any = "inf"
     n_planes: int = 32
+    n_bins: int = 1
     clean: float = 0.2
+    alpha: float = 1e-3
     eta0: float = 0.3
     max_iter: int = 60
     class_weight: Any = None
@@ -188,10 +213,13 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "eps": [Interval(Real, 0, None, closed="left")],
         "norm": "no_validation",
+        "n_bins": [Interval(Integral, 1, None, closed="left")],
         "clean": [Interval(Real, 0, 1, closed="both")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
         **{name: CONSTRAINTS[name] for name in ("n_planes", "eta0", "max_iter", "class_weight", "random_state")},
         "verbose": CONSTRAINTS["verbose"],
     }
+    _declaration: ClassVar[Declaration] = Declaration(tuning={"n_planes": [32, 8]}, streams=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the planes.
@@ -222,32 +250,35 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
         if not order and not 2 * self.eps < high - low:
             raise ValueError(f"eps={self.eps:g} must be less than half of the range of X, {high - low:g}.")
         method = RobustMultiHyperplane(
-            n_planes=self.n_planes, eta0=self.eta0, max_iter=self.max_iter, backoff=0, noise=0.0, eps=float(self.eps),
-            order=order, clean=float(self.clean), low=low, high=high,
+            n_planes=self.n_planes, eta0=self.eta0, alpha=float(self.alpha), max_iter=self.max_iter, backoff=0,
+            noise=0.0, eps=float(self.eps), order=order, clean=float(self.clean), low=low, high=high,
+            n_bins=self.n_bins,
         )  # fmt: skip
         data = Data(X, codes, weight, np.flatnonzero(weight > 0), len(self.classes_))
         observers = [Progress(type(self).__name__, self.max_iter)] if self.verbose else []
         seed = int(check_random_state(self.random_state).randint(2**31))
         run = Run(method, seed=seed, observers=observers).go(repeat(data, self.max_iter))
-        n_features, self.history_ = X.shape[1], run.history
-        planes = MultiHyperplaneClassifier(self.n_planes, max_iter=self.max_iter, random_state=self.random_state)
-        model = Model(MatrixInputs(n_features), Features.identity(n_features), method.planes(run.state), self.classes_)
-        planes._restore(model, {"n_iter_": run.n_steps, "history_": run.history})
-        self.estimator_: Any = planes
-        self.n_iter_ = run.n_steps
-        if not order:  # the scaler of a matrix whose smallest and largest values these are
-            ends = np.repeat([[low + self.eps], [high - self.eps]], n_features, axis=1).astype(X.dtype)
-            self.estimator_ = make_pipeline(MinMaxScaler(clip=True).fit(ends), planes)
+        inputs, features = MatrixInputs(X.shape[1]), method.fitted_features(X.shape[1])
+        planes, name = method.planes(run.state), type(self).__name__
+        self._model = Model(inputs, features, planes, self.classes_, temperature=1.0, learner=name)
+        self.n_iter_, self.history_ = run.n_steps, run.history
         return self
 
     @property
     def model_(self) -> Model:
         """The fitted model, from columns to class scores."""
         check_is_fitted(self)
-        model = Model.of(self.estimator_)
         names = getattr(self, "feature_names_in_", None)
-        inputs = MatrixInputs(model.n_columns, None if names is None else tuple(map(str, names)))
-        return replace(model, inputs=inputs, learner=type(self).__name__)
+        return replace(
+            self._model, inputs=MatrixInputs(self._model.n_columns, None if names is None else tuple(map(str, names)))
+        )
+
+    def _restore(self, model: Model, fitted: Mapping[str, Any]) -> None:
+        """Set the fitted attributes: those that follow from the model, and others; for model files."""
+        self._model, self.classes_, self.n_features_in_ = model, model.classes, model.n_columns
+        if model.inputs.is_named:
+            self.feature_names_in_ = np.array(model.inputs.names, dtype=object)
+        self.__dict__.update(fitted)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict labels.
@@ -262,7 +293,7 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
         y : ndarray of shape (n_rows,)
             The labels of the classes with the highest scores.
         """
-        return np.asarray(self._checked().predict(self._rows(X)))
+        return self._fitted().predict(self._rows(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute class scores; for two classes, the score of the second class minus that of the first.
@@ -277,7 +308,7 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
         scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
             The scores.
         """
-        return np.asarray(self._checked().decision_function(self._rows(X)))
+        return self._fitted().decision_function(self._rows(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict class probabilities: the softmax of the class scores.
@@ -292,14 +323,14 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
         probabilities : ndarray of shape (n_rows, n_classes)
             The probabilities.
         """
-        return np.asarray(self._checked().predict_proba(self._rows(X)))
+        return self._fitted().predict_proba(self._rows(X))
 
-    def _checked(self) -> Any:
+    def _fitted(self) -> Model:
         check_is_fitted(self)
-        return self.estimator_
+        return self._model
 
     def _rows(self, X: Any) -> np.ndarray:
         return np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False))
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimator_")
+        return hasattr(self, "_model")
