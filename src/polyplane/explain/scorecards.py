@@ -258,7 +258,7 @@ def scorecard(
     >>> model = TableClassifier(1, n_planes=1, preparation="steps", random_state=0).fit(frame, y)
     >>> card = scorecard(model, event="default", is_rounded=True)
     >>> card.table(frame, y)[["column", "bin", "points"]].head(2).values.tolist()
-    [['age', '28 or less', 14.0], ['age', '29 to 50', 81.0]]
+    [['age', '28 or less', 36.0], ['age', '29 to 50', 83.0]]
     >>> card.score_points(frame[:3]).tolist() == card.points(frame[:3]).sum(axis=1).tolist()
     True
     """

@@ -535,7 +535,8 @@ class OnePlanePerClass:
     :math:`\lambda_j = 1`, and this is the objective of scikit-learn's `LogisticRegression`: exactly for two classes,
     nearly for more. Otherwise :math:`\lambda` is such as if they summed to the nearer of these limits, so that the
     penalty is neither too weak (pixels) nor too strong (words). If there are more features than rows, as in texts,
-    :math:`\lambda_j` decreases with the standard deviation of a feature, so that rare words are used, too.
+    :math:`\lambda_j` decreases with the standard deviation of a feature, so that rare words are used, too. All
+    :math:`\lambda_j` are multiplied by `penalty`.
 
     Scores are linear along a direction, so the line search of L-BFGS needs no product with the rows: an iteration takes
     one product for the scores of the direction, and one for the gradient. (SciPy's L-BFGS makes two products for each
@@ -543,7 +544,7 @@ class OnePlanePerClass:
     each column are vectorised over the columns.
     """
 
-    def __init__(self, data: Data, scaling: AffineScaling) -> None:
+    def __init__(self, data: Data, scaling: AffineScaling, penalty: float = 1.0) -> None:
         kind, y, weight = scaling.centre, data.y[data.train], data.weight[data.train]
         xp, n_classes = namespace(kind), data.n_classes
         self._rows = ScaledRows(data.X, data.train, scaling)
@@ -554,7 +555,7 @@ class OnePlanePerClass:
         constant = xp.ones_like(variance[:1])
         relative = variance ** (0.5 * max(0.0, 1.0 - len(y) / variance.shape[0]))
         allowed = float(np.clip(scaling.factor**-2.0, *VARIANCE))
-        unit = float(xp.sum(variance / relative)) / allowed * n_classes / (n_classes - 1) / total
+        unit = penalty * float(xp.sum(variance / relative)) / allowed * n_classes / (n_classes - 1) / total
         self._penalty = xp.concat([unit * relative, 0 * constant])
         curvature = xp.concat([variance, constant]) * (1 / 4 if n_classes == 2 else 1 / n_classes) + self._penalty
         self._curvature = at_least(curvature, 1e-12)  # approximate, of each weight: the initial scaling of L-BFGS

@@ -105,6 +105,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
     alpha: float = 0.0
     noise: float | None = None
     batch_size: int = USUAL_BATCH
+    penalty: float = 1.0  # relative strength of the penalty of one plane per class
 
     traits = Traits(
         SmoothState,
@@ -134,7 +135,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
     def _prepared(self, state: SmoothState, data: Data) -> SmoothState:
         """Add the memory of the rows and the random orders, or the convex problem."""
         if self._is_convex(state, data):
-            workspace = OnePlanePerClass(data, state.scaling)
+            workspace = OnePlanePerClass(data, state.scaling, self.penalty)
             return replace(state, rows=None, is_minimum=False, workspace=workspace)
         noise = self.noise_level(state) > 0
         sampler = EpochSampler(data, self.shuffle, noise)

@@ -193,7 +193,8 @@ class RowSplit:
         return self._gains[name, weightings]
 
     def _task(self, data: Data, name: str, n_planes: int, max_iter: int, eta0: float = ETA0) -> MemberTask:
-        return MemberTask(data, n_planes, self.training.noise(name), max_iter, self.plan.seeds[0], eta0)
+        noise, penalty = self.training.noise(name), RECIPES[name].penalty
+        return MemberTask(data, n_planes, noise, max_iter, self.plan.seeds[0], eta0, penalty)
 
 
 class Team(NamedTuple):
@@ -400,7 +401,15 @@ def committee_to_train(rows: EncodedRows, plan: Plan, team: Team) -> TableCommit
             preparations[own.features] = preparation
             data[own.features] = rows.data(preparations[own.features])
     tasks = [
-        MemberTask(data[own.features], own.n_planes, rows.noise(own.name), plan.max_iter, seed, own.eta0)
+        MemberTask(
+            data[own.features],
+            own.n_planes,
+            rows.noise(own.name),
+            plan.max_iter,
+            seed,
+            own.eta0,
+            RECIPES[own.name].penalty,
+        )
         for own, seed in zip(team.candidates, plan.seeds, strict=False)
     ]
     used = tuple(preparations[own.features] for own in team.candidates)

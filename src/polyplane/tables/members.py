@@ -206,6 +206,8 @@ class MemberTask:
         Seed of the centres, the order of the rows and the noise.
     eta0 : float, default=0.3
         Initial step size.
+    penalty : float, default=1.0
+        Relative strength of the penalty of one plane per class.
     """
 
     data: Data
@@ -214,12 +216,14 @@ class MemberTask:
     max_iter: int
     seed: int
     eta0: float = ETA0
+    penalty: float = 1.0
 
     @property
     def method(self) -> SmoothMultiHyperplane:
         """The training method: on a device that of stacks, where models are trained with larger batches."""
         n_planes = tuple(np.clip(self.data.class_counts, 1, self.n_planes).tolist())
         how: dict[str, Any] = {"noise": self.noise, "max_iter": self.max_iter, "eta0": self.eta0}
+        how["penalty"] = self.penalty
         if is_foreign(self.data.X):
             return SmoothMultiHyperplane(n_planes=n_planes, **how, backoff=0, batch_size=DEVICE_BATCH)
         return MemberMethod(n_planes=n_planes, **how)

