@@ -262,8 +262,8 @@ MUTANTS = [
     # The choice of the number of planes.
     Mutant(
         "learners/tangents.py",
-        "WORSE, WORSE_IN_A_SAMPLE = 1.0, 1.5",
-        "WORSE, WORSE_IN_A_SAMPLE = -9.0, 1.5",
+        "WORSE = 1.0",
+        "WORSE = -9.0",
         "tests/engine/test_race.py -k 'plane and not a9a'",
     ),
     # Polyceptron.
