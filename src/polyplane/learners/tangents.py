@@ -23,6 +23,7 @@ from polyplane._array_api import (
     astype,
     at_least,
     at_most,
+    blas_threads,
     host_dtype,
     is_foreign,
     kind_of,
@@ -279,12 +280,14 @@ def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scal
     shape = (len(n_planes), int(n_planes.max()))
     centres = like(np.zeros((*shape, X.shape[1]), dtype=host_dtype(X)), X)
     mask = np.zeros(shape, dtype=bool)
-    for c, k in enumerate(n_planes):
-        own = sampled(rows[y[rows] == c], int(k), rng)
-        # A class without rows starts with one plane at the centre of all rows.
-        found = _centres_of(X, own, scaling, int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
-        centres[c, : found.shape[0], :] = found
-        mask[c, : found.shape[0]] = True
+    size = len(rows) * X.shape[1] * shape[1] // shape[0]  # of a product of k-means
+    with blas_threads(size) if xp is np else nullcontext():
+        for c, k in enumerate(n_planes):
+            own = sampled(rows[y[rows] == c], int(k), rng)
+            # A class without rows starts with one plane at the centre of all rows.
+            found = _centres_of(X, own, scaling, int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
+            centres[c, : found.shape[0], :] = found
+            mask[c, : found.shape[0]] = True
     sample = np.sort(rng.choice(rows, min(len(rows), SAMPLE), replace=False))
     gap, spread, margin = _measure(centres, mask, ScaledRows(X, sample, scaling), y[sample])
     if gap + spread < ROUNDING:  # the classes have the same few rows: the scale is that of the rows
