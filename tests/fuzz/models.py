@@ -236,6 +236,8 @@ def _go_on(model, X, y):
     if isinstance(model, PlaneClassifier) and len(model.classes_) == len(np.unique(y)):
         y = model.classes_[np.unique(y, return_inverse=True)[1]]
         model.warm_start = True
+        if isinstance(model, polyplane.TableClassifier):  # its fits take no limit of time
+            model.max_iter = 3
         model._fit(X, y, None, Limits(1.0))
 
 
