@@ -57,7 +57,7 @@ class Model:
     >>> pipeline = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(random_state=0)).fit(X, y)
     >>> model = Model.of(pipeline)
     >>> model
-    Model('MultiHyperplaneClassifier', n_columns=4, n_features=4, n_planes=3, n_classes=3)
+    Model('MultiHyperplaneClassifier', n_columns=4, n_features=4, n_planes=6, n_classes=3)
     >>> bool((model.predict(X) == pipeline.predict(X)).all())
     True
     """
