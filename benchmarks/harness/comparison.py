@@ -1,12 +1,14 @@
-"""The page that compares `TableClassifier` with other classifiers, its picture, and the README's tables.
+"""The page that compares `TableClassifier` with other classifiers, its pictures, and the README's tables.
 
 ``python -m benchmarks.harness.comparison`` makes them of what `benchmarks.peers.table_classifier`,
-`benchmarks.peers.multi_hyperplane` and `benchmarks.peers.table_counterfactuals` have measured.
+`benchmarks.peers.learning_curves`, `benchmarks.peers.multi_hyperplane` and `benchmarks.peers.table_counterfactuals`
+have measured.
 """
 
 import io
 import json
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from scipy import stats
 
 RESULTS = ROOT / "benchmarks" / "peers" / "results"
 PAGE, README = ROOT / "docs" / "comparison.md", ROOT / "README.md"
-PICTURE = ROOT / "docs" / "images" / "comparison-ranks.svg"
+PICTURE, CURVES = (ROOT / "docs" / "images" / f"{name}.svg" for name in ("comparison-ranks", "learning-curves"))
 #: The models, as the page names them.
 NAMES = {
     "TableClassifier": "`TableClassifier()`",
@@ -34,6 +36,16 @@ NAMES = {
 SHORT = {"TableClassifier": "ours", "RandomForest": "Forest", "LogisticRegression": "Logistic"}
 OURS = "TableClassifier"
 LEVEL = 0.05
+#: Colours that the colour-blind tell apart (Okabe and Ito), and markers, of the learning curves.
+LOOKS = {
+    "TableClassifier": ("#0072B2", "o"),
+    "CatBoost": ("#CC79A7", "v"),
+    "LightGBM": ("#E69F00", "s"),
+    "HistGB": ("#56B4E9", "^"),
+    "RandomForest": ("#009E73", "D"),
+}
+#: Errors that are marked on the logarithmic axes of the learning curves.
+TICKS = (0.5, 1, 1.5, 2, 3, 4, 5, 7, 10, 13, 14, 15, 16, 17, 20, 25, 30, 40, 50)
 #: Mean figures of a model: on which table, of which model, which figure.
 Tables = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
@@ -71,6 +83,14 @@ LARGE = """## A larger table
 
 The adult census table as it comes: 32,561 rows to train on, 16,281 to test on (`python -m \
 benchmarks.peers.table_classifier --large`).
+"""
+ROWS = """## Error by the number of training rows
+
+Test errors after training on the first rows of a random order, all classifiers with their default parameters and two \
+threads; the points of a set share its test rows (`python -m benchmarks.peers.learning_curves`). **These figures show \
+how errors change with more rows, not which classifier is better**: constants of `TableClassifier` were chosen with \
+parts of these sets in sight, for letter and ijcnn1 with their test errors ([the list](reproduction_defaults.md)). \
+Each point is one training sample, so small differences may be chance. Versions: {versions}.
 """
 NUMERIC = """## Larger numeric data
 
@@ -240,13 +260,88 @@ def rank_figure(tables: Tables) -> Any:
     return figure
 
 
-def picture(tables: Tables) -> bytes:
-    """The picture of the ranks as SVG, with its text as text."""
+def curves() -> dict[str, dict[int, dict[str, Any]]]:
+    """The figures of the learning curves: of which set, at how many rows, of which model."""
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for path in sorted(RESULTS.glob("learning_curves_*.json")):
+        points = found.setdefault(path.stem.removeprefix("learning_curves_"), {})
+        parts = [(*key.split(": "), row) for key, row in read(path.stem).items()]
+        for n_rows, model, row in sorted(parts, key=lambda part: int(part[0])):
+            points.setdefault(int(n_rows), {})[model] = row
+    return found
+
+
+def errors_by_rows(points: Mapping[int, Any], model: str) -> list[tuple[int, float]]:
+    """The errors of a model at the points that were measured."""
+    return [(n_rows, row[model]["error"]) for n_rows, row in points.items() if model in row]
+
+
+def curve_figure(found: Mapping[str, Mapping[int, Any]]) -> Any:
+    """The errors of each set by the number of training rows, one line per classifier."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 2.8 * -(-len(found) // 3) + 0.5), layout="constrained")
+    all_axes = figure.subplots(-(-len(found) // 3), 3, squeeze=False).ravel()
+    for axes, (name, points) in zip(all_axes, found.items(), strict=False):
+        for model, (colour, marker) in LOOKS.items():
+            if line := errors_by_rows(points, model):
+                axes.plot(*zip(*line, strict=True), marker=marker, color=colour, label=model, markersize=5)
+        axes.set(xscale="log", yscale="log", title=name)
+        low, high = axes.get_ylim()
+        ticks: list[float] = []
+        for tick in TICKS:
+            if low <= tick <= high and (not ticks or np.log(tick / ticks[-1]) > np.log(high / low) / 8):
+                ticks.append(tick)
+        axes.set_yticks(ticks, [f"{tick:g} %" for tick in ticks])
+        axes.set_xticks(list(points), [f"{n_rows:,}" for n_rows in points], rotation=40, ha="right", fontsize=8)
+        axes.minorticks_off()
+        axes.spines[["right", "top"]].set_visible(False)
+    for axes in all_axes[len(found) :]:
+        axes.set_visible(False)
+    handles = {label: line for axes in all_axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles, loc="outside upper center", ncols=len(LOOKS), frameon=False)
+    figure.supxlabel("training rows (all axes are logarithmic; those of the errors differ)", fontsize=11)
+    figure.supylabel("test error", fontsize=11)
+    return figure
+
+
+def curve_table(found: Mapping[str, Mapping[int, Any]]) -> list[str]:
+    """Errors, the least in bold, and CPU seconds of the fits."""
+    models = [name for name in NAMES if any(name in row for points in found.values() for row in points.values())]
+    rows = []
+    for name, points in found.items():
+        for n_rows, row in points.items():
+            least = min(figures["error"] for figures in row.values())
+            errors = {m: f"**{e:.2f}**" if (e := row[m]["error"]) == least else f"{e:.2f}" for m in models if m in row}
+            seconds = (f"{row[m]['cpu']:.{0 if row[m]['cpu'] >= 9.5 else 1}f}" if m in row else "" for m in models)
+            rows.append([name, f"{n_rows:,}", *(errors.get(model, "") for model in models), *seconds])
+    short = [SHORT.get(model, model) for model in models]
+    return markdown_table(
+        ["error, %", "rows", *short, *(f"{'CPU s of a fit: ' * (i == 0)}{m}" for i, m in enumerate(short))], rows
+    )
+
+
+def rises(found: Mapping[str, Mapping[int, Any]]) -> str:
+    """Where an error is larger with more rows."""
+    told: dict[str, list[str]] = {}
+    for name, points in found.items():
+        for model in NAMES:
+            told.setdefault(model, []).extend(
+                f"{name} ({before:,} rows {less:.2f} %, {after:,} rows {more:.2f} %)"
+                for (before, less), (after, more) in pairwise(errors_by_rows(points, model))
+                if more > less
+            )
+    listed = "; ".join(f"{NAMES[model]}: {', '.join(places)}" for model, places in told.items() if places)
+    return f"Where an error is larger with more rows: {listed or 'nowhere'}."
+
+
+def picture(figure: Any) -> bytes:
+    """A picture as SVG, with its text as text."""
     from matplotlib import rc_context
 
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "comparison"}):
         buffer = io.BytesIO()
-        rank_figure(tables).savefig(buffer, format="svg", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
 
 
@@ -298,7 +393,10 @@ def markdown() -> str:
     critical = critical_difference(len(place), len(first))
     best = min((model for model in place if model != OURS), key=place.__getitem__)
     ahead = place[best] - place[OURS]
-    found = read("table_counterfactuals")
+    found, by_rows = read("table_counterfactuals"), curves()
+    gpu = json.loads((ROOT / "benchmarks" / "gpu" / "results" / "figures.json").read_text())["figures"][
+        "table, covtype"
+    ]
     parts = [
         INTRODUCTION.format(n_tables=len(first), folds=_folds(first, 3), versions=made_with(first), **LISTED),
         "\n".join(summary(first)),
@@ -320,6 +418,14 @@ def markdown() -> str:
         "\n".join(by_table(made)),
         LARGE,
         "\n".join(large(figures)),
+        ROWS.format(
+            versions=made_with({f"{name}: {n}": row for name, own in by_rows.items() for n, row in own.items()})
+        ),
+        f"![Learning curves](images/{CURVES.name})",
+        "\n".join(curve_table(by_rows)),
+        f"{rises(by_rows)} Points that are not listed were not measured on two cores. With all {gpu['rows']:,} rows of "
+        f"covtype, on an H200, `TableClassifier` has {gpu['error']:.2f} % after {gpu['fit_s']:.1f} s of training "
+        "(`benchmarks/gpu/figures.py`).",
         NUMERIC.format(**LISTED),
         "\n".join(numeric()),
         WORDS.format(
@@ -357,6 +463,7 @@ def in_readme(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(markdown(), encoding="utf-8")
-    PICTURE.write_bytes(picture(headline()))
+    PICTURE.write_bytes(picture(rank_figure(headline())))
+    CURVES.write_bytes(picture(curve_figure(curves())))
     README.write_text(in_readme(README.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"Written: {', '.join(str(path.relative_to(ROOT)) for path in (PAGE, PICTURE, README))}")
+    print(f"Written: {', '.join(str(path.relative_to(ROOT)) for path in (PAGE, PICTURE, CURVES, README))}")

@@ -35,6 +35,27 @@ def test_the_picture_has_the_ranks_of_the_page():
         assert re.search(rf"{re.escape(model)} +{rank:.2f}", found), model
 
 
+def test_the_learning_curves_are_those_that_were_measured():
+    """Each measured error is in the table, and on the line of its classifier in the picture."""
+    found = comparison.curves()
+    page = comparison.PAGE.read_text(encoding="utf-8").partition("## Error by the number of training rows")[2]
+    assert len(found) >= 4
+    for name, points in found.items():
+        assert list(points) == sorted(points)
+        for n_rows, row in points.items():
+            line = next(line for line in page.splitlines() if line.startswith(f"| {name} | {n_rows:,} |"))
+            assert all(f"{figures['error']:.2f}" in line for figures in row.values()), line
+            assert f"**{min(figures['error'] for figures in row.values()):.2f}**" in line
+    assert comparison.CURVES.read_bytes() == comparison.picture(comparison.curve_figure(found))
+
+
+def test_a_rise_with_more_rows_is_told():
+    found = {"set": {100: {"TableClassifier": {"error": 3.0}}, 1000: {"TableClassifier": {"error": 3.5}}}}
+    assert "`TableClassifier()`: set (100 rows 3.00 %, 1,000 rows 3.50 %)." in comparison.rises(found)
+    found["set"][1000]["TableClassifier"]["error"] = 2.5
+    assert comparison.rises(found).endswith(": nowhere.")
+
+
 def test_nothing_is_left_out_of_the_headline():
     tables = comparison.headline()
     assert len(tables) >= 30
