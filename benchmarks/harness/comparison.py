@@ -89,8 +89,9 @@ ROWS = """## Error by the number of training rows
 Test errors after training on the first rows of a random order, all classifiers with their default parameters and two \
 threads; the points of a set share its test rows (`python -m benchmarks.peers.learning_curves`). **These figures show \
 how errors change with more rows, not which classifier is better**: constants of `TableClassifier` were chosen with \
-parts of these sets in sight, for letter and ijcnn1 with their test errors ([the list](reproduction_defaults.md)). \
-Each point is one training sample, so small differences may be chance. Versions: {versions}.
+parts of these sets in sight, for ijcnn1, letter and mnist with their test errors \
+([the list](reproduction_defaults.md)). Each point is one training sample, so small differences may be chance. \
+Versions: {versions}.
 """
 NUMERIC = """## Larger numeric data
 
