@@ -73,7 +73,8 @@ def test_robust_errors_are_smaller_than_without(digits, norm, eps, share):
 @pytest.mark.parametrize("norm", ["inf", 2])
 def test_the_fitted_model_can_be_saved(digits, tmp_path, norm):
     X, y, X_test, _ = digits
-    params = {"norm": norm, "n_planes": 4, "n_bins": 3, "max_iter": 3, "random_state": 0}
+    n_bins = 3 if norm == "inf" else 1
+    params = {"norm": norm, "n_planes": 4, "n_bins": n_bins, "max_iter": 3, "random_state": 0}
     model = RobustPlaneClassifier(0.1, **params).fit(X, y)
     assert model.model_.learner == "RobustPlaneClassifier"
     polyplane.save(model, tmp_path / "model.safetensors")
@@ -107,6 +108,7 @@ def test_bins_divide_the_range_that_changes_do_not_leave():
     [
         ({"eps": -0.1}, "'eps' parameter"),
         ({"norm": 3}, "norm=3 must be 1, 2 or 'inf'"),
+        ({"norm": 2, "n_bins": 4}, "n_bins=4 needs norm='inf'"),
         ({"eps": 0.5}, "eps=0.5 must be less than half of the range of X, 1"),
     ],
 )

@@ -149,7 +149,7 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
     n_planes : int, default=32
         Planes of each class.
     n_bins : int, default=1
-        With ``norm="inf"``, the number of features of each column. More help for tables of a few columns.
+        Number of features of each column. Several are useful for tables of a few columns, and need ``norm="inf"``.
     clean : float, default=0.2
         Share of the log-loss of the rows themselves, from 0 to 1.
     alpha : float, default=1e-3
@@ -241,6 +241,8 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
         self._validate_params()
         if not isinstance(self.norm, str | Real) or self.norm not in ORDERS:
             raise ValueError(f"norm={self.norm!r} must be 1, 2 or 'inf'.")
+        if self.n_bins > 1 and ORDERS[self.norm]:
+            raise ValueError(f"n_bins={self.n_bins} needs norm='inf': with norm={self.norm!r}, leave it at 1.")
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
         y = check_targets(y, X.shape[0])
         self.classes_ = check_classes(y)
