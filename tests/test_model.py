@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 import polyplane
+import polyplane.model
 from polyplane import Model, PlaneSet
 from polyplane.features import Features
 from polyplane.inputs.encoding import MatrixInputs
@@ -140,3 +141,75 @@ def test_rows_far_outside_the_training_range_have_the_scores_of_the_estimator(ki
     np.testing.assert_allclose(Model.of(estimator).decision_function(far), expected, rtol=1e-5, atol=1e-5)
     if kind in ("table, standard", "table, squares"):
         assert np.abs(expected).max() > 20
+
+
+class TestKernel:
+    """Scores of many planes by the kernel for rows with few features that are not 0, beside matrix products."""
+
+    @pytest.fixture
+    def used(self, monkeypatch):
+        """Use the kernel whatever the number of rows; the list of the shapes that it was used for."""
+        shapes, scores = [], Model._smooth_scores
+
+        def counted(model, sparse_features, Z, n_jobs):
+            shapes.append(Z.shape)
+            return scores(model, sparse_features, Z, n_jobs)
+
+        monkeypatch.setattr(polyplane.model, "WORTH_KERNEL", 0)
+        monkeypatch.setattr(Model, "_smooth_scores", counted)
+        return shapes
+
+    def model(self, seed, sizes):
+        """Bins of three columns, overlapping ones of a fourth, indicators, a number, its square; some 300 planes."""
+        rng = np.random.default_rng(seed)
+        ends = np.sort(rng.normal(size=(3, 9)), axis=1)
+        low, width = ends[:, :-1].ravel(), np.diff(ends, axis=1).ravel()
+        parts = [
+            Features.of(np.repeat(np.arange(3), 8), centre=low, factor=1 / width, low=0.0, high=1.0, n_inputs=14),
+            Features.of([3, 3, 3], centre=[0.3, -1.0, 0.5], factor=[2.0, 0.5, -1.0], low=0.0, high=1.0, n_inputs=14),
+            Features.of(np.arange(4, 12), centre=[0.0, 0.5] * 4, factor=[1.0, 2.0] * 4, n_inputs=14),
+            Features.of([12, 12, 13], ["smooth", "square", "value"], centre=1000.0, factor=0.5, n_inputs=14),
+            Features.of([13], centre=2.0, factor=1e300, low=0.0, high=1.0, n_inputs=14),  # a step
+        ]
+        features = Features(14, *(np.concatenate(own) for own in zip(*(part.keys().T for part in parts), strict=True)))
+        features = features.replace(source=features.source.astype(np.intp), op=features.op.astype(np.uint8))
+        members = [
+            PlaneSet(
+                rng.normal(size=(sum(s), features.n_features)), rng.normal(size=sum(s)), np.cumsum([0, *s]),
+                pooling="logsumexp",
+            )
+            for s in sizes
+        ]  # fmt: skip
+        planes = PlaneSet.of_members(members, np.arange(1, len(members) + 1))
+        Z = rng.normal(size=(3000, 14))
+        Z[:, 4:12] = Z[:, 4:12] < -0.5
+        Z[:9, :3], Z[9:12, :4], Z[:, 12:] = ends.T, [[-1e9] * 4, [1e9] * 4, [0.0] * 4], Z[:, 12:] + 1000.0
+        Z[:3, 13] = 1.0, 2.0, 3.0
+        return Model(MatrixInputs(14), features, planes, np.arange(len(sizes[0]))), Z
+
+    @pytest.mark.parametrize("sizes", [[(1, 2, 1), (40, 130, 60), (16, 16, 32)], [(1, 1)], [(128, 128)], [(300, 1)]])
+    def test_scores_are_those_of_matrix_products(self, used, sizes):
+        model, Z = self.model(len(sizes), sizes)
+        expected = model.planes.class_scores(model.transform(Z))
+        np.testing.assert_allclose(model.class_scores(Z), expected, rtol=1e-11, atol=1e-10)
+        assert used == [Z.shape]
+        assert np.array_equal(model.class_scores(Z, n_jobs=2), model.class_scores(Z))
+
+    def test_it_is_used_for_much_work_on_sparse_rows_only(self, used, monkeypatch):
+        model, Z = self.model(0, [(40, 130, 60)])
+        Model(model.inputs, model.features, model.planes.replace(pooling="max"), model.classes).class_scores(Z)
+        wide = Features.of(np.arange(14), centre=np.full(14, 3.0), n_inputs=14)
+        planes = PlaneSet(np.ones((3, 14)), np.zeros(3), [0, 1, 3], pooling="logsumexp")
+        Model(model.inputs, wide, planes, np.arange(2)).class_scores(Z)  # half of the rest of the features is not 0
+        monkeypatch.setattr(polyplane.model, "WORTH_KERNEL", Z.size * 10**6)
+        model.class_scores(Z)
+        assert used == []
+
+    @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("table")])
+    def test_tables_have_the_same_scores(self, used, monkeypatch, kind):
+        estimator, X = fitted(kind)
+        monkeypatch.setattr(polyplane.model, "MOST_USED", np.inf)
+        found = estimator.decision_function(X)
+        assert len(used) == 1
+        monkeypatch.setattr(polyplane.model, "MOST_USED", 0.0)
+        np.testing.assert_allclose(found, estimator.decision_function(X), rtol=1e-11, atol=1e-10)

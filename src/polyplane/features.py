@@ -12,6 +12,8 @@ from polyplane._array_api import is_foreign, like, namespace
 
 #: Bound that smoothly clipped numbers approach.
 SMOOTH_BOUND = 3.0
+#: Largest value at 0 that is subtracted from a feature so that it is 0 there: that of a larger one is rounded too much.
+LARGEST_AT_ZERO = 64.0
 #: The functions of a feature, by their code in `Features.op`.
 OPS = ("value", "square", "smooth", "smooth square")
 
@@ -210,6 +212,61 @@ class Features:
         union = Features(parts[0].n_inputs, source.astype(np.intp), op.astype(np.uint8), *map(np.array, numbers))
         ends = np.cumsum([part.n_features for part in parts])[:-1]
         return union, np.split(index.ravel(), ends)
+
+
+class SparseFeatures:
+    """Functions of the encoded columns, few of which are not 0 for a row, of which features are sums.
+
+    All bins of a column together are interpolated between their ends: there is a function for each end, 1 at this end
+    and 0 at all others, of which one or two are not 0. The other features remain, and those of "value" are moved so
+    that they are 0 where the encoded column is: most columns of a table are indicators.
+
+    Parameters
+    ----------
+    features : Features
+        The features.
+    """
+
+    def __init__(self, features: Features) -> None:
+        f = features
+        is_bin = (f.op == 0) & (f.low == 0) & (f.high == 1) & (f.factor != 0)
+        with np.errstate(divide="ignore"):
+            other_end = f.centre + 1 / f.factor
+        is_bin &= other_end != f.centre
+        self._kept, at_zero = np.flatnonzero(~is_bin), -f.centre * f.factor
+        self._others = f.take(self._kept)
+        self._at_zero = np.where((f.op == 0) & (np.abs(at_zero) < LARGEST_AT_ZERO), at_zero, 0.0)[self._kept]
+        self._bins = [np.flatnonzero(is_bin & (f.source == j)) for j in np.unique(f.source[is_bin])]
+        self._ends = [np.unique([f.centre[own], other_end[own]]) for own in self._bins]
+        self._columns = [int(f.source[own[0]]) for own in self._bins]
+        self._at_ends = [
+            np.clip((ends[:, None] - f.centre[own]) * f.factor[own], 0.0, 1.0)
+            for own, ends in zip(self._bins, self._ends, strict=True)
+        ]
+
+    def weights(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights of planes over these functions, shape (n_functions, n_planes), and their intercepts."""
+        by_feature = coef.T.astype(np.float64)
+        kept = by_feature[self._kept]
+        at_ends = [values @ by_feature[own] for own, values in zip(self._bins, self._at_ends, strict=True)]
+        return np.concatenate([kept, *at_ends]), intercept + self._at_zero @ kept
+
+    def rows(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Compute the functions of encoded rows: the data, indices and indptr of a CSR matrix."""
+        n_kept = len(self._kept)
+        values = np.empty((len(Z), n_kept + 2 * len(self._columns)))
+        index = np.empty(values.shape, dtype=np.int32)
+        values[:, :n_kept], index[:, :n_kept] = self._others.transform(Z) - self._at_zero, np.arange(n_kept)
+        first = n_kept
+        for number, (j, ends) in enumerate(zip(self._columns, self._ends, strict=True)):
+            low = np.clip(np.searchsorted(ends, Z[:, j], side="right") - 1, 0, len(ends) - 2)
+            above = np.clip((Z[:, j] - ends[low]) / (ends[low + 1] - ends[low]), 0.0, 1.0)
+            place = n_kept + 2 * number
+            values[:, place], values[:, place + 1] = 1.0 - above, above
+            index[:, place], index[:, place + 1] = first + low, first + low + 1
+            first += len(ends)
+        is_used = values != 0
+        return values[is_used], index[is_used], np.append(0, is_used.sum(axis=1).cumsum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from polyplane._array_api import blocks_of, in_threads, is_sparse, softmax
-from polyplane.features import Features, Projection, columns_of
+from polyplane.features import Features, Projection, SparseFeatures, columns_of
 from polyplane.inputs.encoding import Column, MatrixInputs, NumberColumn, Range, TableInputs
-from polyplane.planes import PlaneSet
+from polyplane.planes import LEAST_ROWS, PlaneSet
 
 #: Number of values of a block of rows, which bounds the memory and keeps the features of a block in the cache.
 BLOCK_VALUES = 1 << 17
+#: Number of multiplications for which a kernel is worth its compilation, numbers of rows and of planes of its blocks,
+#: and the largest part of the features that are not 0 for which it is faster than a matrix product.
+WORTH_KERNEL, KERNEL_ROWS, KERNEL_PLANES, MOST_USED = 1 << 33, 2048, 128, 0.5
 #: Number of points on the path from a reference to a row: increased until the sum of the contributions is accurate.
 MIN_PATH_POINTS, MAX_PATH_POINTS, PATH_TOLERANCE = 16, 1024, 1e-7
 
@@ -225,11 +229,38 @@ class Model:
             scores: np.ndarray = self.planes.class_scores(Z, n_jobs)
             return scores
 
+        n_rows, n_features, n_planes = Z.shape[0], self.features.n_features, self.planes.n_planes
+        is_smooth = self.planes.pooling == "logsumexp" and self.projection is None and isinstance(Z, np.ndarray)
+        if is_smooth and n_rows * n_features * n_planes >= WORTH_KERNEL and find_spec("numba") is not None:
+            sparse_features = SparseFeatures(self.features)
+            first = slice(0, min(n_rows, KERNEL_ROWS))
+            if len(sparse_features.rows(Z[first])[0]) <= MOST_USED * n_features * first.stop:
+                return self._smooth_scores(sparse_features, Z, n_jobs)
+
         def score(block: slice) -> np.ndarray:
             return self.planes.class_scores(self.transform(Z[block]))
 
-        blocks = blocks_of(Z.shape[0], BLOCK_VALUES // (self.features.n_features + self.planes.n_planes))
+        blocks = blocks_of(n_rows, max(LEAST_ROWS, BLOCK_VALUES // (n_features + n_planes)))
         return score(blocks[0]) if len(blocks) == 1 else np.concatenate(in_threads(score, blocks, n_jobs))
+
+    def _smooth_scores(self, sparse_features: SparseFeatures, Z: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        """The scores of the classes, by a kernel that uses that few functions are not 0 for a row."""
+        from polyplane.kernels.pooling import PlaneBlocks, log_sum_exp
+        from polyplane.kernels.rows import SparseRows
+
+        planes = self.planes
+        weights, intercept = sparse_features.weights(planes.coef, planes.intercept)
+        padding = -planes.n_planes % KERNEL_PLANES
+        weights, intercept = np.pad(weights, ((0, 0), (0, padding))), np.pad(intercept, (0, padding))
+        coef = np.ascontiguousarray(weights.reshape(len(weights), -1, KERNEL_PLANES).transpose(1, 0, 2))
+        blocks = PlaneBlocks(coef, intercept.reshape(-1, KERNEL_PLANES), planes.indptr)
+
+        def score(block: slice) -> np.ndarray:
+            pooled = np.empty((block.stop - block.start, len(planes.indptr) - 1))
+            log_sum_exp(SparseRows(*sparse_features.rows(Z[block])), blocks, pooled, np.empty_like(pooled))
+            return np.asarray(planes.mean_of_members(pooled))
+
+        return np.concatenate(in_threads(score, blocks_of(len(Z), KERNEL_ROWS), n_jobs))
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Convert class scores to probabilities."""

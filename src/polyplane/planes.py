@@ -32,6 +32,8 @@ from polyplane._array_api import (
 #: Number of scores in a block of rows, which bounds the memory, and should fit into the cache. A block on a device must
 #: be large enough for thousands of threads.
 BLOCK_SCORES, DEVICE_BLOCK_SCORES = 1 << 18, 1 << 23
+#: Smallest number of rows of a block: with fewer, the planes are read from memory too often.
+LEAST_ROWS = 32
 #: How much further below the highest score, relative to it, a plane is considered because of rounding.
 NEARLY_TIED = 1e-5
 
@@ -357,10 +359,13 @@ class PlaneSet:
 
     def pooled(self, scores: Any) -> Any:
         """Compute the scores of the classes from the scores of the planes, shape (n_rows, n_classes)."""
-        pooled = self.pooled_in_members(scores)
+        return self.mean_of_members(self.pooled_in_members(scores))
+
+    def mean_of_members(self, pooled: Any) -> Any:
+        """Compute the scores of the classes from those in each member, shape (n_rows, n_members * n_classes)."""
         if self.n_members == 1:
             return pooled
-        xp, largest = namespace(scores), float(self.member_weight.max())
+        xp, largest = namespace(pooled), float(self.member_weight.max())
         apart = xp.reshape(pooled, (-1, self.n_members, self.n_classes))
         # Equal weights are 1, so that equal sums stay equal.
         weight = like((self.member_weight / largest).astype(host_dtype(pooled)), pooled)
@@ -450,7 +455,8 @@ class PlaneSet:
             return reduce(scores)
 
         if xp is np:
-            parts = in_threads(score, blocks_of(X.shape[0], BLOCK_SCORES // self.n_planes), n_jobs)
+            size = max(LEAST_ROWS, BLOCK_SCORES // self.n_planes)
+            parts = in_threads(score, blocks_of(X.shape[0], size), n_jobs)
         else:
             with within_device_memory("Predict fewer rows at a time."):
                 parts = [score(block) for block in blocks_of(X.shape[0], DEVICE_BLOCK_SCORES // self.n_planes)]

@@ -1,4 +1,7 @@
-"""Prediction from model files. Only NumPy is required; Numba, SciPy, scikit-learn and pandas are not imported."""
+"""Prediction from model files. Only NumPy is required; SciPy, scikit-learn and pandas are not imported.
+
+Numba, if it is installed, is imported where it saves seconds: for many rows of a table and many planes.
+"""
 
 from __future__ import annotations
 
