@@ -167,6 +167,30 @@ class Features:
         ends = np.concatenate([own.centre, *(own.centre + end / own.factor for end in (own.low, own.high))])
         return np.unique(ends[np.isfinite(ends)])
 
+    @cached_property
+    def sequences(self) -> list[np.ndarray]:
+        """The features of each number that rise one after another as it grows, such as bins: their indices, in order.
+
+        A feature that rises alone is in none.
+        """
+        rises = (self.op == 0) & (self.factor > 0) & np.isfinite(self.low) & np.isfinite(self.high)
+        rising = np.flatnonzero(rises)
+        start, end = (self.centre + limit / np.where(rises, self.factor, 1.0) for limit in (self.low, self.high))
+        found: list[list[int]] = []
+        for source in np.flatnonzero(np.bincount(self.source[rising], minlength=1) > 1):
+            own: list[list[int]] = []
+            numbers = rising[self.source[rising] == source]
+            for j in numbers[np.argsort(start[numbers], kind="stable")].tolist():
+                latest = start[j] + 1e-9 * (end[j] - start[j])
+                for each in own:
+                    if end[each[-1]] <= latest:
+                        each.append(j)
+                        break
+                else:
+                    own.append([j])
+            found += own
+        return [np.array(each) for each in found if len(each) > 1]
+
     def after(self, inner: Features) -> Features:
         """Return these features as functions of the columns that other features take, which are "values".
 

@@ -24,16 +24,40 @@ MOST_FOURFOLD, HALVINGS = 16, 40
 
 
 class Change(NamedTuple):
-    """The changes of the features of some rows within a distance, as boxes: their centres, relative to the features of
-    the rows, and half of their widths, both of shape (n_rows, n_features).
+    """The changes of the features of some rows within a distance.
+
+    They are in a box, given by its centre, relative to the features of the rows, and half of its widths, both of shape
+    (n_rows, n_features). Features that rise one after another, such as bins of a number, are there with their smallest
+    values and no width; `rise`, of shape (n_rows, n_rising), is how far they can rise, in order, `rising` their
+    indices, and `firsts` are the positions where another number, or another sequence of it, begins.
     """
 
     shift: np.ndarray
     half: np.ndarray
+    rise: np.ndarray
+    rising: np.ndarray
+    firsts: np.ndarray
 
     def most(self, directions: np.ndarray) -> np.ndarray:
         """Return the largest increase of linear functions, given as rows of a matrix, shape (n_rows, n_functions)."""
-        return np.asarray(self.shift @ directions.T + self.half @ np.abs(directions).T)
+        in_box = self.shift @ directions.T + self.half @ np.abs(directions).T
+        return np.asarray(in_box + self.most_in_turn(directions[:, self.rising]))
+
+    def most_in_turn(self, directions: np.ndarray) -> Any:
+        """Return the part of it that is due to features that rise one after another: the largest partial sums.
+
+        The directions, of these features only, have the shape (n_functions, n_rising), or that for each row.
+        """
+        if not len(self.rising):
+            return 0.0
+        sums = np.cumsum(self.rise[:, None, :] * directions, axis=-1)
+        most = np.maximum.reduceat(sums, self.firsts, axis=-1)
+        most[..., 1:] -= sums[..., self.firsts[1:] - 1]
+        return np.maximum(most, 0.0).sum(axis=-1)
+
+    def of(self, rows: np.ndarray) -> Change:
+        """Return the changes of some of the rows."""
+        return self._replace(shift=self.shift[rows], half=self.half[rows], rise=self.rise[rows])
 
 
 def _products(directions: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -98,6 +122,9 @@ class Certificate:
             )
         self.is_box = bool(not is_linear or (self.norm == np.inf and is_limited))
         self.coef = model.planes.coef.astype(np.float64)
+        sequences = model.features.sequences
+        self.rising = np.concatenate([np.empty(0, dtype=np.intp), *sequences])
+        self.firsts = np.cumsum([0, *map(len, sequences)])[:-1]
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -178,14 +205,18 @@ class Certificate:
         low, high = (np.clip(edge, self.allowed.lower, self.allowed.upper) for edge in (Z - unit, Z + unit))
         features = self.model.features
         least, most = features.bounds(np.minimum(low, Z), np.maximum(high, Z))
-        return Change(0.5 * (least + most) - features.transform(Z), 0.5 * (most - least))
+        shift, half = 0.5 * (least + most) - features.transform(Z), 0.5 * (most - least)
+        rise = 2 * half[:, self.rising]
+        shift[:, self.rising] -= half[:, self.rising]
+        half[:, self.rising] = 0.0
+        return Change(shift, half, rise, self.rising, self.firsts)
 
     def _lead_of_planes(self, scores: np.ndarray, own: np.ndarray, change: Change) -> np.ndarray:
         """For scores that are maxima: the largest lead of a plane of the class, in a box."""
         found, owners = np.full(len(own), -np.inf), self.model.planes.owners
         for c in np.unique(own):
             rows, rivals = np.flatnonzero(own == c), owners != c
-            others, part = scores[np.ix_(rows, rivals)], Change(*(values[rows] for values in change))
+            others, part = scores[np.ix_(rows, rivals)], change.of(rows)
             for j in np.flatnonzero(~rivals):
                 behind = others - scores[rows, j, None] + part.most(self.coef[rivals] - self.coef[j])
                 found[rows] = np.maximum(found[rows], -behind.max(axis=1))
@@ -232,7 +263,10 @@ class Certificate:
         """Return the largest increase of linear functions as a function of the change, or of the distance."""
         if self.is_box:
             sizes = np.abs(directions)
-            return lambda change: _products(directions, change.shift) + _products(sizes, change.half)
+            in_turn = directions[:, :, self.rising]
+            return lambda change: (
+                _products(directions, change.shift) + _products(sizes, change.half) + change.most_in_turn(in_turn)
+            )
         lengths = np.linalg.norm(directions * self.unit, DUALS[self.norm][1], axis=2)
         return lambda eps: eps * lengths
 

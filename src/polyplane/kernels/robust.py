@@ -22,10 +22,14 @@ class ScoredRows(NamedTuple):
 
 
 class Perturbation(NamedTuple):
-    """The changes of a row: a ball of some radius in the norm of order 1 or 2, or if `order` is 0 the box."""
+    """The changes of a row: a ball of some radius in the norm of order 1 or 2, or if `order` is 0 the box.
+
+    In the box, each column has `n_bins` successive features, which rise one after another from their smallest values.
+    """
 
     radius: float
     order: int
+    n_bins: int
 
 
 class RowBuffers(NamedTuple):
@@ -124,6 +128,15 @@ def _add_multiple(out: np.ndarray, factor: float, row: np.ndarray) -> None:
 def _largest_lead(rival: np.ndarray, own: np.ndarray, x: np.ndarray, half: np.ndarray, ball: Perturbation) -> float:
     """Return the largest lead of a rival over a plane."""
     lead, length = x[0] * 0, x[0] * 0
+    if ball.order == 0 and ball.n_bins > 1:
+        for first in range(0, len(x) - 1, ball.n_bins):
+            rise, most = x[0] * 0, x[0] * 0
+            for j in range(first, first + ball.n_bins):
+                lead += (rival[j] - own[j]) * (x[j] - half[j])
+                rise += 2 * (rival[j] - own[j]) * half[j]
+                most = max(most, rise)
+            lead += most
+        return lead + rival[-1] - own[-1]
     if ball.order == 0:
         for j in range(len(x)):
             lead += (rival[j] - own[j]) * x[j] + abs(rival[j] - own[j]) * half[j]
@@ -152,6 +165,20 @@ def _add(
 ) -> None:
     """Add the derivative of the largest lead of a rival over a plane, the row where it is attained, to both arrays."""
     last = len(x) - 1
+    if ball.order == 0 and ball.n_bins > 1:
+        for first in range(0, last, ball.n_bins):
+            rise, most, end = x[0] * 0, x[0] * 0, first  # the features before `end` have risen
+            for j in range(first, first + ball.n_bins):
+                rise += (rival[j] - own[j]) * half[j]
+                if rise > most:
+                    most, end = rise, j + 1
+            for j in range(first, first + ball.n_bins):
+                point = amount * (x[j] + (half[j] if j < end else -half[j]))
+                gradient[j] += point
+                total[j] += point
+        gradient[last] += amount
+        total[last] += amount
+        return
     if ball.order == 0:
         for j in range(len(x)):
             point = amount * (x[j] + (half[j] if rival[j] > own[j] else -half[j]))

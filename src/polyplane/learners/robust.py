@@ -113,7 +113,8 @@ class RobustPass(AdamPass):
         of_row, shares = np.zeros_like(x[:2]), np.zeros(W.shape[1], dtype=W.dtype)
         buffers = RowBuffers(np.zeros(n_rivals, dtype=np.int64), np.zeros(n_rivals), shares, *of_row)
         batch = ScoredRows(x, half, self.y[rows], W.dtype.type(1 - method.clean) * weight, x @ flat.T)
-        ball, worst = Perturbation(float(self.radius * factor), method.order), np.empty_like(probability)
+        ball = Perturbation(float(self.radius * factor), method.order, method.n_bins)
+        worst = np.empty_like(probability)
         add_worst_cases(flat, W.shape[1], batch, ball, buffers, gradient.reshape(flat.shape), worst)
         return worst, gradient
 
@@ -138,7 +139,8 @@ class RobustPlaneClassifier(ClassifierMixin, BaseEstimator):
     functions of :math:`(x - a - \varepsilon) / (b - a - 2 \varepsilon)`, limited to 0 and 1. A value at the end of the
     range, such as the background of an image, then does not change if it moves by `eps`. With `n_bins`, this range is
     divided, and each part is a feature that rises from 0 to 1 in it: scores are then piecewise-linear functions of each
-    column, as with steps of boosted trees.
+    column, as with steps of boosted trees. Their worst case is exact, since the features of a column rise one after
+    another.
 
     Parameters
     ----------
