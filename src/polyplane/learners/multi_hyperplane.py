@@ -566,7 +566,7 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     With `n_estimators`, the model is a committee: its members are trained on the same rows from different seeds, and
     the score of a class is the mean of its scores in the members. The number of planes is chosen once for all members.
     Near a row the committee is a linear classifier, which `PlaneSet.at` returns. Averaging the scores gives the same
-    error as averaging the probabilities, up to noise (letter 2.2 and 2.2 %, usps 4.5 and 4.5 %).
+    error as averaging the probabilities, up to noise (letter 2.3 and 2.3 %, usps 4.8 and 4.8 %).
 
     Internally the features are centred and multiplied by one number, or standardised if their scales differ (see
     `standardize`); the fitted planes apply to `X` itself. Dense and sparse rows give the same model with
@@ -591,8 +591,8 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
         Curvature of the paraboloid of the start, relative to an estimate from the data.
     eta0 : float or None, default=None
         Initial step size, relative to the distance from a row to the nearest centre of its class. None: with the
-        log-loss, 0.3 or 0.1, chosen together with `n_planes` where that is None; otherwise 0.3. Smaller steps fit
-        noise in the labels less.
+        log-loss, 0.3, 0.1 or 0.03, chosen together with `n_planes` where that is None; otherwise 0.3. Smaller steps
+        fit noise in the labels less.
     noise : float or None, default=None
         Log-loss: standard deviation of the noise added to rows in training, relative to their distance from the
         decision boundary. None: 0.2, less in few dimensions, none in two, and none with one plane per class.
