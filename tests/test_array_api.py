@@ -215,14 +215,17 @@ class TestMultiHyperplane:
 class TestPlaneSet:
     planes = PlaneSet(np.eye(5, 3, dtype=np.float32), np.arange(5, dtype=np.float32) / 5, [0, 1, 3, 5])
 
-    def test_scores_on_any_device(self, array):
+    @pytest.mark.parametrize("pooling", ["max", "logsumexp"])
+    def test_scores_on_any_device(self, array, pooling):
         X = np.random.default_rng(0).normal(size=(70, 3)).astype(np.float32)
-        y = np.arange(70) % 3
-        there = self.planes.to(array(X))
-        for method in ("scores", "class_scores", "winners", "predict", "margins"):
-            expected, found = getattr(self.planes, method)(X), getattr(there, method)(array(X))
-            np.testing.assert_allclose(to_numpy(found), expected, rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(to_numpy(there.margins(array(X), array(y))), self.planes.margins(X, y), atol=1e-6)
+        for indptr in ([0, 1, 3, 5], [0, 3, 6]):  # classes of different sizes, and of the same
+            coef, intercept = np.eye(indptr[-1], 3, dtype=np.float32), np.arange(indptr[-1], dtype=np.float32) / 5
+            planes, y = PlaneSet(coef, intercept, indptr, pooling=pooling), np.arange(70) % (len(indptr) - 1)
+            there = planes.to(array(X))
+            for method in ("scores", "class_scores", "winners", "predict", "margins"):
+                expected, found = getattr(planes, method)(X), getattr(there, method)(array(X))
+                np.testing.assert_allclose(to_numpy(found), expected, rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(to_numpy(there.margins(array(X), array(y))), planes.margins(X, y), atol=1e-6)
 
     def test_blocks_do_not_show(self, array, monkeypatch):
         X = np.random.default_rng(0).normal(size=(70, 3)).astype(np.float32)

@@ -80,11 +80,12 @@ def test_planes_of_a_class():
         planes.of(2)
 
 
-def test_equality_looks_at_values_and_dtype():
+def test_equality_looks_at_values_dtype_and_pooling():
     planes = PlaneSet(np.eye(2), np.zeros(2), [0, 1, 2])
     assert planes == PlaneSet(np.eye(2), np.zeros(2), [0, 1, 2])
     assert planes != PlaneSet(np.eye(2), np.ones(2), [0, 1, 2])
     assert planes != PlaneSet(np.eye(2, dtype=np.float32), np.zeros(2, dtype=np.float32), [0, 1, 2])
+    assert planes != planes.replace(pooling="logsumexp")
     assert planes != "planes"
 
 

@@ -56,6 +56,7 @@ def test_a_machine_is_what_it_is_alone(monkeypatch, most_scores):
         expected = alone(job)
         np.testing.assert_array_equal(planes.indptr, expected.indptr)
         np.testing.assert_allclose(planes.scores(X), expected.scores(X), atol=1e-9)
+        np.testing.assert_allclose(planes.class_scores(X), expected.class_scores(X), atol=1e-9)
 
 
 def test_centres_are_found_once_for_machines_that_share_them(monkeypatch):

@@ -6,8 +6,10 @@ from sklearn.datasets import load_digits
 
 import polyplane
 from polyplane import MultiHyperplaneClassifier, RobustPlaneClassifier
+from polyplane.engine.data import Data
 from polyplane.explain import certified_radius, robust_error
 from polyplane.kernels.robust import Perturbation, RowBuffers, ScoredRows, add_worst_cases
+from polyplane.learners.robust import RobustMultiHyperplane
 
 
 def worst_loss(W, shares, n_planes, x, half, y, weight, radius, order, n_bins):
@@ -47,6 +49,60 @@ def test_the_gradient_is_that_of_the_loss(order, n_bins):
     assert -np.log(out) @ weight == pytest.approx(worst_loss(W, *arguments))
 
 
+def pass_over(X, y, **params):
+    """The first pass over rows, with the largest radius, and its method."""
+    settings = {"n_planes": 2, "eps": 0.15, "max_iter": 1, "backoff": 0, "noise": 0.0}
+    method = RobustMultiHyperplane(**settings | params)
+    data = Data(X, y, np.ones(len(y)), np.arange(len(y)), 3)
+    the_pass = method._prepared_pass(method._prepared(method.start(data, 0), data), data, len(y))
+    the_pass.weight[...] = 1.0
+    return the_pass, method
+
+
+@pytest.mark.parametrize("n_bins", [1, 3])
+def test_the_worst_case_is_that_of_all_changes_of_the_columns(n_bins):
+    """For weights of the planes at the middle of the features that a row can have."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(30, 2)), np.arange(30) % 3
+    the_pass, method = pass_over(X, y, n_bins=n_bins)
+    W, scaling = the_pass.W.reshape(-1, the_pass.W.shape[2]), the_pass.scaling
+
+    def scores(features):
+        return (features - scaling.centre) * scaling.factor @ W[:, :-1].T + W[:, -1]
+
+    starts, width = method.bins
+    for i, (row, found) in enumerate(zip(X, the_pass._gradient(np.arange(30))[0], strict=True)):
+        ends = np.concatenate([starts, starts + width, row - 0.15, row + 0.15])  # scores are linear between these
+        values = [np.unique(np.clip(ends, value - 0.15, value + 0.15)) for value in row]
+        changed = np.stack(np.meshgrid(*values), axis=-1).reshape(-1, 2)
+        own = np.arange(6) // 2 == y[i]
+        middle = 0.5 * sum(method.features(changed[[at]]) for at in (0, -1))
+        shares = np.exp(scores(middle)[0, own])
+        at_changed = scores(method.features(changed))
+        leads = at_changed[:, ~own] - (at_changed[:, own] @ shares / shares.sum())[:, None]
+        assert found == pytest.approx(1 / (1 + np.exp(leads.max(axis=0)).sum()), rel=1e-3)
+    rows = np.array([[0.15, 0.85]])  # the ends of the range that no change leaves
+    np.testing.assert_allclose(method.features(rows), [[0.0] * n_bins + [1.0] * n_bins], atol=1e-12)
+
+
+def test_the_loss_is_a_mean_of_those_of_the_rows_and_of_the_worst_cases():
+    X, y = np.random.default_rng(0).uniform(size=(30, 2)), np.arange(30) % 3
+    gradients = [pass_over(X, y, clean=clean)[0]._gradient(np.arange(30))[1] for clean in (0.0, 0.3, 1.0)]
+    np.testing.assert_allclose(gradients[1], 0.7 * gradients[0] + 0.3 * gradients[2], rtol=1e-6, atol=1e-9)
+
+
+def test_planes_shrink_towards_zero():
+    """Not towards their start, as those of multi-hyperplane classifiers."""
+    X, y = np.random.default_rng(0).uniform(size=(300, 2)), np.arange(300) % 3
+    largest = [
+        np.abs(
+            RobustPlaneClassifier(alpha=a, n_planes=2, max_iter=4, random_state=0).fit(X, y).model_.planes.coef
+        ).max()
+        for a in (0.0, 1e9)
+    ]
+    assert largest[1] < 0.1 * largest[0]
+
+
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
@@ -78,6 +134,7 @@ def test_the_fitted_model_can_be_saved(digits, tmp_path, norm):
     params = {"norm": norm, "n_planes": 4, "n_bins": n_bins, "max_iter": 3, "random_state": 0}
     model = RobustPlaneClassifier(0.1, **params).fit(X, y)
     assert model.model_.learner == "RobustPlaneClassifier"
+    assert model.model_.planes.pooling == "max"
     polyplane.save(model, tmp_path / "model.safetensors")
     loaded = polyplane.load(tmp_path / "model.safetensors")
     assert loaded.get_params() == model.get_params()
