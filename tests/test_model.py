@@ -56,6 +56,15 @@ def test_sparse_rows_stay_sparse_and_named_columns_are_matched_by_name():
         named.predict(frame[["b"]])
 
 
+def test_contributions_to_steep_smooth_scores_are_exact():
+    """On the way from the reference to a row, one plane of a class after the other has the highest score by far."""
+    rng = np.random.default_rng(0)
+    planes = PlaneSet(100 * rng.normal(size=(40, 3)), 100 * rng.normal(size=40), [0, 20, 40], pooling="logsumexp")
+    model, X = Model(MatrixInputs(3), Features.identity(3), planes, np.arange(2)), rng.normal(size=(20, 3))
+    rise = model.class_scores(X) - model.class_scores(np.ones((1, 3)))
+    np.testing.assert_allclose(model.contributions(X, np.ones(3)).sum(axis=1), rise, rtol=1e-5, atol=1e-3)
+
+
 def test_questions_about_a_model():
     assert Model.of(fitted("PegasosSVC")[0]).is_piecewise_linear
     assert Model.of(fitted("margin loss")[0]).is_piecewise_linear
