@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from numba import njit
+from scipy import sparse
 
 from polyplane.engine.data import AffineScaling, Data
 from polyplane.kernels import convex_polytope, cutting_plane, multi_hyperplane
 from polyplane.kernels.polyceptron import polyceptron_epoch
-from polyplane.kernels.rows import DenseRows, PlaneSums
+from polyplane.kernels.rows import DenseRows, PlaneSums, SparseRows
 from polyplane.kernels.skipping import Checks
 from polyplane.learners.log_loss import N_CANDIDATES, Adam, CandidatePass, CandidatePlanes, StepSettings
 from tests.reference.multi_hyperplane import candidates
@@ -88,6 +89,23 @@ def test_of_equal_scores_as_many_are_candidates_as_fit():
         for found in candidates_of(scores, np.arange(20) % 2, 2):
             assert set(better) <= set(found)
             assert len(set(found)) == N_CANDIDATES
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [None, np.int32, np.int64])
+@pytest.mark.parametrize("n_planes", [1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 95, 96, 97, 150])
+def test_scores_of_any_number_of_planes(n_planes, index, dtype):
+    """Blocks of 48, 32 and 16 planes, which may overlap; rows of 0 to 11 values; sums of whole numbers are exact."""
+    rng = np.random.default_rng(n_planes)
+    X = sparse.csr_array(rng.integers(-3, 4, (12, 11)) * np.tri(12, 11, -1, dtype=dtype), dtype=dtype)
+    coef, intercept = (rng.integers(-9, 9, shape).astype(dtype) for shape in ((11, n_planes), n_planes))
+    rows = DenseRows(X.toarray())
+    if index is not None:
+        rows = SparseRows(X.data, X.indices.astype(index), X.indptr.astype(index))
+    order = rng.permutation(12)
+    found = np.empty((12, n_planes), dtype=dtype)
+    convex_polytope.polytope_scores(rows, order, PlaneSums(coef, intercept, 1.0), found)
+    np.testing.assert_array_equal(found, X.toarray()[order] @ coef + intercept)
 
 
 def test_online_polyceptron_updates_on_a_score_of_zero():

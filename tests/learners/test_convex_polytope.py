@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs, make_classification
@@ -10,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from polyplane import ConvexPolytopeClassifier, PegasosSVC
 from polyplane.datasets import make_polyhedron
 from polyplane.engine.data import Data
-from polyplane.kernels.skipping import Checks, is_checked, note_update, passes_to_skip
+from polyplane.kernels.skipping import Checks, is_checked, note_update, passes_within, relative_slack
 from polyplane.learners.tangents import SkippedRows
 from tests.reference.convex_polytope import sgd_train
 
@@ -153,12 +154,17 @@ def test_backoff_skips_visits_that_change_nothing():
     assert sum(machine.history_["updates"]) == pytest.approx(sum(plain.history_["updates"]), rel=0.05)
 
 
+@njit(error_model="numpy")
+def passes_to_skip(slack, movement, longest):
+    return passes_within(relative_slack(slack, movement), longest)
+
+
 @pytest.mark.parametrize(
     ("slack", "movement", "passes"),
-    [(-1.0, 0.1, 0), (0.5, np.inf, 0), (0.6, 1.0, 0), (1.0, 1.0, 4), (9.0, 1.0, 31), (0.1, 0.0, 31)],
+    [(-1.0, 0.1, 0), (0.5, np.inf, 0), (0.6, 1.0, 0), (1.0, 1.0, 4), (9.0, 1.0, 31), (0.1, 0.0, 31), (-1.0, 0.0, 0)],
 )
 def test_a_row_is_skipped_as_long_as_its_slack_outlasts_the_movement(slack, movement, passes):
-    assert passes_to_skip.py_func(slack, movement, 31) == passes
+    assert passes_to_skip(slack, movement, 31) == passes
 
 
 def test_a_polytope_encloses_the_label_that_enclosed_names():

@@ -76,14 +76,14 @@ MUTANTS = [
     ),
     Mutant(
         "kernels/convex_polytope.py",
-        "    for k in range(score.shape[0]):\n        if longest == 0:",
-        "    for k in range(1):\n        if longest == 0:",
+        "    for k in range(score.shape[0]):\n        least =",
+        "    for k in range(1):\n        least =",
         f"{EDGES} -k inner_row",
     ),
     Mutant(
         "kernels/convex_polytope.py",
-        "length * movement[z], longest)",
-        "length * movement[0], longest)",
+        "length * movement[z])",
+        "length * movement[0])",
         f"{EDGES} -k inner_row",
     ),
     Mutant(
@@ -106,8 +106,8 @@ MUTANTS = [
     ),
     Mutant(
         "kernels/convex_polytope.py",
-        "rival = _best(score, last, n_columns, _best(score, 0, first, -1))",
-        "rival = _best(score, last, n_columns, -1)",
+        "return after if score[after] > score[before] else before",
+        "return after",
         JOINT,
     ),
     Mutant("kernels/convex_polytope.py", "            add(rows, i, planes, rival, -weights[i] * amount)\n", "", JOINT),
@@ -118,7 +118,7 @@ MUTANTS = [
         JOINT,
     ),
     # Skipped rows.
-    Mutant("kernels/skipping.py", "    if movement == 0.0:\n        return longest\n", "", SKIPPING),
+    Mutant("kernels/skipping.py", "    if not slack > 0.0:\n        return 0\n", "", SKIPPING),
     Mutant("kernels/skipping.py", "slack / (0.7 * movement)", "slack / movement", SKIPPING),
     Mutant("kernels/skipping.py", "TO_FRACTION < checks.rate * weight", "TO_FRACTION < checks.rate", SKIPPING),
     Mutant("kernels/skipping.py", "        skip[i] = 0\n", "", SKIPPING),

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyplane.kernels.jit import kernel, part
-from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
-from polyplane.kernels.skipping import Checks, is_checked, note_update, passes_to_skip
+from polyplane.kernels.jit import comparing_part, kernel, part
+from polyplane.kernels.rows import PlaneSums, add, borrowed, prefetch_ahead, scores
+from polyplane.kernels.skipping import Checks, is_checked, note_update, passes_within, relative_slack
 
 #: W is 0 at the first visit: every margin is violated.
 TINY = float(np.finfo(np.float32).tiny)
@@ -63,13 +63,21 @@ def _recount(counts: np.ndarray, sums: np.ndarray) -> None:
         sums[1] += _n_log_n(n)
 
 
+@comparing_part
+def _largest(values: np.ndarray) -> Any:
+    largest = values[0]
+    for k in range(1, values.shape[0]):
+        largest = max(largest, values[k])
+    return largest
+
+
 @part
 def _argmax(values: np.ndarray) -> int:
-    best = 0
-    for k in range(1, values.shape[0]):
-        if values[k] > values[best]:
-            best = k
-    return best
+    largest = _largest(values)
+    for k in range(values.shape[0]):
+        if values[k] == largest:
+            return k
+    return 0
 
 
 @part
@@ -122,6 +130,15 @@ def polytope_scores(rows: Any, some: np.ndarray, planes: PlaneSums, out: np.ndar
         scores(rows, some[j], planes, out[j])
 
 
+@comparing_part
+def _least_slack(score: np.ndarray, margin: float, length: float, movement: np.ndarray) -> float:
+    """Return the smallest slack of the planes for an inner row, relative to their movements."""
+    least = np.inf
+    for k in range(score.shape[0]):
+        least = min(least, relative_slack(-score[k] / margin - 1.0, length * movement[k]))
+    return least
+
+
 @part
 def _passes_to_skip(
     score: np.ndarray, z: int, is_outer: bool, margin: float, length: float, movement: np.ndarray, longest: int
@@ -132,12 +149,8 @@ def _passes_to_skip(
     the score of some plane has increased by the slack of that plane.
     """
     if is_outer:
-        return passes_to_skip(score[z] / margin - 1.0, length * movement[z], longest)
-    for k in range(score.shape[0]):
-        if longest == 0:
-            break
-        longest = passes_to_skip(-score[k] / margin - 1.0, length * movement[k], longest)
-    return longest
+        return passes_within(relative_slack(score[z] / margin - 1.0, length * movement[z]), longest)
+    return passes_within(_least_slack(score, margin, length, movement), longest)
 
 
 @kernel
@@ -162,7 +175,9 @@ def polytope_epoch(
     if memory is not None:
         _recount(memory.counts, memory.sums)
     loss, n_updates, n_updated, amount = 0.0, 0, 0, 1.0
-    for i in order:
+    for visit in range(order.shape[0]):
+        i = order[visit]
+        prefetch_ahead(rows, order, visit, skip)
         if t < window:
             margin, upcoming = max(alpha * t, TINY), alpha * (t + 1)
         else:
@@ -216,12 +231,15 @@ class JointProblem(NamedTuple):
 
 
 @part
-def _best(score: np.ndarray, first: int, last: int, best: int) -> int:
-    """Return the highest-scoring plane among `first` to `last` - 1 and the plane `best`, if there is one."""
-    for k in range(first, last):
-        if best < 0 or score[k] > score[best]:
-            best = k
-    return best
+def _best_rival(score: np.ndarray, first: int, last: int) -> int:
+    """Return the highest-scoring plane, except planes `first` to `last` - 1."""
+    if first == 0:
+        return last + _argmax(score[last:])
+    before = _argmax(score[:first])
+    if last == score.shape[0]:
+        return before
+    after = last + _argmax(score[last:])
+    return after if score[after] > score[before] else before
 
 
 @kernel
@@ -241,12 +259,14 @@ def joint_epoch(
     skip, length, movement, longest = backoff.skip, backoff.length, backoff.movement, backoff.longest
     t, window, upcoming = pace.t, pace.window, pace.margin
     growth = window / (window - 1.0)
-    n_columns, n_planes = score.shape[0], problem.n_planes
+    n_planes = problem.n_planes
     if memory is not None:
         for c in range(memory.sums.shape[0]):
             _recount(memory.counts[c * n_planes : (c + 1) * n_planes], memory.sums[c])
     loss, n_updates, amount = 0.0, 0, 1.0
-    for i in order:
+    for visit in range(order.shape[0]):
+        i = order[visit]
+        prefetch_ahead(rows, order, visit, skip)
         if t < window:
             margin, upcoming = max(alpha * t, TINY), alpha * (t + 1)
         else:
@@ -261,8 +281,7 @@ def joint_epoch(
         scores(rows, i, planes, score)
         first = labels[i] * n_planes
         last = first + n_planes
-        own = _best(score, first, last, -1)
-        rival = _best(score, last, n_columns, _best(score, 0, first, -1))
+        own, rival = first + _argmax(score[first:last]), _best_rival(score, first, last)
         reached = float(score[own]) - float(score[rival])
         if reached < margin:
             loss += weights[i] * (1.0 - reached / margin)
@@ -276,5 +295,5 @@ def joint_epoch(
             if longest > 0:
                 note_update(skip, i, is_skipped, 1, weights[i], backoff.checks)
         elif longest > 0 and not is_skipped:
-            skip[i] = passes_to_skip(reached / margin - 1.0, length[i] * movement, longest)
+            skip[i] = passes_within(relative_slack(reached / margin - 1.0, length[i] * movement), longest)
     return loss, n_updates, upcoming

@@ -12,6 +12,7 @@ from polyplane.kernels.notice import interrupts_deferred, say_compiling
 
 with interrupts_deferred():
     from numba import njit, types
+    from numba.core import cgutils
     from numba.core.caching import FunctionCache, NullCache
     from numba.core.cgutils import ir
     from numba.core.registry import cpu_target
@@ -21,6 +22,8 @@ with interrupts_deferred():
 
 __all__ = [
     "PART",
+    "cgutils",
+    "comparing_part",
     "inlined_part",
     "intrinsic",
     "ir",
@@ -105,6 +108,11 @@ def inlined_part(function: Function) -> Function:
 def summing_part(function: Function) -> Function:
     """Compile a function for use in other kernels; its sums may be reassociated, so that they are vectorised."""
     return njit(**{**PART, **_SUMS})(function)  # type: ignore[no-any-return]
+
+
+def comparing_part(function: Function) -> Function:
+    """Compile a function for use in other kernels; its largest and least values, without NaN, are vectorised."""
+    return njit(**{**PART, "fastmath": {"nnan", "nsz"}})(function)  # type: ignore[no-any-return]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyplane.kernels.jit import kernel, part
-from polyplane.kernels.rows import PlaneSums, add, borrowed, scores
+from polyplane.kernels.rows import PlaneSums, add, borrowed, prefetch_ahead, scores
 from polyplane.kernels.skipping import Checks, is_checked, note_update
 
 #: W is 0 at the first visit: every margin is violated.
@@ -68,6 +68,7 @@ def margin_epoch(
     loss = 0.0
     for visit in range(order.shape[0]):
         i = order[visit]
+        prefetch_ahead(X, order, visit, skip)
         is_skipped = skip[i] > 0
         if is_skipped:
             skip[i] -= 1

@@ -19,21 +19,24 @@ class Checks(NamedTuple):
 
 
 @part
-def passes_to_skip(slack: float, movement: float, longest: int) -> int:
-    """Return the number of passes for which a score keeps its margin, if it moves by `movement` in each pass.
+def relative_slack(slack: float, movement: float) -> float:
+    """Return the distance of a score from its margin, `slack`, relative to the movement of the score in a pass."""
+    return slack / (0.7 * movement)
 
-    `slack` is the distance of the score from its margin. A random walk moves sqrt(n) times as far in n passes, and less
-    if steps decrease. The fourth root, which skips most rows, and the factor 0.7 were chosen so that few updates are
-    missed on twelve data sets. They are no bound: the caller increases `movement` when checks find missed updates.
+
+@part
+def passes_within(slack: float, longest: int) -> int:
+    """Return the number of passes for which a score keeps its margin, given its `relative_slack`.
+
+    A random walk moves sqrt(n) times as far in n passes, and less if steps decrease. The fourth root, which skips most
+    rows, and the factor 0.7 were chosen so that few updates are missed on twelve data sets. They are no bound: the
+    caller increases the movement when checks find missed updates.
     """
-    if slack <= 0.0:
+    if not slack > 0.0:
         return 0
-    if movement == 0.0:
-        return longest
-    passes = slack / (0.7 * movement)
-    passes *= passes
-    passes *= passes
-    return int(passes) if passes < longest else longest
+    slack *= slack
+    slack *= slack
+    return int(slack) if slack < longest else longest
 
 
 @part
