@@ -216,12 +216,30 @@ class TestCheckpoints:
 
 class TestPartialFit:
     def test_one_part_after_the_other(self):
-        model, stream = TableClassifier(**QUICK), list(parts())
-        for X, y in stream:
+        model, (first, *stream) = TableClassifier(**QUICK), list(parts(500))
+        stream = [first, *((X[start:][:150], y[start:][:150]) for X, y in stream for start in (0, 150))]
+        for X, y in stream[:4]:
             model.partial_fit(X, y, classes=["kept", "returned"])
-        assert same(model, TableClassifier(**QUICK).fit_stream(stream, first_rows=1))
-        assert model.n_iter_ == 6
+        assert same(model, TableClassifier(**QUICK).fit_stream(stream[:4], first_rows=1))
+        assert model.n_iter_ == 4
+        model.partial_fit(*stream[4])  # the rows have doubled
+        assert model.n_iter_ == 5
         assert not hasattr(model.fit(FRAME, Y), "_state")
+
+    def test_members_are_selected_again_when_the_rows_have_doubled(self):
+        X, y = np.random.default_rng(0).normal(size=(700, 3)), Y[:700]
+        model, held_out = TableClassifier(**QUICK), []
+        for start in range(0, 700, 100):
+            if start:
+                held_out.append(np.mean(model.predict(X[start:][:100]) != y[start:][:100]))
+            model.partial_fit(X[start:][:100], y[start:][:100], classes=["kept", "returned"])
+            if start in (0, 100, 300):
+                alone = TableClassifier(**QUICK).fit(X[: start + 100], y[: start + 100])
+                assert same(model, alone)
+                assert model.choice_ == alone.choice_
+        assert not same(model, alone)
+        assert model.encoder_rows_ == 100
+        np.testing.assert_allclose(model.history_["progressive_error"][1:], held_out)
 
     def test_goes_on_from_a_fitted_model(self):
         model = TableClassifier(random_state=0, n_planes=4).fit(FRAME[:500], Y[:500])

@@ -30,7 +30,7 @@ from polyplane.model import Model
 from polyplane.planes import PlaneSet
 from polyplane.tables.choice import Plan, committee_to_train, n_passes, preparations_of, select
 from polyplane.tables.encoder import GAPS, TableEncoder, warn_of_telling_columns
-from polyplane.tables.members import EncodedRows, Member, TableStream
+from polyplane.tables.members import EncodedRows, Member, TableStream, TableStreamState
 from polyplane.tables.preparation import RECIPES, Preparation
 
 #: Number of rows that determine the encoder and all choices, such as the number of planes. (Error on adult: 13.3 % if
@@ -57,6 +57,11 @@ class TableClassifier(PlaneClassifier):
     Up to 2,000 rows, the held-out rows are those of four folds, up to 4,000 of two of them. With more rows, candidates
     are compared on growing samples, the last of which has 25,000 rows or half of all rows; on each of them, more planes
     are tried if they are better. Tables with more rows can thus get more planes and finer features.
+
+    `partial_fit` fits the encoder and a first model to the rows of the first call, and trains the members on those of
+    later calls. Up to 50,000 rows are kept in memory, and a new model is fitted to all of them, on the same encoder,
+    each time that there are twice as many: a call that takes as long as `fit`. (adult, first 1,000 rows and then
+    batches of 1,000: 13.2 % error; 13.9 % if members are selected on the first rows only, 13.1 % by `fit`.)
 
     Parameters
     ----------
@@ -118,8 +123,7 @@ class TableClassifier(PlaneClassifier):
     n_iter_ : int
         The largest number of passes of any member; after `fit_stream` and `partial_fit`, the number of batches.
     encoder_rows_ : int
-        Number of rows used to fit the encoder and to select the preparation and the number of planes; in `fit`, all
-        rows.
+        Number of rows used to fit the encoder and to select the members; in `fit`, all rows.
     history_ : dict of str to list of float
         Training history, one value per batch. Available after `fit_stream` and `partial_fit`.
     choice_ : dict of str to float
@@ -390,18 +394,42 @@ class TableClassifier(PlaneClassifier):
         return self
 
     def _stream_run(self, data: Data, **how: Any) -> Run:
-        """A run that continues from the current state; a new model is fitted to the first rows."""
-        is_new = not hasattr(self, "members_")
-        if is_new:
-            if self.verbose:
-                print(f"{type(self).__name__}  fitting the encoder on the first {len(data.y)} rows", flush=True)
-            began, limits = time.perf_counter(), how.get("limits", Limits())
-            self._train(data, limits)
-            seconds = time.perf_counter() - began
-            left = None if limits.seconds is None else max(limits.seconds - seconds, 0.0)
-            how |= {"limits": replace(limits, seconds=left), "seconds": how.get("seconds", 0.0) + seconds}
-        method = replace(self._method(self.classes_), has_seen_first=is_new)
-        return Run(method, getattr(self, "_state", None), seed=self._seed(), **how)
+        """A run that continues from the current state; a new model is fitted to the first rows.
+
+        In `partial_fit`, whose only step is not tracked, members are selected again when rows have doubled.
+        """
+        is_new, state = not hasattr(self, "members_"), getattr(self, "_state", None)
+        first = data if is_new else None
+        if state is not None and not how.get("tracked", True):
+            first = self._doubled(state, data)
+        if first is None:
+            return Run(self._method(self.classes_), state, seed=self._seed(), **how)
+        if self.verbose:
+            what = "fitting the encoder" if is_new else "selecting members again"
+            print(f"{type(self).__name__}  {what} on the first {len(first.y)} rows", flush=True)
+        error = np.nan if state is None else self._error(state, data)
+        began, limits = time.perf_counter(), how.get("limits", Limits())
+        self._train(first, limits)
+        seconds = time.perf_counter() - began
+        left = None if limits.seconds is None else max(limits.seconds - seconds, 0.0)
+        how |= {"limits": replace(limits, seconds=left), "seconds": how.get("seconds", 0.0) + seconds}
+        method = replace(self._method(self.classes_), has_seen_first=True)
+        state = None if state is None else method.start(first, self._seed()).replace(error=error)
+        return Run(method, state, seed=self._seed(), **how)
+
+    def _doubled(self, state: TableStreamState, new: Data) -> Data | None:
+        """Return all rows, if they are in memory and there are 2, 4, 8, ... times as many as in the first call."""
+        numbers = len(state.y), len(state.y) + len(new.y)
+        before, after = (max(1, n_rows // self.encoder_rows_).bit_length() for n_rows in numbers)
+        if numbers[0] < state.n_seen or before == after:
+            return None
+        pairs = ((state.Z, new.X), (state.y, new.y), (state.weight, new.weight))
+        X, y, weight = map(np.concatenate, pairs)
+        return replace(new, X=X, y=y, weight=weight, train=np.arange(len(y)))
+
+    def _error(self, state: TableStreamState, data: Data) -> float:
+        wrong = self._method(self.classes_).predict(state, data.X) != data.y
+        return float(np.average(wrong, weights=data.weight))
 
     def _set_model(self, method: Any, kept: Any, state: Any, data: Data, planes: PlaneSet | None = None) -> None:
         """Set the model of a state; `kept` is the state to continue from."""
