@@ -82,7 +82,7 @@ class TestBudget:
     def test_shapes_fit(self):
         for max_bytes in (300, 2_000, 70_000):
             for scaled in (False, True):
-                shapes = fitting_shapes(max_bytes, 64, 61, 10, 2_000, scaled=scaled)
+                shapes = fitting_shapes(max_bytes, 64, 61, 10, 2_000, scaled=scaled, projected=True)
                 assert shapes
                 assert all(shape.n_bytes(64, 10) <= max_bytes for shape in shapes)
 
@@ -240,6 +240,37 @@ class TestPrograms:
         assert "double *scores" in to_c(small(700), "float64")
 
 
+class TestMonotoneColumns:
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    @pytest.mark.parametrize("is_pipeline", [False, True])
+    def test_constraints_are_kept(self, n_classes, is_pipeline):
+        """The class grows and falls with column 0; the constraint forbids the fall."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(600, 4)) * [1.0, 5.0, 1.0, 0.1] + [0.0, 10.0, 0.0, 0.0]
+        value = 2 * np.sin(2 * X[:, 0]) + X[:, 1] / 5 + 4 * np.abs(X[:, 2]) + rng.normal(size=600) / 2
+        y = np.digitize(value, np.quantile(value, np.arange(1, n_classes) / n_classes))
+        y[:4] = n_classes  # a class with few rows
+        constraints = {0: {n_classes - 1: 1}, 1: "ordered"}
+        model = polyplane.MultiHyperplaneClassifier(4, max_iter=10, monotonic_cst=constraints, random_state=0)
+        model = make_pipeline(StandardScaler(), model) if is_pipeline else model
+        small = polyplane.compress(model.fit(X, y), X, y, max_bytes=300, max_iter=20, random_state=0)
+        assert small.model_.projection.matrix is None
+        assert small.planes_.n_planes > n_classes + 1
+        rows = X[:300].repeat(5, axis=0)
+        grown = rows.copy()
+        grown[:, 0] += rng.exponential(size=len(rows))
+        scores, more = small.planes_.class_scores(rows), small.planes_.class_scores(grown)
+        lead = n_classes - 1
+        assert ((more[:, [lead]] - more) - (scores[:, [lead]] - scores) > -1e-9).all()
+        least, most = (np.array([f(small.planes_.coef[small.planes_.owners == c, 1]) for c in small.classes_])
+                       for f in (np.min, np.max))  # fmt: skip
+        assert (least[1:] >= most[:-1]).all()
+        model.set_params(**{f"{'multihyperplaneclassifier__' * is_pipeline}monotonic_cst": None})
+        free = polyplane.compress(model.fit(X, y), X, y, max_bytes=300, max_iter=20, random_state=0)
+        scores, more = free.planes_.class_scores(rows), free.planes_.class_scores(grown)
+        assert not ((more[:, [lead]] - more) - (scores[:, [lead]] - scores) > -1e-9).all()
+
+
 class TestMistakes:
     def test_other_models(self):
         from sklearn.linear_model import LogisticRegression
@@ -247,10 +278,6 @@ class TestMistakes:
         X, _, y, _ = digits()
         with pytest.raises(TypeError, match="A LogisticRegression is not a classifier of Polyplane"):
             polyplane.compress(LogisticRegression(), X, y, max_bytes=4000)
-        monotone = polyplane.MultiHyperplaneClassifier(2, max_iter=2, monotonic_cst={0: {0: 1}}, random_state=0)
-        for model in (monotone.fit(X, y), make_pipeline(StandardScaler(), monotone).fit(X, y)):
-            with pytest.raises(TypeError, match="compress does not keep monotone columns"):
-                polyplane.compress(model, X, y, max_bytes=4000)
         table, rows = models.fitted("table, standard")
         with pytest.raises(TypeError, match=r"compress takes a fitted learner of Polyplane.*not a TableClassifier"):
             polyplane.compress(table, rows, table.predict(rows), max_bytes=4000)

@@ -116,7 +116,8 @@ class Search:
         """
         n_varying, references = len(self.varying), {}
         for scaled in (scaled for scaled in self._scalings() if self._shapes(scaled)):
-            shape = REFERENCE._replace(n_kept=n_varying, rank=min(REFERENCE.rank or 1, n_varying), scaled=scaled)
+            rank = min(REFERENCE.rank or 1, n_varying) if self.data.ranks is None else None
+            shape = REFERENCE._replace(n_kept=n_varying, rank=rank, scaled=scaled)
             references[scaled] = CompressionSettings(shape)
         self.race.run(references.values(), [REFERENCE_PASSES])
         best = self.race.ranked(list(references.values()), REFERENCE_PASSES)[0].shape.scaled
@@ -151,10 +152,8 @@ class Search:
         return [True] if are_unequal or is_far else [False, True]
 
     def _shapes(self, scaled: bool) -> list[Shape]:
-        n_varying = len(self.varying)
-        return fitting_shapes(
-            self.max_bytes, self.n_features, n_varying, self.data.n_classes, len(self.data.y), scaled=scaled
-        )
+        sizes = self.n_features, len(self.varying), self.data.n_classes, len(self.data.y)
+        return fitting_shapes(self.max_bytes, *sizes, scaled=scaled, projected=self.data.ranks is None)
 
     def _kept(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """The features that a shape keeps, as indices into the varying features and into all features."""
@@ -199,7 +198,8 @@ def _taken(data: Data, rows: np.ndarray) -> Data:
 def _scaled(data: Data, scaling: AffineScaling, kept: np.ndarray) -> Data:
     """The rows with the features `kept` only, scaled, in float32."""
     X = (data.X[:, kept] - scaling.centre) * scaling.factor
-    return replace(data, X=np.ascontiguousarray(X, dtype=np.float32))
+    ranks = None if data.ranks is None else data.ranks[kept]
+    return replace(data, X=np.ascontiguousarray(X, dtype=np.float32), ranks=ranks)
 
 
 def split(y: np.ndarray, n_classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -30,6 +30,7 @@ from polyplane.compression.shapes import check_compressed, label_bytes, model_by
 from polyplane.engine.data import Data, refuse_extremes
 from polyplane.files.values import Metrics
 from polyplane.inputs.encoding import MatrixInputs
+from polyplane.learners.monotone import ranks_of
 from polyplane.model import Model
 from polyplane.planes import PlaneSet
 
@@ -126,8 +127,13 @@ class CompressedClassifier(PlanePrediction):
         """
         return self._fit_from(None, X, y, sample_weight)
 
-    def _fit_from(self, coef: np.ndarray | None, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit, starting from planes with the normals `coef` of shape (n_planes, n_features), if given."""
+    def _fit_from(
+        self, coef: np.ndarray | None, X: Any, y: Any, sample_weight: Any, ranks: np.ndarray | None = None
+    ) -> Self:
+        """Fit, starting from planes with the normals `coef` of shape (n_planes, n_features), if given.
+
+        With `ranks`, of shape (n_features, n_classes), weights are in this order of the classes.
+        """
         self._validate_params()
         if is_foreign(X):
             raise TypeError("CompressedClassifier trains on the CPU: pass X as a NumPy array.")
@@ -137,7 +143,7 @@ class CompressedClassifier(PlanePrediction):
         n_classes, budget = len(draft.classes_), self.max_bytes - label_bytes(draft.classes_)
         draft._check_budget(budget, data.X.shape[1], n_classes)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        search = Search(data, coef, budget, seed)
+        search = Search(replace(data, ranks=ranks), coef, budget, seed)
         draft.n_iter_ = self.max_iter or default_passes(len(data.y))
         parts, draft.history_ = search.final(search.run(), draft.n_iter_)
         inputs = MatrixInputs(data.X.shape[1])
@@ -220,8 +226,8 @@ def compress(
     ----------
     model : estimator or Pipeline
         A fitted estimator of Polyplane, or a pipeline of scalers that ends in one. The compressed model takes rows as
-        the pipeline does, before its scalers. A `TableClassifier` or a model with `monotonic_cst` cannot be
-        compressed.
+        the pipeline does, before its scalers. Constraints of `monotonic_cst` are kept, which excludes projections. A
+        `TableClassifier` cannot be compressed.
     X : array-like or sparse matrix of shape (n_rows, n_features)
         The rows that the model was trained on. Sparse rows are converted to dense ones.
     y : array-like of shape (n_rows,)
@@ -265,12 +271,6 @@ def compress(
             "compress takes a fitted learner of Polyplane, or a pipeline of scalers that ends in one and scales each "
             f"feature by a factor, not a {whole.learner} of other features."
         )
-    learner = model.steps[-1][1] if hasattr(model, "steps") else model
-    if getattr(learner, "monotonic_cst", None) is not None:
-        raise TypeError(
-            "compress does not keep monotone columns, which the rounding of a shared projection can violate: pass a "
-            "model without monotonic_cst."
-        )
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     if len(shape) == 2 and shape[1] != whole.n_columns:
         raise ValueError(f"X has {shape[1]} features, but the model was fitted on {whole.n_columns}.")
@@ -281,4 +281,7 @@ def compress(
             f"y contains the label {unknown[0]!r}, which the model was not fitted on: pass the rows it was fitted on."
         )
     small = CompressedClassifier(max_bytes, max_iter=max_iter, random_state=random_state)
-    return small._fit_from(whole.flat().planes.coef.astype(np.float64), X, y, sample_weight)
+    ranks = ranks_of(model.steps[-1][1] if hasattr(model, "steps") else model)
+    if ranks is not None:
+        ranks = ranks[:, np.isin(whole.classes, given)]
+    return small._fit_from(whole.flat().planes.coef.astype(np.float64), X, y, sample_weight, ranks)

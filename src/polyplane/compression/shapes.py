@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +68,8 @@ FRACTIONS = (0.3, 0.6, 0.8)
 MAX_PLANES, ROWS_PER_PLANE = 512, 4
 #: Minimum size of a shape, relative to the largest shape that fits.
 MIN_USED = 0.6
+#: Without projections, which prevent overfitting, the numbers of planes to try are the largest one divided by these.
+PARTS = (1, 4, 16, 64)
 
 
 class Shape(NamedTuple):
@@ -103,28 +105,33 @@ def smallest(n_features: int, n_classes: int, *, scaled: bool) -> Shape:
 
 
 def fitting_shapes(
-    max_bytes: int, n_features: int, n_varying: int, n_classes: int, n_rows: int, *, scaled: bool
+    max_bytes: int, n_features: int, n_varying: int, n_classes: int, n_rows: int, *, scaled: bool, projected: bool
 ) -> list[Shape]:
-    """Shapes whose tables take at most `max_bytes`; `n_varying` of the `n_features` features are not constant."""
+    """Shapes whose tables take at most `max_bytes`; `n_varying` of the `n_features` features are not constant.
+
+    Without `projected`, there are only shapes without a projection.
+    """
     max_planes = max(1, min(MAX_PLANES, n_rows // (ROWS_PER_PLANE * n_classes)))
     found = []
-    for n_kept, rank in _sizes(max_bytes, n_varying, scaled):
+    for n_kept, rank in _sizes(max_bytes, n_varying, scaled, RANKS if projected else ()):
         one = Shape(n_kept, rank, 1, scaled)
         left = max_bytes - one.n_bytes(n_features, n_classes)
         more = left // (n_classes * ((n_kept if rank is None else rank) + FLOAT))
         # With more planes, the table of edges may need a wider integer type.
         shapes = [one._replace(n_planes=min(max_planes, n)) for n in (1 + more, more, more - 1) if n >= 1]
-        found += [shape for shape in shapes if shape.n_bytes(n_features, n_classes) <= max_bytes][:1]
+        largest = [shape for shape in shapes if shape.n_bytes(n_features, n_classes) <= max_bytes][:1]
+        parts = (1,) if projected else PARTS
+        found += [shape._replace(n_planes=-(-shape.n_planes // part)) for shape in largest for part in parts]
     sizes = {shape: shape.n_bytes(n_features, n_classes) for shape in found}
-    enough = MIN_USED * max(sizes.values(), default=0)
+    enough = MIN_USED * max(sizes.values(), default=0) if projected else 0
     return sorted((shape for shape in sizes if sizes[shape] >= enough), key=lambda shape: (shape.rank or 0, shape))
 
 
-def _sizes(max_bytes: int, n_varying: int, scaled: bool) -> Iterator[tuple[int, int | None]]:
+def _sizes(max_bytes: int, n_varying: int, scaled: bool, ranks: Sequence[int]) -> Iterator[tuple[int, int | None]]:
     """Yield the pairs (number of kept features, rank) to try."""
     for fraction in FRACTIONS:
         room = int(fraction * max_bytes)
-        for rank in RANKS:
+        for rank in ranks:
             n_kept = min(n_varying, room // (rank + (2 * FLOAT if scaled else 0)))
             if rank <= n_kept:
                 yield n_kept, rank

@@ -12,6 +12,7 @@ from polyplane.engine.data import AffineScaling, Data
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, State, workspace
 from polyplane.features import Features, Projection
+from polyplane.learners.log_loss import put_in_order
 from polyplane.learners.tangents import kmeans, update_mean
 from polyplane.planes import PlaneSet
 
@@ -262,6 +263,8 @@ class LowRankMethod(Method[LowRankState]):
             loss, t = loss + batch_loss, t + 1
             for part, gradient in zip(parameters, gradients, strict=True):
                 part.step(gradient, t, 1 - t / n_steps)
+            if data.ranks is not None:
+                _put_in_order(data.ranks, parameters[-2].values, state.owners)
             if t >= AVERAGED_FROM * n_steps:
                 n_averaged += 1
                 for part in parameters:
@@ -280,6 +283,19 @@ class LowRankMethod(Method[LowRankState]):
         """The same planes, over scaled rows."""
         found = self.low_rank(state)
         return PlaneSet(found.coef, found.intercept, np.searchsorted(state.owners, np.arange(state.owners[-1] + 2)))
+
+
+def _put_in_order(ranks: np.ndarray, weights: np.ndarray, owners: np.ndarray) -> None:
+    """Replace weights, in place, by the nearest ones that are in the order of the classes.
+
+    Rounding keeps the order, since all planes have the same scale for a feature.
+    """
+    position = np.arange(len(owners)) - np.searchsorted(owners, owners)
+    W = np.zeros((owners[-1] + 1, position.max() + 1, weights.shape[1] + 1), dtype=weights.dtype)
+    W[:, :, -1] = -1e30  # padding, of classes with fewer planes
+    W[owners, position] = np.pad(weights, [(0, 0), (0, 1)])
+    put_in_order(ranks, W)
+    weights[:] = W[owners, position, :-1]
 
 
 def log_loss(

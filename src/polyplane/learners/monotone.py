@@ -8,6 +8,15 @@ from typing import Any
 import numpy as np
 
 
+def ranks_of(estimator: Any) -> np.ndarray | None:
+    """Return the ranks of `class_ranks` by the constraints of an estimator of a matrix; None without constraints."""
+    constraints = getattr(estimator, "monotonic_cst", None)
+    if constraints is None:
+        return None
+    names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(estimator.n_features_in_)])
+    return class_ranks(constraints, [*map(str, names)], estimator.classes_)
+
+
 def class_ranks(monotonic_cst: Any, names: Sequence[str], classes: np.ndarray) -> np.ndarray | None:
     r"""Return the order of the classes that the constraints of each column ask for; None if all are 0.
 

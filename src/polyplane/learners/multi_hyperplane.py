@@ -43,7 +43,7 @@ from polyplane.learners.log_loss import (
     put_in_order,
     stretch,
 )
-from polyplane.learners.monotone import class_ranks
+from polyplane.learners.monotone import ranks_of
 from polyplane.learners.tangents import (
     ADJUSTABLE,
     USUAL_STEP,
@@ -735,8 +735,7 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
             return data
         if is_foreign(data.X):
             raise TypeError("monotonic_cst is available on the CPU only: pass a NumPy array.")
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(data.X.shape[1])])
-        return replace(data, ranks=class_ranks(self.monotonic_cst, [*map(str, names)], self.classes_))
+        return replace(data, ranks=ranks_of(self))
 
     def _seed(self) -> Any:
         if self.n_estimators == 1:
