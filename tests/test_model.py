@@ -204,6 +204,16 @@ class TestKernel:
         assert used == [Z.shape]
         assert np.array_equal(model.class_scores(Z, n_jobs=2), model.class_scores(Z))
 
+    @pytest.mark.parametrize("sizes", [(300, 1), (128, 128)])
+    def test_scores_that_are_far_apart_do_not_overflow(self, used, sizes):
+        """The highest score of a class may be in an earlier block than others that are lower by thousands."""
+        model, Z = self.model(0, [sizes])
+        planes = model.planes.replace(coef=1e3 * model.planes.coef, intercept=1e3 * model.planes.intercept)
+        steep = Model(model.inputs, model.features, planes, model.classes)
+        expected = planes.class_scores(steep.transform(Z))
+        np.testing.assert_allclose(steep.class_scores(Z), expected, rtol=1e-11, atol=1e-7)
+        assert used == [Z.shape]
+
     def test_it_is_used_for_much_work_on_sparse_rows_only(self, used, monkeypatch):
         model, Z = self.model(0, [(40, 130, 60)])
         Model(model.inputs, model.features, model.planes.replace(pooling="max"), model.classes).class_scores(Z)

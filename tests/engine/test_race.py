@@ -138,6 +138,15 @@ def test_growing_samples_share_the_rows_they_are_compared_on():
         assert not set(rung.rows.train) & set(rung.held_out)
 
 
+def test_quarters_of_few_rows_have_the_same_share_of_a_rare_class():
+    y = (np.arange(400) % 50 == 0).astype(int)
+    data = Data(rings(400, 0)[0], y, np.ones(400), np.arange(400), 2)
+    rungs, is_sample = tangents._rungs(SmoothMultiHyperplane(), data, 0)
+    assert not is_sample
+    assert [y[rung.held_out].sum() for rung in rungs] == [2, 2, 2]
+    assert [y[rung.rows.train].sum() for rung in rungs] == [6, 6, 6]
+
+
 def test_noisy_labels_ask_for_small_steps():
     """A board of 16 fields, four in ten labels random: large steps err on 17 % of other rows, small ones on 11 %."""
     X, y = make_checkerboard(4000, (4, 4), random_state=0)
@@ -160,6 +169,12 @@ def test_the_chosen_step_is_kept_when_training_continues():
     methods = method, replace(method, eta0=0.3)
     small, usual = (own.paces(state, Schedule(10, 0, False), 1000, 256)[0][0] for own in methods)
     assert usual.rate == pytest.approx(10 * small.rate)
+
+
+def test_each_plane_has_a_few_rows():
+    data = Data(np.zeros((50, 1)), np.repeat([0, 1, 2], [40, 7, 3]), np.ones(50), np.arange(50), 3)
+    assert tangents._limit(data, 64).tolist() == [10, 1, 1]
+    assert tangents._limit(data, 4).tolist() == [4, 1, 1]
 
 
 def test_a_class_of_few_rows_gets_few_planes():

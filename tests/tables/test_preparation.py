@@ -116,6 +116,7 @@ class TestMoreFeatures:
         assert level_knots(values).tolist() == [1, 3, 7]
         assert len(level_knots(values[values != 7])) == 0  # two levels: a line through them says as much
         assert len(level_knots(np.repeat(np.arange(33.0), 9))) == 0
+        assert len(level_knots(np.repeat(np.arange(33.0), [9] * 20 + [1] * 13))) == 0
 
     def test_a_value_between_two_levels_belongs_to_both_in_part(self):
         values = np.array([1.0, 3.0, 7.0, 4.0, -5.0, 9.0])
