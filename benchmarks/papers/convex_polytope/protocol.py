@@ -22,8 +22,8 @@ def printed_figure(expected, what):
     return printed([expected[what], *std], len(SEEDS))
 
 
-#: `backoff` of the paper's loop, which looks at the row of every visit, and of ours, which skips visits to rows whose
-#: margin is sure to hold.
+#: `backoff` of the paper's loop, which looks at the row of every visit, and of ours, which skips rows for about as long
+#: as their margins last.
 PAPERS_LOOP, BACK_OFF = 0, 31
 
 
