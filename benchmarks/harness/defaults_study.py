@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from benchmarks.data.tables import Table, csv_rows, encoded, friedman, made, npz_rows
 from benchmarks.harness.results import CURRENT, KeptFigures
+from benchmarks.harness.versions import BACK_OFF
 from sklearn.base import ClassifierMixin
 from sklearn.datasets import make_classification, make_gaussian_quantiles, make_hastie_10_2, make_moons
 from sklearn.model_selection import train_test_split
@@ -97,14 +98,14 @@ class Study(NamedTuple):
     sets: dict[str, Callable[[], Table]] = SETS
     two_classes: bool = False
     most_rows: int | None = None
-    method: str = ""  # whose version counts; the learner's own by default
+    uses: tuple[str, ...] = ()  # methods whose versions count besides that of the learner
 
 
 STUDIES = {
     "AdaptiveMultiHyperplaneClassifier": Study(
         {"alpha": [1e-6, 1e-4, 1e-3], "average_fraction": [0.0, 0.1, 0.5], "max_iter": [15, 30, 120]}
     ),
-    "PegasosSVC": Study({"max_iter": [30, 300], "backoff": [0, 127], "average": [False]}),
+    "PegasosSVC": Study({"max_iter": [30, 300], "backoff": [0, 127], "average": [False]}, uses=(BACK_OFF,)),
     "PolyhedralMixtureClassifier": Study({"n_init": [3, 10], "max_iter": [50, 1000]}, two_classes=True),
     "PolyceptronClassifier": Study(
         {"pocket": [False], "n_init": [3, 10], "max_iter": [100, 300, 3000]}, two_classes=True
@@ -120,7 +121,7 @@ STUDIES = {
         }
     ),
     "ConvexPolytopeClassifier": Study(
-        {"average": [False], "backoff": [0, 7, 127], "max_iter": [30, 300], "enclosed": ["each"]}
+        {"average": [False], "backoff": [0, 7, 127], "max_iter": [30, 300], "enclosed": ["each"]}, uses=(BACK_OFF,)
     ),
     "SuccessiveLPClassifier": Study(
         {"radius": [0.02, 0.1, 0.2], "max_iter": [20, 100], "n_init": [3]}, two_classes=True, most_rows=400
@@ -192,7 +193,7 @@ def measure(results: KeptFigures, learners: list[str] | None = None) -> None:
         study = STUDIES[name]
         errors = partial(held_out_errors, getattr(polyplane, name), study.sets, study.two_classes, study.most_rows)
         results.first(partial(compiled, getattr(polyplane, name), study))
-        uses = (study.method or name, "make_checkerboard")
+        uses = (name, *study.uses, "make_checkerboard")
         results.get(name, partial(errors, {}), uses)
         for parameter, values in study.values.items():
             for value in values:
