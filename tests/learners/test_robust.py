@@ -89,6 +89,8 @@ def test_the_loss_is_a_mean_of_those_of_the_rows_and_of_the_worst_cases():
     X, y = np.random.default_rng(0).uniform(size=(30, 2)), np.arange(30) % 3
     gradients = [pass_over(X, y, clean=clean)[0]._gradient(np.arange(30))[1] for clean in (0.0, 0.3, 1.0)]
     np.testing.assert_allclose(gradients[1], 0.7 * gradients[0] + 0.3 * gradients[2], rtol=1e-6, atol=1e-9)
+    plain = [pass_over(X, y, order=2, eps=eps, clean=1.0)[0]._gradient(np.arange(30))[1] for eps in (0.1, 9.0)]
+    np.testing.assert_array_equal(*plain)  # with weight 0, the worst case does not count
 
 
 def test_planes_shrink_towards_zero():

@@ -47,6 +47,13 @@ CUTS = "tests/learners/test_cutting_plane.py"
 EDGES = "tests/kernels/test_edges.py"
 CANDIDATES = f"{EDGES} -k candidates"
 ONLINE = f"{EDGES} -k polyceptron"
+COMMITTEE = "tests/test_model.py::TestCommittee"
+PLANES = f"tests/test_planes.py {COMMITTEE}"
+KERNEL = "tests/test_model.py::TestKernel -k 'matrix_products or far_apart'"
+ROBUST = "tests/learners/test_robust.py"
+MONOTONE = "tests/learners/test_monotone.py"
+LEVELS = "tests/tables/test_preparation.py -k 'level or folded or same'"
+RACE = "tests/engine/test_race.py"
 
 MUTANTS = [
     # The convex polytope machine.
@@ -343,6 +350,238 @@ MUTANTS = [
         "    level = (total - 1.0) / ones\n",
         "    level = total / ones\n",
         f"{CUTS} -k 'TestBundle'",
+    ),
+    # Pooling.
+    Mutant(
+        "planes.py", "return best + np.log(np.add.reduceat(parts, self.indptr[:-1], axis=1))", "return best", PLANES
+    ),
+    Mutant("planes.py", "parts = np.exp(scores - np.repeat(best, sizes, axis=1))", "parts = np.exp(scores)", PLANES),
+    Mutant(
+        "planes.py",
+        "return parts / np.repeat(np.add.reduceat(parts, starts, axis=-1), sizes, axis=-1)",
+        "return parts",
+        COMMITTEE,
+    ),
+    Mutant(
+        "planes.py", "        lead = math.log(self._sizes.max()) + NEARLY_TIED", "        lead = NEARLY_TIED", PLANES
+    ),
+    Mutant("planes.py", "is_close[row[self.owners[plane] != found[row]]] = True", "pass", PLANES),
+    Mutant(
+        "planes.py",
+        'return self.n_members == 1 and (self.pooling == "max" or self.n_planes == self.n_classes)',
+        "return self.n_members == 1",
+        PLANES,
+    ),
+    Mutant(
+        "planes.py",
+        "found.append(PlaneSet(self.coef[own, :], self.intercept[own], edges, pooling=self.pooling))",
+        "found.append(PlaneSet(self.coef[own, :], self.intercept[own], edges))",
+        COMMITTEE,
+    ),
+    Mutant("planes.py", "return self.pooling == other.pooling and all(", "return all(", PLANES),
+    Mutant(
+        "planes.py",
+        "            intercept = self.pooled(scores)[0] - coef @ x\n",
+        "            intercept = np.bincount(self.owners, share * self.intercept, self.n_classes) * largest\n",
+        COMMITTEE,
+    ),
+    Mutant(
+        "planes.py",
+        'return best if self.pooling == "max" else best + xp.log(xp.sum(xp.exp(scores - best[..., None]), axis=-1))',
+        "return best",
+        "tests/test_array_api.py -k scores_on_any_device",
+    ),
+    Mutant(
+        "learners/multi_hyperplane.py",
+        'in own), pooling="logsumexp"',
+        'in own), pooling="max"',
+        f"{MULTI}::test_scores_are_pooled_as_trained",
+    ),
+    Mutant(
+        "learners/many.py",
+        'PlaneSet.of_classes(unscaled, pooling="logsumexp")',
+        "PlaneSet.of_classes(unscaled)",
+        "tests/learners/test_many.py::test_a_machine_is_what_it_is_alone",
+    ),
+    Mutant(
+        "model.py",
+        "shares += 0.5 * size * planes.shares(start + 0.5 * (1.0 + node) * change)",
+        "shares += 0.5 * size * planes.shares(start + change)",
+        "tests/test_model.py -k steep",
+    ),
+    Mutant(
+        "model.py",
+        "MAX_PATH_POINTS:\n            return shares\n        n_points *= 2",
+        "MAX_PATH_POINTS:\n            return shares\n        return shares",
+        "tests/test_model.py -k steep",
+    ),
+    # Robust planes.
+    Mutant(
+        "learners/robust.py",
+        'return super().planes(state).replace(pooling="max")',
+        "return super().planes(state)",
+        f"{ROBUST} -k saved",
+    ),
+    Mutant(
+        "learners/robust.py",
+        "width = (self.high - self.low - 2 * self.eps) / self.n_bins",
+        "width = (self.high - self.low) / self.n_bins",
+        f"{ROBUST} -k all_changes",
+    ),
+    Mutant(
+        "learners/robust.py",
+        "start = (low - change).astype(X.dtype)",
+        "start = low.astype(X.dtype)",
+        f"{ROBUST} -k all_changes",
+    ),
+    Mutant(
+        "learners/robust.py",
+        "half[:, :-1] = 0.5 * (high - low) * factor",
+        "half[:, :-1] = (high - low) * factor",
+        f"{ROBUST} -k all_changes",
+    ),
+    Mutant(
+        "learners/robust.py",
+        'given["anchor"] = np.zeros_like(state.W) if self.alpha else None',
+        "pass",
+        f"{ROBUST} -k shrink",
+    ),
+    Mutant(
+        "learners/robust.py",
+        "W.dtype.type(1 - method.clean) * weight, x @ flat.T",
+        "weight, x @ flat.T",
+        f"{ROBUST} -k mean_of_those",
+    ),
+    Mutant("kernels/robust.py", "abs(rival[j] - own[j]) * half[j]", "abs(rival[j]) * half[j]", f"{ROBUST} -k gradient"),
+    Mutant(
+        "kernels/robust.py",
+        "if not first <= k < end and scores[k] > values[-1]:",
+        "if scores[k] > values[-1]:",
+        f"{ROBUST} -k gradient",
+    ),
+    Mutant("kernels/robust.py", "        shares[j] /= total\n", "", f"{ROBUST} -k gradient"),
+    Mutant("kernels/robust.py", "        total = np.exp(-top)\n", "        total = 0.0\n", f"{ROBUST} -k gradient"),
+    Mutant(
+        "kernels/robust.py",
+        "point = amount * (x[j] + (half[j] if rival[j] > own[j] else -half[j]))",
+        "point = amount * (x[j] + (half[j] if rival[j] > 0 else -half[j]))",
+        f"{ROBUST} -k gradient",
+    ),
+    Mutant(
+        "kernels/robust.py",
+        "largest = j if abs(rival[j] - own[j]) > abs(rival[largest] - own[largest]) else largest",
+        "largest = j if rival[j] - own[j] > rival[largest] - own[largest] else largest",
+        f"{ROBUST} -k gradient",
+    ),
+    Mutant(
+        "kernels/robust.py",
+        "_add_multiple(gradient[first + j], -shares[j], point_of_own)",
+        "_add_multiple(gradient[first + j], -1.0 / len(shares), point_of_own)",
+        f"{ROBUST} -k gradient",
+    ),
+    # Monotone columns.
+    Mutant(
+        "kernels/monotone.py",
+        "if before < rank or (before == rank and W[planes[at - 1], j] <= W[k, j]):",
+        "if before < rank or W[planes[at - 1], j] <= W[k, j]:",
+        f"{MONOTONE} -k projection",
+    ),
+    Mutant(
+        "kernels/monotone.py",
+        "if before < rank or (before == rank and W[planes[at - 1], j] <= W[k, j]):",
+        "if before <= rank:",
+        f"{MONOTONE} -k projection",
+    ),
+    Mutant("kernels/monotone.py", "share = size[n_blocks] / total", "share = 0.5", f"{MONOTONE} -k projection"),
+    Mutant(
+        "kernels/monotone.py",
+        "while n_blocks > 0 and value[n_blocks - 1] > value[n_blocks]:",
+        "if n_blocks > 0 and value[n_blocks - 1] > value[n_blocks]:",
+        f"{MONOTONE} -k projection",
+    ),
+    Mutant(
+        "learners/monotone.py",
+        "return np.arange(len(labels))",
+        "return np.arange(len(labels))[::-1]",
+        f"{MONOTONE} -k 'order_of_the_classes and 31-1-3'",
+    ),
+    # Levels of numbers.
+    Mutant(
+        "tables/preparation.py", "knots = levels[count >= LEAST_LEVEL]", "knots = levels[count > LEAST_LEVEL]", LEVELS
+    ),
+    Mutant(
+        "tables/preparation.py",
+        "len(levels) <= MOST_LEVELS and len(knots) > 2",
+        "len(knots) <= MOST_LEVELS and len(knots) > 2",
+        LEVELS,
+    ),
+    Mutant("tables/preparation.py", "weight, before = weight - before, weight", "before = weight", LEVELS),
+    Mutant("tables/preparation.py", "intercept, before = intercept + weight, weight", "before = weight", LEVELS),
+    Mutant("tables/preparation.py", "return below[:, :-1] - below[:, 1:]", "return below[:, :-1]", LEVELS),
+    # The choice of planes and steps.
+    Mutant(
+        "learners/tangents.py",
+        "sizes.insert(0, sizes[0] // GROWTH)",
+        "sizes.insert(0, sizes[0] // 2)",
+        f"{RACE} -k growing",
+    ),
+    Mutant(
+        "learners/tangents.py",
+        "held_out, rest = np.sort(rows[:n_held_out]), rows[n_held_out:]",
+        "held_out, rest = np.sort(rows[:n_held_out]), rows",
+        f"{RACE} -k growing",
+    ),
+    Mutant(
+        "learners/tangents.py",
+        "steps = (USUAL_STEP, SMALL_STEP) if method.eta0 is None else (USUAL_STEP,)",
+        "steps = (USUAL_STEP,)",
+        f"{RACE} -k small_steps",
+    ),
+    Mutant(
+        "learners/tangents.py",
+        "best = next((own for own in near if own.n_planes == 1), best)",
+        "pass",
+        f"{RACE} -k 'along_a_plane and 200 or within_the_noise'",
+    ),
+    Mutant("learners/tangents.py", "left += _beyond(race, left, compared, most)", "pass", f"{RACE} -k many_rows"),
+    Mutant(
+        "learners/tangents.py",
+        'settings["eta0"], chosen = best.eta0, replace(chosen, eta0=best.eta0)',
+        'settings["eta0"] = best.eta0',
+        f"{RACE} -k small_steps",
+    ),
+    Mutant(
+        "learners/tangents.py",
+        "return np.clip(data.class_counts // ROWS_PER_PLANE, 1, n_planes)",
+        "return np.clip(data.class_counts, 1, n_planes)",
+        f"{RACE} -k each_plane",
+    ),
+    Mutant(
+        "learners/tangents.py", 'rows = rows[np.argsort(data.y[rows], kind="stable")]', "pass", f"{RACE} -k rare_class"
+    ),
+    Mutant("engine/run.py", "difference.std() / len(difference) ** 0.5", "difference.std()", f"{RACE} -k excess"),
+    # Scores of many planes.
+    Mutant(
+        "kernels/pooling.py",
+        "top = max(pooled[i, pool], _largest(found, start - first, end - first))",
+        "top = _largest(found, start - first, end - first)",
+        KERNEL,
+    ),
+    Mutant("kernels/pooling.py", "                sums[i, pool] *= np.exp(pooled[i, pool] - top)\n", "", KERNEL),
+    Mutant(
+        "kernels/pooling.py", "while indptr[first_pool + 1] <= first:", "while indptr[first_pool + 1] < first:", KERNEL
+    ),
+    Mutant(
+        "kernels/robust.py",
+        "                most = max(most, rise)\n",
+        "                most = rise\n",
+        f"{ROBUST} -k gradient",
+    ),
+    Mutant(
+        "kernels/robust.py",
+        "                if rise > most:\n",
+        "                if rise > 0:\n",
+        f"{ROBUST} -k gradient",
     ),
 ]
 
