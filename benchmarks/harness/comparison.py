@@ -31,10 +31,14 @@ NAMES = {
     "SVC": "`SVC`",
     "MLP": "`MLPClassifier`",
     "LogisticRegression": "`LogisticRegression`",
+    "EBM": "EBM",
+    "RealMLP": "RealMLP-TD",
 }
 #: Names in the tables of all models, which would be too wide for a page.
 SHORT = {"TableClassifier": "ours", "RandomForest": "Forest", "LogisticRegression": "Logistic"}
 OURS = "TableClassifier"
+#: Models that were measured on the tables of the fewest rows times columns.
+SMALLEST = ("EBM", "RealMLP")
 LEVEL = 0.05
 #: Colours that the colour-blind tell apart (Okabe and Ito), and markers, of the learning curves.
 LOOKS = {
@@ -61,11 +65,11 @@ names the columns that are left out because they number the rows, follow from th
 default, rule or constant was chosen on these tables. All classifiers have their default parameters: nothing is \
 tuned.
 
-Each classifier gets a table as its users would give it. `TableClassifier`: the raw frame. LightGBM, CatBoost and \
-`HistGradientBoostingClassifier`: native categories (the last at most 254 of a column), parsed dates, missing values \
-as they are. The others: numbers standardised, gaps filled, categories one-hot encoded (the 100 most frequent ones \
-of a column), parsed dates as numbers. Preparation counts as time. Times are CPU seconds of one thread, means over \
-the tables; ranks are by error. Versions: {versions}.
+Each classifier gets a table as its users would give it. `TableClassifier`: the raw frame. LightGBM, CatBoost, EBM \
+and `HistGradientBoostingClassifier`: native categories (the last at most 254 of a column), parsed dates, missing \
+values as they are. The others: numbers standardised, gaps filled, categories one-hot encoded (the 100 most frequent \
+ones of a column), parsed dates as numbers. Preparation counts as time. Times are CPU seconds of one thread, means \
+over the tables; ranks are by error. Versions: {versions}.
 """
 PUBLIC = """## The public tables on which defaults were chosen
 
@@ -229,8 +233,8 @@ def extremes(tables: Tables, n_worst: int = 10) -> str:
 
 
 def by_table(tables: Tables) -> list[str]:
-    """The errors of each table, the least in bold."""
-    models = [model for model in NAMES if any(model in table for table in tables.values())]
+    """The errors of each table, the least in bold, of models that were measured on more than a third of them."""
+    models = [m for m in NAMES if 3 * sum(m in table for table in tables.values()) > len(tables)]
     rows = []
     for name, table in tables.items():
         shown = {model: f"{table[model]['error']:.1f}" for model in models if model in table}
@@ -447,8 +451,10 @@ def _folds(tables: Tables, n_folds: int) -> str:
 
 def _partly(tables: Tables) -> list[str]:
     """Which models were not measured on all tables."""
-    counts = {NAMES[m]: sum(m in table for table in tables.values()) for m in NAMES if m not in complete(tables)}
-    told = ", ".join(f"{name} on {n} of {len(tables)} tables" for name, n in counts.items() if n)
+    counts = {m: sum(m in table for table in tables.values()) for m in NAMES if m not in complete(tables)}
+    told = ", ".join(
+        f"{NAMES[m]} on {'the smallest ' * (m in SMALLEST)}{n} of {len(tables)} tables" for m, n in counts.items() if n
+    )
     return [f"Not measured on all tables, as its fits take long: {told}."] if told else []
 
 

