@@ -20,7 +20,9 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.fixes import parse_version
 
 from polyplane import CuttingPlaneSVC, MultiHyperplaneClassifier, PegasosSVC, PlaneSearchCV
+from polyplane.learners import many, tangents
 from polyplane.learners.many import fit_many
+from polyplane.learners.tangents import choose_n_planes
 from polyplane.search import candidates, trials
 from polyplane.search.candidates import plan_rungs, sample_rows
 
@@ -407,6 +409,35 @@ def test_rungs():
     assert [rung.n_folds for rung in plan_rungs(60, 1000, 40, 2, 3)] == [2, 2, 2]
     assert [rung.n_visits for rung in plan(None, 9000, 40, 3)] == [1000, 3000, 9000]
     assert [(rung.n_visits, rung.n_folds) for rung in plan(None, 600, 40, 3)] == [(600, 2), (600, 3), (600, 5)]
+
+
+def test_rungs_of_many_rows_have_fewer_folds_and_share_their_rows():
+    """The last candidates have all passes on three folds first; rows are kept if few would be left out."""
+    full = (None, 1.0, 720_000)
+    rungs = [(7, 1.0, 84_000, 1, 40), (20, 1.0, 240_000, 2, 14), (*full, 3, 5), (*full, 5, 2)]
+    assert plan_rungs(60, 12_000, 40, 5, 3, 3000) == rungs
+    assert [rung.n_folds for rung in plan_rungs(60, 12_000, 40, 5, 3, 1499)] == [2, 3, 5]
+    assert [rung.n_folds for rung in plan_rungs(60, 12_000, 40, 2, 3, 6000)] == [1, 1, 2]
+    assert [rung.n_folds for rung in plan_rungs(5, 12_000, 40, 5, 3, 3000)] == [1, 2, 5]
+    assert len(plan_rungs(60, 12_000, 40, 5, None, 3000)) == 1
+
+
+def test_fits_share_selections_and_random_numbers(rows, monkeypatch):
+    """Two selections per fold serve four candidates; keeping the random numbers of few epochs, or none, is the same."""
+    space = [{"n_planes": [None], "eta0": [0.1, 1.0]}, {"n_planes": [None], "noise": [0.1]}, {"scale": [1.0]}]
+    selected = []
+
+    def choose(method, *rest):
+        selected.append(method.n_planes)
+        return choose_n_planes(method, *rest)
+
+    monkeypatch.setattr(many, "choose_n_planes", choose)
+    search = PlaneSearchCV(clone(MACHINE), space, n_iter=9, cv=2, factor=None, random_state=0).fit(*rows)
+    assert len(search.cv_results_["params"]) == 5
+    assert selected.count(None) == 2 * 2
+    for room in (0, 1 << 15):
+        monkeypatch.setattr(tangents, "MOST_DRAWN", room)
+        assert same(search, clone(search).fit(*rows))
 
 
 def test_samples_have_all_classes_and_grow():

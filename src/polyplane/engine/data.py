@@ -63,9 +63,10 @@ class Data:
         """Return what `compute` does, computed only once if several runs share it."""
         if self.memory is None:
             return compute()
-        if key not in self.memory:
-            self.memory[key] = compute()
-        return self.memory[key]
+        value = self.memory.get(key)
+        if value is None:
+            self.memory[key] = value = compute()
+        return value
 
     @property
     def training_weight(self) -> np.ndarray:

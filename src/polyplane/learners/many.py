@@ -40,7 +40,7 @@ from polyplane.learners.multi_hyperplane import (
     SmoothMultiHyperplane,
     SmoothState,
 )
-from polyplane.learners.tangents import EpochRandomness, EpochSampler, Schedule, choose_n_planes, near_host
+from polyplane.learners.tangents import DrawnEpochs, EpochRandomness, EpochSampler, Schedule, choose_n_planes, near_host
 from polyplane.planes import PlaneSet
 
 #: Maximum number of scores, and of values of the rows, in a step of a stack; more models form several stacks.
@@ -115,7 +115,8 @@ def shared_starts(
 
     def choose(job: Job) -> Any:
         found = choose_n_planes(job.method, replace(host, train=job.rows), job.seed).method
-        return {"n_planes": found.n_planes, "eta0": found.step_size}
+        chosen = {"n_planes": found.n_planes}
+        return chosen if job.method.eta0 else chosen | {"eta0": found.step_size}
 
     def start(job: Job) -> SmoothState:
         return replace(job.method, scale=1.0).start(replace(host, train=job.rows), job.seed)
@@ -123,7 +124,9 @@ def shared_starts(
     def source(job: Job) -> tuple[Any, ...]:
         return id(job.rows), job.seed, job.method.n_planes
 
-    trials = [(*source(job), job.method.eta0, None if job.method.n_planes else job.method.trial) for job in jobs]
+    trials = [
+        (*source(job), job.method.eta0 is None, None if job.method.n_planes else job.method.trial) for job in jobs
+    ]
     chosen = _each_once(choose, jobs, trials, n_jobs, memory)
     jobs = [job._replace(method=replace(job.method, **own)) for job, own in zip(jobs, chosen, strict=True)]
     starts = _each_once(start, jobs, [source(job) for job in jobs], n_jobs, memory)
@@ -482,10 +485,13 @@ def _fit_together(
         for draft, planes in zip(drafts, train_stacked(data, jobs, n_jobs), strict=True):
             draft.planes_, draft.n_iter_ = planes.to(X), draft.max_iter
         return drafts
+    memory = {} if memory is None else memory
     starts = shared_starts(data, jobs, n_jobs, memory)
+    for job in jobs:
+        memory.setdefault(("drawn", id(job.rows)), DrawnEpochs())
 
     def train(k: int) -> PlaneClassifier:
-        own = replace(data, train=jobs[k].rows)
+        own = replace(data, train=jobs[k].rows, memory=memory["drawn", id(jobs[k].rows)])
         return drafts[k]._train(own, Limits(), jobs[k].method, starts[k])
 
     return in_threads(train, range(len(jobs)), n_jobs)

@@ -47,6 +47,8 @@ WINDOW = 256
 WINDOW_NUMBERS, LEAST_NOISE_ROWS = 1 << 15, 32
 #: Windows of noise per epoch.
 WINDOWS = 8
+#: Maximum size of the random numbers that are kept for other runs, in bytes.
+MOST_DRAWN = 1 << 24
 
 _CLOCK = Array("uint8", "rows")
 
@@ -191,6 +193,19 @@ class EpochRandomness(NamedTuple):
     noise_rows: np.ndarray | None = None  # the row of the noise for each visited row, in the order of the visits
 
 
+class DrawnEpochs(dict[Any, EpochRandomness]):
+    """The random numbers of the first epochs, for all runs with the same rows and seed, as many as fit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._room = MOST_DRAWN
+
+    def __setitem__(self, key: Any, drawn: EpochRandomness) -> None:
+        self._room -= sum(numbers.nbytes for numbers in drawn if numbers is not None)
+        if self._room > 0:
+            super().__setitem__(key, drawn)
+
+
 class EpochSampler:
     """Labels and weights on the device of the rows, and the order and the noise of each epoch."""
 
@@ -198,7 +213,7 @@ class EpochSampler:
         kind = kind_of(data.X)
         self.y, self.weight = like(data.y, kind), like(data.weight, kind)
         self.total_weight = float(data.weight[data.train].sum())
-        self._train, self._shuffle = data.train, shuffle
+        self._train, self._shuffle, self._shared = data.train, shuffle, data.shared
         n_rows, n_features = len(data.train), data.X.shape[1]
         self._n_features = n_features
         self._window = min(n_rows, max(LEAST_NOISE_ROWS, min(WINDOW, WINDOW_NUMBERS // n_features)))
@@ -218,9 +233,13 @@ class EpochSampler:
         return drawn
 
     def _draw(self, seed: int, epoch: int) -> EpochRandomness:
-        rng = np.random.default_rng([seed, epoch])
-        order = rng.permutation(self._train) if self._shuffle else self._train
-        return EpochRandomness(order) if self._noise_shape is None else self._draw_noise(rng, order)
+        def draw() -> EpochRandomness:
+            rng = np.random.default_rng([seed, epoch])
+            order = rng.permutation(self._train) if self._shuffle else self._train
+            return EpochRandomness(order) if self._noise_shape is None else self._draw_noise(rng, order)
+
+        drawn: EpochRandomness = self._shared((seed, epoch, self._shuffle, self._noise_shape, type(self)), draw)
+        return drawn
 
     def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
         noise = rng.standard_normal(self._noise_shape, dtype=self._dtype)
@@ -574,7 +593,8 @@ class TrialRows:
         n_rows, n_features = len(training), data.X.shape[1]
         passes = int(np.clip(VISITS // n_rows, *PASSES)) if n_features <= n_rows else LEAST_PASSES
         self.trial = replace(method.trial, max_iter=passes)
-        self.rows, self.held_out, self.seed = replace(data, train=training, stream=False), held_out, seed
+        self.rows = replace(data, train=training, stream=False, memory=DrawnEpochs())
+        self.held_out, self.seed = held_out, seed
         self.scaling = AffineScaling.common(data.X, data.training_weight)
 
     def losses(self, candidates: Sequence[PlanesAndStep]) -> list[np.ndarray]:

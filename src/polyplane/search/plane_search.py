@@ -93,12 +93,14 @@ class PlaneSearchCV(_Found[E]):
     Candidates are the setting of the estimator and random settings; they compete in rounds (rungs). On the first rung,
     all candidates are fitted to two of five folds with a ninth of the passes. The best third advances to the next rung,
     with a third of the passes and three folds, and the best third of these to the last, with all passes and folds. The
-    best score is therefore an ordinary cross-validation score, while most candidates cost little. Step sizes are
-    scheduled over the given number of passes, so a short fit is complete, not the beginning of a long one. Learners
-    with a stopping criterion (`tol` is not None) get a part of the training rows instead of fewer passes; otherwise
-    rows beyond 10,000 are reduced as well. With fewer than 27 candidates there are fewer rungs, so that several
-    candidates reach the last one. On small data sets, rungs differ only in their folds, and later rungs keep the fits
-    of earlier ones.
+    best score is therefore an ordinary cross-validation score, while most candidates cost little. If folds have at
+    least 1,500 test rows, the first two rungs use one and two folds, and only the best third of the candidates that are
+    trained with all passes on three folds is trained on all. Step sizes are scheduled over the given number of passes,
+    so a short fit is complete, not the beginning of a long one. Learners with a stopping criterion (`tol` is not None)
+    get a part of the training rows instead of fewer passes; otherwise rows beyond 10,000 are reduced as well.
+    Candidates share what they have in common: starts, the selection of the number of planes, the order of the rows and
+    the noise. With fewer than 27 candidates there are fewer rungs, so that several candidates reach the last one. On
+    small data sets, rungs differ only in their folds, and later rungs keep the fits of earlier ones.
 
     The interface is that of scikit-learn's `RandomizedSearchCV`. Fits are run in batches of a few seconds.
 
@@ -321,8 +323,8 @@ class PlaneSearchCV(_Found[E]):
                 "param_distributions=None: the estimator has no parameters to search; specify param_distributions."
             )
         candidates = draw_candidates(estimator, space, self.n_iter, self.random_state)
-        passes, n_rows = full_passes(estimator, candidates), len(folds[0][0])
-        rungs = plan_rungs(passes, n_rows, len(candidates), len(folds), self.factor)
+        passes, (n_rows, n_tested) = full_passes(estimator, candidates), map(len, folds[0])
+        rungs = plan_rungs(passes, n_rows, len(candidates), len(folds), self.factor, n_tested)
         return Trials(estimator, X, y, weight, folds, score, seed, self.n_jobs, candidates, rungs)
 
     def _run(self, trials: Trials, began: float) -> Race[int]:

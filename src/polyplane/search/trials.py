@@ -98,11 +98,12 @@ class Trials:
     _memory: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        #: The training rows by rung and fold: the same arrays in each call, so that fits can share work.
-        self._rows = [
-            [sample_rows(train, self.y, rung.row_share, self.seed) for train, _ in self.folds[: rung.n_folds]]
-            for rung in self.rungs
-        ]
+        #: The training rows by rung and fold: the same arrays for the same rows, so that fits can share work.
+        by_share = {
+            share: [sample_rows(train, self.y, share, self.seed) for train, _ in self.folds]
+            for share in {rung.row_share for rung in self.rungs}
+        }
+        self._rows = [by_share[rung.row_share][: rung.n_folds] for rung in self.rungs]
 
     def losses(self, candidates: Sequence[int], number: int) -> list[np.ndarray]:
         """Try candidates on a rung, both given by index; return their losses. All fits run together."""
