@@ -113,8 +113,12 @@ class TestBehaviour:
 
     def test_progress(self, fitted, capsys):
         _, frame, y = fitted
-        TableClassifier(**QUICK, verbose=1).fit(frame, y)
-        assert "TableClassifier  5/5  loss" in capsys.readouterr().out
+        model = TableClassifier(**QUICK, verbose=1).fit(frame, y)
+        shown = capsys.readouterr().out
+        assert "TableClassifier  5/5  loss" in shown
+        assert f" s for {len(model.choice_)} candidates, {len(model.members_)} members to train" in shown
+        selection = float(shown.partition(" s for ")[0].split()[-1])
+        assert selection - 0.06 < model.history_["time"][0] < model.history_["time"][-1]
 
     def test_few_rows(self):
         frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": ["x", "y", "x", "y"]})

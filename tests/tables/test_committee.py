@@ -6,13 +6,14 @@ from itertools import repeat
 import numpy as np
 import pytest
 
-from polyplane.engine.run import Run
+from polyplane.engine.run import Race, Run
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 from polyplane.tables import choice
 from polyplane.tables.choice import (
     Candidate,
     Plan,
     _greedy,
+    _weighted_later,
     committee_to_train,
     n_passes,
     parts_of,
@@ -62,6 +63,15 @@ def test_what_is_clearly_worse_has_no_part_in_a_committee():
     assert best[0].startswith("squares")
     assert worst[0].startswith("standard")
     assert worst[1] > 2 * best[1]
+
+
+def test_a_preparation_that_leads_on_more_rows_only_is_weighted_there():
+    losses = {"bins": (1.0, 0.5, 0.7), "squares": (1.0, 2.0, 0.1), "robust": (1.0, 0.2, 0.3)}
+    race = Race(lambda candidates, part: [np.full(4, losses[own.name][own.weightings]) for own in candidates])
+    race.run([Candidate("robust", 1, 4)], ["few rows"])
+    leaders = race.run([Candidate(name, 0, 4) for name in losses], ["many rows"])
+    tried = [Candidate("bins", 1, 4), Candidate("bins", 2, 4), Candidate("squares", 1, 4)]
+    assert _weighted_later(race, leaders, "many rows") == tried
 
 
 def test_weights_of_columns_that_do_not_matter_fall():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -284,6 +284,8 @@ def select(rows: EncodedRows, plan: Plan) -> Team:
             best = list(dict.fromkeys(own.name for own in race.ranked(tried, part)))[:WEIGHTED]
             tried += race.run([own._replace(weightings=1) for own in tried if own.name in {*best, "levels"}], [part])
             tried += _weighted_twice(race, tried, part)
+        elif len(plan.names) > 1:
+            tried += _weighted_later(race, _leaders(race, tried, part, LEADERS[-1]), part)
         # Different features are compared fairly only at the number of planes that each of them asks for.
         n_leaders = LEADERS[min(number, len(LEADERS) - 1)] if len(parts) == 1 else 1
         new = _more_planes(race, _leaders(race, tried, part, n_leaders), part)
@@ -295,6 +297,9 @@ def select(rows: EncodedRows, plan: Plan) -> Team:
     for number in range(len(parts)):
         left = race.run(left, [parts[number]])
         if len(parts) == 1:
+            if samples and len(plan.names) > 1:
+                near = race.near_best(left, OUT_OF_THE_RACE, parts)
+                left += _weighted_later(race, _leaders(race, near, parts[0], LEADERS[-1]), parts[0])
             left += _smaller_steps(race, left, parts[number])
             new = _more_planes(race, _leaders(race, left, parts[number], LEADERS[-1]), parts[number])
             left = list(dict.fromkeys(left + new))
@@ -330,6 +335,21 @@ def _weighted_twice(race: Race[Candidate], tried: list[Candidate], part: RowSpli
         if own.weightings and n_planes in numbers
     ]
     return race.run(again, [part])
+
+
+def _weighted_later(race: Race[Candidate], leaders: list[Candidate], part: RowSplit) -> list[Candidate]:
+    """Weight features of leaders that were not among the best on fewer rows, as long as this is better.
+
+    On 100,000 rows of covtype, bins lead from 12,500 rows on only: weighted, 8.0 % error, otherwise 8.8 %.
+    """
+    known, new = {own.name for _, own in race.trials if own.weightings}, []
+    for leader in leaders:
+        weighted = [leader._replace(weightings=number) for number in (0, 1, 2)]
+        for before, more in pairwise(weighted if leader.name not in known else []):
+            new += race.run([more], [part])
+            if race.mean(more, part) > race.mean(before, part):
+                break
+    return new
 
 
 def _smaller_steps(race: Race[Candidate], tried: list[Candidate], part: RowSplit) -> list[Candidate]:

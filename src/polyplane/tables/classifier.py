@@ -125,7 +125,7 @@ class TableClassifier(PlaneClassifier):
     encoder_rows_ : int
         Number of rows used to fit the encoder and to select the members; in `fit`, all rows.
     history_ : dict of str to list of float
-        Training history, one value per batch. Available after `fit_stream` and `partial_fit`.
+        Training history, one value per pass of `fit` or per batch. After `fit`, "time" begins with the selection.
     choice_ : dict of str to float
         The held-out log-loss of each candidate, such as "bins, weighted, 16 planes": first of those that were trained
         on the last sample or fold, the best first. Empty if nothing was compared.
@@ -380,11 +380,14 @@ class TableClassifier(PlaneClassifier):
         max_iter = n_passes(len(rows.y), self.device is not None) if self.max_iter is None else self.max_iter
         names = preparations_of(rows) if self.preparation is None else (self.preparation,)
         plan = Plan(names, self.n_planes, max_iter, seeds, self.n_jobs, self.verbose)
+        began = time.perf_counter()
         team = select(rows, plan)
+        seconds, n_members = time.perf_counter() - began, len(team.candidates)
+        plan.show(f"{seconds:.1f} s for {len(team.losses)} candidates, {n_members} members to train")
         committee = committee_to_train(rows, plan, team)
         self.choice_, self.preparation_ = team.losses, [own.features for own in team.candidates]
         observers = [Progress(type(self).__name__, max_iter)] if self.verbose else []
-        run = Run(committee, seed=seeds, limits=limits, observers=observers)
+        run = Run(committee, seed=seeds, limits=limits, observers=observers, seconds=seconds)
         try:
             run.go(repeat(data, max_iter))
         finally:
