@@ -45,7 +45,9 @@ class CompressedClassifier(PlanePrediction):
     All planes share a projection of the most important features to a few dimensions: the weights of the planes are the
     product :math:`V P` of two small matrices of integers from -127 to 127, with one scale per row of P. Both matrices
     are trained together with the log-loss, with rounded weights in the last passes; the score of a class is the
-    log-sum-exp of the scores of its planes. The numbers of features, projected features and planes, the scaling of the
+    log-sum-exp of the scores of its planes. Predictions take the maximum instead, which needs no exponentials on a
+    small device; the errors of the log-sum-exp, ``planes_.replace(pooling="logsumexp")``, are often slightly smaller.
+    The numbers of features, projected features and planes, the scaling of the
     features, the noise added to training rows and the step size are chosen on held-out rows.
 
     Usually created by `compress`, which starts from the planes of a fitted model; `fit` needs no fitted model.

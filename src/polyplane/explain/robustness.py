@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,31 +30,35 @@ class Change(NamedTuple):
     They are in a box, given by its centre, relative to the features of the rows, and half of its widths, both of shape
     (n_rows, n_features). Features that rise one after another, such as bins of a number, are there with their smallest
     values and no width; `rise`, of shape (n_rows, n_rising), is how far they can rise, in order, `rising` their
-    indices, and `firsts` are the positions where another number, or another sequence of it, begins.
+    indices, and `edges` are the positions where sequences of them begin and end.
     """
 
     shift: np.ndarray
     half: np.ndarray
     rise: np.ndarray
     rising: np.ndarray
-    firsts: np.ndarray
+    edges: list[int]
 
     def most(self, directions: np.ndarray) -> np.ndarray:
         """Return the largest increase of linear functions, given as rows of a matrix, shape (n_rows, n_functions)."""
         in_box = self.shift @ directions.T + self.half @ np.abs(directions).T
-        return np.asarray(in_box + self.most_in_turn(directions[:, self.rising]))
+        return np.asarray(in_box + self.most_in_turn(directions.T[self.rising]))
 
     def most_in_turn(self, directions: np.ndarray) -> Any:
         """Return the part of it that is due to features that rise one after another: the largest partial sums.
 
-        The directions, of these features only, have the shape (n_functions, n_rising), or that for each row.
+        The directions, of these features only, have the shape (n_rising, n_functions), or that for each row,
+        (n_rising, n_rows, n_functions).
         """
-        if not len(self.rising):
-            return 0.0
-        sums = np.cumsum(self.rise[:, None, :] * directions, axis=-1)
-        most = np.maximum.reduceat(sums, self.firsts, axis=-1)
-        most[..., 1:] -= sums[..., self.firsts[1:] - 1]
-        return np.maximum(most, 0.0).sum(axis=-1)
+        total: Any = 0.0
+        for first, end in pairwise(self.edges):
+            lead: Any = 0.0
+            most: Any = 0.0
+            for j in range(first, end):
+                lead = lead + self.rise[:, j, None] * directions[j]
+                most = np.maximum(most, lead)
+            total = total + most
+        return total
 
     def of(self, rows: np.ndarray) -> Change:
         """Return the changes of some of the rows."""
@@ -124,7 +129,7 @@ class Certificate:
         self.coef = model.planes.coef.astype(np.float64)
         sequences = model.features.sequences
         self.rising = np.concatenate([np.empty(0, dtype=np.intp), *sequences])
-        self.firsts = np.cumsum([0, *map(len, sequences)])[:-1]
+        self.edges = np.cumsum([0, *map(len, sequences)]).tolist()
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -209,7 +214,7 @@ class Certificate:
         rise = 2 * half[:, self.rising]
         shift[:, self.rising] -= half[:, self.rising]
         half[:, self.rising] = 0.0
-        return Change(shift, half, rise, self.rising, self.firsts)
+        return Change(shift, half, rise, self.rising, self.edges)
 
     def _lead_of_planes(self, scores: np.ndarray, own: np.ndarray, change: Change) -> np.ndarray:
         """For scores that are maxima: the largest lead of a plane of the class, in a box."""
@@ -263,7 +268,7 @@ class Certificate:
         """Return the largest increase of linear functions as a function of the change, or of the distance."""
         if self.is_box:
             sizes = np.abs(directions)
-            in_turn = directions[:, :, self.rising]
+            in_turn = np.ascontiguousarray(directions[:, :, self.rising].transpose(2, 0, 1))
             return lambda change: (
                 _products(directions, change.shift) + _products(sizes, change.half) + change.most_in_turn(in_turn)
             )
