@@ -132,6 +132,8 @@ def test_what_is_no_scorecard_is_said(loans):
     planes = TableClassifier(1, n_planes=2, preparation="steps", max_iter=2, random_state=0).fit(frame, y)
     with pytest.raises(TypeError, match="one plane of each class"):
         scorecard(planes)
+    with pytest.raises(ValueError, match="n_reasons=0 must be at least 1"):
+        reason_codes(linear, frame, n_reasons=0)
     with pytest.raises(ValueError, match=r"pdo=0 must be positive"):
         scorecard(TableClassifier(1, n_planes=1, preparation="steps", random_state=0).fit(frame, y), pdo=0)
 

@@ -212,6 +212,7 @@ def test_the_model_keeps_its_constraints_in_files_and_when_training_goes_on(tmp_
         ({"x": 2}, "must be 1, -1, 0, 'ordered' or a dict of classes, not 2"),
         ({"x": 1}, r"there are 3 classes: name the class, \{'c': 1\}"),
         ({"x": {"d": 1}}, "maps 'd' to 1"),
+        ({"x": "ordered", 0: {"c": 1}}, "two constraints of one column: its name, 'x', and its index, 0"),
         ({"x": {"a": 1, "b": 1}}, "contradictory: the probabilities of two classes cannot both grow"),
     ],
 )

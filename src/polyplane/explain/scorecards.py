@@ -314,6 +314,8 @@ def reason_codes(estimator: Any, X: Any, *, event: Any = None, reference: Any = 
     >>> bool((reasons["contribution"] > 0).all()), int(reasons["rank"].max())
     (True, 2)
     """
+    if n_reasons < 1:
+        raise ValueError(f"n_reasons={n_reasons} must be at least 1.")
     model = Model.of(estimator)
     index = model.n_classes - 1 if event is None else class_index("event", event, model.classes)
     columns = ModelColumns.of(model, X)

@@ -52,7 +52,12 @@ def class_ranks(monotonic_cst: Any, names: Sequence[str], classes: np.ndarray) -
         is_index = isinstance(column, int | np.integer) and 0 <= column < len(names)
         if not is_index and column not in names:
             raise ValueError(f"monotonic_cst names {column!r}, which is not a column.")
-        ranks[column if is_index else list(names).index(column)] = _ranks_of(column, direction, classes)
+        j = column if is_index else list(names).index(column)
+        if ranks[j].any():
+            raise ValueError(
+                f"monotonic_cst has two constraints of one column: its name, {names[j]!r}, and its index, {j}."
+            )
+        ranks[j] = _ranks_of(column, direction, classes)
     return ranks if ranks.any() else None
 
 
