@@ -142,6 +142,7 @@ NOT_PAPERS = (
     "planes averaged, which the paper does not do; kept in benchmarks/scale, `python -m "
     "benchmarks.scale.infinite_digits`; wall-clock time of two threads, images included"
 )
+RCV1_CURVE = "lambda = 10/T, min_entropy 0.87 and means of three runs"
 INCONSISTENT = (
     "the paper says that it could not get consistent results with AMM on this task; ours is another implementation"
 )
@@ -156,9 +157,9 @@ REMARKS = [
     ("MNIST8m-2", tuple(AGAIN), always(WHOLE_SETTINGS)),
     ("MNIST8m-2", (AVERAGED,), always(NOT_PAPERS)),
     ("MNIST8m-2", ("AMM",), longer_told),
-    ("URL", POLYTOPES, partial(curve_told, name=URL_CURVE, how="one run", more=WRONG_LABELS)),
+    ("URL", POLYTOPES, partial(curve_told, name=URL_CURVE, how="lambda = 1,000/T and one run", more=WRONG_LABELS)),
     ("URL", ("AMM",), url_amm_told),
-    ("RCV1-bin", POLYTOPES, partial(curve_told, name=CURVE, how="means of three runs")),
+    ("RCV1-bin", POLYTOPES, partial(curve_told, name=CURVE, how=RCV1_CURVE)),
     ("RCV1-bin", ("AMM",), always(INCONSISTENT)),
 ]
 
@@ -168,8 +169,8 @@ def why(figures, task, machine, cell):
     told = [] if machine in (AVERAGED, *AGAIN) else [STAND_INS.get(task, "")]
     if cell and machine.startswith(("CPM", "AMM")) and len(cell["runs"]) != len(SEEDS):
         told.append(f"{len(cell['runs'])} runs" if len(cell["runs"]) > 1 else "one run")
-    if cell and machine in (CPM, FREE):
-        told.append(choice_told(cell, machine == FREE))
+    if cell and machine in POLYTOPES:
+        told.append(choice_told(cell, machine in (FREE, OURS_FREE)))
     told += [remark(figures, machine, cell) for of, machines, remark in REMARKS if of == task and machine in machines]
     if cell is None:
         told.append(LEFT_OUT.get((task, machine), NOT_YET))
