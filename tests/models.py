@@ -106,6 +106,21 @@ def of_table(preparation):
     return polyplane.TableClassifier(3, preparation=preparation, max_iter=5, random_state=0).fit(X, y), X
 
 
+def of_wide_table(n_classes):
+    """A category of 300 levels, some of them odd, of which 40 have an indicator and all have evidence."""
+    rng = np.random.default_rng(0)
+    odd = ["it's", 'a "b"', "ünï", "back\\slash", "4", "1e-07", "true", "</script>", "*/"]
+    names = np.array([*odd, *(f"level {i}" for i in range(300 - len(odd)))], dtype=object)
+    level, number = np.sort(rng.integers(0, 300, 1200)), rng.normal(size=1200)
+    frame = pd.DataFrame({"where": names[level], "number": number, "kind": rng.choice(["a", "b"], 1200)})
+    y = np.array(["no", "may'be", 'y"es'])[(level * 7919 % 101 + 20 * number).astype(int) % n_classes]
+    frame.loc[rng.random(1200) < 0.05, "where"] = None
+    rows = rng.permutation(1200)
+    model = polyplane.TableClassifier(3, max_levels=40, n_planes=2, max_iter=5, random_state=0)
+    X = frame.iloc[rows].reset_index(drop=True)
+    return model.fit(X, y[rows]), X.assign(where=X["where"].where(X.index % 17 > 0, "never seen"))
+
+
 def of_compressed(max_bytes):
     X, y = load_breast_cancer(return_X_y=True)
     model = polyplane.PegasosSVC(random_state=0).fit(StandardScaler().fit_transform(X), y)
@@ -157,6 +172,8 @@ KINDS = {
     **{
         f"table, {p or 'chosen'}": lambda p=p: of_table(p) for p in (None, "standard", "squares", "robust+norm", "bins")
     },
+    "table, wide category": lambda: of_wide_table(2),
+    "table, wide category, three classes": lambda: of_wide_table(3),
 }
 
 

@@ -21,8 +21,13 @@ def encode(column, value):
         case "boolean":
             numbers = [column["neutral"] if is_gap else float(value)]
         case "category":
-            numbers = [float(not is_gap and value == level) for level in column["levels"]]
-            numbers += [float(not is_gap and value not in column["levels"])] if column["has_other"] else []
+            levels = column["levels"]
+            own = levels[: len(levels) - column.get("n_shared", 0)]
+            numbers = [float(not is_gap and value == level) for level in own]
+            numbers += [float(not is_gap and value not in own)] if column["has_other"] else []
+            numbers += [
+                by_level[levels.index(value)] if value in levels else 0.0 for by_level in column.get("evidence", [])
+            ]
         case "date":
             days = column["neutral"] if is_gap else (value - pd.Timestamp(0)) / pd.Timedelta(days=1)
             date = pd.Timestamp(0) + pd.Timedelta(days=days)

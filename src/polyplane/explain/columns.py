@@ -197,8 +197,7 @@ def decoded(column: Column, z: np.ndarray) -> CellValue:
         return None
     match column:
         case CategoryColumn():
-            names = (*column.levels, OTHER) if column.has_other else column.levels
-            return names[int(z[: len(names)].argmax())] if z[: len(names)].any() else OTHER
+            return (*column.levels, OTHER)[column.level_of(z)]
         case BooleanColumn():
             return "true" if z[0] > 0.5 else "false"
         case TextColumn(words=words):

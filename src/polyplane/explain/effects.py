@@ -321,7 +321,9 @@ class Effects:
         known = getattr(column, "range", None)
         if isinstance(column, CategoryColumn):
             names = (*column.levels, OTHER) if column.has_other else column.levels
-            yield _Axis(None, names, decoded(column, reference), np.eye(len(names), width), column.counts)
+            encoded = np.zeros((len(names), width))
+            encoded[:, : column.encoded_levels.shape[1]] = column.encoded_levels
+            yield _Axis(None, names, decoded(column, reference), encoded, column.counts)
         elif isinstance(column, TextColumn):
             words = np.eye(len(column.words), width)
             sizes = np.abs(self._part(j, words)).max(axis=1)

@@ -166,7 +166,7 @@ class Bins:
             numbers = np.arange(len(names), dtype=np.float64)
         values = np.zeros((len(numbers), size))
         if isinstance(column, CategoryColumn):
-            values[np.arange(len(numbers)), np.arange(len(numbers))] = 1.0
+            values[:, : column.encoded_levels.shape[1]] = column.encoded_levels
         else:
             values[:, 0] = numbers
         if column.has_gaps:
@@ -184,7 +184,8 @@ class Bins:
         elif Z.shape[1] - self.has_gaps == 1:
             found = (Z[:, 0] > 0.5).astype(np.intp)
         else:  # an unknown level has no points of its own: it is counted with the last one
-            found = np.where(Z[:, :n_bins].any(axis=1), Z[:, :n_bins].argmax(axis=1), n_bins - 1)
+            bins = {row.tobytes(): i for i, row in reversed(list(enumerate(self.values[:n_bins])))}
+            found = np.array([bins.get(row.tobytes(), n_bins - 1) for row in Z])
         return np.where(Z[:, -1] > 0, n_bins, found) if self.has_gaps else found
 
 

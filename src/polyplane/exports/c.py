@@ -11,7 +11,7 @@ import numpy as np
 
 from polyplane._version import __version__
 from polyplane.exports import literals
-from polyplane.exports.view import FLOATS, ColumnView, View, column_names
+from polyplane.exports.view import FLOATS, ColumnNumber, ColumnView, View, column_names
 from polyplane.model import Model
 
 #: Bytes of a pointer on a 32-bit microcontroller, and of the number types.
@@ -160,9 +160,12 @@ class _CWriter:
         for column, field in zip(view.columns, self.fields, strict=True):
             if column.levels:
                 tables.add_texts(f"levels_{field}", column.levels)
+            if column.levels and column.numbers:
+                tables.add(f"evidence_{field}", "double", [v for number in column.numbers for v in number.by_level])
         tables.add_labels(view.model.classes)
         facts = {*tables.names, *kinds, view.dtype, "array" if self.is_array else "struct"}
         facts |= {"logsumexp"} if view.is_soft else set()
+        facts |= {"evidence" for column in view.columns if column.levels and column.numbers}
         facts |= {"probabilities"} if view.model.has_probabilities else set()
         words, program = self._words(), literals.selected("model.c", facts)
         return re.sub(r"\b(?:PREFIX|NAME)(?=_)|\b[A-Z_]+\b", lambda found: words.get(found[0], found[0]), program)
@@ -278,7 +281,15 @@ class _CWriter:
         if column.kind == "category":
             levels = f"{self.name}_levels_{field}" if column.levels else "NULL"
             rows = ", ".join("-1" if row is None else str(row) for row in (column.first, column.other, column.missing))
-            return f"\n    {self.name}_category(planes, row->{field}, {levels}, {len(column.levels)}, {rows});"
+            sizes = f"{len(column.levels)}, {column.n_own}"
+            lines = [f"{self.name}_category(planes, row->{field}, {levels}, {sizes}, {rows});"]
+            if column.numbers:
+                lines[0] = f"level = {lines[0]}"
+            for i, number in enumerate(column.numbers):
+                at = f"{i * len(column.levels)} + level" if i else "level"
+                lines.append(f"x = level < 0 ? 0.0 : {self.name}_evidence_{field}[{at}];")
+                lines += self._runs(number, "x")
+            return "\n" + "\n".join(f"    {line}" for line in lines)
         if column.kind == "date":
             names = {number.part: f"parts[{DATE_PARTS.index(number.part)}]" for number in column.numbers}
             lines = [f"missing = {self.name}_date(row->{field}, parts);", "if (missing < 0)", "    return -1;"]
@@ -289,17 +300,21 @@ class _CWriter:
             )
             refused += "" if column.may_be_missing else " || isnan(x)"
             lines = [f"x = row->{field};", f"if ({refused})", "    return -1;"]
-        known = [(names[part], neutral) for part, neutral, _ in column.numbers if neutral is not None]
+        known = [(names[number.part], number.neutral) for number in column.numbers if number.neutral is not None]
         filled = [f"    {name} = {literals.real(neutral)};" for name, neutral in known]
         if column.missing is not None:
             filled.append(f"    {self.name}_add(planes, {column.missing}, 1);")
         missing = "if (missing)" if column.kind == "date" else "if (isnan(x))"
         if filled:
             lines += [f"{missing} {{", *filled, "}"] if len(filled) > 1 else [missing, *filled]
-        for number in column.numbers:
-            for run in self.view.runs(number):
-                low, high = literals.real(self._limit(run.low)), literals.real(self._limit(run.high))
-                op = f"{self.name.upper()}_{run.op.replace(' ', '_').upper()}"
-                given = f"{names[number.part]}, {op}, {run.start}, {run.stop}, {low}, {high}"
-                lines.append(f"{self.name}_features(planes, {given});")
+        lines += [line for number in column.numbers for line in self._runs(number, names[number.part])]
         return "\n" + "\n".join(f"    {line}" for line in lines)
+
+    def _runs(self, number: ColumnNumber, name: str) -> list[str]:
+        """Return the statements that add the features of a number."""
+        lines = []
+        for run in self.view.runs(number):
+            low, high = literals.real(self._limit(run.low)), literals.real(self._limit(run.high))
+            op = f"{self.name.upper()}_{run.op.replace(' ', '_').upper()}"
+            lines.append(f"{self.name}_features(planes, {name}, {op}, {run.start}, {run.stop}, {low}, {high});")
+        return lines

@@ -95,13 +95,15 @@ def _column(column: ColumnView) -> dict[str, Any]:
     if isinstance(column.format, str) and column.format:
         entries["format"] = date_pattern(column.format).replace("(?P<", "(?<")
     if column.kind in ("category", "text"):
-        entries |= {"levels": column.levels, "first": column.first, "other": column.other}
+        entries |= {"levels": column.levels, "own": column.n_own, "first": column.first, "other": column.other}
     if column.may_be_missing:
         entries["missing"] = column.missing
     if column.numbers:
         entries["values"] = [
-            ({} if neutral is None else {"neutral": neutral}) | {"part": part, "features": [own.start, own.stop]}
-            for part, neutral, own in column.numbers
+            ({} if neutral is None else {"neutral": neutral})
+            | {"part": part, "features": [own.start, own.stop]}
+            | ({"byLevel": by_level} if by_level else {})
+            for part, neutral, own, by_level in column.numbers
         ]
     return entries
 

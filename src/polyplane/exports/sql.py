@@ -243,12 +243,16 @@ class _SqlWriter:
         for j, column in enumerate(self.view.columns):
             for i, number in enumerate(column.numbers):
                 part = self.dialect(number.part, f"c{j}") if column.kind == "date" else f"c{j}"
+                if column.kind == "category":
+                    pairs = zip(column.levels, number.by_level, strict=True)
+                    cases = "".join(f" WHEN {sql_string(own)} THEN {self.dialect.literal(v)}" for own, v in pairs)
+                    part = f"CASE c{j}{cases} ELSE {self.dialect.literal(0.0)} END"
                 filled = part
                 if self.view.is_table:
                     filled = f"CASE WHEN c{j} IS NULL THEN {self.dialect.literal(number.neutral)} ELSE {part} END"
                 name = column.name if column.kind == "number" else f"{column.name} ({number.part})"
                 yield filled, f"v{j}_{i}", name
-            if column.numbers and column.missing is not None:
+            if column.numbers and column.missing is not None and column.kind != "category":
                 yield f"CASE WHEN c{j} IS NULL THEN 1.0 ELSE 0.0 END", f"m{j}", f"{column.name} is missing"
 
     def _features(self) -> Iterator[Selected]:
@@ -257,7 +261,7 @@ class _SqlWriter:
                 for run in self.view.runs(number):
                     for f in range(run.start, run.stop):
                         yield self._feature(f"v{j}_{i}", f, run), f"f{f}", f"{column.name}, {run.op}"
-            if column.numbers and column.missing is not None:
+            if column.numbers and column.missing is not None and column.kind != "category":
                 yield f"m{j}", "", ""
 
     def _feature(self, number: str, f: int, run: FeatureRange) -> str:
@@ -309,13 +313,13 @@ class _SqlWriter:
         missing = self._weight(column.missing, k)
         if column.kind != "category":
             return terms + ([f"{self._digits(missing)} * m{j}"] if missing else [])
-        return self._choice(column, f"c{j}", k, missing)
+        return terms + self._choice(column, f"c{j}", k, missing)
 
     def _choice(self, column: ColumnView, cell: str, k: int, missing: float) -> list[str]:
         """Return the term of a category in the score of plane k; empty if all its weights are 0."""
         other = self._weight(column.other, k)
-        weights = [self._weight((column.first or 0) + i, k) for i in range(len(column.levels))]
-        levels = zip(column.levels, weights, strict=True)
+        weights = [self._weight((column.first or 0) + i, k) for i in range(column.n_own)]
+        levels = zip(column.levels, weights, strict=False)
         cases = "".join(f" WHEN {sql_string(level)} THEN {self._digits(weight)}" for level, weight in levels)
         if not any([missing, other, *weights]):
             return []

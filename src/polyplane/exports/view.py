@@ -34,16 +34,19 @@ class ColumnNumber(NamedTuple):
     Parameters
     ----------
     part : str
-        "number", "true", "days", "year", "month", "day of week" or "hour".
+        "number", "true", "days", "year", "month", "day of week", "hour" or "evidence".
     neutral : float or None
         The replacement of a missing value. None: values must not be missing.
     features : range
         The indices of its features.
+    by_level : tuple of float
+        The evidence of each level of a category; of unknown levels it is 0.
     """
 
     part: str
     neutral: float | None
     features: range
+    by_level: tuple[float, ...] = ()
 
 
 class FeatureRange(NamedTuple):
@@ -69,9 +72,11 @@ class ColumnView:
     kind : str
         "number", "category", "boolean", "date" or "text".
     numbers : tuple of Number
-        The numbers derived from it; none for a category and a text.
+        The numbers derived from it; none for a text, and for a category only evidence.
     levels : tuple of str
         The known levels of a category, or words of a text; level i has the weights with index ``first + i``.
+    n_own : int
+        Number of levels with weights; the others have those of unknown levels.
     first, other, missing : int or None
         The indices of the weights of the first level, of unknown levels, and of missing values. None: no weights.
     format : NumberFormat, str or None
@@ -83,6 +88,7 @@ class ColumnView:
     kind: str
     numbers: tuple[ColumnNumber, ...]
     levels: tuple[str, ...] = ()
+    n_own: int = 0
     first: int | None = None
     other: int | None = None
     missing: int | None = None
@@ -296,17 +302,19 @@ def _columns(model: Model, source: np.ndarray, indicator: np.ndarray) -> tuple[C
         encoded = np.zeros((1, own.stop - own.start))
         column.encode(text_cells(column.name, np.array([-1]), [], ()), encoded)
         parts = [(feature, j) for feature, j in zip(column.features, range(own.start, own.stop), strict=True)]
+        evidence = iter(getattr(column, "evidence", ()))
         numbers = [
-            ColumnNumber(feature.part, float(encoded[0, j - own.start]), ranges[j])
+            ColumnNumber(feature.part, float(encoded[0, j - own.start]), ranges[j], next(evidence, ()))
             for feature, j in parts
             if feature.part not in INDICATORS
         ]
         place = {feature.part: int(indicator[j]) for feature, j in reversed(parts)}  # the first of the levels
-        levels = tuple(feature.level for feature, _ in parts if feature.level is not None)
+        levels = getattr(column, "words" if column.kind == "text" else "levels", ())
         first, other, missing = (
             place.get(part) for part in ("word" if column.kind == "text" else "level", *INDICATORS[2:])
         )
         name, format = column.name, getattr(column, "format", None)
-        values = tuple(numbers)
-        columns.append(ColumnView(name, position[name], column.kind, values, levels, first, other, missing, format))
+        values, n_own = tuple(numbers), getattr(column, "n_own", len(levels))
+        places = first, other, missing
+        columns.append(ColumnView(name, position[name], column.kind, values, levels, n_own, *places, format))
     return tuple(columns)

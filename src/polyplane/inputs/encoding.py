@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polyplane._array_api import as_matrix, is_sparse
+from polyplane.inputs.evidence import Labels, evidence, held_out_evidence
 from polyplane.inputs.formats import (
     LARGEST_EXACT_INTEGER,
     MAX_FORMAT,
@@ -51,10 +52,10 @@ class Feature(NamedTuple):
         The table column.
     part : str
         "number", "level" (1 where the column has this level), "other" (a rare or unknown level), "word" (1 where the
-        text contains this word), "missing", "true" (of a boolean column), "days" (a date as days since 1970), or
-        "year", "month", "day of week" and "hour".
+        text contains this word), "evidence" (of the level for a class, see `CategoryColumn`), "missing", "true" (of a
+        boolean column), "days" (a date as days since 1970), or "year", "month", "day of week" and "hour".
     level : str or None
-        The category level or the word, if any.
+        The category level, the word or the class, if any.
     """
 
     column: str
@@ -73,6 +74,8 @@ class Feature(NamedTuple):
                 return f"{self.column} = {self.part}"
             case "word":
                 return f"{self.column} contains {self.level!r}"
+            case "evidence":
+                return f"{self.column}: evidence for {self.level}"
             case "missing":
                 return f"{self.column} is missing"
         return f"{self.column} ({self.part})"
@@ -171,6 +174,11 @@ ENTRIES = {
     "tuple[str, ...]": TEXTS,
     "tuple[int, ...]": COUNTS,
     "tuple[float, ...]": SHARES,
+    "tuple[tuple[float, ...], ...]": Entry(
+        "a list of lists of finite numbers",
+        lambda value: isinstance(value, list) and all(isinstance(v, list) and all(map(_is_number, v)) for v in value),
+        lambda value: tuple(tuple(map(float, own)) for own in value),
+    ),
     "tuple[Column, ...]": Entry("a list", lambda v: isinstance(v, list), lambda v: tuple(map(column_from_dict, v))),
     "Mapping[str, str]": Entry(
         "a dict of strings", lambda v: isinstance(v, dict) and _are_strings([*v, *v.values()]), dict
@@ -211,6 +219,10 @@ def read_entries(what: str, value: Any, entries: Mapping[str, Entry]) -> dict[st
         if name not in entries:
             raise ValueError(f"{what} has an unknown entry, {name!r}.")
     return {name: entry.convert(value[name]) for name, entry in entries.items() if name in value}
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(each) for each in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)
@@ -254,9 +266,9 @@ class Column(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain data, for JSON."""
-        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         usual = {each.name: each.default for each in fields(self)}
-        return {"kind": self.kind, **{name: value for name, value in values.items() if value != usual[name]}}
+        values = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        return {"kind": self.kind, **{name: _listed(value) for name, value in values.items()}}
 
     @property
     @abstractmethod
@@ -351,14 +363,32 @@ class BooleanColumn(Column):
 class CategoryColumn(Column):
     """A categorical column: an indicator for each level, and one for other levels if there were any in fitting.
 
-    `counts` are the numbers of rows of each level in fitting, and last of the other levels. If the column `is_ordered`,
-    the levels are listed in their order.
+    Parameters
+    ----------
+    levels : tuple of str
+        The known levels; if the column `is_ordered`, in their order.
+    has_other : bool
+        Whether there is an indicator of other levels.
+    counts : tuple of int
+        Numbers of rows of each level in fitting, and last of the other levels.
+    is_ordered : bool
+        Whether the levels have an order.
+    n_shared : int
+        Number of levels, the last ones, without an indicator: they share that of other levels.
+    evidence : tuple of tuple of float
+        Numbers that the levels are also encoded as: for each class of `evidence_for`, that of each level. It is 0 for
+        missing values and unknown levels.
+    evidence_for : tuple of str
+        The classes.
     """
 
     levels: tuple[str, ...]
     has_other: bool
     counts: tuple[int, ...]
     is_ordered: bool = False
+    n_shared: int = 0
+    evidence: tuple[tuple[float, ...], ...] = ()
+    evidence_for: tuple[str, ...] = ()
 
     kind = "category"
 
@@ -367,32 +397,63 @@ class CategoryColumn(Column):
         return {level: j for j, level in enumerate(self.levels)}
 
     @property
+    def n_own(self) -> int:
+        """Number of levels with an indicator of their own."""
+        return len(self.levels) - self.n_shared
+
+    @property
     def growing(self) -> slice | None:
         """The levels after the first one, whose weights count relative to those of the level before."""
         return slice(1, len(self.levels)) if self.is_ordered else None
 
+    @cached_property
+    def encoded_levels(self) -> np.ndarray:
+        """The features of each level, and last those of other levels, without the indicator of missing values."""
+        found = np.zeros((len(self.levels) + self.has_other, len(self._parts())))
+        self._write(np.arange(len(found)), np.arange(len(found)), found)
+        return found
+
+    def level_of(self, encoded: np.ndarray) -> int:
+        """Return the index of the level with these features; of other levels, it is the number of levels."""
+        own = encoded[: self.encoded_levels.shape[1]]
+        return int(np.abs(self.encoded_levels - own).sum(axis=1).argmin()) if own.any() else len(self.levels)
+
+    def index_of(self, cells: Cells) -> np.ndarray:
+        """Return the index of the level of each row: the number of levels if it is another one, -1 if missing."""
+        codes, levels = as_levels(cells)
+        return np.array([*(self._index.get(level, len(self.levels)) for level in levels), -1])[codes]
+
+    def held_out(self, cells: Cells, labels: Labels) -> np.ndarray:
+        """Return the evidence of training rows, from other rows than themselves."""
+        index = self.index_of(cells)
+        return held_out_evidence(np.where(index == len(self.levels), -1, index), len(self.levels), labels)
+
     def _parts(self) -> list[tuple[str, str | None]]:
-        return [("level", level) for level in self.levels] + ([("other", None)] if self.has_other else [])
+        own: list[tuple[str, str | None]] = [("level", level) for level in self.levels[: self.n_own]]
+        return own + [("other", None)] * self.has_other + [("evidence", label) for label in self.evidence_for]
 
     def _encode(self, cells: Cells, out: np.ndarray) -> None:
-        codes, levels = as_levels(cells)
-        other = len(self.levels) if self.has_other else -1
-        column = np.array([*(self._index.get(level, other) for level in levels), -1])[codes]
-        rows = np.flatnonzero(column >= 0)
-        out[rows, column[rows]] = 1.0
+        index = self.index_of(cells)
+        rows = np.flatnonzero((index >= 0) & (index < len(self.levels) + self.has_other))
+        self._write(rows, index[rows], out)
+
+    def _write(self, rows: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
+        """Write the features of levels."""
+        out[rows, np.minimum(index, self.n_own)] = 1.0
+        for j, own in enumerate(self.evidence, start=self.n_own + self.has_other):
+            out[rows, j] = np.append(own, 0.0)[index]
 
     def entry(self, value: Any) -> tuple[int, float] | None:
-        """Return the level, if the value is the text of one."""
-        j = self._index.get(value) if type(value) is str else None
+        """Return the level, if the value is the text of one, without evidence."""
+        j = self._index.get(value) if type(value) is str and not self.evidence else None
         return None if j is None else (j, 1.0)
 
     @property
     def reference(self) -> np.ndarray:
         """Features of the most frequent level."""
-        levels = np.zeros(len(self.counts))
-        if len(levels):
-            levels[np.argmax(self.counts)] = 1.0
-        return self._present(*levels.tolist())
+        if not self.counts:
+            return self._present()
+        return self._present(*self.encoded_levels[np.argmax(self.counts)].tolist())
 
 
 @dataclass(frozen=True)
@@ -524,6 +585,13 @@ def column_from_dict(value: Any) -> Column:
     del given["kind"]
     if "counts" in given and len(given["counts"]) != len(given["levels"]) + given["has_other"]:
         raise ValueError(f"{what} has an invalid 'counts': it must be a list of one count per level.")
+    if any(len(own) != len(given["levels"]) for own in given.get("evidence", ())):
+        raise ValueError(f"{what} has an invalid 'evidence': it must be lists of one number per level.")
+    n_shared, n_classes = given.get("n_shared", 0), len(given.get("evidence_for", ()))
+    if n_classes != len(given.get("evidence", ())) or n_shared > (len(given.get("levels", ())) if n_classes else 0):
+        raise ValueError(f"{what} has an invalid 'n_shared' or 'evidence_for': they do not match the evidence.")
+    if n_classes and (not given["has_other"] or given.get("is_ordered", False)):
+        raise ValueError(f"{what} has an invalid 'evidence': it is for unordered categories with other levels.")
     if "shares" in given and len(given["shares"]) != len(given["words"]):
         raise ValueError(f"{what} has an invalid 'shares': it must be a list of one share per word.")
     return found(**given)
@@ -540,6 +608,8 @@ EXACT_DIGITS = 15
 TEXT_DIFFERENT, TEXT_WORDS = 0.5, 3.0
 #: If rare levels are this share of the known rows, the column is reported.
 MUCH = 0.1
+#: Largest number of levels with evidence but no indicator, and smallest evidence of any level that is worth it.
+MOST_SHARED, LEAST_EVIDENCE = 100_000, 0.1
 _ID_NAME = re.compile(r"(.*[_\W])?(id|uid|uuid|guid|key|index|row|rownum|row_number|unnamed: 0)", re.IGNORECASE)
 
 
@@ -653,7 +723,7 @@ def _few_texts(used: list[str]) -> str:
     )
 
 
-def learn_column(cells: Cells, rules: EncoderParameters) -> tuple[Column | None, str]:
+def learn_column(cells: Cells, rules: EncoderParameters, labels: Labels | None = None) -> tuple[Column | None, str]:
     """Return the fitted column, or None if it is dropped, and a note for the user or the reason to drop it."""
     kind, format, note = find_reading(cells, rules)
     is_gap = cells.is_gap
@@ -669,7 +739,7 @@ def learn_column(cells: Cells, rules: EncoderParameters) -> tuple[Column | None,
     if kind == "text":
         return _learn_text(cells, rules)
     if kind == "category" or len(different) == 1:
-        column, reduced = _learn_category(cells, rules)
+        column, reduced = _learn_category(cells, rules, labels)
         return column, "; ".join(filter(None, (note if kind == "category" else "", reduced)))
     return _learn_numbers(cells.name, kind, values[~is_gap], bool(is_gap.any()), format), note
 
@@ -700,7 +770,7 @@ def _id_reason(cells: Cells, kind: str, values: np.ndarray, n_different: int) ->
     return None
 
 
-def _learn_category(cells: Cells, rules: EncoderParameters) -> tuple[Column | None, str]:
+def _learn_category(cells: Cells, rules: EncoderParameters, labels: Labels | None) -> tuple[Column | None, str]:
     codes, levels = as_levels(cells)
     ordered = rules.orders.get(cells.name, cells.order)
     place = {level: i for i, level in enumerate(ordered)}
@@ -708,20 +778,36 @@ def _learn_category(cells: Cells, rules: EncoderParameters) -> tuple[Column | No
     order = np.argsort(-count, kind="stable")
     kept = order[count[order] >= rules.min_rows][: rules.max_levels]
     n_gaps, n_levels = int((codes < 0).sum()), np.count_nonzero(count)
-    n_other = len(codes) - n_gaps - int(count[kept].sum())
-    if not len(kept) and not n_gaps:
+    n_known, shared = len(codes) - n_gaps, order[:0]
+    if labels is not None and not ordered and n_levels > rules.max_levels:
+        rest = order[len(kept) : n_levels][:MOST_SHARED]
+        shared = rest if count[rest].sum() >= MUCH * n_known else shared
+    if not len(kept) and not n_gaps and not len(shared):
         return None, f"none of its {n_levels} levels occurs in at least {rules.min_rows} rows (min_rows)"
     if unknown := [levels[i] for i in np.flatnonzero(count) if ordered and levels[i] not in place]:
         raise ValueError(f"Column {cells.name!r} contains {unknown[0]!r}, which is not in the order of its levels.")
     shown = sorted(kept.tolist(), key=lambda i: place[levels[i]] if ordered else _by_size(levels[i]))
-    counts = [int(count[i]) for i in shown]
-    if n_other:
-        counts.append(n_other)
-    share, note = n_other / (len(codes) - n_gaps), ""
-    if share >= MUCH:
+    shown += sorted(shared.tolist(), key=lambda i: _by_size(levels[i]))
+    n_other = n_known - int(count[shown].sum())
+    counts = [int(count[i]) for i in shown] + [n_other] * (n_other > 0 or len(shared) > 0)
+    share, note = 1.0 - int(count[kept].sum()) / n_known, ""
+    if len(shared):
+        note = f"{len(kept)} of its {n_levels} levels have an indicator; {len(shown)} are encoded by their classes"
+    elif share >= MUCH:
         note = f"{len(kept)} of its {n_levels} levels are used; the others, {share:.0%} of the rows, are 'other'"
     kept_levels = tuple(levels[i] for i in shown)
-    return CategoryColumn(cells.name, n_gaps > 0, kept_levels, n_other > 0, tuple(counts), len(ordered) > 0), note
+    column = CategoryColumn(
+        cells.name, n_gaps > 0, kept_levels, len(counts) > len(shown), tuple(counts), len(ordered) > 0, len(shared)
+    )
+    if len(shared) and labels is not None:
+        index = np.full(len(levels) + 1, -1)
+        index[shown] = np.arange(len(shown))
+        found = evidence(index[codes], len(shown), labels)
+        if np.abs(found).max() < LEAST_EVIDENCE:  # the levels differ as much as they do by chance
+            return _learn_category(cells, rules, None)
+        classes = tuple(labels.classes[c] for c in labels.explained)
+        column = replace(column, evidence=tuple(map(tuple, found.T.tolist())), evidence_for=classes)
+    return column, note
 
 
 def _learn_text(cells: Cells, rules: EncoderParameters) -> tuple[Column | None, str]:
@@ -815,15 +901,17 @@ class TableInputs:
         return self.encode(as_table(X, self.gaps, is_typed=False), owner)
 
     @classmethod
-    def learn(cls, table: Table, gaps: tuple[str, ...], rules: EncoderParameters) -> TableInputs:
-        """Fit the encoding to a table."""
+    def learn(
+        cls, table: Table, gaps: tuple[str, ...], rules: EncoderParameters, labels: Labels | None = None
+    ) -> TableInputs:
+        """Fit the encoding to a table; wide categories have evidence if labels are given."""
         columns: list[Column] = []
         dropped: dict[str, str] = {}
         notes: dict[str, str] = {}
         n_missing: dict[str, int] = {}
         for j, name in enumerate(table.names):
             cells = table.read(j)
-            column, note = learn_column(cells, rules)
+            column, note = learn_column(cells, rules, labels)
             if column is None:
                 dropped[name] = note
             else:
@@ -904,6 +992,15 @@ class TableInputs:
         if out.dtype == np.float32 and not np.isfinite(out).all():
             name = self.features[int(np.argmax(~np.isfinite(out).all(axis=0)))].column
             raise ValueError(f"Column {name!r} contains numbers too large for float32: use dtype=numpy.float64.")
+        return out
+
+    def encode_training(self, table: Table, owner: str, labels: Labels) -> np.ndarray:
+        """Encode the rows that the encoding was fitted to; the evidence of a row is that of other rows."""
+        out = self.encode(table, owner)
+        for column, position, place in zip(self.columns, self.positions(table, owner), self.places, strict=True):
+            if isinstance(column, CategoryColumn) and column.evidence:
+                first = place.start + column.n_own + 1
+                out[:, first : first + len(column.evidence)] = column.held_out(table.read(position), labels)
         return out
 
     def _encode_numbers(self, table: Table, positions: list[int], out: np.ndarray) -> bool:

@@ -24,6 +24,7 @@ from polyplane.engine.run import Limits, Progress, Run
 from polyplane.engine.state import Number, Tuple, Whole
 from polyplane.files.values import Listed, Numbers, Shared, Text, Value
 from polyplane.inputs.encoding import CategoryColumn, TableInputs
+from polyplane.inputs.evidence import Labels
 from polyplane.inputs.frames import as_numbers, as_table, concatenated, loaded, positions_of
 from polyplane.learners.monotone import class_ranks
 from polyplane.model import Model
@@ -45,7 +46,10 @@ ENCODER_PARAMETERS = [field.name for field in fields(TableEncoder) if field.name
 class TableClassifier(PlaneClassifier):
     """Classifier for raw tables: numbers of any scale, text, booleans, dates and missing values.
 
-    A `TableEncoder` converts the columns to numeric features. The model is a committee of multi-hyperplane classifiers:
+    A `TableEncoder` converts the columns to numeric features. Categories of more than `max_levels` levels are also
+    encoded by their *evidence* for the classes: how much more frequent a class is among the rows of the level than
+    among all rows, as a difference of log-odds that is shrunk for levels of few rows. In training, the evidence of a
+    row is that of other rows (five folds). The model is a committee of multi-hyperplane classifiers:
     candidates differ in the preparation of these features (scalings and expansions, plain or weighted by relevance,
     which reduces the influence of irrelevant columns) and in their numbers of planes per class. They are compared on
     held-out rows, and significantly worse ones are dropped early. From the others, members are selected one by one,
@@ -292,12 +296,14 @@ class TableClassifier(PlaneClassifier):
             if len(np.unique(codes[used])) < 2:
                 raise ValueError("Fewer than two classes have rows of positive weight.")
             table, codes, weight = table.take(used), codes[used], weight[used]
-            self._keep_encoder(encoder._fit_table(table), classes, len(codes))
-        Z = encoder.encoding_.encode(table, type(self).__name__)
-        if len(used) < len(Z):
-            Z, codes, weight = Z[used], codes[used], weight[used]
-        if is_first:
+            labels = Labels(codes, weight, tuple(map(str, classes.tolist())))
+            self._keep_encoder(encoder._fit_table(table, labels), classes, len(codes))
+            Z = encoder.encoding_.encode_training(table, type(self).__name__, labels)
             warn_of_telling_columns(encoder.encoding_, Z, codes)
+        else:
+            Z = encoder.encoding_.encode(table, type(self).__name__)
+            if len(used) < len(Z):
+                Z, codes, weight = Z[used], codes[used], weight[used]
         ranks = self._ranks(encoder, classes)
         return Data(self._as_steps(Z), codes, weight, np.arange(len(codes)), len(classes), ranks=ranks)
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyplane._sklearn import BaseEstimator, TransformerMixin
 from polyplane.inputs.encoding import COLUMNS, Column, DateColumn, EncoderParameters, Feature, NumberColumn, TableInputs
+from polyplane.inputs.evidence import Labels
 from polyplane.inputs.formats import date_reader
 from polyplane.inputs.frames import Table, as_table, text_of
 
@@ -42,8 +43,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       "$8,797.47", "43.2%", "12 kg", "1.2M", "(1 234,5)". Numbers that can be read in two ways, such as "8,797" if no
       other value of the column decides, are not: set `decimal`.
     * **Categories** are one-hot encoded. Rare levels, levels beyond the `max_levels` most frequent ones, and levels not
-      seen during fit share one indicator, "other". The encoding does not use the class labels. Levels of ordered
-      categories keep their order.
+      seen during fit share one indicator, "other". The encoding does not use the class labels, except within
+      `TableClassifier`, where the levels of wide categories have evidence for the classes. Levels of ordered categories
+      keep their order.
     * **Booleans** are encoded as 0 and 1.
     * **Dates** are encoded as days since 1970 and, if they vary, the year, the month, the day of the week (Monday is 1)
       and the hour. Times are local times; time zones are ignored. In text columns, dates are recognised in ISO 8601
@@ -266,8 +268,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"gaps={self.gaps!r} must be strings.")
         return as_table(X, frozenset(self.gaps))
 
-    def _fit_table(self, table: Table) -> Self:
-        return self._learn(table.names, lambda *how: TableInputs.learn(table, *how))
+    def _fit_table(self, table: Table, labels: Labels | None = None) -> Self:
+        return self._learn(table.names, lambda *how: TableInputs.learn(table, *how, labels))
 
     def _learn(self, names: Collection[str], learn: Callable[..., TableInputs]) -> Self:
         """Fit the encoding with `learn`, after validating the parameters; list what happens to columns in a warning."""

@@ -138,7 +138,8 @@ class ColumnScores:
         rows = np.zeros((len(values), len(self.column.features)))
         match self.column:
             case CategoryColumn():
-                rows[np.arange(len(values)), values.astype(int)] = 1.0
+                levels = self.column.encoded_levels
+                rows[:, : levels.shape[1]] = levels[values.astype(int)]
             case DateColumn(parts=parts):
                 rows[:, : 1 + len(parts)] = self.column.of_days(values)
             case _:
@@ -224,7 +225,7 @@ def value_of(column: Column, encoded: np.ndarray) -> float:
     if column.kind == "text" or (column.has_gaps and encoded[-1] > 0):
         return np.nan
     if isinstance(column, CategoryColumn):
-        return float(encoded.argmax()) if encoded.any() else np.nan
+        return float(column.level_of(encoded)) if encoded.any() else np.nan
     return float(encoded[0])
 
 

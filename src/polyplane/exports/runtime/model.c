@@ -160,9 +160,9 @@ static const char *PREFIX_trim(const char *text, size_t *length)
 /* @ end */
 /* @ if category */
 
-/* Adds the feature of a category: first + i for level i, `other` for an unknown level, `missing` for a missing value.
-   A negative index means that there is no such feature. */
-static void PREFIX_category(SUM *planes, const char *text, const char *const *levels, int n,
+/* Adds the feature of a category: first + i for level i, `other` for an unknown level and those from `own` on, `missing`
+   for a missing value. A negative index means that there is no such feature. Returns the index of the level, or -1. */
+static int PREFIX_category(SUM *planes, const char *text, const char *const *levels, int n, int own,
     int first, int other, int missing)
 {
     size_t length;
@@ -171,15 +171,16 @@ static void PREFIX_category(SUM *planes, const char *text, const char *const *le
     if (text == NULL) {
         if (missing >= 0)
             PREFIX_add(planes, missing, 1);
-        return;
+        return -1;
     }
     for (i = 0; i < n; i++)
-        if (strlen(levels[i]) == length && memcmp(levels[i], text, length) == 0) {
-            PREFIX_add(planes, first + i, 1);
-            return;
-        }
-    if (other >= 0)
+        if (strlen(levels[i]) == length && memcmp(levels[i], text, length) == 0)
+            break;
+    if (i < own)
+        PREFIX_add(planes, first + i, 1);
+    else if (other >= 0)
         PREFIX_add(planes, other, 1);
+    return i < n ? i : -1;
 }
 /* @ end */
 /* @ if date */
@@ -334,8 +335,11 @@ SIGNATURE
 /* @ if array */
     int j, f = 0;
 /* @ else */
-/* @ if number boolean */
+/* @ if number boolean evidence */
     double x;
+/* @ end */
+/* @ if evidence */
+    int level;
 /* @ end */
 /* @ end */
 /* @ if date */

@@ -161,14 +161,16 @@ function addColumn(planes, column, cell) {
     if (cell !== null) knownWords(column, cell).forEach((j) => add(planes, column.first + j, 1));
     return;
   }
-  if (column.kind === "category") {
-    const level = cell === null ? null : category(column, cell);
-    if (level !== null && level >= 0) add(planes, column.first + level, 1);
-    if (level === -1 && column.other !== null) add(planes, column.other, 1);
-    return;
+  let numbers = null;
+  if (column.kind === "category" && cell !== null) {
+    const level = category(column, cell);
+    if (level >= 0 && level < column.own) add(planes, column.first + level, 1);
+    else if (column.other !== null) add(planes, column.other, 1);
+    numbers = column.values?.map((value) => value.byLevel[level] ?? 0);
+  } else if (cell !== null) {
+    numbers = readers[column.kind](column, cell);
   }
-  const numbers = cell === null ? null : readers[column.kind](column, cell);
-  column.values.forEach((value, i) => {
+  column.values?.forEach((value, i) => {
     const x = numbers === null ? value.neutral : numbers[i];
     if (x === undefined) throw new Error(`Column ${JSON.stringify(column.name)} has no value.`);
     for (let j = value.features[0]; j < value.features[1]; j++) add(planes, j, feature(j, x));
