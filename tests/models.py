@@ -121,6 +121,21 @@ def of_wide_table(n_classes):
     return model.fit(X, y[rows]), X.assign(where=X["where"].where(X.index % 17 > 0, "never seen"))
 
 
+def of_special_codes(n_estimators=3, **params):
+    """Numbers with special codes, one of them with gaps as well."""
+    X, y = make_loans(600, random_state=0)
+    X = X.drop(columns="employed since")
+    rng = np.random.default_rng(0)
+    X = X.astype({"income": float, "age": float})
+    X.loc[rng.random(600) < 0.2, "income"] = -999.0
+    X.loc[rng.random(600) < 0.1, "income"] = -998.5
+    X.loc[rng.random(600) < 0.1, "income"] = np.nan
+    X.loc[rng.random(600) < 0.2, "age"] = 999.0
+    how = {"n_planes": 2, "max_iter": 5, "random_state": 0} | params
+    special = {"income": [-999, -998.5], "age": (999,)}
+    return polyplane.TableClassifier(n_estimators, special_codes=special, **how).fit(X, y), X
+
+
 def of_compressed(max_bytes):
     X, y = load_breast_cancer(return_X_y=True)
     model = polyplane.PegasosSVC(random_state=0).fit(StandardScaler().fit_transform(X), y)
@@ -172,6 +187,7 @@ KINDS = {
     **{
         f"table, {p or 'chosen'}": lambda p=p: of_table(p) for p in (None, "standard", "squares", "robust+norm", "bins")
     },
+    "table, special codes": lambda: of_special_codes(),
     "table, wide category": lambda: of_wide_table(2),
     "table, wide category, three classes": lambda: of_wide_table(3),
 }

@@ -600,6 +600,8 @@ class Scalers(NamedTuple):
         for column, own in zip(inputs.columns, inputs.places, strict=True):
             if not isinstance(column, NumberColumn):
                 raise TypeError(f"Column {column.name!r} is not a number, which scalers cannot precede.")
+            if column.special:
+                raise TypeError(f"Column {column.name!r} has special codes, which scalers cannot precede.")
             j = place[column.name]
             for name, values in numbers.items():
                 values[own.start] = getattr(before, name)[j]

@@ -17,7 +17,9 @@ def encode(column, value):
     is_gap = value is None or value != value
     match column["kind"]:
         case "number":
-            numbers = [column["neutral"] if is_gap else value]
+            special = column.get("special", [])
+            numbers = [column["neutral"] if is_gap or value in special else value]
+            numbers += [float(value == code) for code in special]
         case "boolean":
             numbers = [column["neutral"] if is_gap else float(value)]
         case "category":

@@ -11,6 +11,7 @@ from polyplane import TableClassifier
 from polyplane.exports.onnx import NEWEST_OPSET, OLDEST_OPSET, table_inputs, to_onnx
 from polyplane.tables.preparation import RECIPES
 from tests.models import QUICK
+from tests.models import fitted as fitted_kind
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -82,6 +83,18 @@ def test_weighted_features_and_several_preparations(fitted):
     assert fitted.temperature_ != 1
     fresh, _ = everything(200, 1)
     assert_equal_outputs(run(to_onnx(fitted), table_inputs(fitted, fresh)), fitted, fresh, NAMES)
+
+
+@pytest.mark.parametrize("kind", ["table, special codes", "table, wide category, three classes"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_special_codes_and_wide_categories(kind, dtype):
+    model, X = fitted_kind(kind)
+    numbers = X.select_dtypes("number").columns
+    X = X[:300].astype(dict.fromkeys(numbers, "float32"))
+    for opset in (OLDEST_OPSET, NEWEST_OPSET):
+        outputs = run(to_onnx(model, dtype, opset=opset), table_inputs(model, X, dtype))
+        names = outputs if len(outputs) == 3 else NAMES
+        assert_equal_outputs(outputs, model, X, names, 1e-5)
 
 
 def test_inputs_by_hand(fitted):

@@ -239,7 +239,7 @@ class TestRefusal:
         [
             ({"alpha": -1.0}, "The 'alpha' parameter"),
             ({"random_state": np.random.RandomState(np.random.PCG64(0))}, "RandomState over PCG64"),
-            ({"class_weight": {"no": 2.0, "yes": [1]}}, "parameters.class_weight.1 is a list"),
+            ({"class_weight": {"no": 2.0, "yes": [None]}}, "parameters.class_weight.1 is a list"),
             ({"enclosed": {1}}, "parameters.enclosed is a set"),
             ({"enclosed": "perhaps"}, "enclosed='perhaps' is not one of the labels"),
         ],

@@ -237,7 +237,7 @@ class TestForgery:
         [
             (["estimator", "parameters", "n_estimators"], 0, "an invalid model: The 'n_estimators' parameter"),
             (["estimator", "parameters", "colour"], 1, "the parameter 'colour', which TableClassifier does not have"),
-            (["estimator", "parameters", "gaps"], {"list": [1]}, "invalid value for parameters.gaps"),
+            (["estimator", "parameters", "gaps"], {"list": [1, None]}, "invalid value for parameters.gaps"),
             (["estimator", "parameters", "gaps"], {"list": [], "set": []}, "invalid value for parameters.gaps"),
             (["estimator", "parameters", "gaps"], {"os.system": ["ls"]}, "invalid value for parameters.gaps"),
             ([*ENCODER, "dict"], [["dtype", "float32"]], "no encoder"),

@@ -204,7 +204,8 @@ def decoded(column: Column, z: np.ndarray) -> CellValue:
             return " ".join(word for word, is_known in zip(words, z, strict=False) if is_known) or NO_WORDS
         case DateColumn():
             return date_text(float(z[0]))
-    value = float(z[0])
+    code = column.code_of(z) if isinstance(column, NumberColumn) else None
+    value = float(z[0]) if code is None else code
     return int(value) if isinstance(column, NumberColumn) and column.is_whole and value.is_integer() else value
 
 

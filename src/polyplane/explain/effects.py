@@ -14,7 +14,15 @@ from scipy.special import ndtri
 from polyplane.explain.columns import OTHER, CellValue, ModelColumns, decoded
 from polyplane.explain.geometry.changes import part_of_column
 from polyplane.explain.text import date_text, distinct, signed, whole_number
-from polyplane.inputs.encoding import BooleanColumn, CategoryColumn, Column, DateColumn, Range, TextColumn
+from polyplane.inputs.encoding import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+    Range,
+    TextColumn,
+)
 from polyplane.inputs.formats import DATES
 from polyplane.inputs.frames import Cells
 from polyplane.model import Model
@@ -261,6 +269,8 @@ class Effects:
             Z = self._Z[:, own]
             Z = Z.toarray() if sparse.issparse(Z) else Z
             seen = Z[Z[:, -1] == 0] if column.has_gaps else Z
+            if isinstance(column, NumberColumn):
+                seen = seen[~seen[:, 1:].any(axis=1)]  # without special codes
             rest = self._scores - self._part(j, Z)
         missing = None
         if column.has_gaps:

@@ -99,7 +99,7 @@ class Certificate:
         self.model = model = model.flat()
         self.norm = check_norm(norm)
         inputs = model.inputs
-        self.gaps = np.full(inputs.n_encoded, -1)  # the indicator that a number is missing; -1: none
+        self.numbers: list[slice] = []  # the encoded numbers of numeric columns, each before its indicators
         if isinstance(inputs, MatrixInputs):
             sizes = np.asarray(1.0 if scale is None else scale, dtype=np.float64)
             used = np.where(sizes == 0, 1.0, sizes)
@@ -112,10 +112,9 @@ class Certificate:
             numbers = {c.name: (c, own) for c, own in zip(inputs.columns, inputs.places, strict=True)}
             numbers = {name: pair for name, pair in numbers.items() if isinstance(pair[0], NumberColumn)}
             for name, size in _units(numbers, scale).items():
-                column, own = numbers[name]
+                own = numbers[name][1]
                 unit[own.start] = size
-                if column.has_gaps:
-                    self.gaps[own.start] = own.stop - 1
+                self.numbers.append(own)
             self.allowed = AllowedChange.of(inputs.n_encoded)
         self.unit: np.ndarray = unit
         is_limited = np.isfinite(self.allowed.lower).any() or np.isfinite(self.allowed.upper).any()
@@ -206,7 +205,9 @@ class Certificate:
 
     def _change(self, Z: np.ndarray, eps: np.ndarray) -> Change:
         """Return the changes of the features within distances, one for each row, by the infinity norm."""
-        unit = np.where((self.gaps >= 0) & (Z[:, self.gaps] > 0), 0.0, self.unit) * eps[:, None]
+        unit = self.unit * eps[:, None]
+        for own in self.numbers:  # missing values and special codes do not change
+            unit[Z[:, own.start + 1 : own.stop].any(axis=1), own.start] = 0.0
         low, high = (np.clip(edge, self.allowed.lower, self.allowed.upper) for edge in (Z - unit, Z + unit))
         features = self.model.features
         least, most = features.bounds(np.minimum(low, Z), np.maximum(high, Z))

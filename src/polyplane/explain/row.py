@@ -439,8 +439,12 @@ def _flip(columns: ModelColumns, row: Row, goal: int | None, allowed: dict[str, 
     if of_table is None:
         return None
     after = {name: pair[1] for name, pair in of_table.changes.items()}
-    values = [after.get(name, value) for name, value in zip(columns.names, row.values, strict=True)]
-    return Flip(labels[of_table.target], of_table.changes, of_table.distance, of_table.proven, values)
+    before = dict(zip(columns.names, row.values, strict=True))
+    changes = {
+        name: (before[name] if isinstance(value, str) else own, value)
+        for name, (own, value) in of_table.changes.items()
+    }
+    return Flip(labels[of_table.target], changes, of_table.distance, of_table.proven, list((before | after).values()))
 
 
 def _by_index(columns: ModelColumns, given: Any, otherwise: float) -> Any:

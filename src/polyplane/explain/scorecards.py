@@ -154,12 +154,15 @@ class Bins:
     def of(cls, model: Model, column: Column, own: slice) -> Bins:
         """Return the bins of numbers between the steps of a model, the levels of others, and missing values."""
         size, edges = own.stop - own.start, None
+        special: tuple[float, ...] = ()
         if isinstance(column, NumberColumn):
             edges = _steps(model, column, own.start)
             middles = 0.5 * (edges[1:] + edges[:-1])
             ends = [[edges[0] - 1.0], middles, [edges[-1] + 1.0]] if len(edges) else [[column.neutral]]
-            numbers = np.concatenate(ends)
+            special = column.special
+            numbers = np.concatenate([*ends, np.full(len(special), column.neutral)])
             names = _interval_names(edges, column.is_whole)
+            names += [f"special: {column.text_of_code(code)}" for code in special]
         else:
             levels = [*column.levels, *(["other"] * column.has_other)] if isinstance(column, CategoryColumn) else None
             names = ["False", "True"] if levels is None else levels
@@ -169,6 +172,7 @@ class Bins:
             values[:, : column.encoded_levels.shape[1]] = column.encoded_levels
         else:
             values[:, 0] = numbers
+            values[len(numbers) - len(special) :, 1 : 1 + len(special)] = np.eye(len(special))
         if column.has_gaps:
             missing = np.zeros((1, size))
             missing[0, 0] = 0.0 if isinstance(column, CategoryColumn) else column.neutral  # type: ignore[attr-defined]
@@ -181,6 +185,9 @@ class Bins:
         n_bins = len(self.names) - self.has_gaps
         if self.edges is not None:
             found = np.searchsorted(self.edges, Z[:, 0], side="right")
+            n_special = Z.shape[1] - 1 - self.has_gaps
+            for k in range(n_special):
+                found[Z[:, 1 + k] > 0] = n_bins - n_special + k
         elif Z.shape[1] - self.has_gaps == 1:
             found = (Z[:, 0] > 0.5).astype(np.intp)
         else:  # an unknown level has no points of its own: it is counted with the last one
@@ -377,19 +384,21 @@ def population_stability(estimator: Any, expected: Any, actual: Any) -> Any:
         if parts[0].shape[1] == 1:
             found.append(_index(*(part[:, 0] for part in parts)))
         else:
-            has_number = model.inputs.is_table and not isinstance(model.inputs.columns[j], CategoryColumn)  # type: ignore[union-attr]
-            found.append(_index(*(_codes(part, parts[0], has_number) for part in parts)))
+            is_indicator = model.inputs.is_indicator[of_encoded == j]  # type: ignore[union-attr]
+            found.append(_index(*(_codes(part, parts[0], is_indicator) for part in parts)))
         names.append(name)
     readings = np.array(["stable", "moderate shift", "shift"], dtype=object)[np.searchsorted(SHIFTS, found)]
     return data_frame({"name": names, "psi": found, "reading": readings})
 
 
-def _codes(part: np.ndarray, expected: np.ndarray, has_number: bool) -> np.ndarray:
-    """Return a code for each row of the encoded numbers of a column: the decile or the level, or missing."""
-    if not has_number:
-        return np.where(part.any(axis=1), part.argmax(axis=1), -1.0)
-    cuts = np.unique(np.quantile(expected[:, 0], np.arange(1, BINS) / BINS))
-    return np.where(part[:, -1] > 0, -1.0, np.searchsorted(cuts, part[:, 0], side="left"))
+def _codes(part: np.ndarray, expected: np.ndarray, is_indicator: np.ndarray) -> np.ndarray:
+    """Return a code for each row of the encoded numbers of a column: of its indicator, or the decile of its number."""
+    decile = np.zeros(len(part))
+    if not is_indicator[0]:
+        cuts = np.unique(np.quantile(expected[:, 0], np.arange(1, BINS) / BINS))
+        decile += np.searchsorted(cuts, part[:, 0], side="left")
+    flags = part[:, is_indicator]
+    return np.where(flags.any(axis=1), -1.0 - flags.argmax(axis=1), decile) if is_indicator.any() else decile
 
 
 def _index(expected: np.ndarray, actual: np.ndarray) -> float:

@@ -305,6 +305,12 @@ class _CWriter:
         if column.missing is not None:
             filled.append(f"    {self.name}_add(planes, {column.missing}, 1);")
         missing = "if (missing)" if column.kind == "date" else "if (isnan(x))"
+        for i, code in enumerate(column.special):
+            lines += [
+                f"if (x == {literals.real(code)}) {{",
+                f"    {self.name}_add(planes, {(column.first or 0) + i}, 1);",
+            ]
+            lines += [*filled[: len(known)], "} else"]
         if filled:
             lines += [f"{missing} {{", *filled, "}"] if len(filled) > 1 else [missing, *filled]
         lines += [line for number in column.numbers for line in self._runs(number, names[number.part])]

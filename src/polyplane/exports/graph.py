@@ -193,6 +193,10 @@ def encode(graph: Graph, encoding: TableInputs, inputs: list[TableInput]) -> str
         filled, is_missing = _fill([inputs[i] for i in numbers], graph)
         blocks.append(filled)
         order += [places[i][0] for i in numbers]
+        for i in numbers:
+            if inputs[i].column.special:
+                blocks.append(graph.cast(_is_code(inputs[i], graph), DOUBLE))
+                order += places[i][1 : 1 + len(inputs[i].column.special)]
         indicated = [k for k, i in enumerate(numbers) if inputs[i].column.has_gaps]
         if indicated:
             blocks.append(graph.cast(graph("Gather", is_missing, np.array(indicated), axis=1), DOUBLE))
@@ -211,7 +215,23 @@ def _fill(inputs: list[TableInput], graph: Graph) -> tuple[str, str]:
     if inputs[0].dtype != DOUBLE:
         values = graph.cast(values, DOUBLE)
     is_missing, columns = graph("IsNaN", values), [each.column for each in inputs]
-    return graph("Where", is_missing, np.array([column.neutral for column in columns]), values), is_missing
+    unusual = is_missing
+    if any(getattr(column, "special", ()) for column in columns):
+        each_is = [_any_code(each, graph) for each in inputs]
+        unusual = graph("Or", is_missing, graph("Concat", *each_is, axis=1))
+    return graph("Where", unusual, np.array([column.neutral for column in columns]), values), is_missing
+
+
+def _is_code(given: TableInput, graph: Graph) -> str:
+    """Compute whether a number is each of its special codes, shape (rows, codes)."""
+    return graph("Equal", given.name, np.array([given.column.special], dtype=given.dtype))
+
+
+def _any_code(given: TableInput, graph: Graph) -> str:
+    """Compute whether a number is a special code, shape (rows, 1)."""
+    codes = given.column.special or (np.nan,)  # which equals nothing
+    found = graph.cast(graph("Equal", given.name, np.array([codes], dtype=given.dtype)), np.int32)
+    return graph.cast(graph.reduce("ReduceMax", found, 1, keepdims=1), bool)
 
 
 def _dates(given: TableInput, graph: Graph) -> str:

@@ -96,6 +96,8 @@ def _column(column: ColumnView) -> dict[str, Any]:
         entries["format"] = date_pattern(column.format).replace("(?P<", "(?<")
     if column.kind in ("category", "text"):
         entries |= {"levels": column.levels, "own": column.n_own, "first": column.first, "other": column.other}
+    if column.special:
+        entries |= {"special": column.special, "first": column.first}
     if column.may_be_missing:
         entries["missing"] = column.missing
     if column.numbers:

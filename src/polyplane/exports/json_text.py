@@ -78,7 +78,8 @@ def to_json(model: Any) -> str:
          "temperature": 1.25,
          "pooling": "logsumexp",
 
-    The columns are encoded as the listed numbers: a number, or its "neutral" value if missing; an indicator for each
+    The columns are encoded as the listed numbers: a number, or its "neutral" value if it is missing or one of its
+    "special" codes, which have an indicator each; an indicator for each
     level of a category (the last "n_shared" levels share the one of other levels) and its "evidence" for each class, 0
     for unknown levels; an indicator of missing values; a date as days since 1970 and as parts of the calendar. With
     :math:`u` = (x - centre) * factor, a feature is :math:`u` ("value"), :math:`u^2` ("square"), :math:`s = u / \sqrt{1

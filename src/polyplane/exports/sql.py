@@ -249,11 +249,15 @@ class _SqlWriter:
                     part = f"CASE c{j}{cases} ELSE {self.dialect.literal(0.0)} END"
                 filled = part
                 if self.view.is_table:
-                    filled = f"CASE WHEN c{j} IS NULL THEN {self.dialect.literal(number.neutral)} ELSE {part} END"
+                    codes = ", ".join(map(self.dialect.literal, column.special))
+                    unusual = f"c{j} IS NULL OR c{j} IN ({codes})" if codes else f"c{j} IS NULL"
+                    filled = f"CASE WHEN {unusual} THEN {self.dialect.literal(number.neutral)} ELSE {part} END"
                 name = column.name if column.kind == "number" else f"{column.name} ({number.part})"
                 yield filled, f"v{j}_{i}", name
             if column.numbers and column.missing is not None and column.kind != "category":
                 yield f"CASE WHEN c{j} IS NULL THEN 1.0 ELSE 0.0 END", f"m{j}", f"{column.name} is missing"
+            for i, code in enumerate(map(self.dialect.literal, column.special)):
+                yield f"CASE WHEN c{j} = {code} THEN 1.0 ELSE 0.0 END", f"x{j}_{i}", f"{column.name} = {code}"
 
     def _features(self) -> Iterator[Selected]:
         for j, column in enumerate(self.view.columns):
@@ -263,6 +267,7 @@ class _SqlWriter:
                         yield self._feature(f"v{j}_{i}", f, run), f"f{f}", f"{column.name}, {run.op}"
             if column.numbers and column.missing is not None and column.kind != "category":
                 yield f"m{j}", "", ""
+            yield from ((f"x{j}_{i}", "", "") for i in range(len(column.special)))
 
     def _feature(self, number: str, f: int, run: FeatureRange) -> str:
         """Return a feature of a number as an expression."""
@@ -310,6 +315,9 @@ class _SqlWriter:
             for f in number.features
             if (weight := self._weight(f, k))
         ]
+        for i in range(len(column.special)):
+            if weight := self._weight((column.first or 0) + i, k):
+                terms.append(f"{self._digits(weight)} * x{j}_{i}")
         missing = self._weight(column.missing, k)
         if column.kind != "category":
             return terms + ([f"{self._digits(missing)} * m{j}"] if missing else [])

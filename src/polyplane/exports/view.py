@@ -18,7 +18,7 @@ from polyplane.model import Model
 #: Data types of weights, except for those of one byte.
 FLOATS = ("float32", "float64")
 #: Parts of columns that are indicators: they have weights but no features.
-INDICATORS = ("level", "word", "other", "missing")
+INDICATORS = ("level", "word", "special", "other", "missing")
 #: Numbers with digits, a sign, a decimal point or comma and an exponent.
 PLAIN_FORMATS = (NumberFormat("."), NumberFormat(","))
 #: Zero weights at both ends are removed if at most this fraction of the weights remains, since then the first and the
@@ -81,6 +81,8 @@ class ColumnView:
         The indices of the weights of the first level, of unknown levels, and of missing values. None: no weights.
     format : NumberFormat, str or None
         How numbers or dates are written in strings.
+    special : tuple of float
+        Numbers with weights of their own, from the index `first` on; they are otherwise treated as missing values.
     """
 
     name: str
@@ -93,6 +95,7 @@ class ColumnView:
     other: int | None = None
     missing: int | None = None
     format: NumberFormat | str | None = None
+    special: tuple[float, ...] = ()
 
     @property
     def may_be_missing(self) -> bool:
@@ -310,11 +313,10 @@ def _columns(model: Model, source: np.ndarray, indicator: np.ndarray) -> tuple[C
         ]
         place = {feature.part: int(indicator[j]) for feature, j in reversed(parts)}  # the first of the levels
         levels = getattr(column, "words" if column.kind == "text" else "levels", ())
-        first, other, missing = (
-            place.get(part) for part in ("word" if column.kind == "text" else "level", *INDICATORS[2:])
-        )
+        part = {"text": "word", "number": "special"}.get(column.kind, "level")
+        first, other, missing = (place.get(name) for name in (part, "other", "missing"))
         name, format = column.name, getattr(column, "format", None)
         values, n_own = tuple(numbers), getattr(column, "n_own", len(levels))
-        places = first, other, missing
-        columns.append(ColumnView(name, position[name], column.kind, values, levels, n_own, *places, format))
+        rest = first, other, missing, format, getattr(column, "special", ())
+        columns.append(ColumnView(name, position[name], column.kind, values, levels, n_own, *rest))
     return tuple(columns)

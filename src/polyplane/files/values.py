@@ -208,6 +208,11 @@ def mismatch(name: str) -> DamagedError:
     return DamagedError(f"has an invalid value for {name}")
 
 
+def _all_numbers(values: list[Any]) -> bool:
+    """Whether a list has finite numbers only."""
+    return bool(values) and all(type(value) in (int, float) and math.isfinite(value) for value in values)
+
+
 def all_text(values: Any) -> bool:
     """Whether a value is a list of strings."""
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
@@ -268,6 +273,8 @@ def _pack_value(value: Any, name: str, packer: Packer) -> Any:
             return value
         case list() | set() | frozenset() if type(value).__name__ in COLLECTIONS and all_text([*value]):
             return {type(value).__name__: value if isinstance(value, list) else sorted(value)}
+        case list() if _all_numbers(value):
+            return {"list": value}
         case tuple():
             return {"tuple": [_pack_value(part, f"{name}.{i}", packer) for i, part in enumerate(value)]}
         case dict():
@@ -400,6 +407,8 @@ def _unpack_value(node: Any, name: str, unpacker: Unpacker) -> Any:
             return unpacker.array(node, name)
         case {"scalar": inner, **rest} if not rest:
             return unpacker.array(inner, name)[()]
+        case {"list": list() as numbers} if len(node) == 1 and _all_numbers(numbers):
+            return numbers
         case dict() if len(node) == 1 and COLLECTIONS.keys() & node.keys() and all_text(next(iter(node.values()))):
             ((collection, texts),) = node.items()
             return COLLECTIONS[collection](texts)

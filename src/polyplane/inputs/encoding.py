@@ -37,6 +37,7 @@ from polyplane.inputs.frames import (
     as_numbers,
     as_table,
     positions_of,
+    text_of,
 )
 
 #: Parts of a date, in addition to the date itself, as numbers; the day of the week is from 1 (Monday) to 7.
@@ -52,10 +53,11 @@ class Feature(NamedTuple):
         The table column.
     part : str
         "number", "level" (1 where the column has this level), "other" (a rare or unknown level), "word" (1 where the
-        text contains this word), "evidence" (of the level for a class, see `CategoryColumn`), "missing", "true" (of a
-        boolean column), "days" (a date as days since 1970), or "year", "month", "day of week" and "hour".
+        text contains this word), "evidence" (of the level for a class, see `CategoryColumn`), "special" (1 where the
+        number is this code), "missing", "true" (of a boolean column), "days" (a date as days since 1970), or "year",
+        "month", "day of week" and "hour".
     level : str or None
-        The category level, the word or the class, if any.
+        The category level, the word, the class or the code, if any.
     """
 
     column: str
@@ -68,7 +70,7 @@ class Feature(NamedTuple):
         match self.part:
             case "number":
                 return self.column
-            case "level":
+            case "level" | "special":
                 return f"{self.column} = {self.level}"
             case "other" | "true":
                 return f"{self.column} = {self.part}"
@@ -83,7 +85,7 @@ class Feature(NamedTuple):
     @property
     def is_indicator(self) -> bool:
         """Whether the values of the feature are 0 and 1."""
-        return self.part in ("level", "other", "word", "missing", "true")
+        return self.part in ("level", "other", "word", "special", "missing", "true")
 
 
 class Range(NamedTuple):
@@ -133,6 +135,10 @@ def _are_strings(values: Any) -> bool:
 
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and _are_strings(value) and len(set(value)) == len(value)
+
+
+def _are_codes(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_number, value)) and len({*map(float, value)}) == len(value)
 
 
 def _is_range(value: Any) -> bool:
@@ -286,7 +292,11 @@ class Column(ABC):
 
 @dataclass(frozen=True)
 class NumberColumn(Column):
-    """A numeric column; the neutral value is the median. The last fields are the `NumberFormat` of strings."""
+    """A numeric column; the neutral value is the median.
+
+    The fields from `thousands` to `is_accounting` are the `NumberFormat` of strings. Numbers in `special` are codes,
+    such as -999: like missing values, they give the neutral value, and each has an indicator.
+    """
 
     neutral: float
     decimal: str
@@ -296,6 +306,7 @@ class NumberColumn(Column):
     unit: str = ""
     has_multiples: bool = False
     is_accounting: bool = False
+    special: tuple[float, ...] = ()
 
     kind = "number"
     checks = MappingProxyType(
@@ -303,6 +314,7 @@ class NumberColumn(Column):
             "decimal": one_of((".", ",")),
             "thousands": one_of(("", ",", ".", "'", " ")),
             "unit": Entry("a short string", lambda v: isinstance(v, str) and len(v) <= MAX_FORMAT),
+            "special": Entry("a list of distinct numbers", _are_codes, lambda v: tuple(map(float, v))),
         }
     )
 
@@ -317,20 +329,31 @@ class NumberColumn(Column):
         return slice(0, 1)
 
     def _parts(self) -> list[tuple[str, str | None]]:
-        return [("number", None)]
+        return [("number", None), *(("special", self.text_of_code(code)) for code in self.special)]
+
+    def text_of_code(self, code: float) -> str:
+        """Return a special code as text."""
+        return str(text_of(code))
+
+    def code_of(self, encoded: np.ndarray) -> float | None:
+        """Return the special code with these features, if it is one."""
+        return next((code for code, is_own in zip(self.special, encoded[1:], strict=False) if is_own), None)
 
     def _encode(self, cells: Cells, out: np.ndarray) -> None:
         values = as_numbers(cells, self.format)
-        out[:, 0] = np.where(np.isnan(values), self.neutral, values)
+        for j, code in enumerate(self.special, start=1):
+            out[:, j] = values == code
+        out[:, 0] = np.where(np.isnan(values) | np.isin(values, self.special), self.neutral, values)
 
     def entry(self, value: Any) -> tuple[int, float] | None:
-        """Return the number, if it is one."""
-        return (0, value) if is_number(value) and abs(value) <= LARGEST else None
+        """Return the number, if it is one and no special code."""
+        is_plain = is_number(value) and abs(value) <= LARGEST and value not in self.special
+        return (0, value) if is_plain else None
 
     @property
     def reference(self) -> np.ndarray:
         """Features of the median."""
-        return self._present(self.neutral)
+        return self._present(self.neutral, *[0.0] * len(self.special))
 
 
 @dataclass(frozen=True)
@@ -631,6 +654,8 @@ class EncoderParameters:
         Decimal separator of numbers that can be read in two ways.
     date_format : str, dict of str to str, or None
         Format of dates in strings, of all columns or by column.
+    special : dict of str to tuple of float
+        Special codes of numeric columns.
     """
 
     kinds: Mapping[str, str]
@@ -640,6 +665,7 @@ class EncoderParameters:
     max_words: int
     decimal: str | None
     date_format: str | Mapping[str, str] | None
+    special: Mapping[str, tuple[float, ...]]
 
 
 class ColumnFormat(NamedTuple):
@@ -726,7 +752,9 @@ def _few_texts(used: list[str]) -> str:
 def learn_column(cells: Cells, rules: EncoderParameters, labels: Labels | None = None) -> tuple[Column | None, str]:
     """Return the fitted column, or None if it is dropped, and a note for the user or the reason to drop it."""
     kind, format, note = find_reading(cells, rules)
-    is_gap = cells.is_gap
+    is_gap, special = cells.is_gap, rules.special.get(cells.name, ())
+    if special and kind != "number":
+        raise ValueError(f"special_codes names {cells.name!r}, which is a {kind}: only numbers have special codes.")
     if is_gap.all():
         return None, "it has no values"
     values = _values(cells, kind, format)
@@ -741,7 +769,10 @@ def learn_column(cells: Cells, rules: EncoderParameters, labels: Labels | None =
     if kind == "category" or len(different) == 1:
         column, reduced = _learn_category(cells, rules, labels)
         return column, "; ".join(filter(None, (note if kind == "category" else "", reduced)))
-    return _learn_numbers(cells.name, kind, values[~is_gap], bool(is_gap.any()), format), note
+    usual = values[~(is_gap | np.isin(values, special))] if special else values[~is_gap]
+    if not len(usual):
+        raise ValueError(f"Column {cells.name!r} has no numbers but its special codes: drop it, or make it a category.")
+    return _learn_numbers(cells.name, kind, usual, bool(is_gap.any()), format, special), note
 
 
 def _values(cells: Cells, kind: str, format: Any) -> np.ndarray:
@@ -827,12 +858,14 @@ def _learn_text(cells: Cells, rules: EncoderParameters) -> tuple[Column | None, 
     return column, f"{len(words)} of its {len(count)} words are used"
 
 
-def _learn_numbers(name: str, kind: str, values: np.ndarray, has_gaps: bool, format: Any) -> Column:
+def _learn_numbers(
+    name: str, kind: str, values: np.ndarray, has_gaps: bool, format: Any, special: tuple[float, ...]
+) -> Column:
     if kind == "number":
         is_whole = bool((values % 1 == 0).all())
         middle = _middle(values) if is_whole else float(np.median(values))
         how = (format or PLAIN).to_dict()
-        return NumberColumn(name, has_gaps, middle, range=Range.of(values), is_whole=is_whole, **how)
+        return NumberColumn(name, has_gaps, middle, range=Range.of(values), is_whole=is_whole, **how, special=special)
     if kind == "boolean":
         return BooleanColumn(name, has_gaps, float(values.mean()))
     parts = tuple(part for part in DATE_PARTS if np.ptp(date_part(values, part)) > 0)
@@ -1008,7 +1041,7 @@ class TableInputs:
         if table.matrix is None:
             return False
         numbers = [column for column in self.columns if isinstance(column, NumberColumn)]
-        if len(numbers) < len(self.columns):
+        if len(numbers) < len(self.columns) or any(column.special for column in numbers):
             return False
         values = table.matrix[:, positions]
         is_gap = np.isnan(values)

@@ -82,7 +82,7 @@ class TableClassifier(PlaneClassifier):
         member.
     kinds : dict of str to str or list of str, or None, default=None
         Kinds of columns that should not be inferred, and levels of ordered categories, see `TableEncoder`.
-    min_rows, max_levels, max_words, decimal, date_format, gaps
+    special_codes, min_rows, max_levels, max_words, decimal, date_format, gaps
         Parameters of the `TableEncoder`.
     n_planes : int or None, default=None
         Number of planes per class, in each member. None: selected on held-out rows for each member, from 1, 2, 4, 8, 16
@@ -93,8 +93,8 @@ class TableClassifier(PlaneClassifier):
     monotonic_cst : dict or array-like of shape (n_columns,), default=None
         Monotone columns: numbers, booleans or ordered categories. For two classes, 1 means that the probability of the
         second class never falls as the column grows, and -1 that it never grows; for more classes, see
-        `MultiHyperplaneClassifier`. Missing values, and rare or unknown levels, are outside of the order. Preparations
-        with squares or levels are not used.
+        `MultiHyperplaneClassifier`. Missing values, special codes, and rare or unknown levels, are outside of the
+        order. Preparations with squares or levels are not used.
     class_weight : dict, "balanced" or None, default=None
         Class weights.
     random_state : int, RandomState or None, default=None
@@ -155,6 +155,7 @@ class TableClassifier(PlaneClassifier):
     _: KW_ONLY
     preparation: str | None = None
     kinds: Mapping[str, str | Sequence[str]] | None = None
+    special_codes: Mapping[str, Sequence[float]] | None = None
     min_rows: int = 5
     max_levels: int = 50
     max_words: int = 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from polyplane._sklearn import BaseEstimator, TransformerMixin
 from polyplane.inputs.encoding import COLUMNS, Column, DateColumn, EncoderParameters, Feature, NumberColumn, TableInputs
 from polyplane.inputs.evidence import Labels
 from polyplane.inputs.formats import date_reader
-from polyplane.inputs.frames import Table, as_table, text_of
+from polyplane.inputs.frames import LARGEST, Table, as_table, text_of
 
 #: Strings that mark missing values in files written by pandas, R, SAS and spreadsheets.
 GAPS = (
@@ -68,6 +68,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Kinds of columns that should not be inferred: "number", "category", "boolean", "date" or "text" by column name
         ("x0", "x1" and so on for arrays), or the list of the levels of an ordered category. Ordered categories of
         pandas, Polars (Enum) and Arrow keep their order.
+    special_codes : dict of str to list of float, or None, default=None
+        Numbers that are codes, such as ``{"income": [-999, -998]}``: each gets an indicator, and is outside of the
+        order of the column, like a missing value.
     min_rows : int, default=5
         Minimum number of rows of a category level or a word; less frequent levels are rare and encoded as "other".
         Smaller values add noise; larger values can remove informative levels of small tables.
@@ -125,6 +128,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     kinds: Mapping[str, str | Sequence[str]] | None = None
     _: KW_ONLY
+    special_codes: Mapping[str, Sequence[float]] | None = None
     min_rows: int = 5
     max_levels: int = 50
     max_words: int = 300
@@ -135,6 +139,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kinds": [dict, None],
+        "special_codes": [dict, None],
         "min_rows": [Interval(Integral, 1, None, closed="left")],
         "max_levels": [Interval(Integral, 1, None, closed="left")],
         "max_words": [Interval(Integral, 0, None, closed="left")],
@@ -269,7 +274,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return as_table(X, frozenset(self.gaps))
 
     def _fit_table(self, table: Table, labels: Labels | None = None) -> Self:
-        return self._learn(table.names, lambda *how: TableInputs.learn(table, *how, labels))
+        return self._learn(table.names, lambda gaps, rules: TableInputs.learn(table, gaps, rules, labels))
 
     def _learn(self, names: Collection[str], learn: Callable[..., TableInputs]) -> Self:
         """Fit the encoding with `learn`, after validating the parameters; list what happens to columns in a warning."""
@@ -284,13 +289,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(
                     f"kinds[{name!r}] is {kind!r}; it must be one of {known}, or a list of levels in order."
                 )
-        for parameter, given in {"kinds": kinds, "date_format": by_name}.items():
+        special = {name: _codes(name, codes) for name, codes in (self.special_codes or {}).items()}
+        for parameter, given in {"kinds": kinds, "date_format": by_name, "special_codes": special}.items():
             for name in given:
                 if name not in names:
                     raise ValueError(f"{parameter} contains {name!r}, which is not a column of the table.")
         for format in [dates] if isinstance(dates, str) else by_name.values():
             date_reader(format)  # an error if it is invalid
-        rules = EncoderParameters(kinds, orders, self.min_rows, self.max_levels, self.max_words, self.decimal, dates)
+        rules = EncoderParameters(
+            kinds, orders, self.min_rows, self.max_levels, self.max_words, self.decimal, dates, special
+        )
         encoding = learn(tuple(sorted(self.gaps)), rules)
         _warn(encoding)
         return self._keep(encoding)
@@ -307,6 +315,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be numpy.float32 or numpy.float64, not {self.dtype!r}.")
         return np.dtype(self.dtype)
+
+
+def _codes(name: str, codes: Any) -> tuple[float, ...]:
+    """Validate the special codes of a column."""
+    is_list = isinstance(codes, list | tuple | set | frozenset | np.ndarray)
+    for code in codes if is_list else [codes]:
+        if not is_list or isinstance(code, bool) or not isinstance(code, Real) or not abs(float(code)) <= LARGEST:
+            raise ValueError(f"special_codes[{name!r}] is {codes!r}; it must be a list of finite numbers.")
+    return tuple(dict.fromkeys(map(float, codes)))
 
 
 def _warn(encoding: TableInputs) -> None:

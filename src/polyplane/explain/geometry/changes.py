@@ -221,7 +221,9 @@ class ModelScores:
 
 
 def value_of(column: Column, encoded: np.ndarray) -> float:
-    """Return the value of a column as a number; the index of a level; NaN if missing, and of a text."""
+    """Return the value of a column as a number; the index of a level; NaN if missing, special, or a text."""
+    if isinstance(column, NumberColumn) and column.code_of(encoded) is not None:
+        return np.nan
     if column.kind == "text" or (column.has_gaps and encoded[-1] > 0):
         return np.nan
     if isinstance(column, CategoryColumn):

@@ -169,6 +169,11 @@ function addColumn(planes, column, cell) {
     numbers = column.values?.map((value) => value.byLevel[level] ?? 0);
   } else if (cell !== null) {
     numbers = readers[column.kind](column, cell);
+    const code = column.special ? column.special.indexOf(numbers[0]) : -1;
+    if (code >= 0) {
+      add(planes, column.first + code, 1);
+      numbers = null;
+    }
   }
   column.values?.forEach((value, i) => {
     const x = numbers === null ? value.neutral : numbers[i];
