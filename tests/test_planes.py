@@ -122,6 +122,19 @@ def test_a_matrix_of_other_width_is_refused():
         PlaneSet(np.eye(2), np.zeros(2), [0, 1, 2]).scores(np.ones((4, 3)))
 
 
+def test_numbers_too_large_are_one_sentence():
+    planes = PlaneSet(np.array([[3.0, -3.0], [0.0, 1.0]]), np.zeros(2), [0, 1, 2])
+    X = np.ones((5000, 2))
+    X[4321] = 1.7e308
+    for predict in (planes.predict, planes.class_scores, planes.winners):
+        with pytest.raises(ValueError, match=r"The scores of row 4321 overflow float64: its numbers are too large\."):
+            predict(X)
+    narrow = planes.replace(coef=planes.coef.astype("f4"), intercept=planes.intercept.astype("f4"))
+    with pytest.raises(ValueError, match="row 0 overflow float32"):
+        narrow.scores(np.array([[3e38, -3e38]], dtype=np.float32))
+    assert np.isfinite(planes.scores(X / 4)).all()
+
+
 def test_float32_stays_float32():
     planes = PlaneSet(np.eye(2, dtype=np.float32), np.zeros(2, dtype=np.float32), [0, 1, 2])
     X = np.ones((3, 2), dtype=np.float32)

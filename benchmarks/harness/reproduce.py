@@ -180,6 +180,8 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=1, help="figures at a time; times are only fair with 1")
     given = parser.parse_args()
+    if given.jobs < 1:
+        parser.error(f"--jobs {given.jobs}: expected at least 1")
     unknown = [paper for paper in given.papers if paper not in PAPERS]
     if unknown:
         parser.error(f"there is no paper {unknown[0]!r}; choose from {', '.join(PAPERS)}")

@@ -450,8 +450,12 @@ class PlaneSet:
             X, by_feature = _sound_csr(X), np.ascontiguousarray(by_feature)
 
         def score(block: slice) -> Any:
-            scores = X[block, :] @ by_feature
-            scores += self.intercept
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = X[block, :] @ by_feature
+                scores += self.intercept
+            if xp is np and not np.isfinite(scores).all():
+                row = block.start + int((~np.isfinite(scores)).any(axis=1).argmax())
+                raise ValueError(f"The scores of row {row} overflow {scores.dtype}: its numbers are too large.")
             return reduce(scores)
 
         if xp is np:
@@ -469,6 +473,10 @@ PlaneCommittee = PlaneSet.of_members
 
 def check_winners(planes: PlaneSet) -> PlaneSet:
     """Raise an error if `planes` is a committee or pools by log-sum-exp, where single planes must decide."""
+    if not isinstance(planes, PlaneSet):
+        raise TypeError(
+            f"A PlaneSet is required, such as `planes_` of a fitted classifier, not a {type(planes).__name__}."
+        )
     if planes.n_members > 1:
         raise TypeError(
             f"A single PlaneSet is required, but this committee has {planes.n_members} members: pass one of them, "

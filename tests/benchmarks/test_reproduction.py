@@ -215,6 +215,13 @@ def test_unknown_paper_is_one_sentence(monkeypatch, capsys):
     assert "there is no paper 'cmp'; choose from cpm, gamm" in capsys.readouterr().err
 
 
+def test_no_jobs_are_one_sentence(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["reproduce", "--jobs", "0"])
+    with pytest.raises(SystemExit, match="2"):
+        reproduce.main()
+    assert "--jobs 0: expected at least 1" in capsys.readouterr().err
+
+
 @pytest.fixture(scope="module")
 def committed():
     """The chapters that the kept figures give."""

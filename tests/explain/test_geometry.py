@@ -326,6 +326,13 @@ def test_simplifying_keeps_what_it_promises(seed, tolerance, dtype):
             assert np.mean(without.predict(X) != aim) > tolerance
 
 
+def test_simplifying_something_without_planes_is_one_sentence():
+    with pytest.raises(
+        TypeError, match="A PlaneSet is required, such as `planes_` of a fitted classifier, not a Stand"
+    ):
+        simplify(StandardScaler(), np.zeros((3, 2)))
+
+
 def test_simplifying_finds_the_planes_that_matter():
     """A hundred copies of the square's planes, moved outwards, say nothing."""
     rng = np.random.default_rng(0)

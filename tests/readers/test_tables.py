@@ -390,6 +390,16 @@ class TestOtherFormats:
         with pytest.raises(ValueError, match="cannot be read by SQLite"):
             read_table(path)
 
+    def test_booleans_of_sqlite(self, tmp_path):
+        path = tmp_path / "x.db"
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("CREATE TABLE rows (paid BOOLEAN, other bool, count INTEGER)")
+            database.executemany("INSERT INTO rows VALUES (?, ?, ?)", [(True, 2, 1), (None, 0, 0), (False, 1, 1)])
+        found = read_table(path).to_pydict()
+        assert found == {"paid": [True, None, False], "other": [2, 0, 1], "count": [1, 0, 1]}
+        assert [type(value) for value in found["count"]] == [int] * 3
+        assert found["paid"][0] is True
+
     def test_duckdb(self, table, tmp_path):
         duckdb = pytest.importorskip("duckdb")
         path = tmp_path / "x.duckdb"

@@ -366,9 +366,14 @@ def _read_sqlite(input_file: InputFile, table: str | None) -> Any:
             name = _only_table([name for (name,) in tables if not name.startswith("sqlite_")], table, input_file.name)
             rows = database.execute(f"SELECT * FROM {_quoted(name)}")
             names, values = [column[0] for column in rows.description], rows.fetchall()
+            kinds = [kind.lower() for _, _, kind, *_ in database.execute(f"PRAGMA table_info({_quoted(name)})")]
     except sqlite3.Error as error:
         raise ValueError(f"{input_file.name} cannot be read by SQLite: {error}.") from None
-    return _of_objects(names, [[row[j] for row in values] for j in range(len(names))])
+    columns = [[row[j] for row in values] for j in range(len(names))]
+    for j, kind in enumerate(kinds):  # SQLite stores booleans as integers
+        if kind in ("bool", "boolean") and set(columns[j]) <= {0, 1, None}:
+            columns[j] = [None if value is None else bool(value) for value in columns[j]]
+    return _of_objects(names, columns)
 
 
 def _read_duckdb(input_file: InputFile, table: str | None) -> Any:
