@@ -30,8 +30,10 @@ from polyplane import (
 )
 from polyplane._array_api import ThreadPool, device_of, host_dtype, namespace, to_numpy, within_device_memory
 from polyplane.datasets import make_checkerboard
+from polyplane.engine.data import AffineScaling, Data
+from polyplane.learners import tangents
 from polyplane.learners.row_sums import ArrayRowSums, RowSums
-from polyplane.learners.tangents import kmeans
+from polyplane.learners.tangents import kmeans, tangent_start
 
 if parse_version(sklearn.__version__) < parse_version("1.8"):
     pytest.skip("scikit-learn 1.7 makes float64 of other libraries' float32", allow_module_level=True)
@@ -202,6 +204,25 @@ class TestMultiHyperplane:
             expected = kmeans(X, 5, np.random.default_rng(seed))
             found = kmeans(array(X), 5, np.random.default_rng(seed))
             np.testing.assert_allclose(np.sort(to_numpy(found), axis=0), np.sort(expected, axis=0), rtol=1e-5)
+
+    @pytest.mark.parametrize("most", [tangents.MOST_DISTANCES, 0])
+    def test_centres_of_all_classes_are_found_together(self, array, monkeypatch, most):
+        """Of classes with many rows, with equal ones, with as many as planes, with one, and with none."""
+        monkeypatch.setattr(tangents, "MOST_DISTANCES", most)
+        rng = np.random.default_rng(0)
+        X = np.repeat(rng.normal(size=(400, 3)), [300, *[3] * 99, *[1] * 300], axis=0).astype(np.float32)
+        y = np.repeat([0, 1, 2, 3], [800, 90, 6, 1])
+        X[:300] *= 5.0
+        X[800:830], X[891], n_planes = X[800], X[890], np.array([12, 60, 6, 1, 1])
+        starts = []
+        for rows in (X, array(X)):
+            data = Data(rows, y, np.ones(len(y), dtype=np.float32), np.arange(len(y)), 5)
+            scaling = AffineScaling.common(rows, data.training_weight)
+            starts.append(tangent_start(data, n_planes, scaling, 1.0, seed=0))
+        expected, found = (np.sort(to_numpy(start.centres), axis=1) for start in starts)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        np.testing.assert_array_equal(starts[1].mask, starts[0].mask)
+        assert starts[1].scale == pytest.approx(starts[0].scale, rel=1e-4)
 
     def test_labels_that_are_words_stay_on_the_host(self, array):
         X, y = blobs(2)

@@ -37,11 +37,17 @@ def _compat() -> Any:
     return array_api_compat
 
 
+#: The namespaces of types of arrays: it takes as long to find one as to launch a kernel.
+_namespaces: dict[type, Any] = {}
+
+
 def namespace(array: Any) -> Any:
     """Return the array API namespace of `array`: NumPy itself for its arrays and for sparse matrices."""
-    if isinstance(array, np.ndarray | np.generic) or is_sparse(array):
-        return np
-    return _compat().array_namespace(array)
+    found = _namespaces.get(type(array))
+    if found is None:
+        on_host = isinstance(array, np.ndarray | np.generic) or is_sparse(array)
+        found = _namespaces[type(array)] = np if on_host else _compat().array_namespace(array)
+    return found
 
 
 def is_foreign(array: Any) -> bool:
@@ -156,6 +162,8 @@ def take_rows(X: Any, rows: Any) -> Any:
     """Select rows of a dense or sparse matrix; the indices may be in host memory or on the device of X."""
     if isinstance(X, np.ndarray) or (xp := namespace(X)) is np:
         return X[rows]
+    if is_torch(X):  # one kernel; that of the compatibility namespace allows for negative indices, in three more
+        return X.index_select(0, like(rows, X))
     return xp.take(X, like(rows, X), axis=0)
 
 

@@ -13,8 +13,8 @@ from sklearn.datasets import make_classification
 from polyplane import MultiHyperplaneClassifier, PegasosSVC
 from polyplane.engine.data import Data
 from polyplane.engine.run import Run
-from polyplane.learners import many
-from polyplane.learners.many import Job, fit_many, train_stacked
+from polyplane.learners import many, tangents
+from polyplane.learners.many import Job, Stack, fit_many, shared_starts, train_stacked
 from polyplane.learners.multi_hyperplane import SmoothMultiHyperplane
 from polyplane.learners.tangents import choose_n_planes
 
@@ -57,6 +57,27 @@ def test_a_machine_is_what_it_is_alone(monkeypatch, most_scores):
         np.testing.assert_array_equal(planes.indptr, expected.indptr)
         np.testing.assert_allclose(planes.scores(X), expected.scores(X), atol=1e-9)
         np.testing.assert_allclose(planes.class_scores(X), expected.class_scores(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("shortfall", [tangents.SHORTFALL, 0.0])
+@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+def test_rows_are_skipped_as_alone(library, shortfall, monkeypatch):
+    """Also where skipped rows have lost their probability and all are visited again."""
+    monkeypatch.setattr(tangents, "SHORTFALL", shortfall)
+    data = data_of(pytest.importorskip(library).asarray(2 * X))
+    one = SmoothMultiHyperplane(n_planes=4, eta0=0.3, max_iter=20, batch_size=64)
+    jobs = [Job(one, seed, data.train) for seed in (0, 1)]
+    starts = shared_starts(data, jobs, None)
+    alone = [Run(one, start).go(repeat(data, 20)).state for start in starts]
+    together = Run(Stack((jobs[0],), (starts[0],))).go(repeat(data, 20))
+    (found,), expected = together.method.planes_of_models(together.state), one.planes(alone[0]).to_numpy()
+    np.testing.assert_allclose(found.scores(X), expected.scores(X), atol=1e-9)
+    assert together.state.adam.t == alone[0].adam.t < 20 * 15
+    assert shortfall or together.state.workspace.clocks[0].strikes == alone[0].rows.strikes > 0
+    # With neighbours, some batches are smaller.
+    both = Run(Stack(tuple(jobs), tuple(starts))).go(repeat(data, 20))
+    for state, planes in zip(alone, both.method.planes_of_models(both.state), strict=True):
+        assert (planes.predict(X) == one.planes(state).to_numpy().predict(X)).mean() > 0.95
 
 
 def test_centres_are_found_once_for_machines_that_share_them(monkeypatch):

@@ -10,10 +10,22 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from polyplane._array_api import astype, at_least, device_of, is_on_cuda, is_torch, like, namespace, softmax, take_rows
+from polyplane._array_api import (
+    astype,
+    at_least,
+    device_of,
+    is_foreign,
+    is_on_cuda,
+    is_torch,
+    like,
+    namespace,
+    softmax,
+    take_rows,
+    to_numpy,
+)
 from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.state import Array, MixedWhole, State
-from polyplane.learners.tangents import EpochRandomness, EpochSampler, update_mean
+from polyplane.learners.tangents import EpochSampler, update_mean
 
 #: Recording a graph costs as much as a few steps.
 WORTH_RECORDING = 16
@@ -115,6 +127,9 @@ EPSILON = 1e-4
 #: Rows per step for which these constants and the step size are chosen.
 USUAL_BATCH = 256
 
+#: Largest number of values of rows on a device of which training keeps a scaled copy.
+MOST_COPIED = 1 << 26
+
 #: Arrays of the shape of the planes.
 _BY_WEIGHT = Array("f", "classes", "planes", "features+1", mixed=True)
 
@@ -214,6 +229,10 @@ class AdamPass(Pass):
     def __post_init__(self) -> None:
         self._classes = like(np.arange(self.W.shape[0]), self.W)
         self._recorded: tuple[dict[Any, Any], ...] = ({}, {})
+        self._inputs: Any = None  # a scaled copy of the rows, each with a 1 at its end: fewer kernels in each step
+        if is_foreign(self.X) and self.X.shape[0] * self.X.shape[1] <= MOST_COPIED:
+            scaled = self.scaling.take(self.X, np.arange(self.X.shape[0]))
+            self._inputs = namespace(scaled).concat([scaled, namespace(scaled).ones_like(scaled[:, :1])], axis=1)
 
     def run(self, inputs: Sequence[Any], size: int, paces: Sequence[StepSettings], averaged_from: int) -> Any:
         """Make all steps, `size` rows each; return the probability of each row's class just before it was learned from.
@@ -222,23 +241,38 @@ class AdamPass(Pass):
         Planes are averaged from step `averaged_from` on.
         """
         xp, n_rows = namespace(inputs[0]), inputs[0].shape[0]
-        probability = xp.empty(n_rows, dtype=self.W.dtype, device=device_of(inputs[0]))
-        whole = n_rows // size
-        batches = [xp.reshape(array[: whole * size], (whole, size)) for array in inputs]
-        out = xp.reshape(probability[: whole * size], (whole, size))
+        chosen = xp.stack([*inputs, astype(take_rows(self.y, inputs[0]), inputs[0].dtype)])
+        share, whole = take_rows(self.weight, inputs[0]), n_rows // size
+        n_last = n_rows - whole * size
+        share[: n_rows - n_last] /= size
+        share[n_rows - n_last :] /= max(n_last, 1)
+        if n_last and is_foreign(self.W):  # rows without weight fill the last step, so that it can be recorded, too
+            whole += 1
+            chosen, share = (_padded(array, size - n_last) for array in (chosen, share))
+        probability = xp.empty(share.shape[0], dtype=self.W.dtype, device=device_of(inputs[0]))
+        end = whole * size
+        batches = [
+            xp.permute_dims(xp.reshape(chosen[:, :end], (chosen.shape[0], whole, size)), (1, 0, 2)),
+            xp.reshape(share[:end], (whole, size)),
+        ]
+        out = xp.reshape(probability[:end], (whole, size))
         turn = min(averaged_from, whole)
         steps = (slice(0, turn), self._step), (slice(turn, whole), self._averaged_step)
         for (part, step), recorded in zip(steps, self._recorded, strict=True):
-            run_steps(step, [batch[part, :] for batch in batches], paces[part], out[part, :], recorded)
+            run_steps(step, [batch[part, ...] for batch in batches], paces[part], out[part, :], recorded)
         if whole < len(paces):
             step = self._step if averaged_from > whole else self._averaged_step
-            probability[whole * size :] = step(*(array[whole * size :] for array in inputs), *paces[-1])
-        return probability
+            probability[end:] = step(chosen[:, end:], share[end:], *paces[-1])
+        return probability[:n_rows]
 
-    def _step(self, rows: Any, *rest: Any) -> Any:
-        """Update the planes with a batch; return the probability of each row's class before the update."""
-        *noise_rows, rate, shrink, _ = rest
-        probability, gradient = self._gradient(rows, *noise_rows)
+    def _step(self, chosen: Any, share: Any, *pace: Any) -> Any:
+        """Update the planes with a batch; return the probability of each row's class before the update.
+
+        `chosen` are the rows, the rows of noise if there is noise, and the classes; `share` are the weights of the rows
+        in the mean.
+        """
+        rate, shrink, _ = pace
+        probability, gradient = self._gradient(chosen, share)
         if self.anchor is not None:
             self.W -= shrink * (self.W - self.anchor)
         self.adam.step(self.W, gradient, self.decay, rate, self.epsilon)
@@ -246,24 +280,34 @@ class AdamPass(Pass):
             put_in_order(self.ranks, self.W)
         return probability
 
-    def _averaged_step(self, rows: Any, *rest: Any) -> Any:
+    def _averaged_step(self, chosen: Any, share: Any, *pace: Any) -> Any:
         """The same, followed by an update of the average."""
-        probability = self._step(rows, *rest)
-        update_mean(self.mean, self.W, rest[-1])
+        probability = self._step(chosen, share, *pace)
+        update_mean(self.mean, self.W, pace[-1])
         return probability
 
-    def _gradient(self, rows: Any, noise_rows: Any = None) -> tuple[Any, Any]:
-        W, n_rows = self.W, rows.shape[0]
-        own = astype(take_rows(self.y, rows)[:, None] == self._classes, W.dtype)
-        weight = take_rows(self.weight, rows) / n_rows
+    def _gradient(self, chosen: Any, share: Any) -> tuple[Any, Any]:
+        W, rows = self.W, chosen[0, ...]
+        noise_rows = chosen[1, ...] if chosen.shape[0] == 3 else None
+        own = astype(chosen[-1, ...][:, None] == self._classes, W.dtype)
         if sparse.issparse(self.X):
             noise = None if noise_rows is None else (self.noise, noise_rows)
-            return sparse_gradient(W, self.X[rows], own, weight, self.scaling, noise)
-        x = namespace(W).ones((n_rows, W.shape[2]), dtype=W.dtype, device=device_of(W))
-        x[:, :-1] = self.scaling.take(self.X, rows)
+            return sparse_gradient(W, self.X[rows], own, share, self.scaling, noise)
+        if self._inputs is not None:
+            x = take_rows(self._inputs, rows)
+        else:
+            x = namespace(W).ones((rows.shape[0], W.shape[2]), dtype=W.dtype, device=device_of(W))
+            x[:, :-1] = self.scaling.take(self.X, rows)
         if noise_rows is not None:
             x[:, :-1] += take_rows(self.noise, noise_rows)
-        return dense_gradient(W, x, own, weight)
+        return dense_gradient(W, x, own, share)
+
+
+def _padded(array: Any, n: int) -> Any:
+    """An array with `n` zeros added along its last axis."""
+    xp = namespace(array)
+    zeros = xp.zeros((*array.shape[:-1], n), dtype=array.dtype, device=device_of(array))
+    return xp.concat([array, zeros], axis=-1)
 
 
 def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
@@ -294,7 +338,10 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
         total = xp.sum(by_class, axis=-1)
         probability, weight = probability / total, weight / total
     probability = at_least(probability, LEAST_PROBABILITY)
-    factor = (1.0 - own / probability[..., None]) * weight[..., None]
+    if is_torch(scores):  # in two kernels instead of three
+        factor = weight[..., None].addcmul(own, (weight / probability)[..., None], value=-1)
+    else:
+        factor = (1.0 - own / probability[..., None]) * weight[..., None]
     scores *= factor[..., None]
     return scores, probability
 
@@ -400,10 +447,10 @@ class CandidatePlanes(EpochSampler):
         """Whether to update the candidates."""
         return not self.all_are_candidates and (self.is_new or data.stream or renews(turn))
 
-    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
+    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n_features = self._n_features
         noise = rng.standard_normal(min(len(order) * n_features, NOISE) + n_features, dtype=self._dtype)
-        return EpochRandomness(order, noise, rng.integers(0, len(noise) - n_features + 1, len(order)))
+        return noise, rng.integers(0, len(noise) - n_features + 1, len(order))
 
 
 @dataclass
@@ -541,24 +588,24 @@ class OnePlanePerClass:
     Scores are linear along a direction, so the line search of L-BFGS needs no product with the rows: an iteration takes
     one product for the scores of the direction, and one for the gradient. (SciPy's L-BFGS makes two products for each
     step that it tries, and knows no arrays on devices.) Scores have one row per class: sums over the few classes of
-    each column are vectorised over the columns.
+    each column are vectorised over the columns. Of rows on a device, only what has their number is computed there.
     """
 
     def __init__(self, data: Data, scaling: AffineScaling, penalty: float = 1.0) -> None:
         kind, y, weight = scaling.centre, data.y[data.train], data.weight[data.train]
-        xp, n_classes = namespace(kind), data.n_classes
+        n_classes = data.n_classes
         self._rows = ScaledRows(data.X, data.train, scaling)
         self._own = astype(like(y, kind)[None, :] == like(np.arange(n_classes), kind)[:, None], kind.dtype)
         total = float(weight.sum(dtype=np.float64))
         self._weight = like((weight / total).astype(weight.dtype), kind)
-        variance = at_least(self._rows.square_sums(self._weight), 1e-12)  # sums to 1
-        constant = xp.ones_like(variance[:1])
+        variance = np.maximum(to_numpy(self._rows.square_sums(self._weight)), 1e-12)  # sums to 1
+        constant = np.ones_like(variance[:1])
         relative = variance ** (0.5 * max(0.0, 1.0 - len(y) / variance.shape[0]))
         allowed = float(np.clip(scaling.factor**-2.0, *VARIANCE))
-        unit = penalty * float(xp.sum(variance / relative)) / allowed * n_classes / (n_classes - 1) / total
-        self._penalty = xp.concat([unit * relative, 0 * constant])
-        curvature = xp.concat([variance, constant]) * (1 / 4 if n_classes == 2 else 1 / n_classes) + self._penalty
-        self._curvature = at_least(curvature, 1e-12)  # approximate, of each weight: the initial scaling of L-BFGS
+        unit = penalty * float(np.sum(variance / relative)) / allowed * n_classes / (n_classes - 1) / total
+        self._penalty = np.concat([unit * relative, 0 * constant])
+        curvature = np.concat([variance, constant]) * (1 / 4 if n_classes == 2 else 1 / n_classes) + self._penalty
+        self._curvature = np.maximum(curvature, 1e-12)  # approximate, of each weight: the initial scaling of L-BFGS
         self._forget()
 
     def _forget(self) -> None:
@@ -577,7 +624,7 @@ class OnePlanePerClass:
         return found
 
     def _iterate(self, planes: Any) -> MinimisedPlanes:
-        W = planes[:, 0, :]
+        W = to_numpy(planes[:, 0, :])
         if planes is not self._at:
             self._forget()
             self._scores = self._scores_of(W)
@@ -590,7 +637,7 @@ class OnePlanePerClass:
         self._at = None  # after an interrupt, scores and gradient are computed again
         self._remember(move, gradient - self._gradient)
         self._scores, self._gradient = scores, gradient
-        self._at = (W + move)[:, None, :]
+        self._at = like((W + move)[:, None, :], planes)
         return MinimisedPlanes(self._at, loss, 0.5 * _dot(gradient, self._times_inverse(gradient)) < PRECISION)
 
     def _remember(self, move: Any, change: Any) -> None:
@@ -603,7 +650,7 @@ class OnePlanePerClass:
 
     def _length(self, W: Any, direction: Any, along: Any) -> float:
         """Line search: the step size at which the slope is nearly 0, by Newton's method within a bracket."""
-        xp = namespace(W)
+        xp = namespace(along)
         ridge, bend = (_dot(self._penalty * direction, to) for to in (W, direction))
         enough = FLAT * abs(_dot(self._gradient, direction))
         ridge -= _dot(xp.sum(self._own * along, axis=0), self._weight)
@@ -623,18 +670,19 @@ class OnePlanePerClass:
                 length = (low + high) / 2
         return length
 
-    def _scores_of(self, W: Any) -> Any:
+    def _scores_of(self, W: np.ndarray) -> Any:
+        W = like(W, self._own)
         scores = namespace(W).matrix_transpose(self._rows.times(W[:, :-1]) + W[:, -1])
         return np.ascontiguousarray(scores) if isinstance(scores, np.ndarray) else scores
 
     def _loss(self, W: Any, scores: Any) -> tuple[float, Any]:
         """The mean log-loss, and the gradient of the penalised loss."""
-        xp, P = namespace(W), softmax(scores, axis=0)
+        xp, P = namespace(scores), softmax(scores, axis=0)
         probability = at_least(xp.sum(P * self._own, axis=0), 1e-30)
         P -= self._own
         P *= self._weight
         sums = self._rows.sums(xp.matrix_transpose(P))
-        gradient = xp.concat([sums, xp.sum(P, axis=1)[:, None]], axis=1)
+        gradient = to_numpy(xp.concat([sums, xp.sum(P, axis=1)[:, None]], axis=1))
         return -_dot(xp.log(probability), self._weight), gradient + self._penalty * W
 
 

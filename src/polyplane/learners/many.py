@@ -1,8 +1,8 @@
 """Many classifiers fitted together, each on its own rows of one matrix.
 
 On a device, multi-hyperplane models are trained as a stack, with one matrix product for the planes of all of them. The
-models share a matrix; each has its own rows, seed, start, step size, noise and number of planes. All visit all of
-their rows, as with ``backoff=0``, and the result of one does not depend on the others.
+models share a matrix; each has its own rows, seed, start, step size, noise and number of planes, and skips rows of its
+own. The result of one does not depend on the others, but that its steps are smaller where others visit more rows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from sklearn.base import clone
 
 from polyplane._array_api import (
     astype,
+    at_least,
+    device_of,
     host_dtype,
     in_threads,
     is_foreign,
     like,
     namespace,
+    put,
     take_rows,
     to_numpy,
     within_device_memory,
@@ -40,7 +43,15 @@ from polyplane.learners.multi_hyperplane import (
     SmoothMultiHyperplane,
     SmoothState,
 )
-from polyplane.learners.tangents import DrawnEpochs, EpochRandomness, EpochSampler, Schedule, choose_n_planes, near_host
+from polyplane.learners.tangents import (
+    BackoffState,
+    DrawnEpochs,
+    EpochRandomness,
+    EpochSampler,
+    Schedule,
+    choose_n_planes,
+    skip_longer,
+)
 from polyplane.planes import PlaneSet
 
 #: Maximum number of scores, and of values of the rows, in a step of a stack; more models form several stacks.
@@ -81,13 +92,12 @@ def parts_of(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) -> list
     n_jobs : int or None, default=None
         Number of threads that compute the starts and draw random numbers, on the host.
     """
-    near = near_host(data, max(int(np.max(job.method.n_planes or 1)) for job in jobs))
-    starts = shared_starts(near, jobs, n_jobs)
+    starts = shared_starts(data, jobs, n_jobs)
     convex = [i for i, job in enumerate(jobs) if job.method.is_convex(starts[i].W.shape[1])]
     parts = []
     for i in convex:
         method = replace(jobs[i].method, n_planes=1)
-        parts.append(Part(method, replace(near, train=jobs[i].rows), jobs[i].seed, [i]))
+        parts.append(Part(method, replace(data, train=jobs[i].rows), jobs[i].seed, [i]))
     for group in _groups(jobs, starts, set(range(len(jobs))) - set(convex)):
         stack = Stack(tuple(jobs[i] for i in group), tuple(starts[i] for i in group), n_jobs)
         parts.append(Part(stack, data, 0, group))
@@ -105,21 +115,21 @@ def train_stacked(data: Data, jobs: Sequence[Job], n_jobs: int | None = None) ->
 
 
 def shared_starts(
-    host: Data, jobs: Sequence[Job], n_jobs: int | None, memory: dict[Any, Any] | None = None
+    data: Data, jobs: Sequence[Job], n_jobs: int | None, memory: dict[Any, Any] | None = None
 ) -> list[SmoothState]:
-    """The states before the first step, on the host. Models that differ only in their scales share their centres.
+    """The states before the first step. Models that differ only in their scales share their centres.
 
     With a common `memory`, so do the models of several calls with the same rows.
     """
     memory = {} if memory is None else memory
 
     def choose(job: Job) -> Any:
-        found = choose_n_planes(job.method, replace(host, train=job.rows), job.seed).method
+        found = choose_n_planes(job.method, replace(data, train=job.rows), job.seed).method
         chosen = {"n_planes": found.n_planes}
         return chosen if job.method.eta0 else chosen | {"eta0": found.step_size}
 
     def start(job: Job) -> SmoothState:
-        return replace(job.method, scale=1.0).start(replace(host, train=job.rows), job.seed)
+        return replace(job.method, scale=1.0).start(replace(data, train=job.rows), job.seed)
 
     def source(job: Job) -> tuple[Any, ...]:
         return id(job.rows), job.seed, job.method.n_planes
@@ -155,7 +165,7 @@ def _groups(jobs: Sequence[Job], starts: Sequence[SmoothState], chosen: set[int]
         method, n_rows, start = jobs[i].method, len(jobs[i].rows), starts[i]
         size = min(method.batch_size, max(USUAL_BATCH, n_rows // STEPS_PER_PASS))
         padded = max(1 << (start.W.shape[1] - 1).bit_length(), FEW_SCORES // (size * start.W.shape[0]))
-        kind = method.max_iter, method.average_fraction, size, -(-n_rows // size), padded
+        kind = method.backoff, method.max_iter, method.average_fraction, size, -(-n_rows // size), padded
         by_kind.setdefault(kind, []).append(i)
     groups = []
     for (*_, size, _, _), members in by_kind.items():
@@ -173,6 +183,7 @@ class StackState(State):
     W: Annotated[Any, _BY_MODEL]
     adam: Adam
     mean: Annotated[Any, _BY_MODEL]
+    n_averaged: int = 0
     epoch: int = 0
     workspace: StackRows | None = workspace()
 
@@ -225,8 +236,9 @@ class Stack(Method[StackState]):
             anchor = self.padded_starts(data) if any(job.method.alpha for job in self.jobs) else None
             state = state.replace(workspace=StackRows(data, self.jobs, self.starts, anchor))
         assert state.workspace is not None
-        state.workspace.make_pass(state, self.n_jobs)
-        return state.replace(epoch=state.epoch + 1)
+        settings = state.workspace.make_pass(state, self.n_jobs)
+        adam, n_averaged = state.adam.replace(t=state.adam.t + len(settings)), np.count_nonzero(settings[:, 2, 0])
+        return state.replace(epoch=state.epoch + 1, adam=adam, n_averaged=state.n_averaged + int(n_averaged))
 
     def products(self, state: StackState) -> AbstractContextManager[Any]:
         """Matrix products are those of the device."""
@@ -243,8 +255,7 @@ class Stack(Method[StackState]):
 
     def planes_of_models(self, state: StackState) -> list[PlaneSet]:
         """The planes of each model, over the rows of X, on the host."""
-        assert state.workspace is not None
-        W = to_numpy(state.mean if state.workspace.is_averaged(state.epoch) else state.W)
+        W = to_numpy(state.mean if state.n_averaged else state.W)
         found = []
         for planes, start in zip(W, self.starts, strict=True):
             own = (planes[c, np.flatnonzero(mask)] for c, mask in enumerate(start.tangents.mask))
@@ -263,7 +274,6 @@ class StackRows:
         self.n_rows = np.array([len(job.rows) for job in jobs])
         method, xp = jobs[0].method, namespace(data.X)
         self.size = min(method.batch_size, max(USUAL_BATCH, int(self.n_rows[0]) // STEPS_PER_PASS))
-        self.n_steps = -(-int(self.n_rows[0]) // self.size)
         self.anchor = anchor
         self.inputs = xp.concat([data.X, xp.ones_like(data.X[:, :1])], axis=1)
         self.centre = self._to_device([[*to_numpy(start.scaling.centre), 0.0] for start in starts])[:, None, :]
@@ -288,57 +298,108 @@ class StackRows:
             (EpochSampler(replace(data, train=job.rows), job.method.shuffle, self.has_noise), job.seed)
             for job in sources.values()
         ]
-        # The weight of each row in the mean over its batch; 0 for the padding of the last batch.
-        index = np.arange(self.n_steps * self.size).reshape(self.n_steps, 1, self.size)
-        real = index < self.n_rows[:, None]
-        self.shares = self._to_device(real / real.sum(axis=2, keepdims=True))
-        # The step size, the shrinking and the weight in the average of each step: (epochs, steps, 3, models).
-        rates = _paces_of(jobs, starts, self.size)
-        n_averaged = rates[..., 2]
-        rates[..., 2] = np.where(n_averaged > 0, 1.0 / np.maximum(n_averaged, 1), 0.0)
-        self.rates = np.ascontiguousarray(rates.transpose(1, 2, 3, 0))
-        self.probability = like(np.empty((self.n_steps, len(jobs), self.size), dtype=host_dtype(data.X)), data.X)
+        self.starts, self.most, number = starts, int(self.n_rows.max()), np.arange(len(jobs))[:, None]
+        # Where the rows of each model begin in arrays of all models, and where its visits do.
+        self.first_row, self.first_visit = like(number * len(data.y), data.X), like(number * self.most, data.X)
+        # For how many passes each model skips each row on average; padding of batches writes to the last entry.
+        n_skips = len(jobs) * len(data.y) if method.backoff else 0
+        self.skip = like(np.zeros(n_skips + 1, dtype=np.uint8), data.X)
+        self.clocks = [BackoffState(self.skip[m : m + len(data.y)]) for m in range(0, n_skips, len(data.y))]
 
     def _to_device(self, values: Any) -> Any:
         """Copy numbers of each model to the device of the rows."""
         return like(np.asarray(values, dtype=host_dtype(self.X)), self.X)
 
-    def is_averaged(self, epoch: int) -> bool:
-        """Whether the averages contain planes after this number of passes."""
-        return bool(self.rates[:epoch, :, 2].any())
+    def make_pass(self, state: StackState, n_jobs: int | None) -> np.ndarray:
+        """Update the arrays of a state in one pass, and return the settings of its steps.
 
-    def make_pass(self, state: StackState, n_jobs: int | None) -> None:
-        """Update the arrays of a state in one pass; random numbers are drawn in threads, on the host."""
-        xp, more = namespace(self.X), state.epoch + 1 < len(self.rates)
+        Random numbers are drawn in threads, on the host.
+        """
+        xp, method = namespace(self.X), self.jobs[0].method
+        more = state.epoch + 1 < method.max_iter
         drawn = in_threads(lambda source: source[0].draw(source[1], state.epoch, more=more), self.samplers, n_jobs)
-        rows = self._batches([each.order for each in drawn])
+        order, counts = self._by_model([each.order for each in drawn]), self.n_rows
+        if method.backoff:
+            order, counts = self._visited(order, self._by_model([each.chance for each in drawn], padding=np.inf))
+        n_steps = -(-int(counts.max()) // self.size)
+        # Models that visit so few rows that they need fewer steps than others make smaller ones.
+        ends = np.minimum(np.arange(n_steps + 1)[:, None] * self.size, counts)
+        less = -(-counts // self.size) < n_steps
+        ends[:, less] = np.arange(n_steps + 1)[:, None] * counts[less] // max(n_steps, 1)
+        begin, end = (like(part[:, :, None], self.X) for part in (ends[:-1], ends[1:]))
+        at = begin + like(np.arange(self.size), self.X)
+        is_row = at < end
+        at = xp.where(is_row, at, 0 * at) + self.first_visit
+        rows = self._of(order, at)
         whole = [rows, self._of(self.y, rows)]
         if self.has_noise:
-            whole.append(self._draw_noise(drawn))
-        self.share = self._of(self.weight, rows) * self.shares
-        batches = [xp.stack(whole, axis=1), self.share, self._to_device(self.rates[state.epoch])]
-        run_steps(partial(self._step, state), batches, [()] * self.n_steps, self.probability, self.recorded)
+            whole.append(self._of(self._draw_noise(drawn), at))
+        dtype, visited = self.weight.dtype, rows + self.first_row
+        weight = self._of(self.weight, rows) * astype(is_row, dtype)
+        if method.backoff:
+            visited = xp.where(is_row, visited, 0 * visited + self.skip.shape[0] - 1)
+            skip = self._of(self.skip, visited)
+            weight *= astype(skip, dtype) + 1.0
+        share = weight / at_least(astype(end - begin, dtype), 1.0)
+        settings = self._settings(state, counts)
+        batches = [xp.stack(whole, axis=1), share, self._to_device(settings)]
+        probability = xp.empty(rows.shape, dtype=dtype, device=device_of(rows))
+        run_steps(partial(self._step, state), batches, [()] * n_steps, probability, self.recorded)
+        if method.backoff:
+            self._note(visited, skip, weight, probability)
+        self.losses = -to_numpy(_sum(share * xp.log(probability)) / at_least(_sum(share), 1e-30))
+        return settings
 
-    @property
-    def losses(self) -> np.ndarray:
-        """The mean log-loss of each model in the last pass."""
-        xp = namespace(self.X)
-        sums = [xp.sum(xp.sum(each, axis=2), axis=0) for each in (self.share * xp.log(self.probability), self.share)]
-        return -to_numpy(sums[0] / sums[1])
+    def _visited(self, order: Any, chance: Any) -> tuple[Any, np.ndarray]:
+        """The rows that each model visits in this pass, first in each line of `order`, and their numbers."""
+        xp = namespace(order)
+        is_visited = (astype(self._of(self.skip, order + self.first_row), chance.dtype) + 1.0) * chance < 1.0
+        counts = to_numpy(xp.sum(astype(is_visited, order.dtype), axis=1))
+        first = xp.argsort(astype(~is_visited, order.dtype), axis=1, stable=True)
+        return self._of(order, first + self.first_visit), counts
+
+    def _note(self, visited: Any, skip: Any, weight: Any, probability: Any) -> None:
+        """Skip rows of high probability for longer, in the models whose skipped rows have not lost theirs."""
+        xp = namespace(skip)
+        counted = weight * astype(skip > 0, weight.dtype)
+        shortfall = to_numpy(_sum(counted * (1.0 - probability))) / np.maximum(to_numpy(_sum(counted)), 1e-30)
+        judged = [clock.judged(float(own)) for clock, own in zip(self.clocks, shortfall, strict=True)]
+        self.clocks = [clock for clock, _ in judged]
+        is_free = like(np.array([own for _, own in judged])[:, None], skip)
+        visited = xp.where(is_free, visited, 0 * visited + self.skip.shape[0] - 1)
+        longer = skip_longer(skip, probability, self.jobs[0].method.backoff)
+        put(self.skip, xp.reshape(visited, (-1,)), xp.reshape(longer, (-1,)))
+
+    def _settings(self, state: StackState, counts: np.ndarray) -> np.ndarray:
+        """The step size, the shrinking and the weight in the average of each step of a pass: (steps, 3, models)."""
+        found: dict[Any, np.ndarray] = {}
+        settings = []
+        for job, start, count in zip(self.jobs, self.starts, counts.tolist(), strict=True):
+            method, unit = job.method, start.tangents.step
+            n_rows = int(counts.max()) if method.backoff else count
+            key = replace(method, n_planes=None), start.eta0, n_rows
+            if key not in found:  # but for the unit of the steps, which are those of all models with the same method
+                schedule = Schedule(method.max_iter, state.epoch, stream=False)
+                now = start.replace(adam=state.adam, mean=start.W, n_averaged=state.n_averaged)
+                paces, _ = method.paces(now, schedule, n_rows, self.size)
+                found[key] = np.reshape(paces, (-1, 3)) / [unit, 1.0, 1.0]
+            settings.append(found[key] * [unit, 1.0, 1.0])
+        table = np.stack(settings, axis=2)
+        table[:, 2] = np.where(table[:, 2] > 0, 1.0 / np.maximum(table[:, 2], 1), 0.0)
+        return table
 
     def _of(self, values: Any, rows: Any) -> Any:
-        """The value of each row of an array of indices."""
+        """The values at an array of indices, over all axes of `values` together."""
         xp = namespace(values)
-        return xp.reshape(xp.take(values, xp.reshape(rows, (-1,))), rows.shape)
+        return xp.reshape(take_rows(xp.reshape(values, (-1,)), xp.reshape(rows, (-1,))), rows.shape)
 
-    def _batches(self, values: Sequence[np.ndarray]) -> Any:
-        """The values of each source in the order of the visits, with shape (steps, models, rows)."""
-        padded = np.zeros((len(values), self.n_steps * self.size), dtype=np.int64)
-        for line, value in zip(padded, values, strict=True):
-            line[: len(value)] = value
-        xp, there = namespace(self.X), like(padded, self.X)
-        taken = take_rows(there, like(np.array(self.model_sources), self.X))
-        return xp.permute_dims(xp.reshape(taken, (len(self.jobs), self.n_steps, self.size)), (1, 0, 2))
+    def _by_model(self, values: Sequence[np.ndarray], padding: float = 0) -> Any:
+        """The values of the source of each model, one for each row in the order of the visits."""
+        lines = [
+            value if len(value) == self.most else np.pad(value, (0, self.most - len(value)), constant_values=padding)
+            for value in values
+        ]
+        return take_rows(like(np.stack(lines), self.X), like(np.array(self.model_sources), self.X))
 
     def _draw_noise(self, drawn: Sequence[EpochRandomness]) -> Any:
         tables: list[Any] = [each.noise for each in drawn]
@@ -349,19 +410,19 @@ class StackRows:
         else:
             self.noise[...] = noise  # recorded steps know this array
         chosen = [each.noise_rows + start for each, start in zip(drawn, starts, strict=True)]
-        return self._batches(chosen)
+        return self._by_model(chosen)
 
     def _step(self, state: StackState, whole: Any, weight: Any, settings: Any) -> Any:
         """Train on some rows; return the probability of the class of each row."""
         rows, y = whole[0, ...], whole[1, ...]
         rate, shrink, averaged = (settings[i, ...][:, None, None, None] for i in range(3))
         xp, W = namespace(state.W), state.W
-        x = xp.reshape(xp.take(self.inputs, xp.reshape(rows, (-1,)), axis=0), (*rows.shape, -1))
+        x = xp.reshape(take_rows(self.inputs, xp.reshape(rows, (-1,))), (*rows.shape, -1))
         if not self.is_scaled:
             x -= self.centre
             x *= self.factor
         if self.has_noise:
-            noise = xp.reshape(xp.take(self.noise, xp.reshape(whole[2, ...], (-1,)), axis=0), x.shape)
+            noise = xp.reshape(take_rows(self.noise, xp.reshape(whole[2, ...], (-1,))), x.shape)
             noise *= self.noise_level
             x += noise
         own = astype(y[..., None] == self.classes, W.dtype)
@@ -373,24 +434,10 @@ class StackRows:
         return probability
 
 
-def _paces_of(jobs: Sequence[Job], starts: Sequence[SmoothState], size: int) -> np.ndarray:
-    """The settings of all steps of the models, shape (models, epochs, steps, 3)."""
-    found: dict[Any, np.ndarray] = {}
-    paces = []
-    for job, start in zip(jobs, starts, strict=True):
-        unit, state = start.tangents.step, start
-        key = replace(job.method, n_planes=None), start.eta0, len(job.rows)
-        if key not in found:  # but for the unit of the steps, which are those of all models with the same method
-            passes, own = job.method.max_iter, []
-            for done in range(passes):
-                steps, _ = job.method.paces(state, Schedule(passes, done, stream=False), len(job.rows), size)
-                n_averaged = int(steps[-1].n_averaged)
-                adam = state.adam.replace(t=state.adam.t + len(steps))
-                state = state.replace(adam=adam, mean=state.W if n_averaged else None, n_averaged=n_averaged)
-                own.append(steps)
-            found[key] = np.array(own) / [unit, 1.0, 1.0]
-        paces.append(found[key] * [unit, 1.0, 1.0])
-    return np.array(paces)
+def _sum(values: Any) -> Any:
+    """The sum over the steps and the rows, for each model."""
+    xp = namespace(values)
+    return xp.sum(xp.sum(values, axis=2), axis=0)
 
 
 def fit_many(
@@ -408,7 +455,7 @@ def fit_many(
     The result is ``[clone(e).fit(X[r], y[r], sample_weight[r]) for e, r in zip(estimators, rows)]``, up to rounding.
     `MultiHyperplaneClassifier` does not copy the rows, and classifiers with the same rows and seed share their start.
     They are trained in threads. If X is an array on a device (PyTorch, CuPy, ...), they are trained as a stack with
-    common matrix products; they then visit all rows, as with ``backoff=0``, and cannot continue training.
+    common matrix products, and cannot continue training.
 
     Parameters
     ----------

@@ -32,6 +32,7 @@ from polyplane.engine.data import AffineScaling, Data, ScaledRows, as_rows
 from polyplane.engine.method import Method, Traits
 from polyplane.engine.state import Array, CommonScaling, MixedNumber, Seed, State, workspace
 from polyplane.learners.log_loss import (
+    MOST_COPIED,
     USUAL_BATCH,
     Adam,
     AdamPass,
@@ -58,8 +59,6 @@ from polyplane.learners.tangents import (
 )
 from polyplane.planes import PlaneSet
 
-#: Largest number of values of rows on a device, which a stack copies, for which a committee is trained as a stack.
-MOST_STACKED = 1 << 26
 #: Minimum number of steps per pass with larger batches than usual: fewer steps would train too slowly.
 STEPS_PER_PASS = 64
 
@@ -173,8 +172,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         assert isinstance(sampler, EpochSampler)
         schedule = Schedule.of(self.max_iter, state, data)
         drawn = sampler.draw(state.seed, state.epoch, more=schedule.next_turn > 0)
-        chance = np.random.default_rng([state.seed, state.epoch, 1]).random(len(drawn.order), dtype=np.float32)
-        rows, factor = clocks.visited(like(drawn.order, sampler.y), like(chance, sampler.weight))
+        rows, factor = clocks.visited(like(drawn.order, sampler.y), like(drawn.chance, sampler.weight))
         size = min(self.batch_size, max(USUAL_BATCH, rows.shape[0] // STEPS_PER_PASS))
         paces, averaged_from = self.paces(state, schedule, rows.shape[0], size)
         state = replace(state, mean=_mean_to_add_to(state, averaged_from, len(paces)))
@@ -485,7 +483,7 @@ class SmoothCommittee(Committee[SmoothCommitteeState]):
         if state.workspace is None:
             first, one = state.members[0], self.member
             is_stack = is_foreign(data.X) and len(state.members) > 1 and not (data.stream or data.is_part)
-            is_stack &= data.X.shape[0] * data.X.shape[1] <= MOST_STACKED
+            is_stack &= data.X.shape[0] * data.X.shape[1] <= MOST_COPIED
             if not is_stack or first.turn or first.adam.t or one.is_convex(first.W.shape[1]) or data.ranks is not None:
                 return super().step(state, data)
             state = self._as_stack(state, data)
@@ -495,12 +493,10 @@ class SmoothCommittee(Committee[SmoothCommitteeState]):
             stack_state = stack.step(rows, data)
         made, turn = stack_state.workspace, (rows.epoch + 1) % method.max_iter
         for m, (own, loss) in enumerate(zip(state.members, made.losses.tolist(), strict=True)):
-            adam = own.adam.replace(t=own.adam.t + made.n_steps)
-            mean = stack_state.mean[m, ...] if made.is_averaged(stack_state.epoch) else None
-            n_averaged = int(np.count_nonzero(made.rates[: stack_state.epoch, :, 2, m]))
-            members.append(
-                own.replace(adam=adam, mean=mean, n_averaged=n_averaged, epoch=own.epoch + 1, turn=turn, loss=loss)
-            )
+            adam = own.adam.replace(t=stack_state.adam.t)
+            mean = stack_state.mean[m, ...] if stack_state.n_averaged else None
+            changes = {"epoch": own.epoch + 1, "turn": turn, "loss": loss, "n_averaged": stack_state.n_averaged}
+            members.append(own.replace(adam=adam, mean=mean, **changes))
         if turn == 0:  # steps are large again, and new averages begin
             return state.replace(members=members, workspace=None)
         return state.replace(members=members, workspace=(stack, stack_state))
@@ -509,7 +505,7 @@ class SmoothCommittee(Committee[SmoothCommitteeState]):
         """The state whose arrays are parts of those of a stack of all members."""
         from polyplane.learners.many import Job, Stack
 
-        jobs = tuple(Job(replace(self.member, backoff=0), own.seed, data.train) for own in state.members)
+        jobs = tuple(Job(self.member, own.seed, data.train) for own in state.members)
         stack = Stack(jobs, tuple(state.members), self.n_jobs)
         rows = stack.start(data, None)
         members = [

@@ -32,6 +32,7 @@ from polyplane._array_api import (
     put,
     take_rows,
     to_numpy,
+    widest_float,
     within_device_memory,
 )
 from polyplane.engine.data import AffineScaling, Data, ScaledRows
@@ -174,21 +175,32 @@ class BackoffState(RowMemory):
         """
         skip = take_rows(self.skip, rows)
         xp, counted = namespace(rows), weight * astype(skip > 0, weight.dtype)
-        shortfall = float(xp.sum(counted * (1.0 - probability))) / max(float(xp.sum(counted)), 1e-30)
+        state, is_free = self.judged(float(xp.sum(counted * (1.0 - probability))) / max(float(xp.sum(counted)), 1e-30))
+        if is_free:
+            put(self.skip, rows, skip_longer(skip, probability, longest))
+        return state
+
+    def judged(self, shortfall: float) -> tuple[Self, bool]:
+        """The state after a pass whose skipped rows were short of probability, and whether it may skip more rows."""
         if shortfall > SHORTFALL:
             self.skip[...] = 0
-            return replace(self, strikes=self.strikes + 1, pause=2**self.strikes)
+            return replace(self, strikes=self.strikes + 1, pause=2**self.strikes), False
         if self.pause > 1:
-            return replace(self, pause=self.pause - 1)
-        half = at_most(skip, longest // 2)  # so that no uint8 overflows
-        put(self.skip, rows, xp.where(probability > AMPLE, at_most(2 * half + 1, longest), 0 * half))
-        return self
+            return replace(self, pause=self.pause - 1), False
+        return self, True
+
+
+def skip_longer(skip: Any, probability: Any, longest: int) -> Any:
+    """For how many epochs to skip rows, twice as many as before or none, given the probabilities of their classes."""
+    half = at_most(skip, longest // 2)  # so that no uint8 overflows
+    return namespace(skip).where(probability > AMPLE, at_most(2 * half + 1, longest), 0 * half)
 
 
 class EpochRandomness(NamedTuple):
     """The random numbers of an epoch, drawn on the host, so that they do not depend on the device."""
 
     order: np.ndarray
+    chance: np.ndarray  # uniform numbers, which decide whether a row is skipped
     noise: np.ndarray | None = None  # noise of variance 1
     noise_rows: np.ndarray | None = None  # the row of the noise for each visited row, in the order of the visits
 
@@ -236,19 +248,25 @@ class EpochSampler:
         def draw() -> EpochRandomness:
             rng = np.random.default_rng([seed, epoch])
             order = rng.permutation(self._train) if self._shuffle else self._train
-            return EpochRandomness(order) if self._noise_shape is None else self._draw_noise(rng, order)
+            chance = np.random.default_rng([seed, epoch, 1]).random(len(order), dtype=np.float32)
+            return EpochRandomness(order, chance, *(self._draw_noise(rng, order) if self._noise_shape else ()))
 
         drawn: EpochRandomness = self._shared((seed, epoch, self._shuffle, self._noise_shape, type(self)), draw)
         return drawn
 
-    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> EpochRandomness:
+    def _draw_noise(self, rng: np.random.Generator, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         noise = rng.standard_normal(self._noise_shape, dtype=self._dtype)
         first = np.repeat(rng.integers(0, len(noise), -(-len(order) // WINDOW)), WINDOW)[: len(order)]
-        return EpochRandomness(order, noise, (first + np.arange(len(order)) % self._window) % len(noise))
+        return noise, (first + np.arange(len(order)) % self._window) % len(noise)
 
 
 #: Maximum number of rows per centre for k-means.
 ROWS_PER_CENTRE = 256
+#: Passes of k-means.
+KMEANS_PASSES = 10
+#: Maximum number of distances, padding included, that k-means on a device computes at once; if there are more, it takes
+#: one class after the other.
+MOST_DISTANCES = 1 << 27
 #: Number of rows from which gap, spread and margin are estimated.
 SAMPLE = 800
 #: Number of multiplications from which sums of groups of rows take less time as a sparse product.
@@ -300,13 +318,17 @@ def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scal
     centres = like(np.zeros((*shape, X.shape[1]), dtype=host_dtype(X)), X)
     mask = np.zeros(shape, dtype=bool)
     size = len(rows) * X.shape[1] * shape[1] // shape[0]  # of a product of k-means
-    with blas_threads(size) if xp is np else nullcontext():
-        for c, k in enumerate(n_planes):
-            own = sampled(rows[y[rows] == c], int(k), rng)
-            # A class without rows starts with one plane at the centre of all rows.
-            found = _centres_of(X, own, scaling, int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
-            centres[c, : found.shape[0], :] = found
-            mask[c, : found.shape[0]] = True
+    most_rows = int(np.minimum(data.class_counts, ROWS_PER_CENTRE * n_planes).max())
+    if is_foreign(X) and shape[0] * shape[1] * most_rows <= MOST_DISTANCES:
+        centres, mask = _centres_together(X, [rows[y[rows] == c] for c in range(shape[0])], scaling, n_planes, rng)
+    else:
+        with blas_threads(size) if xp is np else nullcontext():
+            for c, k in enumerate(n_planes):
+                own = sampled(rows[y[rows] == c], int(k), rng)
+                # A class without rows starts with one plane at the centre of all rows.
+                found = _centres_of(X, own, scaling, int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
+                centres[c, : found.shape[0], :] = found
+                mask[c, : found.shape[0]] = True
     sample = np.sort(rng.choice(rows, min(len(rows), SAMPLE), replace=False))
     gap, spread, margin = _measure(centres, mask, ScaledRows(X, sample, scaling), y[sample])
     if gap + spread < ROUNDING:  # the classes have the same few rows: the scale is that of the rows
@@ -326,6 +348,56 @@ def _centres_of(X: Any, rows: np.ndarray, scaling: AffineScaling, n_centres: int
     if not sparse.issparse(X):
         return kmeans(scaling.take(X, rows), n_centres, rng)
     return (kmeans(X[rows], n_centres, rng) - scaling.centre) * X.dtype.type(scaling.factor)
+
+
+def _centres_together(
+    X: Any, rows: Sequence[np.ndarray], scaling: AffineScaling, n_planes: np.ndarray, rng: np.random.Generator
+) -> tuple[Any, np.ndarray]:
+    """The k-means centres of all classes on a device, with common matrix products; and which of them are not padding.
+
+    `rows` are those of each class. The result is that of `kmeans` for each class, up to rounding.
+    """
+    xp, n_classes, most_planes = namespace(X), len(rows), int(n_planes.max())
+    most_rows = max(min(len(own), ROWS_PER_CENTRE * k) for own, k in zip(rows, n_planes.tolist(), strict=True))
+    index, is_row = np.zeros((n_classes, most_rows), dtype=np.int64), np.zeros((n_classes, most_rows), dtype=bool)
+    first, mask = np.zeros((n_classes, most_planes), dtype=np.int64), np.zeros((n_classes, most_planes), dtype=bool)
+    moves = np.zeros((n_classes, most_planes), dtype=bool)
+    for c, k in enumerate(n_planes.tolist()):
+        own = sampled(rows[c], k, rng)
+        begin = rng.choice(len(own), k, replace=False) if len(own) > k else np.arange(len(own))
+        index[c, : len(own)], is_row[c, : len(own)] = own, True
+        first[c, : len(begin)], mask[c, : len(begin)] = begin + c * most_rows, True
+        moves[c, : len(begin)] = len(own) > k  # rows that are all centres stay where they are
+    flat = scaling.take(X, index.ravel())
+    x = xp.reshape(flat, (n_classes, most_rows, -1))
+    centres = xp.reshape(take_rows(flat, first.ravel()), (n_classes, most_planes, -1)) * _beside(mask[:, :, None], X)
+    far = _beside(np.where(mask, 0.0, np.inf)[:, None, :], X)
+    counted, least = _beside(is_row[:, None, :], X), _beside(np.full(is_row.shape, -np.inf), X)
+    moved, labels = like(moves[:, :, None], X), like(np.arange(most_planes)[None, :, None], X)
+    for _ in range(KMEANS_PASSES if most_planes > 1 else 1):
+        cost = x @ xp.matrix_transpose(-2.0 * centres)
+        cost += xp.sum(centres * centres, axis=2)[:, None, :] + far
+        member = astype(xp.argmin(cost, axis=2)[:, None, :] == labels, X.dtype) * counted
+        count = xp.sum(member, axis=2)
+        found = (member @ x) / at_least(count, 1.0)[:, :, None]
+        idle = moves & (to_numpy(count) == 0)
+        if idle.any():
+            distance = xp.min(cost, axis=2) + xp.sum(x * x, axis=2)
+            order = xp.argsort(xp.where(counted[:, 0, :] > 0, distance, least), axis=1)
+            last = most_rows - idle.sum(axis=1, keepdims=True) + idle.cumsum(axis=1) - 1
+            offset = most_rows * np.nonzero(idle)[0]
+            farthest = take_rows(xp.reshape(order, (-1,)), last[idle] + offset) + like(offset, X)
+            flat_found = xp.reshape(found, (n_classes * most_planes, -1))
+            put(flat_found, like(np.flatnonzero(idle), X), take_rows(flat, farthest))
+            found = xp.reshape(flat_found, found.shape)
+        centres = xp.where(moved, found, centres)
+    mask[:, 0] = True  # a class without rows starts with one plane at the centre of all rows
+    return centres, mask
+
+
+def _beside(values: np.ndarray, X: Any) -> Any:
+    """Numbers in the library, on the device and of the dtype of X."""
+    return like(values.astype(host_dtype(X)), X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,7 +462,9 @@ class KMeans(Method[KMeansState]):
         return PlaneSet(2 * state.centres, -square, np.arange(self.n_centres + 1))
 
 
-def kmeans(X: Any, n_centres: int, rng: np.random.Generator, passes: int = 10, in_float64: bool = False) -> Any:
+def kmeans(
+    X: Any, n_centres: int, rng: np.random.Generator, passes: int = KMEANS_PASSES, in_float64: bool = False
+) -> Any:
     """Centres of dense or sparse rows by a few passes of k-means."""
     n_rows = X.shape[0]
     if n_rows <= n_centres and not in_float64:
@@ -453,18 +527,6 @@ S = TypeVar("S", bound=Any)
 ADJUSTABLE = frozenset({"eta0", "backoff", "max_iter", "average_fraction", "shuffle"})
 
 
-#: Number of rows times features times planes from which the starts of rows on a device are computed there.
-WORTH_DEVICE = 1 << 31
-
-
-def near_host(data: Data, n_planes: int) -> Data:
-    """Return rows on a device in host memory, if they are few: launches would take longer than the sums of a start."""
-    X = data.X
-    if not is_foreign(X) or X.shape[0] * X.shape[1] * n_planes > WORTH_DEVICE:
-        return data
-    return replace(data, X=to_numpy(X))
-
-
 @dataclass(frozen=True)
 class TangentMethod(Method[S]):
     """Training from the tangent planes at the k-means centres of each class, with step sizes that decrease to 0."""
@@ -499,12 +561,8 @@ class TangentMethod(Method[S]):
         """The state before the first step."""
         with within_device_memory("Train on fewer rows at a time with partial_fit."):
             n_planes = self._planes_per_class(data)
-            near = near_host(data, int(n_planes.max()))
-            scaling = AffineScaling.common(near.X, near.training_weight)
-            tangents = tangent_start(near, n_planes, scaling, self.scale, seed)
-            if near is not data:
-                tangents = tangents.replace(centres=like(tangents.centres, data.X))
-                scaling = scaling._replace(centre=like(scaling.centre, data.X))
+            scaling = AffineScaling.common(data.X, data.training_weight)
+            tangents = tangent_start(data, n_planes, scaling, self.scale, seed)
             return self.begin(tangents, scaling, seed)
 
     def _planes_per_class(self, data: Data) -> np.ndarray:
@@ -714,16 +772,19 @@ def _calibrated_losses(planes: Any, data: Data, rows: np.ndarray) -> np.ndarray:
     few rows. After short training, scores are too large or too small, which longer training corrects. Scores are
     therefore multiplied by the factor with the lowest log-loss, which is convex in this factor.
     """
-    scores = to_numpy(planes.class_scores(take_rows(data.X, rows))).astype(float)
-    scores -= scores.max(axis=1, keepdims=True)
-    scores /= max(-scores.mean(), 1e-300)
-    index, y = np.arange(len(rows)), data.y[rows]
-    own, weight = scores[index, y], data.weight[rows] / data.weight[rows].mean()
+    scores = planes.class_scores(take_rows(data.X, rows))
+    xp, scores = namespace(scores), astype(scores, widest_float(scores))
+    scores -= xp.max(scores, axis=1, keepdims=True)
+    scores /= max(-float(xp.mean(scores)), 1e-300)
+    y, weight = data.y[rows], data.weight[rows] / data.weight[rows].mean()
+    index, counted = like(np.arange(len(rows)) * data.n_classes + y, scores), like(weight, scores, scores.dtype)
+    own = take_rows(xp.reshape(scores, (-1,)), index)
     power, step = 0.0, 4.0
     for _ in range(9):
-        probability = np.exp(2**power * scores)
-        probability /= probability.sum(axis=1, keepdims=True)
-        slope = weight @ ((probability * scores).sum(axis=1) - own)
-        power, step = power - np.sign(slope) * step, step / 2
-    wrong, truth = scores.argmax(axis=1) != y, probability[index, y]
-    return weight * (wrong + (probability**2).sum(axis=1) - 2 * truth + 1)
+        probability = xp.exp(2.0**power * scores)
+        probability /= xp.sum(probability, axis=1, keepdims=True)
+        slope = counted @ (xp.sum(probability * scores, axis=1) - own)
+        power, step = power - xp.sign(slope) * step, step / 2
+    brier = xp.sum(probability**2, axis=1) - 2 * take_rows(xp.reshape(probability, (-1,)), index) + 1
+    wrong = to_numpy(xp.argmax(scores, axis=1)) != y
+    return np.asarray(weight * (wrong + to_numpy(brier)))
