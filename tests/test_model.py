@@ -165,6 +165,7 @@ class TestKernel:
             return scores(model, sparse_features, Z, n_jobs)
 
         monkeypatch.setattr(polyplane.model, "WORTH_KERNEL", 0)
+        monkeypatch.setattr(polyplane.model, "LEAST_POOLED", 0)
         monkeypatch.setattr(Model, "_smooth_scores", counted)
         return shapes
 
@@ -221,9 +222,15 @@ class TestKernel:
         wide = Features.of(np.arange(14), centre=np.full(14, 3.0), n_inputs=14)
         planes = PlaneSet(np.ones((3, 14)), np.zeros(3), [0, 1, 3], pooling="logsumexp")
         Model(model.inputs, wide, planes, np.arange(2)).class_scores(Z)  # half of the rest of the features is not 0
+        monkeypatch.setattr(polyplane.model, "LEAST_POOLED", 2)
+        single, _ = self.model(0, [(1, 1, 1)])
+        single.class_scores(Z)
         monkeypatch.setattr(polyplane.model, "WORTH_KERNEL", Z.size * 10**6)
         model.class_scores(Z)
         assert used == []
+        monkeypatch.setattr(polyplane.model, "WORTH_KERNEL", 0)
+        model.class_scores(Z)
+        assert used == [Z.shape]
 
     @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("table")])
     def test_tables_have_the_same_scores(self, used, monkeypatch, kind):

@@ -18,9 +18,10 @@ from polyplane.planes import LEAST_ROWS, PlaneSet
 
 #: Number of values of a block of rows, which bounds the memory and keeps the features of a block in the cache.
 BLOCK_VALUES = 1 << 17
-#: Number of multiplications for which a kernel is worth its compilation, numbers of rows and of planes of its blocks,
-#: and the largest part of the features that are not 0 for which it is faster than a matrix product.
-WORTH_KERNEL, KERNEL_ROWS, KERNEL_PLANES, MOST_USED = 1 << 33, 2048, 128, 0.5
+#: Number of multiplications for which a kernel is worth its compilation; the largest part of the features that are not
+#: 0, and the smallest number of planes per class and member, for which it is faster than a matrix product; numbers of
+#: rows and of planes of its blocks.
+WORTH_KERNEL, MOST_USED, LEAST_POOLED, KERNEL_ROWS, KERNEL_PLANES = 1 << 33, 0.5, 2, 2048, 128
 #: Number of points on the path from a reference to a row: increased until the sum of the contributions is accurate.
 MIN_PATH_POINTS, MAX_PATH_POINTS, PATH_TOLERANCE = 16, 1024, 1e-7
 
@@ -231,6 +232,7 @@ class Model:
 
         n_rows, n_features, n_planes = Z.shape[0], self.features.n_features, self.planes.n_planes
         is_smooth = self.planes.pooling == "logsumexp" and self.projection is None and isinstance(Z, np.ndarray)
+        is_smooth = is_smooth and n_planes >= LEAST_POOLED * (len(self.planes.indptr) - 1)
         if is_smooth and n_rows * n_features * n_planes >= WORTH_KERNEL and find_spec("numba") is not None:
             sparse_features = SparseFeatures(self.features)
             first = slice(0, min(n_rows, KERNEL_ROWS))
