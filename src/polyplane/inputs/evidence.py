@@ -1,9 +1,9 @@
 """The evidence of the levels of wide categories: how much more frequent a class is among the rows of a level.
 
-On nine real and two made tables with categories of 57 to 4,958 levels and at most 7,200 training rows, the mean error
-is 22.5 %, and 27.6 % if all levels beyond 50 share an indicator. On ten of 19 such tables, the change of the error is
--4.3 points with evidence, -1.5 with 1,000 indicators, -1.7 with two times 100 hashed indicators; on all of them -3.5
-with a prior of 10 rows and -3.6 with one of estimated strength.
+On 17 real and two made tables with categories of 57 to 4,958 levels and at most 7,200 training rows, the mean error is
+23.5 %. It is 26.9 % if all levels beyond 50 share an indicator, 24.9 % with up to 1,000 indicators, 25.0 % with two
+times 100 hashed indicators (both take half more time), 26.5 % with the frequencies of the levels, and 27.1 % if only
+the row itself is left out of its evidence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Number of folds: the evidence of a training row is that of the rows of other folds.
+#: Number of folds: the evidence of a training row is that of the rows of other folds. (Error with 10 folds: the same;
+#: with 20: 0.2 points more.)
 FOLDS = 5
 #: Largest number of classes with evidence; the most frequent ones.
 MOST_CLASSES = 16
