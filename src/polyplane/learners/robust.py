@@ -94,14 +94,14 @@ class RobustPass(AdamPass):
     method: Any = None
     radius: float = 0.0
 
-    def _gradient(self, rows: Any, noise_rows: Any = None) -> tuple[Any, Any]:
+    def _gradient(self, chosen: Any, weight: Any) -> tuple[Any, Any]:
         from polyplane.kernels.robust import Perturbation, RowBuffers, ScoredRows, add_worst_cases
 
-        W, method, X, n_rows = self.W, self.method, self.X[rows], len(rows)
+        rows = chosen[0]
+        W, method, X = self.W, self.method, self.X[rows]
         flat, factor = W.reshape(-1, W.shape[2]), W.dtype.type(self.scaling.factor)
         own = (self.y[rows, None] == self._classes).astype(W.dtype)
-        weight = self.weight[rows] / W.dtype.type(n_rows)
-        x = np.ones((n_rows, W.shape[2]), dtype=W.dtype)
+        x = np.ones((len(rows), W.shape[2]), dtype=W.dtype)
         x[:, :-1] = (method.features(X) - self.scaling.centre) * factor
         probability, gradient = dense_gradient(W, x, own, W.dtype.type(method.clean) * weight)
         half = np.zeros_like(x)
