@@ -14,9 +14,10 @@ from polyplane.cli.info import info
 from polyplane.cli.predict import predict
 from polyplane.cli.scorecard import scorecard
 from polyplane.cli.train import train
+from polyplane.cli.warmup import warmup
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
-for function in (demo, train, predict, evaluate, explain, scorecard, info, export, compress):
+for function in (demo, train, predict, evaluate, explain, scorecard, info, export, compress, warmup):
     register(app, function)
 
 

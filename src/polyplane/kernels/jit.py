@@ -21,6 +21,7 @@ with interrupts_deferred():
     _ = cpu_target.typing_context, cpu_target.target_context  # which Numba initialises when they are first used
 
 __all__ = [
+    "KERNELS",
     "PART",
     "cgutils",
     "comparing_part",
@@ -37,6 +38,9 @@ __all__ = [
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: All kernels of the imported modules.
+KERNELS: list[Any] = []
 
 _RULES: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "no_cfunc_wrapper": True}
 _SUMS: dict[str, Any] = {"fastmath": {"contract", "reassoc"}}
@@ -79,6 +83,7 @@ def _entry(function: Function, rules: dict[str, Any]) -> Function:
     except (RuntimeError, OSError):  # neither the package's folder nor the user's cache folder can be written to
         _note("no cache folder is writable")
         compiled._cache = NoCache()
+    KERNELS.append(compiled)
     compiled._compile_for_args = _without_interrupts(compiled._compile_for_args)  # called for each new signature
     return compiled  # type: ignore[no-any-return]
 
