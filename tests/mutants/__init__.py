@@ -269,7 +269,7 @@ MUTANTS = [
     # The choice of the number of planes.
     Mutant(
         "learners/tangents.py",
-        "WORSE = 1.0",
+        "WORSE = 1.5",
         "WORSE = -9.0",
         "tests/engine/test_race.py -k 'plane and not a9a'",
     ),
@@ -521,8 +521,8 @@ MUTANTS = [
     # The choice of planes and steps.
     Mutant(
         "learners/tangents.py",
-        "sizes.insert(0, sizes[0] // GROWTH)",
-        "sizes.insert(0, sizes[0] // 2)",
+        "sizes.append(min(GROWTH * sizes[-1], last))",
+        "sizes.append(min(2 * sizes[-1], last))",
         f"{RACE} -k growing",
     ),
     Mutant(
@@ -533,21 +533,26 @@ MUTANTS = [
     ),
     Mutant(
         "learners/tangents.py",
-        "steps = (USUAL_STEP, SMALL_STEP) if method.eta0 is None else (USUAL_STEP,)",
-        "steps = (USUAL_STEP,)",
+        "found = race.run([usual, best], rungs)",
+        "found = [usual]",
         f"{RACE} -k small_steps",
     ),
     Mutant(
         "learners/tangents.py",
-        "best = next((own for own in near if own.n_planes == 1), best)",
-        "pass",
+        "best = next((each for each in near if each.n_planes == 1), fitted)",
+        "best = fitted",
         f"{RACE} -k 'along_a_plane and 200 or within_the_noise'",
     ),
-    Mutant("learners/tangents.py", "left += _beyond(race, left, compared, most)", "pass", f"{RACE} -k many_rows"),
     Mutant(
         "learners/tangents.py",
-        'settings["eta0"], chosen = best.eta0, replace(chosen, eta0=best.eta0)',
-        'settings["eta0"] = best.eta0',
+        "left += _more_planes(race, left, [rung], min(most_planes(data), MOST_PLANES))",
+        "pass",
+        f"{RACE} -k many_rows",
+    ),
+    Mutant(
+        "learners/tangents.py",
+        "settings, chosen = settings | own, replace(chosen, **own)",
+        "settings |= own",
         f"{RACE} -k small_steps",
     ),
     Mutant(
@@ -558,6 +563,25 @@ MUTANTS = [
     ),
     Mutant(
         "learners/tangents.py", 'rows = rows[np.argsort(data.y[rows], kind="stable")]', "pass", f"{RACE} -k rare_class"
+    ),
+    # Doubted labels.
+    Mutant(
+        "learners/tangents.py",
+        "factor if self.trust is None else factor * self.trust",
+        "factor",
+        f"{RACE} -k noisy_labels",
+    ),
+    Mutant(
+        "learners/multi_hyperplane.py",
+        "probability / (probability + self.doubt(state))",
+        "probability",
+        f"{RACE} -k doubtful_labels",
+    ),
+    Mutant(
+        "learners/log_loss.py",
+        "weight = weight * (probability / (probability + doubt))",
+        "pass",
+        f"{RACE} -k doubt_labels_too",
     ),
     Mutant("engine/run.py", "difference.std() / len(difference) ** 0.5", "difference.std()", f"{RACE} -k excess"),
     # Scores of many planes.

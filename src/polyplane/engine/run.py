@@ -539,6 +539,10 @@ class Race(Generic[C]):
         """Return the mean loss of a candidate on a rung; NaN if it failed."""
         return float(np.mean(self.trials[rung, candidate]))
 
+    def best(self, candidates: Sequence[C], rungs: Sequence[Any] | None = None) -> C:
+        """Return the candidate with the lowest mean loss on some rungs; None: on all so far."""
+        return min(candidates, key=lambda each: float(np.mean(self.losses(each, rungs))))
+
     def ranked(self, candidates: Sequence[C], rung: Any) -> list[C]:
         """Sort candidates by their mean loss on a rung, the best first; ties keep their order, failures are last."""
         order = np.argsort(np.nan_to_num([self.mean(each, rung) for each in candidates], nan=np.inf), kind="stable")

@@ -71,7 +71,9 @@ def _learner(node: dict[str, Any], old: Unpacker) -> tuple[dict[str, Any], dict[
     state = part_of(node, "training").get("state", {}) if node.get("training") is not None else {}
     for own in (state, *state.get("members", ())):
         if "adam" in own:
-            own["eta0"] = USUAL_STEP
+            own |= {"eta0": USUAL_STEP, "label_noise": 0.0}
+            if own.get("rows") is not None:
+                own["rows"]["trust"] = None
     _, n_features = old.array(planes["coef"], "planes.coef").shape
     planes = _planes(planes, planes.get("members") or 1, old)
     return _model(node, n_features, planes, learner=name, temperature=1.0 if has_probabilities else None), estimator

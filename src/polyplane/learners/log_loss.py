@@ -310,7 +310,7 @@ def _padded(array: Any, n: int) -> Any:
     return xp.concat([array, zeros], axis=-1)
 
 
-def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
+def log_loss_residual(scores: Any, own: Any, weight: Any, doubt: Any = None) -> tuple[Any, Any]:
     r"""Derivative of the weighted mean log-loss by the plane scores, and the probability of each row's own class.
 
     With :math:`p_k` the softmax over all planes and :math:`P_c` its sum over the planes of class c, the loss of a row
@@ -325,6 +325,8 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
         1 at each row's class, else 0.
     weight : array of shape (..., n_rows)
         Weights of the rows, divided by their number.
+    doubt : array of shape (..., 1), default=None
+        Odds of a random label that is the row's: rows count less where their class is less probable. None: 0.
     """
     xp = namespace(scores)
     if is_torch(scores):  # one kernel instead of five
@@ -338,6 +340,8 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
         total = xp.sum(by_class, axis=-1)
         probability, weight = probability / total, weight / total
     probability = at_least(probability, LEAST_PROBABILITY)
+    if doubt is not None:
+        weight = weight * (probability / (probability + doubt))
     if is_torch(scores):  # in two kernels instead of three
         factor = weight[..., None].addcmul(own, (weight / probability)[..., None], value=-1)
     else:
@@ -346,7 +350,7 @@ def log_loss_residual(scores: Any, own: Any, weight: Any) -> tuple[Any, Any]:
     return scores, probability
 
 
-def dense_gradient(W: Any, x: Any, own: Any, weight: Any) -> tuple[Any, Any]:
+def dense_gradient(W: Any, x: Any, own: Any, weight: Any, doubt: Any = None) -> tuple[Any, Any]:
     """Own-class probabilities, and the gradient in W (..., n_classes, n_planes, n_features + 1); the rows end in a 1.
 
     Several models, the first axis of all arrays, are independent of each other.
@@ -354,7 +358,7 @@ def dense_gradient(W: Any, x: Any, own: Any, weight: Any) -> tuple[Any, Any]:
     xp = namespace(W)
     flat = xp.reshape(W, (*W.shape[:-3], -1, W.shape[-1]))
     scores = xp.reshape(x @ xp.matrix_transpose(flat), (*x.shape[:-1], *W.shape[-3:-1]))
-    residual, probability = log_loss_residual(scores, own, weight)
+    residual, probability = log_loss_residual(scores, own, weight, doubt)
     residual = xp.reshape(residual, (*x.shape[:-1], -1))
     return probability, xp.reshape(xp.matrix_transpose(residual) @ x, W.shape)
 

@@ -126,7 +126,7 @@ def shared_starts(
     def choose(job: Job) -> Any:
         found = choose_n_planes(job.method, replace(data, train=job.rows), job.seed).method
         chosen = {"n_planes": found.n_planes}
-        return chosen if job.method.eta0 else chosen | {"eta0": found.step_size}
+        return chosen if job.method.eta0 else chosen | {"eta0": found.step_size, "label_noise": found.label_noise}
 
     def start(job: Job) -> SmoothState:
         return replace(job.method, scale=1.0).start(replace(data, train=job.rows), job.seed)
@@ -134,9 +134,11 @@ def shared_starts(
     def source(job: Job) -> tuple[Any, ...]:
         return id(job.rows), job.seed, job.method.n_planes
 
-    trials = [
-        (*source(job), job.method.eta0 is None, None if job.method.n_planes else job.method.trial) for job in jobs
-    ]
+    def setting(job: Job) -> tuple[Any, ...]:
+        method = job.method
+        return *source(job), method.eta0 is None, method.label_noise, None if method.n_planes else method.trial
+
+    trials = [setting(job) for job in jobs]
     chosen = _each_once(choose, jobs, trials, n_jobs, memory)
     jobs = [job._replace(method=replace(job.method, **own)) for job, own in zip(jobs, chosen, strict=True)]
     starts = _each_once(start, jobs, [source(job) for job in jobs], n_jobs, memory)
@@ -292,6 +294,8 @@ class StackRows:
         ]
         self.has_noise, self.noise_level = max(levels) > 0, self._to_device(levels)[:, None, None]
         self.noise: Any = None
+        doubts = [job.method.doubt(start) for job, start in zip(jobs, starts, strict=True)]
+        self.doubt = self._to_device(doubts)[:, None] if any(doubts) else None
         sources = {(id(job.rows), job.seed): job for job in jobs}
         self.model_sources = [list(sources).index((id(job.rows), job.seed)) for job in jobs]
         self.samplers = [
@@ -426,7 +430,7 @@ class StackRows:
             noise *= self.noise_level
             x += noise
         own = astype(y[..., None] == self.classes, W.dtype)
-        probability, gradient = dense_gradient(W, x, own, weight)
+        probability, gradient = dense_gradient(W, x, own, weight, self.doubt)
         if self.anchor is not None:
             W -= shrink * (W - self.anchor)
         state.adam.step(W, gradient, self.decay, rate, self.epsilon)

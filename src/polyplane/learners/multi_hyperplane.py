@@ -16,10 +16,12 @@ from sklearn.utils.metaestimators import available_if
 from polyplane._array_api import (
     astype,
     blas_threads,
+    host_dtype,
     is_foreign,
     kind_of,
     like,
     namespace,
+    put,
     softmax,
     take_rows,
     widest_float,
@@ -81,6 +83,7 @@ class SmoothState(State):
     n_averaged: int = 0
     is_minimum: bool = False  # whether the minimum of the convex problem is reached
     eta0: float = USUAL_STEP  # the initial step size, chosen with the number of planes
+    label_noise: float = 0.0  # the part of the labels that is taken for random, chosen likewise
     rows: BackoffState | None = None
     workspace: Any = workspace()  # an `EpochSampler`, a `OnePlanePerClass`, or the rows of a member of a table
 
@@ -103,6 +106,7 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
 
     alpha: float = 0.0
     noise: float | None = None
+    label_noise: float | None = None  # None: chosen with the number of planes, or 0
     batch_size: int = USUAL_BATCH
     penalty: float = 1.0  # relative strength of the penalty of one plane per class
 
@@ -123,13 +127,16 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
         """The state before the first step, from given planes."""
         W = tangents.planes()
         xp = namespace(W)
-        return SmoothState(W, Adam(xp.zeros_like(W), xp.zeros_like(W)), tangents, scaling, seed, eta0=self.step_size)
+        adam, doubt = Adam(xp.zeros_like(W), xp.zeros_like(W)), self.label_noise or 0.0
+        return SmoothState(W, adam, tangents, scaling, seed, eta0=self.step_size, label_noise=doubt)
 
     def _backoff_state(self, state: SmoothState, data: Data) -> BackoffState:
         """The back-off state; when a schedule starts, steps are large again, so no row is skipped."""
         if state.rows is not None and state.turn > 0:
             return state.rows
-        return BackoffState(like(np.zeros(len(data.y), dtype=np.uint8), kind_of(data.X)))
+        skip = like(np.zeros(len(data.y), dtype=np.uint8), kind_of(data.X))
+        trust = like(np.ones(len(data.y), dtype=host_dtype(state.W)), state.W) if state.label_noise else None
+        return BackoffState(skip, trust=trust)
 
     def _prepared(self, state: SmoothState, data: Data) -> SmoothState:
         """Add the memory of the rows and the random orders, or the convex problem."""
@@ -193,6 +200,8 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             loss = -float(namespace(losses).sum(astype(losses, widest_float(losses))))
             if self.backoff:
                 clocks = clocks.noted(rows, weight, probability, self.backoff)
+            if clocks.trust is not None:
+                put(clocks.trust, rows, probability / (probability + self.doubt(state)))
         if data.ranks is not None:
             put_in_order(data.ranks, state.W, state.mean)  # means are rounded
         return replace(
@@ -229,6 +238,10 @@ class SmoothMultiHyperplane(TangentMethod[SmoothState]):
             return self.noise
         _, n_planes, n_features = state.tangents.centres.shape
         return 0.2 * max(0.0, 1.0 - 2.0 / n_features) if n_planes > 1 else 0.0
+
+    def doubt(self, state: SmoothState) -> float:
+        """The odds of a random label that is that of a given row, with the part of random labels that is assumed."""
+        return state.label_noise / (state.W.shape[0] * (1.0 - state.label_noise))
 
     def paces(self, state: SmoothState, schedule: Schedule, n_rows: int, size: int) -> tuple[list[StepSettings], int]:
         """The settings of each step, and the first step after which planes are averaged."""
@@ -578,7 +591,10 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     n_planes : int or None, default=None
         Planes of each class (b). None: small models with 1, 2, 4, 16 and up to 64 planes (96 for two classes) are
         compared on held-out training rows first, with more than 2,000 rows on growing samples, and with more planes
-        where these are best; one plane is used unless more are clearly better.
+        where these are best; one plane is used unless more are clearly better. With the log-loss, if many held-out
+        rows are wrong, it is also chosen whether part of the labels is taken for random (`choice_`; Patrini et al.): a
+        row then counts as likely as its label is right, by its probability at the last visit. Rows of a stream, which
+        are visited once, always count fully.
     loss : {"log", "hinge"}, default="log"
         The loss function.
     alpha : float or None, default=None
@@ -587,8 +603,8 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
         Curvature of the paraboloid of the start, relative to an estimate from the data.
     eta0 : float or None, default=None
         Initial step size, relative to the distance from a row to the nearest centre of its class. None: with the
-        log-loss, 0.3, 0.1 or 0.03, chosen together with `n_planes` where that is None; otherwise 0.3. Smaller steps
-        fit noise in the labels less.
+        log-loss 0.3, 0.1, 0.03 or 0.01, chosen after `n_planes` where that is None; otherwise 0.3. Smaller steps fit
+        noise in the labels less. If a step size is given, all labels are trusted.
     noise : float or None, default=None
         Log-loss: standard deviation of the noise added to rows in training, relative to their distance from the
         decision boundary. None: 0.2, less in few dimensions, none in two, and none with one plane per class.
@@ -661,6 +677,9 @@ class MultiHyperplaneClassifier(EpochParameters, PlaneClassifier):
     ----------
     N. Djuric, Z. Wang and S. Vucetic. Growing Adaptive Multi-hyperplane Machines. ICML 2020. (Theorem 1: tangents of a
     convex function as planes.)
+
+    G. Patrini, A. Rozza, A. K. Menon, R. Nock and L. Qu. Making Deep Neural Networks Robust to Label Noise: A Loss
+    Correction Approach. CVPR 2017. (The forward correction of the log-loss, for labels that are random in part.)
 
     Examples
     --------

@@ -37,7 +37,7 @@ from polyplane._array_api import (
 )
 from polyplane.engine.data import AffineScaling, Data, ScaledRows
 from polyplane.engine.method import Method, Traits
-from polyplane.engine.run import Choice, Race, Run
+from polyplane.engine.run import Choice, Race, Run, excess
 from polyplane.engine.state import Array, RowMemory, State
 from polyplane.planes import PlaneSet
 
@@ -159,6 +159,8 @@ class BackoffState(RowMemory):
     skip: Annotated[Any, _CLOCK]  # number of epochs for which each row is skipped on average between two visits
     strikes: int = 0  # number of times that skipped rows had lost their probability
     pause: int = 0  # number of epochs for which no row is skipped
+    #: Probability that the label of each row is not a random one, at its last visit. None: all labels are trusted.
+    trust: Annotated[Any, Array("f", "rows")] | None = None
 
     def visited(self, order: Any, chance: Any) -> tuple[Any, Any]:
         """Return the rows of `order` to visit in this epoch, and the factor of each row's weight.
@@ -166,7 +168,8 @@ class BackoffState(RowMemory):
         `chance` are uniform random numbers.
         """
         factor = astype(self.skip, chance.dtype) + 1.0
-        return order[take_rows(factor, order) * chance < 1.0], factor
+        chosen = order[take_rows(factor, order) * chance < 1.0]
+        return chosen, factor if self.trust is None else factor * self.trust
 
     def noted(self, rows: Any, weight: Any, probability: Any, longest: int) -> Self:
         """Skip ample rows for 1, 3, 7, ... epochs, or no row.
@@ -306,8 +309,10 @@ class Tangents(State):
         return 2 * self.scale * max(self.spread**0.5, self.margin / 4, 1e-6)
 
 
-def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scale: float, seed: int) -> Tangents:
-    """Find the centres of the classes and the scale of the paraboloid.
+def tangent_start(
+    data: Data, n_planes: np.ndarray, scaling: AffineScaling, scale: float, seed: int, passes: int = KMEANS_PASSES
+) -> Tangents:
+    """Find the centres of the classes, by `passes` of k-means, and the scale of the paraboloid.
 
     `scale`, relative to the sum of the gap and the spread, determines the difference of the scores of the two best
     classes at the start: large enough to be useful, small enough that training can change it.
@@ -320,13 +325,17 @@ def tangent_start(data: Data, n_planes: np.ndarray, scaling: AffineScaling, scal
     size = len(rows) * X.shape[1] * shape[1] // shape[0]  # of a product of k-means
     most_rows = int(np.minimum(data.class_counts, ROWS_PER_CENTRE * n_planes).max())
     if is_foreign(X) and shape[0] * shape[1] * most_rows <= MOST_DISTANCES:
-        centres, mask = _centres_together(X, [rows[y[rows] == c] for c in range(shape[0])], scaling, n_planes, rng)
+        centres, mask = _centres_together(
+            X, [rows[y[rows] == c] for c in range(shape[0])], scaling, n_planes, rng, passes
+        )
     else:
         with blas_threads(size) if xp is np else nullcontext():
             for c, k in enumerate(n_planes):
                 own = sampled(rows[y[rows] == c], int(k), rng)
                 # A class without rows starts with one plane at the centre of all rows.
-                found = _centres_of(X, own, scaling, int(k), rng) if len(own) else xp.zeros_like(centres[c, :1, :])
+                found = (
+                    _centres_of(X, own, scaling, int(k), rng, passes) if len(own) else xp.zeros_like(centres[c, :1, :])
+                )
                 centres[c, : found.shape[0], :] = found
                 mask[c, : found.shape[0]] = True
     sample = np.sort(rng.choice(rows, min(len(rows), SAMPLE), replace=False))
@@ -343,15 +352,22 @@ def most_planes(data: Data) -> int:
     return max(1, numbers * len(data.train) // (X.shape[0] * X.shape[1] * data.n_classes))
 
 
-def _centres_of(X: Any, rows: np.ndarray, scaling: AffineScaling, n_centres: int, rng: np.random.Generator) -> Any:
+def _centres_of(
+    X: Any, rows: np.ndarray, scaling: AffineScaling, n_centres: int, rng: np.random.Generator, passes: int
+) -> Any:
     """The k-means centres of the scaled rows; sparse rows stay sparse, and their centres are scaled instead."""
     if not sparse.issparse(X):
-        return kmeans(scaling.take(X, rows), n_centres, rng)
-    return (kmeans(X[rows], n_centres, rng) - scaling.centre) * X.dtype.type(scaling.factor)
+        return kmeans(scaling.take(X, rows), n_centres, rng, passes)
+    return (kmeans(X[rows], n_centres, rng, passes) - scaling.centre) * X.dtype.type(scaling.factor)
 
 
 def _centres_together(
-    X: Any, rows: Sequence[np.ndarray], scaling: AffineScaling, n_planes: np.ndarray, rng: np.random.Generator
+    X: Any,
+    rows: Sequence[np.ndarray],
+    scaling: AffineScaling,
+    n_planes: np.ndarray,
+    rng: np.random.Generator,
+    passes: int,
 ) -> tuple[Any, np.ndarray]:
     """The k-means centres of all classes on a device, with common matrix products; and which of them are not padding.
 
@@ -374,7 +390,7 @@ def _centres_together(
     far = _beside(np.where(mask, 0.0, np.inf)[:, None, :], X)
     counted, least = _beside(is_row[:, None, :], X), _beside(np.full(is_row.shape, -np.inf), X)
     moved, labels = like(moves[:, :, None], X), like(np.arange(most_planes)[None, :, None], X)
-    for _ in range(KMEANS_PASSES if most_planes > 1 else 1):
+    for _ in range(passes if most_planes > 1 else 1):
         cost = x @ xp.matrix_transpose(-2.0 * centres)
         cost += xp.sum(centres * centres, axis=2)[:, None, :] + far
         member = astype(xp.argmin(cost, axis=2)[:, None, :] == labels, X.dtype) * counted
@@ -589,59 +605,52 @@ class TangentMethod(Method[S]):
         return state.loss
 
 
-def run_from_tangents(method: Any, data: Data, n_planes: np.ndarray, scaling: AffineScaling, seed: int) -> Run:
-    """Make all passes of a `TangentMethod`, from the tangent planes at the centres of each class.
-
-    Parameters
-    ----------
-    method : TangentMethod
-        The training method.
-    data : Data
-        The rows.
-    n_planes : ndarray of shape (n_classes,)
-        Number of planes of each class.
-    scaling : AffineScaling
-        The scaling of the rows in training.
-    seed : int
-        Seed of the centres, the order of the rows and the noise.
-    """
-    state = method.begin(tangent_start(data, n_planes, scaling, method.scale, seed), scaling, seed)
-    with method.products(state):
-        return Run(method, state, tracked=False).go(repeat(data, method.max_iter))
-
-
-# The number of planes, and the size of the steps.
+# The number of planes, the size of the steps, and the trust in labels.
 
 #: Minimum number of rows of a class per plane of a tangent start.
 ROWS_PER_PLANE = 4
 #: Numbers of planes per class to try; the last candidate is the maximum that the rows allow, up to 64, or 192 in total.
 N_PLANES_TRIED = (1, 2, 4, 16)
-#: Step sizes to try with more than one plane, the last one only if the one before is best. Small ones fit noise in the
-#: labels less. (4 by 4 board, 2,000 rows of which 40 % have random labels: 17 % error, with smaller steps 11 %.)
-USUAL_STEP, SMALL_STEP, LEAST_STEP = 0.3, 0.1, 0.03
+#: The usual step size, and that of the comparison of numbers of planes. Small steps fit noise in the labels less. (4 by
+#: 4 board, 2,000 rows of which 40 % have random labels: 17 % error, with smaller steps 11 %.)
+USUAL_STEP, SMALL_STEP = 0.3, 0.1
+#: A part of random labels, which is tried with the best number of planes. (The same board: 9 % error instead of 11.)
+NOISE_TRIED = 0.3
+#: The step size and the number of passes of a trial. Fewer passes have the effect of smaller steps: 20 passes with
+#: steps of 0.3 give the same error as 60 passes with steps of 0.1, with clean and with noisy labels.
+TRIALS = {USUAL_STEP: (0.3, 60), SMALL_STEP: (0.3, 20), 0.03: (0.1, 20), 0.01: (0.1, 7)}
+#: Maximum number of passes of a trial if there are more features than rows.
+LEAST_PASSES = 7
+#: Labels are clean, and usual steps are right, if the loss of the best number of planes is lower than this.
+CLEAN = 0.2
+#: On a sample, numbers of planes are alike if their losses differ by at most this many standard errors.
+ALIKE = 0.5
+#: Passes of k-means for the start of a trial.
+TRIAL_PASSES = 3
 #: Up to so many rows, three of four quarters are held out in turn. With more rows, candidates are compared on growing
-#: samples, each of them a quarter of the next; the last has the first number of rows, or a quarter of all rows. They
-#: share the held-out rows, at most the third number.
+#: samples that share the held-out rows: the first of so many rows, each next one four times as large, the last of so
+#: many rows or a quarter of all. Steps are compared on the first sample of at least so many rows.
 QUARTERS, FEW = 3, 2000
-LAST_SAMPLE, GROWTH, MOST_HELD_OUT = 12_000, 4, 4000
-#: Number of passes of a trial: as many as make this number of row visits, within bounds; the minimum of few rows if
-#: there are more features than rows. With few passes over few rows, several planes are not yet trained well enough to
-#: compare them with a single plane, which is trained to the minimum.
-VISITS, PASSES, LEAST_PASSES = 40_000, (20, 60), 7
+FIRST_SAMPLE, STEPS_SAMPLE, LAST_SAMPLE, GROWTH, MOST_HELD_OUT = 1500, 10_000, 12_000, 4, 4000
+#: If the labels are clean, a sample of this part of the rows is enough.
+ENOUGH = 1 / 16
 #: A candidate worse than the best by this many standard errors is not tried on the next quarter or sample.
 OUT_OF_THE_RACE = 2.0
 #: More than one plane is chosen only if a single one is worse by this many standard errors.
-WORSE = 1.0
+WORSE = 1.5
+#: Labels are doubted only if trust is worse by this many standard errors.
+WORSE_TRUSTING = 0.5
 #: On a sample, four times as many planes are tried if the most planes are best, up to this number and this number of
-#: rows per plane, as long as the loss falls by this part.
-MOST_PLANES, ROWS_PER_TRIED, GAIN = 512, 8, 0.01
+#: rows per plane, as long as the loss falls.
+MOST_PLANES, ROWS_PER_TRIED = 512, 8
 
 
-class PlanesAndStep(NamedTuple):
-    """What is chosen: the number of planes per class, and the initial step size."""
+class PlanesAndSteps(NamedTuple):
+    """What is chosen: the number of planes per class, the initial step size, and the part of random labels."""
 
     n_planes: int
     eta0: float
+    label_noise: float = 0.0
 
 
 class TrialRows:
@@ -649,31 +658,55 @@ class TrialRows:
 
     def __init__(self, method: Any, data: Data, training: np.ndarray, held_out: np.ndarray, seed: int) -> None:
         n_rows, n_features = len(training), data.X.shape[1]
-        passes = int(np.clip(VISITS // n_rows, *PASSES)) if n_features <= n_rows else LEAST_PASSES
-        self.trial = replace(method.trial, max_iter=passes)
+        self.trial, self._most_passes = method.trial, TRIALS[USUAL_STEP][1] if n_features <= n_rows else LEAST_PASSES
         self.rows = replace(data, train=training, stream=False, memory=DrawnEpochs())
         self.held_out, self.seed = held_out, seed
         self.scaling = AffineScaling.common(data.X, data.training_weight)
+        self._starts: dict[int, Tangents] = {}  # by number of planes
 
-    def losses(self, candidates: Sequence[PlanesAndStep]) -> list[np.ndarray]:
+    def _method(self, own: PlanesAndSteps) -> Any:
+        """The method of a trial."""
+        eta0, passes = TRIALS[own.eta0]
+        method = replace(self.trial, eta0=eta0, max_iter=min(passes, self._most_passes))
+        return replace(method, label_noise=own.label_noise) if hasattr(method, "label_noise") else method
+
+    def losses(self, candidates: Sequence[PlanesAndSteps]) -> list[np.ndarray]:
         """Train candidates and return the losses of the held-out rows."""
         if is_foreign(self.rows.X) and hasattr(self.trial, "noise"):
-            found = _stacked(self.trial, self.rows, candidates, self.seed)
+            found = self._stacked(candidates)
         else:
-            found = [self._planes(replace(self.trial, eta0=own.eta0), own.n_planes) for own in candidates]
+            found = [self._planes(own) for own in candidates]
         return [_calibrated_losses(planes, self.rows, self.held_out) for planes in found]
 
-    def _planes(self, method: Any, n_planes: int) -> PlaneSet:
-        run = run_from_tangents(method, self.rows, _limit(self.rows, n_planes), self.scaling, self.seed)
+    def _planes(self, own: PlanesAndSteps) -> PlaneSet:
+        method, n_planes, rows = self._method(own), own.n_planes, self.rows
+        if n_planes not in self._starts:
+            limit = _limit(rows, n_planes)
+            self._starts[n_planes] = tangent_start(rows, limit, self.scaling, method.scale, self.seed, TRIAL_PASSES)
+        state = method.begin(self._starts[n_planes], self.scaling, self.seed)
+        with method.products(state):
+            run = Run(method, state, tracked=False).go(repeat(rows, method.max_iter))
         return method.planes(run.state)  # type: ignore[no-any-return]
+
+    def _stacked(self, candidates: Sequence[PlanesAndSteps]) -> list[PlaneSet]:
+        """The planes of each candidate, trained as a stack on a device."""
+        from polyplane.learners.many import Job, train_stacked
+
+        own, rows, sample = np.arange(len(self.rows.train)), self.rows.train, self.rows
+        data = replace(sample, X=take_rows(sample.X, rows), y=sample.y[rows], weight=sample.weight[rows], train=own)
+        limits = [tuple(_limit(data, each.n_planes).tolist()) for each in candidates]
+        methods = [replace(self._method(each), n_planes=n) for each, n in zip(candidates, limits, strict=True)]
+        found = train_stacked(data, [Job(method, self.seed, own) for method in methods])
+        return [planes.to(data.X) for planes in found]
 
 
 def choose_n_planes(method: Any, data: Data, seed: Any) -> Choice:
     """Choose the number of planes of each class of a `TangentMethod` or a committee of it, if it is not given.
 
-    With it, the step size is chosen if it is not given. Overlapping classes need one plane each, and more planes
-    overfit; a checkerboard needs dozens, and a few are no better than one. Therefore all levels are tried, and a single
-    plane is preferred (the one-standard-error rule).
+    With it, the step size and the part of the labels that is taken for random are chosen, if the step size is not
+    given. Overlapping classes need one plane each, and more planes overfit; a checkerboard needs dozens, and a few are
+    no better than one. Therefore all levels are tried, in short trials, and a single plane is preferred if it is nearly
+    as good. Other steps are then compared with the best number, unless nearly all held-out rows are right.
     """
     if hasattr(method, "member"):
         choice = choose_n_planes(method.member, data, seed[0])
@@ -685,26 +718,40 @@ def choose_n_planes(method: Any, data: Data, seed: Any) -> Choice:
         most = min(max(64, 192 // data.n_classes), most_planes(data))
         first = int(_limit(data, most).max())
         levels = [*(level for level in N_PLANES_TRIED if level < first), first]
-        steps = (USUAL_STEP, SMALL_STEP) if method.eta0 is None else (USUAL_STEP,)
-        left = [PlanesAndStep(level, step) for level in levels for step in (steps if level > 1 else steps[:1])]
-        best, race = left[-1], Race[PlanesAndStep](lambda candidates, rung: rung.losses(candidates))
-        if len(left) > 1:
-            for number, rung in enumerate(rungs):
-                race.run(left, [rung])
-                compared = [rung] if is_sample else rungs[: number + 1]
-                most = min(most_planes(data), MOST_PLANES) if is_sample else first
-                left += _beyond(race, left, compared, most)
-                near = race.near_best(left, WORSE, compared)
-                best = min(left, key=lambda own: np.mean(race.losses(own, compared)))
-                best = next((own for own in near if own.n_planes == 1), best)
-                left = race.near_best(left, OUT_OF_THE_RACE, compared)
-                if len(left) == 1:
+        left = [PlanesAndSteps(level, SMALL_STEP) for level in levels]
+        best = fitted = PlanesAndSteps(levels[-1], USUAL_STEP)
+        race = Race[PlanesAndSteps](lambda candidates, rung: rung.losses(candidates))
+        deciding = next((rung for rung in rungs if len(rung.rows.train) >= STEPS_SAMPLE), rungs[-1])
+        for number, rung in enumerate(rungs if len(left) > 1 else []):
+            compared = [rung] if is_sample else rungs[: number + 1]
+            race.run(left, [rung])
+            if is_sample:
+                left += _more_planes(race, left, [rung], min(most_planes(data), MOST_PLANES))
+            best = race.best(left, compared)
+            if best.n_planes > 1:
+                if is_sample:  # all rows need at least as many as their sample
+                    best = max(race.near_best(left, ALIKE, compared))
+                if method.eta0 is None and (not is_sample or rung is deciding):
+                    fitted = _best_steps(race, best, compared, first)
+                else:
+                    fitted = fitted._replace(n_planes=best.n_planes)
+            rivals = [each for each in (*left, fitted) if (rung, each) in race.trials]
+            near = race.near_best(rivals, WORSE, compared)
+            best = next((each for each in near if each.n_planes == 1), fitted)
+            left = race.near_best(left, OUT_OF_THE_RACE, compared)
+            if is_sample:
+                is_clean = np.mean(race.losses(race.best(rivals, compared), compared)) < CLEAN
+                if is_clean and len(rung.rows.train) >= max(FIRST_SAMPLE + 1, ENOUGH * len(data.train)):
                     break
+            elif len(left) == 1:
+                break
     n_planes = _limit(data, best.n_planes)
     settings: dict[str, float] = {"n_planes": float(n_planes.max())}
     chosen = replace(method, n_planes=tuple(n_planes.tolist()))
     if method.eta0 is None:
-        settings["eta0"], chosen = best.eta0, replace(chosen, eta0=best.eta0)
+        best = best if best.n_planes > 1 else PlanesAndSteps(1, USUAL_STEP)
+        own = {"eta0": best.eta0, "label_noise": best.label_noise}
+        settings, chosen = settings | own, replace(chosen, **own)
     return Choice(chosen, settings, race.table(lambda own: {name: getattr(own, name) for name in settings}))
 
 
@@ -714,50 +761,46 @@ def _rungs(method: Any, data: Data, seed: int) -> tuple[list[TrialRows], bool]:
     if len(rows) > FEW:
         n_held_out = min(len(rows) // 4, MOST_HELD_OUT)
         held_out, rest = np.sort(rows[:n_held_out]), rows[n_held_out:]
-        sizes = [min(len(rest), max(LAST_SAMPLE, len(rows) // 4))]
-        while sizes[0] > GROWTH * FEW:
-            sizes.insert(0, sizes[0] // GROWTH)
+        sizes, last = [FIRST_SAMPLE], min(len(rest), max(LAST_SAMPLE, len(rows) // 4))
+        while sizes[-1] < last:
+            sizes.append(min(GROWTH * sizes[-1], last))
+        sizes = [size for size in sizes if 2 * size <= last] + [last]
         return [TrialRows(method, data, np.sort(rest[:size]), held_out, seed) for size in sizes], True
     rows = rows[np.argsort(data.y[rows], kind="stable")]  # so that quarters are stratified by class
     quarters = [rows[q::4] for q in range(QUARTERS)]
     return [TrialRows(method, data, np.setdiff1d(rows, own), own, seed) for own in quarters], False
 
 
-def _beyond(
-    race: Race[PlanesAndStep], tried: list[PlanesAndStep], rungs: list[TrialRows], most: int
-) -> list[PlanesAndStep]:
-    """Compare smaller steps and four times as many planes, where the smallest steps or the most planes are best."""
-    new: list[PlanesAndStep] = []
-    rows = rungs[-1].rows
-    most = min(most, len(rows.train) // (ROWS_PER_TRIED * rows.n_classes))
-
-    def mean(own: PlanesAndStep) -> float:
-        return float(np.mean(race.losses(own, rungs)))
-
-    best = min(tried, key=mean)
-    if best.eta0 == SMALL_STEP:
-        new = race.run([best._replace(eta0=LEAST_STEP)], rungs)
-        best = min(best, *new, key=mean)
+def _more_planes(
+    race: Race[PlanesAndSteps], tried: list[PlanesAndSteps], rungs: list[TrialRows], most: int
+) -> list[PlanesAndSteps]:
+    """Compare four times as many planes where the most planes are best, as long as that is better."""
+    new: list[PlanesAndSteps] = []
+    rows = rungs[0].rows
+    best, most = race.best(tried, rungs), min(most, len(rows.train) // (ROWS_PER_TRIED * rows.n_classes))
     while best.n_planes >= max(own.n_planes for own in tried) and 4 * best.n_planes <= most:
-        more = best._replace(n_planes=4 * best.n_planes)
-        new += race.run([more], rungs)
-        if mean(more) > (1 - GAIN) * mean(best):
+        new += race.run([best._replace(n_planes=4 * best.n_planes)], rungs)
+        if race.best([best, new[-1]], rungs) is best:
             break
-        best = more
-    return [own for own in new if own not in tried]
+        best = new[-1]
+    return new
 
 
-def _stacked(trial: Any, sample: Data, candidates: Sequence[PlanesAndStep], seed: int) -> list[PlaneSet]:
-    """The planes of each candidate, trained as a stack on a device."""
-    from polyplane.learners.many import Job, train_stacked
-
-    own, rows = np.arange(len(sample.train)), sample.train
-    data = replace(sample, X=take_rows(sample.X, rows), y=sample.y[rows], weight=sample.weight[rows], train=own)
-    jobs = [
-        Job(replace(trial, n_planes=tuple(_limit(data, each.n_planes).tolist()), eta0=each.eta0), seed, own)
-        for each in candidates
-    ]
-    return [planes.to(data.X) for planes in train_stacked(data, jobs)]
+def _best_steps(race: Race[PlanesAndSteps], best: PlanesAndSteps, rungs: list[TrialRows], most: int) -> PlanesAndSteps:
+    """Compare other steps, less trust in the labels, and more planes with those, unless the labels are clean."""
+    usual = best._replace(eta0=USUAL_STEP)
+    if np.mean(race.losses(best, rungs)) < CLEAN:
+        return usual
+    found = race.run([usual, best], rungs)
+    while race.best(found, rungs) is found[-1] and found[-1].eta0 > min(TRIALS):
+        found += race.run([best._replace(eta0=max(eta0 for eta0 in TRIALS if eta0 < found[-1].eta0))], rungs)
+    trusting = race.best(found, rungs)
+    doubting = trusting._replace(label_noise=NOISE_TRIED)
+    race.run([doubting], rungs)
+    chosen = trusting
+    if excess(race.losses(trusting, rungs), race.losses(doubting, rungs)) > WORSE_TRUSTING:
+        chosen = race.best(race.run(dict.fromkeys([doubting, doubting._replace(eta0=USUAL_STEP)]), rungs), rungs)
+    return race.best([chosen, *(_more_planes(race, [chosen], rungs, most) if chosen.eta0 < USUAL_STEP else [])], rungs)
 
 
 def _limit(data: Data, n_planes: int) -> np.ndarray:
