@@ -31,8 +31,8 @@ def _show_version(wanted: bool) -> None:
 
 HELP = """Train, evaluate, explain and export classifiers made of hyperplanes.
 
-Data can be svmlight, CSV or Parquet files, compressed or not, or standard input. Results are printed as tables on
-a terminal, as tab-separated text in a pipe, and as a JSON object with --json.
+Data can be svmlight, CSV, Parquet, Arrow, Excel, JSON, SQLite or DuckDB files, compressed or not, or standard input.
+Results are printed as tables on a terminal, as tab-separated text in a pipe, and as a JSON object with --json.
 
 Exit codes: 0 success, 1 internal error, 2 invalid options or data (with a one-sentence message), 130 interrupted by
 Ctrl-C, 141 closed pipe.
