@@ -59,7 +59,7 @@ class Model:
     >>> from sklearn.preprocessing import StandardScaler
     >>> from polyplane import Model, MultiHyperplaneClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> pipeline = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(random_state=0)).fit(X, y)
+    >>> pipeline = make_pipeline(StandardScaler(), MultiHyperplaneClassifier(2, random_state=0)).fit(X, y)
     >>> model = Model.of(pipeline)
     >>> model
     Model('MultiHyperplaneClassifier', n_columns=4, n_features=4, n_planes=6, n_classes=3)
