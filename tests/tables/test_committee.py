@@ -68,7 +68,8 @@ def test_what_is_clearly_worse_has_no_part_in_a_committee():
 def test_a_preparation_that_leads_on_more_rows_only_is_weighted_there():
     losses = {"bins": (1.0, 0.5, 0.7), "squares": (1.0, 2.0, 0.1), "robust": (1.0, 0.2, 0.3)}
     race = Race(lambda candidates, part: [np.full(4, losses[own.name][own.weightings]) for own in candidates])
-    race.run([Candidate("robust", 1, 4)], ["few rows"])
+    race.run([Candidate("bins", 1, 4)], ["few rows"])  # weights from few rows are no reason not to weight again
+    race.run([Candidate("robust", 1, 4)], ["many rows"])
     leaders = race.run([Candidate(name, 0, 4) for name in losses], ["many rows"])
     tried = [Candidate("bins", 1, 4), Candidate("bins", 2, 4), Candidate("squares", 1, 4)]
     assert _weighted_later(race, leaders, "many rows") == tried

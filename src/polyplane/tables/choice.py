@@ -339,11 +339,11 @@ def _weighted_twice(race: Race[Candidate], tried: list[Candidate], part: RowSpli
 
 
 def _weighted_later(race: Race[Candidate], leaders: list[Candidate], part: RowSplit) -> list[Candidate]:
-    """Weight features of leaders that were not among the best on fewer rows, as long as this is better.
+    """Weight features of leaders that are not weighted on these rows, as long as this is better.
 
-    On 100,000 rows of covtype, bins lead from 12,500 rows on only: weighted, 8.0 % error, otherwise 8.8 %.
+    Weights from few rows lose where those from many win: covtype, 100,000 rows, 8.0 % error with them, otherwise 8.8 %.
     """
-    known, new = {own.name for _, own in race.trials if own.weightings}, []
+    known, new = {own.name for rows, own in race.trials if own.weightings and rows is part}, []
     for leader in leaders:
         weighted = [leader._replace(weightings=number) for number in (0, 1, 2)]
         for before, more in pairwise(weighted if leader.name not in known else []):
